@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.cache import Cache
-from matbench.features.diff import recorded as comparison
+from matbench.features.diff import recorded
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.options import Options
 from matbench.measure.session import Session
@@ -139,7 +139,7 @@ def by_diff(kernels: Sequence[str], twins: Sequence[str], recordings: int) -> Ve
 def compared(old: common.Run, new: common.Run) -> list[Comparison]:
     """What `diff` says of two recordings."""
     sides = [(run.environments, run.outcomes) for run in (old, new)]
-    records = comparison.compare_records(sides[0], sides[1], ("old", "new"), 0.01).records
+    records = recorded.compare_records(sides[0], sides[1], ("old", "new"), 0.01).records
     return [record.comparison for record in records if record.comparison is not None]
 
 

@@ -24,11 +24,11 @@ from screens import Callout, Spot
 
 from matbench.analysis.chart import of as chart_of
 from matbench.features.check import view as probes
-from matbench.features.diff import recorded as comparison
+from matbench.features.diff import recorded
 from matbench.features.explain import roofline_picture
 from matbench.features.explain import view as explanation
 from matbench.features.explain.roofline import roofline
-from matbench.features.plot import picture as chart
+from matbench.features.plot import picture
 from matbench.features.timeline import picture as timeline
 from matbench.features.timeline import view as blocks
 from matbench.features.tune import view as tuning
@@ -119,7 +119,7 @@ def compare() -> str:
 def diff() -> str:
     names = "old.jsonl", "new.jsonl"
     old, new = (reading.read(examples.FOLDER / name) for name in names)
-    joined = comparison.compare_records(old, new, names, 0.01)
+    joined = recorded.compare_records(old, new, names, 0.01)
     report = comparisons.report(joined.records, [*old[0], *new[0]])
     return screen(
         report,
@@ -325,7 +325,7 @@ def speed_chart() -> str:
     sizes = ("256", "512", "1024", "2048", "4095", "4096", "8192")
     shown = [o for o in found if o.case.kernel in kernels and o.case.problem.size in sizes]
     return drawn(
-        lambda path: chart.draw(shown, path, shown[0].case.device), PLOT, chart_of(shown).lines
+        lambda path: picture.draw(shown, path, shown[0].case.device), PLOT, chart_of(shown).lines
     )
 
 

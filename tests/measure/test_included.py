@@ -11,7 +11,7 @@ from support.kernels import GOOD_BODY, KernelWriter
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import CaseError
-from matbench.features.watch import versions as watch
+from matbench.features.watch import versions
 from matbench.features.watch.versions import Saves
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.options import Options
@@ -66,7 +66,7 @@ def test_a_header_that_is_being_written_is_left_alone(
     path.write_text('#include "x.h"\n')
     saves = Saves(path)
     writing = SimpleNamespace(sleep=lambda _: header.write_text("whole"))
-    monkeypatch.setattr(watch, "time", writing)
+    monkeypatch.setattr(versions, "time", writing)
     assert saves.new() is None
     assert saves.new() == path.read_bytes()
 

@@ -13,7 +13,7 @@ import pytest
 
 from matbench import signals
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.features.tune import search as tuning
+from matbench.features.tune import search
 from matbench.measure import worker
 from matbench.measure.outcomes import not_measured
 from matbench.model import Case, DeviceInfo
@@ -34,7 +34,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """When tuning, equally fast candidates are compared for 0.2 s, not for 10 s."""
-    monkeypatch.setattr(tuning, "ComparisonPlan", partial(ComparisonPlan, maximum_time_ns=2e8))
+    monkeypatch.setattr(search, "ComparisonPlan", partial(ComparisonPlan, maximum_time_ns=2e8))
 
 
 @pytest.fixture

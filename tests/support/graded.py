@@ -6,8 +6,7 @@ import re
 import sys
 from typing import Any
 
-from matbench.features.grade import multiplier as multiplying
-from matbench.features.grade import profile, steps, view
+from matbench.features.grade import multiplier, profile, steps, view
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel
@@ -55,7 +54,7 @@ def graded(
     kernel: Kernel, session: Session, seed: int = 0, without: frozenset[str] = NOTHING
 ) -> Grade:
     params = next(iter(sweep.parameter_sets(kernel, {})))
-    problem = multiplying.problem_of(kernel, 256, 256, 256)
+    problem = multiplier.problem_of(kernel, 256, 256, 256)
     worker = Here(session, without)
     case = sweep.case(kernel, problem, params, worker.device)
     return profile.grade(worker, case, seed, lambda what: None)

@@ -101,18 +101,18 @@ class Adopter:
 
     def try_all(self, functions: Sequence[Function], info: DeviceInfo) -> None:
         """Find out how to launch each function, and say what was found."""
-        from matbench.features.adopt import search as adoption
+        from matbench.features.adopt import search
         from matbench.measure.worker import Crew
 
-        with Crew(adoption.OPTIONS, adoption.DEADLINES) as crew, progress(None) as display:
+        with Crew(search.OPTIONS, search.DEADLINES) as crew, progress(None) as display:
             for function in functions:
 
                 def told(what: str, name: str = function.name) -> None:
                     display.begin(f"{name}: {what}")
 
                 told("starting")
-                subject = adoption.Subject(self.text, function, self.build)
-                adopted = adoption.adopt(subject, crew.worker(info), self._load, told)
+                subject = search.Subject(self.text, function, self.build)
+                adopted = search.adopt(subject, crew.worker(info), self._load, told)
                 self.found.append(adopted)
                 say(adopted.words)
                 for warning in adopted.warnings:

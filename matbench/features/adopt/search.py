@@ -16,9 +16,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
-from matbench.features.adopt import argument_guesses as guessing
-from matbench.features.adopt import calling, hints, probing
-from matbench.features.adopt import launch_guesses as geometries
+from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses, probing
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import Way
 from matbench.features.adopt.probing import Product, Sighting
@@ -138,7 +136,7 @@ class _Search:
         """The table for a way to call the kernel."""
         plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
         own = {key: getattr(way, key) for key in plain if getattr(way, key) != plain[key]}
-        return geometries.table(
+        return launch_guesses.table(
             self.function,
             way.geometry,
             way.call,
@@ -214,8 +212,8 @@ class _Search:
 
     def ways(self) -> Iterator[Way]:
         """The ways that are right at whole tiles, the likeliest first."""
-        calls = guessing.calls(self.function, self.hints)
-        launches = geometries.geometries(self.function, self.hints)
+        calls = argument_guesses.calls(self.function, self.hints)
+        launches = launch_guesses.geometries(self.function, self.hints)
         pointers: dict[tuple[str, ...], list[Call]] = {}
         for call in calls:
             order = tuple(text for text in call.args if text in ("A", "B", "C"))
@@ -264,7 +262,7 @@ class _Search:
         letters: tuple[Transpose, ...] = ("NN", "NT", "TN", "TT")
         if product.left[0] == "A":
             return way._replace(transpose=letters[2 * left + right])
-        if not guessing.names_inputs(self.function):
+        if not argument_guesses.names_inputs(self.function):
             names = {"A": "B", "lda": "ldb", "stride_a": "stride_b"}
             names |= {b: a for a, b in names.items()}
             return way._replace(call=way.call.renamed(names), transpose=letters[2 * left + right])

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from matbench.errors import UsageError
-from matbench.features.adopt import argument_guesses as guessing
-from matbench.features.adopt import launch_guesses as geometries
+from matbench.features.adopt import argument_guesses, launch_guesses
 from matbench.features.adopt.argument_guesses import Call
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import entry as entries
@@ -52,7 +51,7 @@ def _examples(lacking: Sequence[str], given: Given) -> dict[str, Any]:
         found["args"] = _arguments(parameters, workload)
     if names:
         is_tiled = {"TM", "TN"} & {*names}
-        sides = (geometries.usual(name, _TILES) if is_tiled else 16 for name in names)
+        sides = (launch_guesses.usual(name, _TILES) if is_tiled else 16 for name in names)
         found["sweep"] = {name: [side] for name, side in zip(names, sides, strict=True)}
     launch = _launch(function, names, len(workload.dimensions) == 1)
     launch = {key: text for key, text in launch.items() if f"launch.{key}" in lacking}
@@ -75,10 +74,10 @@ def _launch(function: Function, names: Sequence[str], is_flat: bool) -> dict[str
 def _arguments(parameters: Sequence[Parameter], workload: Workload) -> list[str]:
     """Arguments guessed from the names of parameters; more or fewer buffers in order."""
     buffers = [p.name for p in parameters if p.pointer and p.name != WORKSPACE]
-    named = {WORKSPACE: WORKSPACE, **next(guessing.numbers(parameters, Hints()))}
+    named = {WORKSPACE: WORKSPACE, **next(argument_guesses.numbers(parameters, Hints()))}
     try:
-        named |= next(guessing.pointers(buffers, Hints(), workload.reads))
-    except guessing.NotCallableError:
+        named |= next(argument_guesses.pointers(buffers, Hints(), workload.reads))
+    except argument_guesses.NotCallableError:
         meant = itertools.chain(workload.buffers, itertools.repeat("C"))
         named |= zip(buffers, meant, strict=False)
     args = Call(tuple(named[p.name] for p in parameters)).renamed(_PLAIN).args

@@ -177,7 +177,7 @@ class Trials:
 
         It may fail then, so its output and the driver's are not shown.
         """
-        from matbench.features.check import claim_checker as needs
+        from matbench.features.check import claim_checker
         from matbench.measure.handing_out import Group
         from matbench.measure.options import Options
         from matbench.measure.worker import Crew
@@ -192,7 +192,7 @@ class Trials:
             def need(worker: Worker, claim: Weakening) -> Need:
                 place = worker.device.place
                 display.begin(f"{self.kernel.name} without {claim.declared}", place=place)
-                found = needs.Trials(worker, self.probed, self.outcomes).need(claim)
+                found = claim_checker.Trials(worker, self.probed, self.outcomes).need(claim)
                 display.end(place)
                 return found
 

@@ -15,7 +15,7 @@ import msgspec
 
 from matbench import __version__, backends
 from matbench.errors import UsageError
-from matbench.features.cluster import bundles as parcels
+from matbench.features.cluster import bundles
 from matbench.features.cluster.bundles import Parcel
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
@@ -88,7 +88,7 @@ def _arrived(case: Case, parcel: Parcel) -> Case:
     """The case with its kernel's files in this worker's folder, which Dask removes at the end."""
     from distributed import get_worker
 
-    kernel = parcels.unpacked(parcel, Path(get_worker().local_directory))
+    kernel = bundles.unpacked(parcel, Path(get_worker().local_directory))
     return msgspec.structs.replace(case, kernel=kernel)
 
 

@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 
 from matbench.errors import MatbenchError
-from matbench.features.cluster import bundles as parcels
-from matbench.features.cluster import remote
+from matbench.features.cluster import bundles, remote
 from matbench.features.cluster.cluster import Cluster
 from matbench.measure.handing_out import Group, HandingOut
 from matbench.measure.options import Deadlines, Options
@@ -58,7 +57,7 @@ class RemoteCrew:
         self._handing_out = HandingOut()
         #: The worker of each device, and Dask's future of the desk there.
         self._desks: dict[str, tuple[str, Any]] = {}
-        self._parcels: dict[tuple[str, str], parcels.Parcel] = {}
+        self._parcels: dict[tuple[str, str], bundles.Parcel] = {}
 
     def __enter__(self) -> RemoteCrew:
         return self
@@ -147,11 +146,11 @@ class RemoteCrew:
             self._desks[device.identity] = address, self._submit(address, remote.Desk, *how)
         return self._desks[device.identity][1]
 
-    def _packed(self, case: Case) -> tuple[Case, parcels.Parcel]:
+    def _packed(self, case: Case) -> tuple[Case, bundles.Parcel]:
         """The case without its kernel's file, which travels in the parcel."""
         key = case.kernel.name, case.kernel.sha256
         if key not in self._parcels:
-            self._parcels[key] = parcels.packed(case.kernel)
+            self._parcels[key] = bundles.packed(case.kernel)
         parcel = self._parcels[key]
         return msgspec.structs.replace(case, kernel=parcel.kernel), parcel
 

@@ -43,14 +43,14 @@ def diff(
     \b
     matbench diff old.jsonl new.jsonl --fail-if-slower 3%
     """
-    from matbench.features.diff import recorded as comparison
+    from matbench.features.diff import recorded
     from matbench.records import reading
     from matbench.show import comparisons, safe
 
     require_apart({"--summary": gate.summary}, (old, new))
     notes: list[str] = []
     first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
-    joined = comparison.compare_records(
+    joined = recorded.compare_records(
         first, second, (old, new), verdict.threshold, ignore_environment=ignore_environment
     )
 
@@ -70,7 +70,7 @@ def diff(
         tell(line)
     if gate.fail_if_slower is None:
         return
-    if not comparison.comparable(joined) and not ignore_environment:
+    if not recorded.comparable(joined) and not ignore_environment:
         tell("not comparable: environments differ; use --ignore-environment to judge anyway")
         sys.exit(3)
     gate.exit(joined.records, broken=bool(joined.broken))

@@ -51,9 +51,9 @@ class GateOptions:
         """Append the summary to its file, if there is one; remarks go below the verdict."""
         if self.summary is None:
             return
-        from matbench.features.diff import gate_view as pull_request
+        from matbench.features.diff import gate_view
 
-        text = pull_request.summary(records, environments, self.fail_if_slower, remarks)
+        text = gate_view.summary(records, environments, self.fail_if_slower, remarks)
         try:
             self._append(text)
         except UsageError as error:  # it was possible before measuring
@@ -61,9 +61,9 @@ class GateOptions:
 
     def exit(self, records: Sequence[ComparisonRecord], *, broken: bool) -> None:
         """Exit 1 if a result is wrong or too slow, or if --fail-if-slower had nothing to judge."""
-        from matbench.features.diff import recorded as comparison
+        from matbench.features.diff import recorded
 
-        if broken or any(comparison.is_too_slow(each, self.fail_if_slower) for each in records):
+        if broken or any(recorded.is_too_slow(each, self.fail_if_slower) for each in records):
             sys.exit(1)
         if self.fail_if_slower is not None and not any(record.verdict for record in records):
             say("no verdict: --fail-if-slower had nothing to judge", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matbench.features.diff import recorded as comparison
+from matbench.features.diff import recorded
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.show import comparisons, formats, safe
@@ -68,7 +68,7 @@ def summary(
 def _verdict(records: Sequence[ComparisonRecord], allowed: float | None) -> str:
     """One sentence that says whether anything is worse."""
     broken = sum(record.candidate.is_broken for record in records)
-    slow = sum(comparison.is_too_slow(record, allowed or 0.0) for record in records)
+    slow = sum(recorded.is_too_slow(record, allowed or 0.0) for record in records)
     beyond = f" by more than {allowed * 100:.3g}%" if allowed else ""
     if broken:
         return f"{_cases(broken)} wrong or failed"

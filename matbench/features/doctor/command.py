@@ -23,7 +23,7 @@ def doctor(install: bool) -> None:
     A problem keeps the NVIDIA GPU, or the CPU if there is none, from being measured: exit code 1. A
     note does not, but may change times or disable an option.
     """
-    from matbench.features.doctor import machine as backends_doctor
+    from matbench.features.doctor import machine
     from matbench.features.doctor import view as shown
 
     if install:
@@ -31,7 +31,7 @@ def doctor(install: bool) -> None:
 
         for step in installing.install():
             say(f"{step} …", err=True)
-    found = list(backends_doctor.findings())
+    found = list(machine.findings())
     show_rich(shown.renderable(found))
     if any(finding.status == "problem" for finding in found):
         sys.exit(1)

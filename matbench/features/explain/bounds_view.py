@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from matbench.features.explain import machine_code_view as machine_code
+from matbench.features.explain import machine_code_view
 from matbench.features.explain.bounds import BOUND_SHARE
 from matbench.records.explanation import Explanation
 from matbench.show.units import Formatter, bytes_, count, percent, rates
@@ -28,7 +28,7 @@ def words(found: Explanation) -> Iterator[str]:
             f"of {bytes_(moved.least_bytes)}: it is not valid at this size."
         )
     yield from _bound_in_words(found)
-    yield from machine_code.words(found)
+    yield from machine_code_view.words(found)
 
 
 def _blocks(number: int) -> str:

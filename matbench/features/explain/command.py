@@ -311,14 +311,14 @@ def _show(
 
 
 def _draw(found: Explanation, path: Path) -> None:
-    from matbench.features.explain import roofline_picture as picture
+    from matbench.features.explain import roofline_picture
     from matbench.features.explain.roofline import roofline
 
     roof = roofline(found)
     if roof is None:
         say(f"{path}: not drawn: no floating-point rate was measured", err=True)
         return
-    picture.draw(roof, path, f"{found.case.label} on {found.case.device}")
+    roofline_picture.draw(roof, path, f"{found.case.label} on {found.case.device}")
 
 
 def _architectures(arch: str | None, info: DeviceInfo | None) -> tuple[list[Architecture], bool]:

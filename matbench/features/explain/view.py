@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from matbench import workloads
 from matbench.analysis import architectures
 from matbench.analysis.ranking import spread
-from matbench.features.explain import machine_code_view as machine_code
+from matbench.features.explain import machine_code_view
 from matbench.features.explain.bounds import dram_traffic_bytes
 from matbench.features.explain.bounds_view import rates_of, words
 from matbench.features.explain.roofline import roofline
@@ -68,7 +68,11 @@ def report(
     return Report(
         sections=(
             facts_section(heading, "of the case", facts(found)),
-            *([machine_code.section(found.code, found.counters)] if found.code is not None else []),
+            *(
+                [machine_code_view.section(found.code, found.counters)]
+                if found.code is not None
+                else []
+            ),
             *(_width_section(found, widths, device) for widths in groups.values()),
         ),
         footer="\n".join(words(found)),

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matbench.features.grade import accuracy
-from matbench.features.grade import summation_tree as order
+from matbench.features.grade import accuracy, summation_tree
 from matbench.features.grade.multiplier import Multiplier
 from matbench.features.grade.summation_tree import NoTreeError, Pair, Tree
 from matbench.measure import rounding
@@ -126,20 +125,20 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
         sums = Sums(input_bits=bits, probes=2 * _SMALL**2, reason=reason)
         return Order(terms=_SMALL, probes=prober.probes, reason=reason), sums
     sums = _sums(prober, tree, bits, random)
-    levels, terms, probes = order.levels_of(tree), _SMALL, prober.probes
+    levels, terms, probes = summation_tree.levels_of(tree), _SMALL, prober.probes
     one_step = len(levels) == 1 and levels[0].how == "at once"
     if not one_step:
         backwards = any(level.how == "in reverse" for level in levels)
         larger, large_tree, _ = _tree(multiplier, _LARGE, random, backwards=backwards)
         probes += larger.probes
-        if large_tree is not None and (large := order.levels_of(large_tree)):
+        if large_tree is not None and (large := summation_tree.levels_of(large_tree)):
             levels, terms = large, _LARGE
     found = Order(
         verdict="one step" if one_step else "regular" if levels else "irregular",
         terms=terms,
         levels=levels,
         steps_terms=_SMALL,
-        steps=order.steps_of(tree),
+        steps=summation_tree.steps_of(tree),
         probes=probes,
     )
     return found, sums
@@ -153,11 +152,11 @@ def _tree(
     for scale in _scales(multiplier):
         prober = Prober(multiplier, scale, terms)
         try:
-            tree = order.tree_of(terms, prober.shared, backwards=backwards)
+            tree = summation_tree.tree_of(terms, prober.shared, backwards=backwards)
             pairs = [
                 tuple(random.choice(terms, 2, replace=False).tolist()) for _ in range(_CHECKED)
             ]
-            if prober.shared(pairs) != order.shared_in(tree, pairs):
+            if prober.shared(pairs) != summation_tree.shared_in(tree, pairs):
                 raise NoTreeError("other probes give another tree")
             return prober, tree, None
         except NoTreeError as error:
@@ -228,7 +227,7 @@ def _top(prober: Prober) -> int:
 def _triple(tree: Tree) -> tuple[int, int, list[int]]:
     """Two terms that only the last addition joins, and some of the others."""
     assert not isinstance(tree, int)
-    sides = sorted(map(order.terms_of, tree), key=len)
+    sides = sorted(map(summation_tree.terms_of, tree), key=len)
     i, last = sides[-1][0], sides[0][-1]
     others = [term for term in sides[-1][1:] if term != last] or sides[0][:-1]
     if not others:  # all in one step
@@ -244,7 +243,7 @@ def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -
         return "unrounded"
     if prober.scale.is_product:
         return "unclear"
-    pairs = order.joined_by_one(tree)
+    pairs = summation_tree.joined_by_one(tree)
     pairs = pairs[:: max(1, len(pairs) // 4)][:4]
     pairs += [pair[::-1] for pair in pairs]
     residues, found = [], []

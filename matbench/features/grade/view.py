@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import log2
 from typing import Any
 
-from matbench.features.grade import summation_tree as orders
+from matbench.features.grade import summation_tree
 from matbench.features.grade.summation_tree import Tree
 from matbench.model import settings_of
 from matbench.records import encoding
@@ -341,12 +341,12 @@ def tree(grade: Grade) -> list[str]:
     found = grade.order
     if found is None or not found.steps:
         return []
-    return list(_branch(orders.from_steps(found.steps_terms, found.steps), 0))
+    return list(_branch(summation_tree.from_steps(found.steps_terms, found.steps), 0))
 
 
 def _branch(node: Tree, depth: int) -> Iterator[str]:
     indent = "  " * depth
-    steps = orders.chain_of(node)
+    steps = summation_tree.chain_of(node)
     if isinstance(node, int):
         yield f"{indent}{node}"
     elif steps is not None:
@@ -362,12 +362,14 @@ def _running(node: tuple[Tree, ...]) -> tuple[Tree, ...]:
     """The sums that are added to a running sum one by one, if they have equally many terms."""
     found, first = list(node[1:]), node[0]
     while not isinstance(first, int) and len(first) == 2:
-        if len(orders.terms_of(first)) == len(orders.terms_of(found[0])):
+        if len(summation_tree.terms_of(first)) == len(summation_tree.terms_of(found[0])):
             break
         found.insert(0, first[1])
         first = first[0]
     found.insert(0, first)
-    return tuple(found) if len({len(orders.terms_of(each)) for each in found}) == 1 else node
+    return (
+        tuple(found) if len({len(summation_tree.terms_of(each)) for each in found}) == 1 else node
+    )
 
 
 def _chain(steps: Sequence[Sequence[int]]) -> str:

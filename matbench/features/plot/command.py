@@ -32,7 +32,7 @@ def plot(files: tuple[str, ...], output: str) -> None:
     matbench plot mine.jsonl --output mine.svg
     """
     from matbench.analysis import cards, repetitions
-    from matbench.features.plot import picture as chart
+    from matbench.features.plot import picture
     from matbench.show.pictures import files as pictures
 
     require_apart({"--output": output}, files)
@@ -40,4 +40,4 @@ def plot(files: tuple[str, ...], output: str) -> None:
     environments, outcomes = records_in(read_files(files))
     told, _ = cards.told_apart(repetitions.merged(outcomes), environments)
     devices = dict.fromkeys(outcome.case.device for outcome in told)
-    chart.draw(told, Path(output), " / ".join(devices))
+    picture.draw(told, Path(output), " / ".join(devices))

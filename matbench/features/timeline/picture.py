@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from matbench.errors import UsageError
-from matbench.features.timeline import chart as timeline
+from matbench.features.timeline import chart
 from matbench.records.blocks import MOST_BARS, PERTURBATION_LIMIT, BlockProfile
 from matbench.show.pictures import drawing
 
@@ -29,8 +29,8 @@ def draw(profile: BlockProfile, path: Path, title: str) -> None:
             f"{path}: the multiprocessors of {profile.device} share no clock, so the blocks cannot "
             "be drawn on one axis"
         )
-    lines = [_cost(profile), " · ".join(timeline.notes(found, profile))]
-    drawing.draw(path, {**timeline.spec(found, profile), "width": _WIDTH}, title, lines)
+    lines = [_cost(profile), " · ".join(chart.notes(found, profile))]
+    drawing.draw(path, {**chart.spec(found, profile), "width": _WIDTH}, title, lines)
 
 
 def _cost(profile: BlockProfile) -> str:

@@ -39,7 +39,7 @@ class TunedOptions:
         info: DeviceInfo,
     ) -> list[Case]:
         """Cases with tuned parameters; a kernel without any is reported once."""
-        from matbench.features.tune import search as tuning
+        from matbench.features.tune import search
         from matbench.features.tune.stored import Store
         from matbench.kernelfile import sweep
 
@@ -50,7 +50,7 @@ class TunedOptions:
             for kernel in kernels:
                 if kernel.workload != problem.workload:
                     continue
-                case = tuning.tuned_case(kernel, problem, info, store)
+                case = search.tuned_case(kernel, problem, info, store)
                 if case is not None:
                     found.append(case)
                     continue

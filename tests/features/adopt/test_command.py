@@ -13,7 +13,7 @@ from support.cli import QUICK, Matbench, Refusal, last_run
 from support.signatures import generated
 
 from matbench.errors import CaseError, OutOfMemoryError
-from matbench.features.adopt import search as adoption
+from matbench.features.adopt import search
 from matbench.features.adopt.probing import Sighting
 from matbench.kernelfile import catalogue, tables
 from matbench.measure.worker import LateError, Worker
@@ -83,7 +83,7 @@ def test_no_table_is_written_for_a_wrong_kernel(
     name: str, reason: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "forever":
-        monkeypatch.setattr(adoption, "_LAUNCH_S", 0.5)
+        monkeypatch.setattr(search, "_LAUNCH_S", 0.5)
     path = copied(f"wrong/{name}.cu", tmp_path)
     output = matbench("adopt", path, code=1).stdout
     assert re.search(reason, output), output
@@ -119,17 +119,17 @@ def test_what_is_written_meanwhile_is_kept(
 ) -> None:
     path = copied("textbook.cu", tmp_path)
     table, source = path.with_suffix(".toml"), path.read_text()
-    adopt = adoption.adopt
-    results: list[adoption.Adopted] = []
+    adopt = search.adopt
+    results: list[search.Adopted] = []
 
     def written(to: Path, text: str) -> None:
-        def adopted(*arguments: Any) -> adoption.Adopted:
+        def adopted(*arguments: Any) -> search.Adopted:
             if not results:
                 results.append(adopt(*arguments))
             to.write_text(text)
             return results[0]
 
-        monkeypatch.setattr(adoption, "adopt", adopted)
+        monkeypatch.setattr(search, "adopt", adopted)
 
     written(table, "mine = true\n")
     assert "exists; use --force to replace it" in matbench("adopt", path, code=2).stderr

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from support.paths import ROOT
 
-from matbench.features.adopt import argument_guesses as guessing
-from matbench.features.adopt import hints
-from matbench.features.adopt import launch_guesses as geometries
+from matbench.features.adopt import argument_guesses, hints, launch_guesses
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.launch_guesses import Geometry
 from matbench.kernelfile import signature
@@ -18,7 +16,7 @@ FOREIGN = ROOT / "tests" / "foreign"
 def guessed(source: str) -> tuple[list[Call], list[Geometry]]:
     [function] = signature.functions(source)
     known = hints.of(source, function)
-    return guessing.calls(function, known), geometries.geometries(function, known)
+    return argument_guesses.calls(function, known), launch_guesses.geometries(function, known)
 
 
 def kernel(parameters: str, body: str = "", *, before: str = "") -> str:
@@ -201,8 +199,8 @@ def test_no_guess_comes_twice() -> None:
             try:
                 known = hints.of(source, function)
                 for found in (
-                    guessing.calls(function, known),
-                    geometries.geometries(function, known),
+                    argument_guesses.calls(function, known),
+                    launch_guesses.geometries(function, known),
                 ):
                     assert len(set(map(repr, found))) == len(found) > 0
                     assert len(found) < 100

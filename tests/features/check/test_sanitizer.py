@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.cli import Matbench
 
-from matbench.features.check import sanitizer as sanitize
+from matbench.features.check import sanitizer
 from matbench.measure import observer
 from matbench.records.probe import Finding
 
@@ -41,21 +41,21 @@ CLEAN = """\
 
 
 def test_equal_errors_are_counted_together() -> None:
-    assert sanitize.findings("memcheck", MEMCHECK) == [
+    assert sanitizer.findings("memcheck", MEMCHECK) == [
         Finding("memcheck", "Invalid __global__ read of size 4 bytes", "kernels/mine.cu:29", 1),
         Finding("memcheck", "Invalid __global__ write of size 4 bytes", "kernels/mine.cu:33", 2),
     ]
 
 
 def test_a_race_names_both_lines() -> None:
-    (found,) = sanitize.findings("racecheck", RACECHECK)
+    (found,) = sanitizer.findings("racecheck", RACECHECK)
     assert "mine.cu:31" in str(found)
     assert "mine.cu:37" in str(found)
     assert found.what.startswith("Race reported")
 
 
 def test_a_clean_run_has_no_findings() -> None:
-    assert sanitize.findings("memcheck", CLEAN) == []
+    assert sanitizer.findings("memcheck", CLEAN) == []
 
 
 def test_a_finding_reads_as_a_line() -> None:

@@ -11,8 +11,7 @@ import pytest
 from support.devices import GPU
 from support.records import outcome
 
-from matbench.features.cluster import bundles as parcels
-from matbench.features.cluster import remote
+from matbench.features.cluster import bundles, remote
 from matbench.kernelfile import catalogue
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
@@ -60,7 +59,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
 
 def test_the_first_case_is_measured_and_those_after_it_are_built(asked: list[Any]) -> None:
     desk = remote.Desk(GPU, Options(), Deadlines())
-    parcel = parcels.packed(KERNEL)
+    parcel = bundles.packed(KERNEL)
     answer = remote.measure(desk, remote.Errand([(case, parcel) for case in CASES]))
     assert answer == remote.Answer(outcome(), (("kernel", Said(("hello",))),))
     assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source)]

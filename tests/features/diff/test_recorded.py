@@ -9,7 +9,7 @@ import pytest
 from support import records
 
 from matbench.analysis.statistics import VARIATIONS
-from matbench.features.diff import recorded as comparison
+from matbench.features.diff import recorded
 from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord, Verdict
 from matbench.records.outcome import BlockTimes, Outcome, Timing
@@ -38,9 +38,9 @@ def outcome(kernel: str = "tiled", size: int = 64, factor: float = 1.0, **other:
     return records.outcome(kernel, **(known | other))
 
 
-def joined(old: list[Outcome], new: list[Outcome]) -> comparison.Joined:
+def joined(old: list[Outcome], new: list[Outcome]) -> recorded.Joined:
     about = [records.environment(devices=(DEVICE,))]
-    return comparison.compare_records((about, old), (about, new), ("old", "new"), 0.01)
+    return recorded.compare_records((about, old), (about, new), ("old", "new"), 0.01)
 
 
 # Joining
@@ -60,7 +60,7 @@ def test_cases_are_joined_by_kernel_parameters_and_problem() -> None:
     assert found.only_old == ["tiled TILE=16 at 128"]
     assert found.only_new == ["naive-2d TILE=16 at 64"]
     assert found.differences == []
-    assert comparison.comparable(found)
+    assert recorded.comparable(found)
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_only_what_worked_before_can_break(before: Any, after: Any, broken: bool
                                                  (1940, False), (2020, False)])  # fmt: skip
 def test_clocks_may_differ_by_two_percent(mhz: float, comparable: bool) -> None:
     after = outcome(blocks=BlockTimes(median_ns=None, sm_mhz=float(mhz)))
-    assert comparison.comparable(joined([outcome()], [after])) == comparable
+    assert recorded.comparable(joined([outcome()], [after])) == comparable
 
 
 @pytest.mark.parametrize("blocks", [None, BlockTimes(median_ns=None)])
 def test_a_clock_that_is_not_known_does_not_differ(blocks: BlockTimes | None) -> None:
-    assert comparison.comparable(joined([outcome()], [outcome(blocks=blocks)]))
+    assert recorded.comparable(joined([outcome()], [outcome(blocks=blocks)]))
 
 
 def test_a_case_that_was_not_timed_has_no_other_timing() -> None:
@@ -139,7 +139,7 @@ def test_a_changed_kernel_is_what_one_compares() -> None:
     found = joined([outcome()], [outcome(sha256="b" * 64)])
     assert found.differences == ["the source of tiled differs"]
     assert found.incomparable == []
-    assert comparison.comparable(found)
+    assert recorded.comparable(found)
 
 
 def test_each_difference_is_said_once() -> None:
@@ -181,7 +181,7 @@ def test_only_what_is_surely_slower_than_is_allowed_is_too_slow(
         candidate=outcome(),
         comparison=found,
     )
-    assert comparison.is_too_slow(record, allowed) == too_slow
+    assert recorded.is_too_slow(record, allowed) == too_slow
 
 
 # Runs of several processes
@@ -191,7 +191,7 @@ def five(factor: float = 1.0, **other: Any) -> list[Outcome]:
     return records.repeated(outcome(factor=factor, **other))
 
 
-def only(found: comparison.Joined) -> Comparison:
+def only(found: recorded.Joined) -> Comparison:
     [record] = found.records
     assert record.comparison is not None
     return record.comparison
@@ -303,18 +303,18 @@ def test_a_doubt_alone_prevents_a_verdict(name: str) -> None:
         ([records.environment(devices=(device,))], side)
         for device, side in ((first, before(1.0)), (second, after(1.3)))
     )
-    found = comparison.compare_records(old, new, ("a", "b"), 0.01)
+    found = recorded.compare_records(old, new, ("a", "b"), 0.01)
     if reason is None:
         assert only(found).verdict == "SLOWER"
         assert found.differences == []
-        assert comparison.comparable(found)
+        assert recorded.comparable(found)
         return
     assert only(found).verdict == "UNDECIDED"
     assert only(found).reason == f"not comparable: {reason}"
     assert only(found).ratio == pytest.approx(1.3)  # it is still shown
     assert found.differences == found.incomparable == [reason]
-    assert not comparison.comparable(found)
-    ignored = comparison.compare_records(old, new, ("a", "b"), 0.01, ignore_environment=True)
+    assert not recorded.comparable(found)
+    ignored = recorded.compare_records(old, new, ("a", "b"), 0.01, ignore_environment=True)
     assert only(ignored).verdict == "SLOWER"
     assert ignored.differences == [reason]  # it is told all the same
 
@@ -325,10 +325,10 @@ def test_a_doubt_about_one_case_is_no_doubt_about_others() -> None:
     verdicts = [record.verdict for record in found.records]
     assert verdicts == ["SLOWER", "UNDECIDED"]
     assert len(found.differences) == 1
-    assert comparison.comparable(found)
+    assert recorded.comparable(found)
 
 
 def test_doubts_about_every_case_leave_nothing_to_judge() -> None:
     other = {"blocks": BlockTimes(median_ns=None, sm_mhz=1000.0)}
     new = [*five(**other), *five(size=128, **other)]
-    assert not comparison.comparable(joined([*five(), *five(size=128)], new))
+    assert not recorded.comparable(joined([*five(), *five(size=128)], new))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.pictures import TITLE, marks, needs_plots, picture, words
 
-from matbench.features.explain import roofline_picture as roofline
+from matbench.features.explain import roofline_picture
 from matbench.features.explain.roofline import Point, Roofline
 from matbench.features.explain.roofline_view import LABELS
 
@@ -28,19 +28,19 @@ POINTS = "mark-symbol role-mark layer_1_marks"
 
 def test_a_roofline_names_its_limits_and_points(tmp_path: Path) -> None:
     path = tmp_path / "roof.svg"
-    roofline.draw(ROOF, path, "tiled at 1000")
+    roofline_picture.draw(ROOF, path, "tiled at 1000")
     svg = path.read_text(encoding="utf-8")
     said = words(svg)
     for part in ("tiled at 1000", "4,000 GB/s copied", "60,000 GFLOP/s of multiply-adds"):
         assert part in said
     assert all(LABELS[point.kind] in said for point in ROOF.points)
-    roofline.draw(ROOF, tmp_path / "roof.png", TITLE)
+    roofline_picture.draw(ROOF, tmp_path / "roof.png", TITLE)
     assert picture(tmp_path / "roof.png").shape[1] > 900
 
 
 def test_points_lie_on_and_below_the_roof(tmp_path: Path) -> None:
     path = tmp_path / "roof.svg"
-    roofline.draw(ROOF, path, "")
+    roofline_picture.draw(ROOF, path, "")
     svg = path.read_text(encoding="utf-8")
     least, modelled, measured = marks(svg, POINTS)
     assert modelled.x == measured.x < least.x

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from matbench.errors import CaseError
-from matbench.features.grade import order_probes, profile
-from matbench.features.grade import steps as grading
-from matbench.features.grade import summation_tree as order
+from matbench.features.grade import order_probes, profile, steps, summation_tree
 from matbench.features.grade.multiplier import LibraryMultiplier
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.libraries import LIBRARIES, NUMPY
@@ -40,13 +38,13 @@ class Simulated(LibraryMultiplier):
         return Case(self.kernel, Problem(M, N, K), {}, None)
 
 
-def summed(tree: order.Tree, kind: type = np.float32) -> Product:
+def summed(tree: summation_tree.Tree, kind: type = np.float32) -> Product:
     """Products summed in the order of a tree for as many terms as there are."""
 
     def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         terms = (A[:, :, None] * B[None]).astype(kind)
 
-        def add(node: order.Tree) -> np.ndarray:
+        def add(node: summation_tree.Tree) -> np.ndarray:
             if isinstance(node, int):
                 return terms[:, node]
             first, *others = map(add, node)
@@ -60,7 +58,7 @@ def summed(tree: order.Tree, kind: type = np.float32) -> Product:
     return product
 
 
-def balanced(terms: list[int]) -> order.Tree:
+def balanced(terms: list[int]) -> summation_tree.Tree:
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2
@@ -76,7 +74,7 @@ def probed(device: DeviceInfo, product: Product, kernel: Kernel = NUMPY) -> tupl
     return made, sums
 
 
-def any_length(make: Callable[[int], order.Tree], kind: type = np.float32) -> Product:
+def any_length(make: Callable[[int], summation_tree.Tree], kind: type = np.float32) -> Product:
     return lambda A, B: summed(make(A.shape[1]), kind)(A, B)
 
 
@@ -104,8 +102,8 @@ def test_an_order_that_depends_on_the_column_is_unclear(device: DeviceInfo) -> N
     assert sums.accumulator_bits is None
 
 
-def tuple_chain(terms: list[int]) -> order.Tree:
-    tree: order.Tree = terms[0]
+def tuple_chain(terms: list[int]) -> summation_tree.Tree:
+    tree: summation_tree.Tree = terms[0]
     for term in terms[1:]:
         tree = (tree, term)
     return tree
@@ -193,11 +191,11 @@ def test_tensor_cores_are_recognised_in_each_type(device: DeviceInfo, storage: S
 @pytest.mark.parametrize("storage", ["float16", "bfloat16", "float64"])
 def test_a_plain_sum_of_each_type_has_grade_A(device: DeviceInfo, storage: Storage) -> None:
     kernel = of_type(storage)
-    subject = grading.Subject(Simulated(device, typed(storage, kernel.reading.result), kernel), 0)
-    assert grading.bounds(subject).verdict == "A"
-    assert grading.range_(subject).verdict == "whole"
-    assert grading.specials(subject).differ == {}
-    assert grading.algorithm(subject).verdict == "classical"
+    subject = steps.Subject(Simulated(device, typed(storage, kernel.reading.result), kernel), 0)
+    assert steps.bounds(subject).verdict == "A"
+    assert steps.range_(subject).verdict == "whole"
+    assert steps.specials(subject).differ == {}
+    assert steps.algorithm(subject).verdict == "classical"
 
 
 def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
@@ -205,9 +203,9 @@ def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
         unit = np.abs(A).max() * 2.0**-24
         return typed_float(np.rint(A / unit) * unit, B)
 
-    found = grading.batches(grading.Subject(Simulated(device, product), 0))
+    found = steps.batches(steps.Subject(Simulated(device, product), 0))
     assert (found.verdict, found.differ_at) == ("varies", (2, 7, 64, 1000))
-    same = grading.batches(grading.Subject(Simulated(device, typed_float), 0))
+    same = steps.batches(steps.Subject(Simulated(device, typed_float), 0))
     assert (same.verdict, same.differ_at) == ("invariant", ())
 
 
@@ -216,7 +214,7 @@ def test_a_kernel_that_accepts_one_number_of_rows_has_no_batches(device: DeviceI
         def case(self, M: int, N: int, K: int) -> Case:
             return super().case(64, N, K)
 
-    found = grading.batches(grading.Subject(OneSize(device, typed_float), 0))
+    found = steps.batches(steps.Subject(OneSize(device, typed_float), 0))
     assert found == Batches(reason="the kernel accepts only one number of rows of these")
     assert (found.verdict, found.probes) == ("unclear", 0)
 
@@ -225,7 +223,7 @@ def test_of_each_constant_three_other_values_are_tried(device: DeviceInfo) -> No
     [tiled] = [kernel for kernel in catalogue.builtin() if kernel.name == "tiled"]
     swept = msgspec.structs.replace(tiled, sweep={"TILE": (8, 1, 2, 4, 16)})
     case = sweep.case(swept, Problem(64, 64, 64), {"TILE": 8}, device)
-    tried = [(name, other.params["TILE"]) for name, other in grading.variations(case, device)]
+    tried = [(name, other.params["TILE"]) for name, other in steps.variations(case, device)]
     assert tried == [("TILE", 1), ("TILE", 2), ("TILE", 4)]
 
 
@@ -243,10 +241,10 @@ class Failing:
 
     def call(
         self, task: object, device: DeviceInfo, kernel: Kernel, step: str, seed: int
-    ) -> grading.Made:
+    ) -> steps.Made:
         if step == self.failing:
             raise CaseError("it broke")
-        return grading.step(Simulated(self.device, lambda A, B: A @ B, NUMPY), step, seed)
+        return steps.step(Simulated(self.device, lambda A, B: A @ B, NUMPY), step, seed)
 
     def deadlines_passed(self, case: Case) -> int:
         return self.late
@@ -257,7 +255,7 @@ def test_a_step_that_fails_leaves_the_others(device: DeviceInfo, failing: str) -
     case = Case(NUMPY, Problem(256, 256, 256), {}, None)
     told: list[str] = []
     grade = profile.grade(Failing(device, failing), case, 0, told.append)
-    assert len(told) == len(grading.STEPS)
+    assert len(told) == len(steps.STEPS)
     assert grade.reason is None
     assert grade.bounds.verdict == "A"
     if failing == "ulps":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from matbench.features.grade import summation_tree as order
+from matbench.features.grade import summation_tree
 from matbench.features.grade.summation_tree import Pair, Tree
 
 HUGE = np.float32(2.0**120)
@@ -30,7 +30,7 @@ class Sum:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.terms = len(order.terms_of(tree))
+        self.terms = len(summation_tree.terms_of(tree))
         self.probes = 0
 
     def shared(self, pairs: Sequence[Pair]) -> list[int]:
@@ -111,9 +111,11 @@ EXAMPLES: dict[str, tuple[Tree, list[tuple[object, ...]]]] = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_sum_is_recognised_from_probes_alone(name: str) -> None:
     tree, levels = EXAMPLES[name]
-    found = order.tree_of(32, Sum(tree).shared)
+    found = summation_tree.tree_of(32, Sum(tree).shared)
     assert alike(found) == alike(tree)
-    assert [(a.how, a.terms, a.at_a_time, a.block) for a in order.levels_of(found)] == levels
+    assert [
+        (a.how, a.terms, a.at_a_time, a.block) for a in summation_tree.levels_of(found)
+    ] == levels
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -123,15 +125,17 @@ def test_any_tree_is_found(seed: int) -> None:
     draw.shuffle(terms)
     tree = irregular(terms, draw)
     probed = Sum(tree)
-    found = order.tree_of(len(terms), probed.shared)
+    found = summation_tree.tree_of(len(terms), probed.shared)
     assert alike(found) == alike(tree)
     assert probed.probes <= len(terms) * (len(terms) - 1) / 2
-    assert alike(order.from_steps(len(terms), order.steps_of(found))) == alike(tree)
+    assert alike(summation_tree.from_steps(len(terms), summation_tree.steps_of(found))) == alike(
+        tree
+    )
 
 
 def test_a_sequential_sum_needs_one_probe_per_term() -> None:
     probed = Sum(chain(range(256)))
-    order.tree_of(256, probed.shared)
+    summation_tree.tree_of(256, probed.shared)
     assert probed.probes == 255
 
 
@@ -141,13 +145,13 @@ def test_probes_that_contradict_each_other_give_no_tree() -> None:
     def shared(pairs: Sequence[Pair]) -> list[int]:
         return [orders[plus % 2 ^ minus % 2].shared([(plus, minus)])[0] for plus, minus in pairs]
 
-    with pytest.raises(order.NoTreeError):
-        order.tree_of(32, shared)
+    with pytest.raises(summation_tree.NoTreeError):
+        summation_tree.tree_of(32, shared)
 
 
 def test_an_irregular_tree_has_no_levels() -> None:
-    assert order.levels_of((((0, 1), (2, 3)), 4, (5, (6, 7)))) == ()
+    assert summation_tree.levels_of((((0, 1), (2, 3)), 4, (5, (6, 7)))) == ()
 
 
 def test_a_sum_that_begins_with_more_terms_than_it_adds_later_is_irregular() -> None:
-    assert order.levels_of(((((0, 1, 2), 3), 4), 5)) == ()
+    assert summation_tree.levels_of(((((0, 1, 2), 3), 4), 5)) == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from matbench.features.grade import summation_tree as orders
+from matbench.features.grade import summation_tree
 from matbench.features.grade import view as grade
 from matbench.features.grade.summation_tree import Tree
 from matbench.model import Problem
@@ -118,8 +118,8 @@ def test_levels_in_words(levels: list[Level], words: str) -> None:
     ],
 )
 def test_a_tree_is_indented(tree: Tree, lines: list[str]) -> None:
-    terms = len(orders.terms_of(tree))
-    found = Order(verdict="irregular", steps_terms=terms, steps=orders.steps_of(tree))
+    terms = len(summation_tree.terms_of(tree))
+    found = Order(verdict="irregular", steps_terms=terms, steps=summation_tree.steps_of(tree))
     assert grade.tree(msgspec.structs.replace(GRADE, order=found)) == lines
 
 

@@ -12,7 +12,7 @@ from support.launches import Block, analysed, gpu_or_cpu, sampled
 from support.pictures import TITLE, Mark, bars, needs_plots, words
 
 from matbench.errors import UsageError
-from matbench.features.timeline import picture as timeline
+from matbench.features.timeline import picture
 from matbench.records.blocks import BlockProfile
 
 pytestmark = needs_plots
@@ -40,7 +40,7 @@ def ends(bar: Mark) -> tuple[float, float]:
 
 def test_an_svg_holds_every_block_where_it_ran(tmp_path: Path) -> None:
     profile = launched()
-    timeline.draw(profile, tmp_path / "t.svg", TITLE)
+    picture.draw(profile, tmp_path / "t.svg", TITLE)
     found = bars((tmp_path / "t.svg").read_text(encoding="utf-8"))
     assert profile.timeline is not None
     assert len(found) == profile.blocks == 24
@@ -56,7 +56,7 @@ def test_an_svg_holds_every_block_where_it_ran(tmp_path: Path) -> None:
 
 def test_a_timeline_says_what_it_shows(tmp_path: Path) -> None:
     profile = launched()
-    timeline.draw(profile, tmp_path / "t.svg", TITLE)
+    picture.draw(profile, tmp_path / "t.svg", TITLE)
     said = words((tmp_path / "t.svg").read_text(encoding="utf-8"))
     for part in (
         TITLE, "Device & Sons", "24 blocks",
@@ -70,13 +70,13 @@ def test_a_timeline_says_what_it_shows(tmp_path: Path) -> None:
 def test_too_many_blocks_are_refused(tmp_path: Path) -> None:
     profile = msgspec.structs.replace(launched(), blocks=65_536, timeline=None)
     with pytest.raises(UsageError, match="up to 10,000 blocks, and this launch has 65,536; choose"):
-        timeline.draw(profile, tmp_path / "t.svg", TITLE)
+        picture.draw(profile, tmp_path / "t.svg", TITLE)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_cpus_lanes_claim_no_core(tmp_path: Path) -> None:
     profile = launched(1, 2, 5, kind="cpu", told=False)
-    timeline.draw(profile, tmp_path / "t.svg", TITLE)
+    picture.draw(profile, tmp_path / "t.svg", TITLE)
     svg = (tmp_path / "t.svg").read_text(encoding="utf-8")
     assert len(bars(svg)) == 10
     assert "the compute unit of a block is not known" in words(svg)
@@ -86,13 +86,13 @@ def test_a_cpus_lanes_claim_no_core(tmp_path: Path) -> None:
 def test_without_a_shared_clock_nothing_is_drawn(tmp_path: Path) -> None:
     profile = launched(told=False)
     with pytest.raises(UsageError, match="share no clock"):
-        timeline.draw(profile, tmp_path / "t.svg", TITLE)
+        picture.draw(profile, tmp_path / "t.svg", TITLE)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_blocks_that_take_no_time_still_make_a_picture(tmp_path: Path) -> None:
     profile = analysed(sampled([Block(1, 5, 5)] * 2))
-    timeline.draw(profile, tmp_path / "t.svg", TITLE)
+    picture.draw(profile, tmp_path / "t.svg", TITLE)
     assert len(bars((tmp_path / "t.svg").read_text(encoding="utf-8"))) == 2
 
 
@@ -101,4 +101,4 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "t.svg").symlink_to("/dev/full")
     profile = launched()
     with pytest.raises(UsageError, match=r"t\.svg: cannot be written: No space left"):
-        timeline.draw(profile, tmp_path / "t.svg", TITLE)
+        picture.draw(profile, tmp_path / "t.svg", TITLE)

@@ -14,7 +14,7 @@ from support import records, tunable
 from support.cli import QUICK, Matbench, last_run
 
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.features.tune import search as tuning
+from matbench.features.tune import search
 from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue
 from matbench.measure import worker
@@ -52,7 +52,7 @@ def test_the_fastest_that_is_right_wins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # On a busy machine, 0.2 s may not be enough to tell two kernels apart.
-    monkeypatch.setattr(tuning, "ComparisonPlan", ComparisonPlan)
+    monkeypatch.setattr(search, "ComparisonPlan", ComparisonPlan)
     result = matbench("tune", file, "--sizes", "48", "--format", "json")
     environment, *records = json.loads(result.stdout)
     assert environment["type"] == "environment"

@@ -17,7 +17,7 @@ from support.record_files import only
 from support.records import device, winner
 
 from matbench.errors import UsageError
-from matbench.features.tune import stored as tuned
+from matbench.features.tune import stored
 from matbench.features.tune.stored import Store
 from matbench.model import Problem
 from matbench.records import encoding
@@ -182,7 +182,7 @@ def test_two_searches_at_once_lose_no_winner(store: Store) -> None:
 
 
 def test_a_store_that_another_holds_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuned, "_WAIT_S", 0)
+    monkeypatch.setattr(stored, "_WAIT_S", 0)
     store.keep(winner())
     with (
         filelock.FileLock(store.path.with_name(".tuned.jsonl.lock")),

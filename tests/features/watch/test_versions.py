@@ -9,7 +9,7 @@ import pytest
 from support.kernels import KernelWriter, kernel_text
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
-from matbench.features.watch import versions as watch
+from matbench.features.watch import versions
 from matbench.features.watch.versions import Saves, Watch
 from matbench.kernelfile import sweep
 from matbench.measure.outcomes import compared, not_measured
@@ -42,7 +42,7 @@ def test_a_file_that_is_being_written_is_left_alone(
     saves = Saves(path)
     # While it waits to see whether the file is stable, the editor continues.
     writing = SimpleNamespace(sleep=lambda _: path.write_text("whole", encoding="utf-8"))
-    monkeypatch.setattr(watch, "time", writing)
+    monkeypatch.setattr(versions, "time", writing)
     assert saves.new() is None
     assert saves.new() == b"whole"
 

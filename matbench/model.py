@@ -144,7 +144,7 @@ class Parameter(msgspec.Struct, frozen=True):
     pointer: bool
 
 
-class Reading(msgspec.Struct, frozen=True):
+class NumericContract(msgspec.Struct, frozen=True):
     """How a kernel reads its inputs, which determines how it is checked.
 
     Inputs are rounded to `precision` and stored as `storage`; `exponents` is the range of binary
@@ -162,7 +162,7 @@ class Reading(msgspec.Struct, frozen=True):
     reads_C: bool = False
 
 
-class Place(msgspec.Struct, frozen=True):
+class MatrixLayout(msgspec.Struct, frozen=True):
     """A matrix in memory: element (i, j) is at i·`row_step` + j·`column_step`, in elements.
 
     There are `lines` (rows or columns) of `width` elements, which start `pitch` elements apart.
@@ -185,14 +185,14 @@ class Placing(msgspec.Struct, frozen=True):
     transpose: Transpose = "NN"
     padding: int = 0
 
-    def place(self, buffer: str, rows: int, columns: int) -> Place:
+    def place(self, buffer: str, rows: int, columns: int) -> MatrixLayout:
         """The place of op(A), op(B) or C with this shape."""
         transposed = buffer != "C" and self.transpose["AB".index(buffer)] == "T"
         by_rows = (self.layout == "row-major") != transposed
         lines, width = (rows, columns) if by_rows else (columns, rows)
         pitch = width + self.padding
         steps = (pitch, 1) if by_rows else (1, pitch)
-        return Place(*steps, lines, width, pitch)
+        return MatrixLayout(*steps, lines, width, pitch)
 
 
 class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -274,11 +274,11 @@ class Kernel(FrontMatter, frozen=True):
         return self.precision not in ("float32", "float64")
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> NumericContract:
         """How it reads its inputs; the pointer types of its entry determine the storage."""
         narrow = (-14, 15) if self.precision == "float16" else (-126, 127)
         result = self.storage_of("C")
-        return Reading(
+        return NumericContract(
             self.precision,
             self.storage_of("A"),
             self.exponents or narrow,
@@ -423,7 +423,7 @@ class Conditions(msgspec.Struct, frozen=True):
 Status = Literal["ok", "note", "problem"]
 
 
-class Finding(msgspec.Struct, frozen=True):
+class DoctorFinding(msgspec.Struct, frozen=True):
     """What `matbench doctor` found about one thing, and how to fix it.
 
     A *problem* keeps this machine's NVIDIA GPU, or its CPU if it has none, from being measured; a

@@ -59,7 +59,7 @@ def ignore() -> None:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def defer_interrupts() -> Iterator[None]:
     """Delay signals until the end of this block in the main thread.
 
     For code that must not be interrupted, such as that of queues. Other threads never are.

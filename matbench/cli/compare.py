@@ -84,7 +84,7 @@ def compare(
     matbench compare --against main tiled kahan --fail-if-slower 3%
     """
     from matbench.analysis.statistics import ComparisonPlan
-    from matbench.measure.worker import Crew
+    from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
     from matbench.show import comparisons
 
@@ -102,7 +102,7 @@ def compare(
         plan = ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_s * 1e9)
         records: list[ComparisonRecord] = []
         interruption = stack.enter_context(Interruption())
-        crew = stack.enter_context(Crew(launches.quick(), deadlines.deadlines, say_printed))
+        crew = stack.enter_context(WorkerPool(launches.quick(), deadlines.deadlines, say_printed))
         display = stack.enter_context(progress(len(rounds)))
         for turns in rounds:
             display.begin(turns.label)
@@ -243,20 +243,20 @@ def _versions(
 
     Also prints and returns remarks on the others.
     """
-    from matbench.kernelfile import catalogue, revisions
+    from matbench.kernelfile import catalogue, git_versions
 
     pairs, remarks = [], []
     different = list(dict.fromkeys(names))
     chosen = files.each(different)
     _require_device(chosen)
     for number, (kernel, name) in enumerate(_labelled(chosen, different)):
-        found = revisions.extract(kernel, revision, folder / str(number))
+        found = git_versions.extract(kernel, revision, folder / str(number))
         if found is None:
             remarks.append(f"{name}: new since {revision}, not compared")
             continue
         shown = f"{kernel.path} at {revision}"
         old = catalogue.load(found.file, shown, found.given(files.given))
-        if revisions.unchanged(old, kernel):
+        if git_versions.unchanged(old, kernel):
             remarks.append(f"{name}: unchanged since {revision}, not compared")
             continue
         label = f"{name} at {revision}"

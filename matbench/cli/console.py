@@ -18,7 +18,7 @@ from matbench import signals
 from matbench.show import safe
 
 if TYPE_CHECKING:
-    from matbench.measure.output import Said
+    from matbench.measure.output import CapturedOutput
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
     from matbench.records.reading import Contents
@@ -49,7 +49,7 @@ def say(text: str, *, err: bool = False) -> None:
         click.echo(safe.text(text), err=err)
 
 
-def say_printed(printer: str, said: Said) -> None:
+def say_printed(printer: str, said: CapturedOutput) -> None:
     """Print what a kernel, its compiler or the driver wrote, marked as theirs."""
     for line in said.lines:
         say(f"{printer} output: {safe.line(line)}", err=True)

@@ -36,11 +36,11 @@ def list_kernels(files: KernelFiles, fmt: str) -> None:
     A kernel is listed after the one it changes (`previous` in front matter).
     A terminal shows only constants with several values; in a pipe, each kernel is one line.
     """
-    from matbench.kernelfile import order
+    from matbench.kernelfile import lineage
     from matbench.show import kernels as view
 
     catalogue, _, _ = files.catalogue()
-    order.check(catalogue.kernels.values(), catalogue.kernels)
+    lineage.check(catalogue.kernels.values(), catalogue.kernels)
     kernels = [
         kernel
         for workload in WORKLOADS
@@ -61,13 +61,15 @@ def show(name: str, files: KernelFiles) -> None:
 
     A pipe or a file gets the exact source; on a terminal, control characters are replaced.
     """
-    from matbench.kernelfile import order
+    from matbench.kernelfile import lineage
     from matbench.show import kernels as view
 
     kernel = files.one(name)
     known, _, _ = files.catalogue([name])
-    order.check([kernel], known.kernels)
-    show_rich(view.details(kernel, _diff_command(kernel, order.file_of(kernel, known.kernels))), "")
+    lineage.check([kernel], known.kernels)
+    show_rich(
+        view.details(kernel, _diff_command(kernel, lineage.file_of(kernel, known.kernels))), ""
+    )
     if not kernel.source:
         return
     if open_console().is_terminal:

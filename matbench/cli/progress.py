@@ -14,9 +14,9 @@ from matbench.cli.console import open_console, printing_above
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from matbench.analysis.remaining import Kind
+    from matbench.analysis.eta import Kind
     from matbench.records.outcome import CaseRecord, Outcome
-    from matbench.show.progress import Place, Progress
+    from matbench.show.progress import Leader, Progress
 
 #: Drawing takes a few milliseconds of a core, which a kernel on the CPU would miss.
 _DRAWN_PER_S = 2
@@ -73,14 +73,14 @@ class Display:
     """The steps of a command, of several devices if need be; a thread draws their state."""
 
     def __init__(self, console: Console, total: int | None, plan: Iterable[CaseRecord]) -> None:
-        from matbench.analysis.remaining import Estimate, Kind
+        from matbench.analysis.eta import Estimate, Kind
 
         self._console = console
         self._total = total
         self._left = Counter(map(Kind.of, plan))
         self._estimate = Estimate()
         self._leading: list[Outcome] = []
-        self._fastest: list[Place] = []
+        self._fastest: list[Leader] = []
         self._done = 0
         #: By device, if several work at the same time: the steps that were begun and are not done.
         self._steps: dict[str, _Step] = {}
@@ -90,7 +90,7 @@ class Display:
 
     def begin(self, label: str, case: CaseRecord | None = None, place: str = "") -> None:
         """Begin a step, such as a case of the plan; one that was begun there before is done."""
-        from matbench.analysis.remaining import Kind
+        from matbench.analysis.eta import Kind
         from matbench.measure.worker import Worker
 
         Worker.doing = ""

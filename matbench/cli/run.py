@@ -44,10 +44,10 @@ from matbench.workloads import MATMUL
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from matbench.measure.handing_out import Group
     from matbench.measure.options import Deadlines, Options
     from matbench.measure.output import Listener
-    from matbench.measure.worker import AnyCrew
+    from matbench.measure.scheduler import Group
+    from matbench.measure.worker import CaseRunner
     from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
     from matbench.records.outcome import CaseRecord, Outcome
@@ -225,7 +225,7 @@ class RemoteDevices(Devices, Protocol):
 
     def crew(
         self, options: Options, deadlines: Deadlines, listener: Listener | None
-    ) -> AnyCrew: ...
+    ) -> CaseRunner: ...
 
 
 class Sweep:
@@ -284,14 +284,14 @@ class Sweep:
                     display.done(outcome)
                 self._measure(each, crew, writers, display)
 
-    def _crew(self, deadlines: DeadlineOptions) -> AnyCrew:
+    def _crew(self, deadlines: DeadlineOptions) -> CaseRunner:
         """The workers of this machine, or of the cluster."""
         how = self.options, deadlines.deadlines, say_printed
         if self.cluster is not None:
             return self.cluster.crew(*how)
-        from matbench.measure.worker import Crew
+        from matbench.measure.worker import WorkerPool
 
-        return Crew(*how)
+        return WorkerPool(*how)
 
     def _rounds(self, writers: list[RecordWriter]) -> list[_Round]:
         """The cases of each repetition, without those that a resumed file contains."""
@@ -309,7 +309,7 @@ class Sweep:
     def _measure(
         self,
         repetition: _Round,
-        crew: AnyCrew,
+        crew: CaseRunner,
         writers: list[RecordWriter],
         display: Display,
     ) -> None:
@@ -324,7 +324,7 @@ class Sweep:
         for place, found in crew.measured(self._groups(repetition.left), begin):
             drawn = self._drawn(found)
             outcome = msgspec.structs.replace(drawn, repetition=repetition.number)
-            with signals.held():  # what is recorded counts as done
+            with signals.defer_interrupts():  # what is recorded counts as done
                 for writer in reversed(writers):  # the copy first
                     writer.write(outcome)
                 self.outcomes.append(outcome)
@@ -369,7 +369,7 @@ class Sweep:
         The largest come first; of equals the first, since a ladder begins with its slowest rungs.
         """
         from matbench import workloads
-        from matbench.measure.handing_out import Group
+        from matbench.measure.scheduler import Group
         from matbench.records.outcome import CaseRecord
 
         begun = {outcome.case.contest: outcome.case.device_id for outcome in self.outcomes}

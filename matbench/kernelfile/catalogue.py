@@ -15,7 +15,7 @@ import msgspec
 from matbench import regular, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError
-from matbench.kernelfile import front_matter, order, tables
+from matbench.kernelfile import front_matter, lineage, tables
 from matbench.kernelfile.libraries import LIBRARIES
 from matbench.model import Group, Kernel
 
@@ -155,7 +155,7 @@ class Catalogue:
                 )
             self.kernels[kernel.name] = kernel
         for kernel in self.kernels.values():
-            order.line_to(kernel, self.kernels)  # no loop
+            lineage.line_to(kernel, self.kernels)  # no loop
 
     def get(self, name: str) -> Kernel:
         """The kernel of that name, or a `UsageError` with the nearest one."""
@@ -172,7 +172,7 @@ class Catalogue:
             for kernel in self.kernels.values()
             if name in ("all", kernel.group) and workload in (None, kernel.workload)
         ]
-        return order.ordered(found, self.kernels)
+        return lineage.ordered(found, self.kernels)
 
     def baselines(
         self, asked: Iterable[str], computed: Collection[str] = (workloads.DEFAULT,)

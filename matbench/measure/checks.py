@@ -15,10 +15,10 @@ from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
 from matbench.measure import diagnosis, launcher, oracle
 from matbench.measure.judge import UNWORKED, UNWRITTEN, DeviceTrial, Guarded, Judge
+from matbench.measure.layouts import Buffers
 from matbench.measure.options import Options
-from matbench.measure.places import Buffers
 from matbench.measure.prepared import Prepared
-from matbench.measure.samples import Samples, Verdict
+from matbench.measure.samples import SampleCheck, Samples
 from matbench.model import WORKSPACE, Case
 from matbench.records.outcome import Accuracy, ErrorCells
 
@@ -223,7 +223,7 @@ class Checks:
         wrong = diagnosis.wrong_elements(C, expected, self.bound)
         return bool(np.isnan(C[wrong]).all())
 
-    def require_right(self, verdicts: Sequence[Verdict]) -> None:
+    def require_right(self, verdicts: Sequence[SampleCheck]) -> None:
         """`WrongError` at the first sample whose C was wrong, explained by launching it again."""
         for verdict in verdicts if "samples" in self.options.checks else ():
             if verdict.forged:
@@ -240,7 +240,7 @@ class Checks:
             if verdict.wrong:
                 raise self._wrong_sample(verdict)
 
-    def _wrong_sample(self, verdict: Verdict) -> WrongError:
+    def _wrong_sample(self, verdict: SampleCheck) -> WrongError:
         """Explain a wrong launch by launching again on the same inputs."""
         key = verdict.key
         self.ready()

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.measure import likeness
+from matbench.measure import layout_recognition
 from matbench.measure.judge import (
     OUTSIDE_C,
     OUTSIDE_INPUTS,
@@ -49,7 +49,7 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     if where == "C":
         return "; ".join(filter(None, [f"C is wrong: {values}", _nan(C, wrong)]))
     parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
-    like = likeness.described(C, trial, bound, case)
+    like = layout_recognition.described(C, trial, bound, case)
     if like is not None:
         return "; ".join([*parts, like])
     return "; ".join(parts + patterns(C, expected, wrong, case.params))

@@ -24,7 +24,7 @@ from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.measure import oracle
 from matbench.measure.launcher import Memory, upper_halves
-from matbench.model import Kernel, Launch, LaunchRules, Reading, Storage
+from matbench.model import Kernel, Launch, LaunchRules, NumericContract, Storage
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
 # payloads in arithmetic, so a stray value written to a guard must differ from the guard, and the
@@ -267,7 +267,7 @@ class Judge:
         self,
         memory: Memory,
         trial: oracle.Trial,
-        reading: Reading,
+        reading: NumericContract,
         on_host: Callable[[], oracle.Trial],
     ) -> DeviceTrial:
         """Copy a trial to the device; S shares R's buffer if they are the same array."""

@@ -12,7 +12,7 @@ from matbench import workloads
 from matbench.backends import Argument, Backend, Buffer, Program, TensorMap
 from matbench.kernelfile import expressions, signature
 from matbench.measure.rounding import nearest
-from matbench.model import Case, Kernel, Place, Problem, Storage
+from matbench.model import Case, Kernel, MatrixLayout, Problem, Storage
 
 Float64 = npt.NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class Matrix(NamedTuple):
     """
 
     storage: Storage
-    place: Place
+    place: MatrixLayout
     by_rows: bool
     batch: int
 

@@ -15,8 +15,8 @@ from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Program
 from matbench.errors import CaseError
 from matbench.measure.checks import Checks
 from matbench.measure.launcher import Memory
+from matbench.measure.layouts import Buffers
 from matbench.measure.options import Options
-from matbench.measure.places import Buffers
 from matbench.measure.samples import keys
 from matbench.measure.sampling import Sampler, clock, sample_until_known, timing_of
 from matbench.records.outcome import BlockTimes, Timing

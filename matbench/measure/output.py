@@ -19,7 +19,7 @@ _PIECE = 1 << 16
 _PIECES_AT_ONCE = 64
 
 
-class Said(NamedTuple):
+class CapturedOutput(NamedTuple):
     """The first lines of the output, and how many more there were."""
 
     lines: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Said(NamedTuple):
 
 
 #: Receives the source of output (such as the kernel) and the output.
-Listener = Callable[[str, Said], None]
+Listener = Callable[[str, CapturedOutput], None]
 
 
 class Output:
@@ -46,7 +46,7 @@ class Output:
         self._reader = reader
         threading.Thread(target=self._empty, daemon=True).start()
 
-    def taken(self) -> Said:
+    def taken(self) -> CapturedOutput:
         """The output since the last call."""
         with self._lock:
             self._read_on()
@@ -54,7 +54,7 @@ class Output:
             count = self._lines + (self._last != b"\n")
             self._kept, self._lines, self._last = b"", 0, b"\n"
         lines = tuple(text.split("\n")[: min(count, MAX_LINES)])
-        return Said(lines, count - len(lines))
+        return CapturedOutput(lines, count - len(lines))
 
     def close(self) -> None:
         """Keep the output so far for `taken`; later output of other processes is lost."""

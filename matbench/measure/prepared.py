@@ -12,7 +12,7 @@ from matbench import workloads
 from matbench.backends import Backend, Buffer
 from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
-from matbench.measure import launcher, oracle, places
+from matbench.measure import launcher, layouts, oracle
 from matbench.measure.judge import (
     GUARD_ROWS,
     OUTSIDE_C,
@@ -25,8 +25,8 @@ from matbench.measure.judge import (
     Judge,
 )
 from matbench.measure.launcher import Memory
-from matbench.measure.places import Buffers
-from matbench.model import WORD_BYTES, Kernel, Problem, Reading
+from matbench.measure.layouts import Buffers
+from matbench.model import WORD_BYTES, Kernel, NumericContract, Problem
 
 
 class Prepared(Memory):
@@ -41,7 +41,7 @@ class Prepared(Memory):
         backend: Backend,
         judge: Judge,
         problem: Problem,
-        reading: Reading,
+        reading: NumericContract,
         cache: Cache,
         *,
         guards: bool,
@@ -78,7 +78,7 @@ class Prepared(Memory):
             self.inputs = self._guarded_inputs()
             unwind.pop_all()
 
-    def is_for(self, problem: Problem, reading: Reading) -> bool:
+    def is_for(self, problem: Problem, reading: NumericContract) -> bool:
         return not self.is_spoiled and (self.problem, self.reading) == (problem, reading)
 
     def sets(
@@ -88,7 +88,7 @@ class Prepared(Memory):
 
         A kernel whose matrices are not row-major gets its own.
         """
-        own = kernel if kernel is not None and places.needed(kernel, self.problem) else None
+        own = kernel if kernel is not None and layouts.needed(kernel, self.problem) else None
         layout = (own.placing, own.reading.result) if own else None
         made = self._sets.setdefault((shape, layout), [])
         while len(made) < count:
@@ -146,7 +146,7 @@ class Prepared(Memory):
             for name in workload.reads
         )
 
-    def _own(self, kernel: Kernel) -> places.Own:
+    def _own(self, kernel: Kernel) -> layouts.Own:
         """The matrices of a kernel whose matrices are not row-major."""
         matrices, layout = [], []
         for name in workloads.of(self.problem).buffers:
@@ -154,7 +154,7 @@ class Prepared(Memory):
             shape = batch * place.lines, place.pitch
             matrices.append(self._guarded(name, shape, WORD_BYTES[storage], width=place.width))
             layout.append(place)
-        return places.Own(tuple(matrices), tuple(layout), batch, storage)
+        return layouts.Own(tuple(matrices), tuple(layout), batch, storage)
 
     def _guarded(
         self, name: str, shape: tuple[int, int], word_bytes: int, width: int | None = None

@@ -33,7 +33,7 @@ class DeadlineError(MatbenchError):
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
+def signals_blocked() -> Iterator[None]:
     """Processes started here ignore Ctrl-C and similar signals, which may be sent to a whole
     process group but are for the main process only."""
     if not hasattr(signal, "pthread_sigmask"):
@@ -64,7 +64,7 @@ def _without_main() -> Iterator[None]:
 
 class _Deaf(SpawnProcess):
     def start(self) -> None:
-        with deaf(), _without_main():
+        with signals_blocked(), _without_main():
             super().start()
 
     def terminate(self) -> None:
@@ -95,7 +95,7 @@ class Pool:
         self._lock = threading.RLock()  # for the threads of several workers
         self._pending: set[Any] = set()
 
-    @signals.held()
+    @signals.defer_interrupts()
     def schedule(
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
     ) -> Any:
@@ -115,7 +115,7 @@ class Pool:
             if is_new:
                 folder = self._folder.enter_context(temporary.folder())
                 self._output = output.Output()
-                with deaf():
+                with signals_blocked():
                     resource_tracker.ensure_running()
                 self._pool = ProcessPool(
                     max_workers=self._processes,
@@ -139,11 +139,11 @@ class Pool:
         found: T = result(self.schedule(function, *args, timeout_s=timeout_s))
         return found
 
-    def said(self) -> output.Said:
+    def said(self) -> output.CapturedOutput:
         """The output of the processes since the last call."""
-        return self._output.taken() if self._output is not None else output.Said()
+        return self._output.taken() if self._output is not None else output.CapturedOutput()
 
-    @signals.held()
+    @signals.defer_interrupts()
     def kill(self) -> None:
         """End the processes; the next task starts others."""
         with self._lock:
@@ -167,7 +167,7 @@ def result(future: Any) -> Any:
 
     _wait(future)
     try:
-        with signals.held():
+        with signals.defer_interrupts():
             return future.result()
     except concurrent.futures.TimeoutError:
         raise DeadlineError("deadline missed") from None
@@ -185,7 +185,7 @@ def _wait(future: Any) -> None:
     """
     done = threading.Lock()
     done.acquire()
-    with signals.held():
+    with signals.defer_interrupts():
         future.add_done_callback(lambda _: done.release())
     done.acquire()
 

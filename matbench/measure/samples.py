@@ -19,9 +19,9 @@ from matbench import workloads
 from matbench.backends import Argument
 from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN, between, guards
+from matbench.measure.layouts import Buffers
 from matbench.measure.oracle.draws import drawn
 from matbench.measure.oracle.matmul import selection_of
-from matbench.measure.places import Buffers
 from matbench.measure.prepared import Prepared
 from matbench.model import Launch, Storage
 
@@ -41,7 +41,7 @@ _COMPARED_BY = {
 }
 
 
-class Verdict(NamedTuple):
+class SampleCheck(NamedTuple):
     """How many elements of C were wrong after the launch with that key, and the first of them.
 
     `forged`: something other than the judge wrote the verdict. `outside`: the matrix whose guards
@@ -76,7 +76,7 @@ class Samples:
         self.partial = prepared.allocate(2 * 8 * self.blocks)
         self.results = prepared.allocate(3 * 8 * _RESULTS)
         self._sealed: list[tuple[int, int, str | None, int]] = []
-        self._verdicts: list[Verdict] = []
+        self._verdicts: list[SampleCheck] = []
         self._known = self._arguments_of_all()
 
     @property
@@ -114,7 +114,7 @@ class Samples:
                     self._start("between_changed", between(matrix), storage=storage)
                     self._seal(key, outside=matrix.name)
 
-    def changed_inputs(self, buffers: Buffers, key: int) -> Verdict | None:
+    def changed_inputs(self, buffers: Buffers, key: int) -> SampleCheck | None:
         """The verdict on inputs that changed since `write`; None if none did."""
         before = self.verdicts()
         for item in buffers.items:
@@ -125,7 +125,7 @@ class Samples:
         self._verdicts = before
         return next((verdict for verdict in found if verdict.wrong), None)
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[SampleCheck]:
         """The verdicts since the last call, in order."""
         if self._sealed:
             words = np.empty((_RESULTS, 3), np.uint64)
@@ -134,7 +134,7 @@ class Samples:
                 wrong, first = row[0] ^ drawn(own, 0), row[1] ^ drawn(own, 1)
                 forged = row[2] != drawn(drawn(own, wrong), first)
                 place = None if first == _NONE or forged else first
-                verdict = Verdict(key, max(wrong, forged), place, forged, outside, item)
+                verdict = SampleCheck(key, max(wrong, forged), place, forged, outside, item)
                 self._verdicts.append(verdict)
             self._sealed = []
         found, self._verdicts = self._verdicts, []

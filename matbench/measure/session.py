@@ -36,8 +36,8 @@ from matbench.model import (
     Case,
     Kernel,
     Launch,
+    NumericContract,
     Problem,
-    Reading,
 )
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Limits
@@ -58,7 +58,7 @@ class Session:
         self._limits: Limits | None = None
         self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
 
-    def prepare(self, problem: Problem, reading: Reading) -> None:
+    def prepare(self, problem: Problem, reading: NumericContract) -> None:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
         self._prepare(problem, reading)
 
@@ -148,7 +148,7 @@ class Session:
 
     # -- the steps of one case -------------------------------------------------------------
 
-    def _prepare(self, problem: Problem, reading: Reading) -> Prepared:
+    def _prepare(self, problem: Problem, reading: NumericContract) -> Prepared:
         if self._prepared is None or not self._prepared.is_for(problem, reading):
             self._forget()
             self._prepared = Prepared(
@@ -164,7 +164,9 @@ class Session:
         return self._prepared
 
     @contextlib.contextmanager
-    def _checks(self, case: Case, built: Built, reading: Reading | None = None) -> Iterator[Checks]:
+    def _checks(
+        self, case: Case, built: Built, reading: NumericContract | None = None
+    ) -> Iterator[Checks]:
         """The checks of a case. If they do not complete, shared buffers are made again, because the
         kernel may have overwritten them, and its workspaces are released with them."""
         prepared = self._prepare(case.problem, reading or case.kernel.reading)

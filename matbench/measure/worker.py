@@ -24,11 +24,11 @@ from typing import (
 from matbench.backends import bind_to
 from matbench.errors import BuildError, CaseError, MatbenchError, explanation
 from matbench.measure.builders import Builders
-from matbench.measure.handing_out import Group, HandingOut
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import Clocked, compared, not_measured, not_run
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
+from matbench.measure.scheduler import Group, Scheduler
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
@@ -332,7 +332,7 @@ def _methods() -> type[Session]:
     return Session
 
 
-class AnyCrew(Protocol):
+class CaseRunner(Protocol):
     """What measures the cases of a sweep: workers of this machine, or of others."""
 
     def __enter__(self) -> Any: ...
@@ -345,7 +345,7 @@ class AnyCrew(Protocol):
     ) -> Iterator[tuple[str, Outcome]]: ...
 
 
-class Crew:
+class WorkerPool:
     """A worker for each device of a sweep, started with its first case.
 
     `listener` is called with the output of kernels soon after it was printed.
@@ -360,16 +360,16 @@ class Crew:
         self.workers: dict[str, Worker] = {}
         self.builders = Builders(deadlines.build_s)
         self._late: Counter[BuildKey] = Counter()
-        self._handing_out = HandingOut()
+        self._scheduler = Scheduler()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._handing_out.end()
+        self._scheduler.end()
         self.builders.close()
         self.renew()
-        self._handing_out.join()
+        self._scheduler.join()
         self.renew()  # a thread may have been about to start a process
 
     def worker(self, device: DeviceInfo) -> Worker:
@@ -380,7 +380,7 @@ class Crew:
             )
         return self.workers[device.label]
 
-    def hand_out(
+    def distribute(
         self, groups: Iterable[Group[T]], do: Callable[[Worker, T], R]
     ) -> Iterator[tuple[T, R]]:
         """Every task of the groups with its result, as soon as a device has done it.
@@ -391,7 +391,7 @@ class Crew:
         for group in every:
             for device in group.devices:
                 self.worker(device)
-        yield from self._handing_out.results(every, lambda info, task: do(self.worker(info), task))
+        yield from self._scheduler.results(every, lambda info, task: do(self.worker(info), task))
 
     def measured(
         self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
@@ -402,7 +402,7 @@ class Crew:
             begin(worker.device, case, worker.device.place)
             return worker.device.place, worker.measure(case)
 
-        return (measured for _, measured in self.hand_out(groups, measure))
+        return (measured for _, measured in self.distribute(groups, measure))
 
     def renew(self) -> None:
         """End all workers' processes: the next case starts in a new one."""

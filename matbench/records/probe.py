@@ -7,7 +7,7 @@ import msgspec
 from matbench.records.outcome import Outcome
 
 
-class Finding(msgspec.Struct, frozen=True, order=True):
+class SanitizerFinding(msgspec.Struct, frozen=True, order=True):
     """A kind of error that a sanitizer's tool found at one place in the source, and how often."""
 
     tool: str

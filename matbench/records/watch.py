@@ -9,7 +9,7 @@ from matbench.records.comparison import ComparisonRecord
 
 
 @dataclass
-class Standing:
+class TimedVersion:
     """A version at one size: its fastest parameters, and its comparisons."""
 
     params: dict[str, int]
@@ -28,7 +28,7 @@ class Version:
     saved: str
     wrong: str = ""
     paste: tuple[str, ...] = ()
-    standings: dict[Problem, Standing] = field(default_factory=dict)
+    standings: dict[Problem, TimedVersion] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

@@ -24,7 +24,7 @@ _NARROWEST_BAR = 4
 _OTHER_LINES = 3
 
 
-class Place(NamedTuple):
+class Leader(NamedTuple):
     """A size, the fastest kernel there with its parameters, and its speed."""
 
     size: str
@@ -45,7 +45,7 @@ class Progress:
     left_s: float | None = None
     doing: str = ""
     labels: Sequence[str] = ()
-    fastest: Sequence[Place] = ()
+    fastest: Sequence[Leader] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._bar(options.max_width, edges=console.no_color)
@@ -100,14 +100,14 @@ def failure(outcome: Outcome) -> Text:
     return Text.assemble((outcome.status, outcomes.STYLES[outcome.status]), " ", about)
 
 
-def places(leaders: Iterable[Ranked]) -> list[Place]:
+def places(leaders: Iterable[Ranked]) -> list[Leader]:
     """The leaders in words."""
     found = []
     for row in leaders:
         case = row.outcome.case
         size = outcomes.size_label(case.problem) + ", float64" * row.is_double
         rate = units.rates([row.work_per_s], workloads.of(case.problem).rate)(row.work_per_s)
-        found.append(Place(size, f"{case.kernel} {settings_of(case.params)}".strip(), rate))
+        found.append(Leader(size, f"{case.kernel} {settings_of(case.params)}".strip(), rate))
     return found
 
 

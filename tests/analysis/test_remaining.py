@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.records import outcome
 
-from matbench.analysis.remaining import Estimate, Kind
+from matbench.analysis.eta import Estimate, Kind
 from matbench.model import Problem
 
 kinds = st.builds(

@@ -26,7 +26,7 @@ from matbench.kernelfile import catalogue, front_matter, signature
 from matbench.measure import judge, oracle
 from matbench.measure.launcher import Memory
 from matbench.measure.oracle import matmul
-from matbench.model import U32, DeviceInfo, Kernel, Launch, Problem, Reading
+from matbench.model import U32, DeviceInfo, Kernel, Launch, NumericContract, Problem
 
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 
@@ -498,7 +498,7 @@ def test_the_device_judges_as_the_host_does(
     expected = oracle.judge(C, trial, bound)
 
     with Memory(opencl) as memory:
-        uploaded = bench_judge.upload(memory, trial, Reading(), lambda: trial)
+        uploaded = bench_judge.upload(memory, trial, NumericContract(), lambda: trial)
         matrix = bench_judge.guarded(memory, "C", (problem.M, problem.N), judge.OUTSIDE_C)
         opencl.write(matrix.data, C)
         found = bench_judge.compare(matrix, uploaded, bound)

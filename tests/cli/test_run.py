@@ -126,13 +126,13 @@ def test_both_kinds_are_asked_for(
 ) -> None:
     """The options that reach the worker, on any machine."""
     asked = []
-    start = worker.Crew.__init__
+    start = worker.WorkerPool.__init__
 
-    def noted(self: worker.Crew, options: Options, *more: Any) -> None:
+    def noted(self: worker.WorkerPool, options: Options, *more: Any) -> None:
         asked.append((options.on("gpu").cold, options.on("gpu").hot))
         start(self, options, *more)
 
-    monkeypatch.setattr(worker.Crew, "__init__", noted)
+    monkeypatch.setattr(worker.WorkerPool, "__init__", noted)
     for kinds in ((), ("--cold",), ("--hot",), ("--cold", "--hot")):
         planned("tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
     assert asked == [(True, False), (True, False), (False, True), (True, True)]

@@ -385,8 +385,8 @@ except KeyboardInterrupt:
 """
 WHILE_HELD = """
 try:
-    with signals.held():
-        with signals.held():
+    with signals.defer_interrupts():
+        with signals.defer_interrupts():
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.01)
         print("to the end")

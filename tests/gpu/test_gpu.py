@@ -32,7 +32,7 @@ from matbench.measure.launcher import Memory
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.oracle import matmul
 from matbench.measure.session import Session
-from matbench.model import U32, Case, DeviceInfo, Kernel, Launch, Reading
+from matbench.model import U32, Case, DeviceInfo, Kernel, Launch, NumericContract
 
 pytestmark = pytest.mark.gpu
 
@@ -291,7 +291,7 @@ def test_the_device_judges_as_the_host_does(
             C.flat[C.size // 2] = value
         bound = oracle.Bound(oracle.error_factor(size.K) * U32)
         with Memory(cuda) as memory:
-            uploaded = made.upload(memory, trial, Reading(), lambda: trial)  # noqa: B023
+            uploaded = made.upload(memory, trial, NumericContract(), lambda: trial)  # noqa: B023
             matrix = made.guarded(memory, "C", shape[:2], judge.OUTSIDE_C)
             cuda.write(matrix.data, C)
             found, expected = made.compare(matrix, uploaded, bound), oracle.judge(C, trial, bound)
@@ -500,7 +500,7 @@ def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelW
     tiled = case_of("tiled", "500", info, TILE=16)
     options = Options(blocks=False, max_time_s=0.3)
     medians, failures = [], {}
-    with worker.Crew(options, Deadlines(build_s=120, run_s=3)) as crew:
+    with worker.WorkerPool(options, Deadlines(build_s=120, run_s=3)) as crew:
         device = crew.worker(info)
         for name, (body, _) in BAD.items():
             good = device.measure(tiled)

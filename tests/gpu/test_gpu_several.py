@@ -13,7 +13,7 @@ from support.kernels import KernelWriter
 from matbench import backends
 from matbench.backends import host
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.worker import Crew
+from matbench.measure.worker import WorkerPool
 from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
 
@@ -48,7 +48,7 @@ def test_each_size_is_measured_on_one_gpu(matbench: Matbench, several: list[Devi
 
 def test_a_worker_runs_on_the_processors_next_to_its_gpu(several: list[DeviceInfo]) -> None:
     known = os.sched_getaffinity(0)
-    with Crew(Options(), Deadlines()) as crew:
+    with WorkerPool(Options(), Deadlines()) as crew:
         for info in several:
             address = str(info.properties["PCI address"]).lower()
             listed = Path("/sys/bus/pci/devices", address, "local_cpulist")

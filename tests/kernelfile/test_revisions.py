@@ -12,7 +12,7 @@ from support.repository import commit, git
 
 from matbench import git as matbench_git
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, includes, revisions
+from matbench.kernelfile import catalogue, git_versions, includes
 from matbench.model import Kernel
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
@@ -38,7 +38,7 @@ def extracted(
 ) -> Kernel | None:
     """The kernel as of then."""
     kernel = catalogue.load(path, given=given)
-    found = revisions.extract(kernel, revision, folder)
+    found = git_versions.extract(kernel, revision, folder)
     if found is None:
         return None
     return catalogue.load(found.file, f"{path} at {revision}", found.given(given or {}))
@@ -83,9 +83,9 @@ def test_the_table_beside_it_is_that_of_then(project: Path, tmp_path: Path) -> N
     assert found.sweep == {"TILE": (4,)}
     now = catalogue.load(project / "mine.cu")
     assert now.sweep == {"TILE": (8,)}
-    assert not revisions.unchanged(found, now)
+    assert not git_versions.unchanged(found, now)
     (project / "mine.toml").write_text(front.format("4"))
-    assert revisions.unchanged(found, catalogue.load(project / "mine.cu"))
+    assert git_versions.unchanged(found, catalogue.load(project / "mine.cu"))
 
 
 HEADER = "#pragma once\n#define FACTOR {}\n"
@@ -120,9 +120,9 @@ def test_headers_are_those_of_then(
     assert Path(then.path).is_relative_to(tmp_path / "old")
     assert Path(then.path).read_text() == HEADER.format(1)
     # The control: a change of the header alone is a change of the kernel, and none is none.
-    assert not revisions.unchanged(found, catalogue.load(file, given=options))
+    assert not git_versions.unchanged(found, catalogue.load(file, given=options))
     path.write_text(HEADER.format(1))
-    assert revisions.unchanged(found, catalogue.load(file, given=options))
+    assert git_versions.unchanged(found, catalogue.load(file, given=options))
 
 
 def test_headers_in_folders_of_its_front_matter(project: Path, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_headers_of_headers_and_loops(project: Path, tmp_path: Path) -> None:
 def test_nothing_is_written_outside_of_the_folder(name: str, project: Path, tmp_path: Path) -> None:
     commit(project, kernels__mine_cu=including(f'"{name}"'))
     (tmp_path / "outside.h").write_text("")
-    assert revisions.extract(
+    assert git_versions.extract(
         catalogue.load(project / "kernels" / "mine.cu"), "HEAD", tmp_path / "a" / "b"
     )
     assert names(tmp_path / "a") == ["b/kernels/mine.cu"]
@@ -177,7 +177,7 @@ def test_a_header_that_is_too_large_is_refused_before_it_is_read(
     monkeypatch.setattr(matbench_git, "output", noted)
     monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2000)
     with pytest.raises(UsageError, match=r"x\.h: larger than 2,000 bytes in git at [0-9a-f]{12}"):
-        revisions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
+        git_versions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
     assert not any("blob" in words and words[-1].endswith(":x.h") for words in taken)
 
 
@@ -191,7 +191,7 @@ def test_line_endings_are_those_in_git(project: Path, tmp_path: Path) -> None:
     found = extracted(path, "HEAD", tmp_path / "old")
     assert found is not None
     assert b"\r\n" not in (tmp_path / "old" / "mine.cu").read_bytes()
-    assert revisions.unchanged(found, catalogue.load(path))
+    assert git_versions.unchanged(found, catalogue.load(path))
 
 
 def test_filters_are_not_run(project: Path, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_links_and_submodules_are_not_followed(project: Path, tmp_path: Path) ->
     git(project, "submodule", "add", "-q", str(inner), "inner")
     commit(project, mine_cu=including('"link.h"', '"inner/sub.h"'))
     path = project / "mine.cu"
-    assert revisions.extract(catalogue.load(path), "HEAD", tmp_path / "old")
+    assert git_versions.extract(catalogue.load(path), "HEAD", tmp_path / "old")
     assert names(tmp_path / "old") == ["mine.cu"]
     assert not any(each.is_symlink() for each in (tmp_path / "old").rglob("*"))
 
@@ -265,7 +265,7 @@ def test_what_is_no_revision_is_told(revision: str, project: Path, tmp_path: Pat
     with pytest.raises(
         UsageError, match=r"--against .*: no such revision; .*fetch-depth: 0"
     ) as told:
-        revisions.extract(kernel, revision, tmp_path / "old")
+        git_versions.extract(kernel, revision, tmp_path / "old")
     assert "\n" not in str(told.value)
     assert not (tmp_path / "old").exists()
 
@@ -282,17 +282,17 @@ def test_without_a_repository_or_git_it_is_told(
     alone = tmp_path / "mine.cu"
     alone.write_text(kernel_text())
     with pytest.raises(UsageError, match="--against needs git"):
-        revisions.extract(catalogue.load(alone), "HEAD", tmp_path / "old")
+        git_versions.extract(catalogue.load(alone), "HEAD", tmp_path / "old")
     commit(project, mine_cu=kernel_text())
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="--against needs git"):
-        revisions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
+        git_versions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
 
 
 def test_a_library_has_no_file(tmp_path: Path) -> None:
     library = next(each for each in catalogue.builtin() if each.library)
     with pytest.raises(UsageError, match="has no kernel file"):
-        revisions.extract(library, "HEAD", tmp_path / "old")
+        git_versions.extract(library, "HEAD", tmp_path / "old")
 
 
 def test_a_working_tree_elsewhere_is_none_of_ours(project: Path, tmp_path: Path) -> None:
@@ -301,4 +301,4 @@ def test_a_working_tree_elsewhere_is_none_of_ours(project: Path, tmp_path: Path)
     (tmp_path / "elsewhere").mkdir()
     git(project, "config", "core.worktree", str(tmp_path / "elsewhere"))
     with pytest.raises(UsageError, match="--against needs git"):
-        revisions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
+        git_versions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")

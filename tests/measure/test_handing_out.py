@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.devices import CPU, GPU
 
-from matbench.measure.handing_out import GoneError, Group, HandingOut
+from matbench.measure.scheduler import GoneError, Group, Scheduler
 from matbench.model import DeviceInfo
 
 GPUS = tuple(msgspec.structs.replace(GPU, index=index) for index in range(4))
@@ -48,7 +48,7 @@ def test_every_task_is_done_once_and_no_group_is_divided(
             order[task[0]].append(task[1])
         return f"{task} by {info.index}"
 
-    found = list(HandingOut().results(made(plan), do))
+    found = list(Scheduler().results(made(plan), do))
     assert Counter(task for task, _ in found) == Counter(
         (number, t) for number, (_, tasks, _) in enumerate(plan) for t in range(tasks)
     )
@@ -68,7 +68,7 @@ def test_all_gpus_work_at_the_same_time(count: int) -> None:
         return info.index
 
     groups = made([(set(range(count)), 1, 1.0)] * count)
-    assert sorted(index for _, index in HandingOut().results(groups, do)) == list(range(count))
+    assert sorted(index for _, index in Scheduler().results(groups, do)) == list(range(count))
 
 
 def test_the_longest_group_begins_first_and_what_only_one_can_do_before_it() -> None:
@@ -82,7 +82,7 @@ def test_the_longest_group_begins_first_and_what_only_one_can_do_before_it() -> 
 
     both = {0, 1}
     plan = [(both, 1, 1.0), (both, 1, 9.0), ({1}, 1, 5.0), (both, 1, 4.0)]
-    list(HandingOut().results(made(plan), do))
+    list(Scheduler().results(made(plan), do))
     assert begun[0][0] == 1
     assert begun[1][0] == 2
     assert [number for number in begun[0] + begun[1] if number in (0, 3)].count(3) == 1
@@ -101,13 +101,13 @@ def test_one_gpu_and_cpus_work_in_order_in_the_calling_thread() -> None:
         assert threading.current_thread() is threading.main_thread()
         done.append((info.place, task))
 
-    assert [task for task, _ in HandingOut().results(groups, do)] == ["a", "b", "c", "d"]
+    assert [task for task, _ in Scheduler().results(groups, do)] == ["a", "b", "c", "d"]
     assert done == [("opencl:0", "a"), ("opencl:0", "b"), ("cuda:0", "c"), ("opencl:1", "d")]
 
 
 def test_cpus_wait_for_the_gpus() -> None:
     groups = [Group((CPU,), ["cpu"]), *made([({0, 1}, 2, 1.0), ({0, 1}, 2, 1.0)])]
-    done = [task for task, _ in HandingOut().results(groups, lambda *_: None)]
+    done = [task for task, _ in Scheduler().results(groups, lambda *_: None)]
     assert done[-1] == "cpu"
     assert len(done) == 5
 
@@ -117,7 +117,7 @@ def test_an_error_of_one_gpu_ends_the_work() -> None:
         if task == (1, 0):
             raise ValueError("of one")
 
-    handing = HandingOut()
+    handing = Scheduler()
     with pytest.raises(ValueError, match="of one"):
         list(handing.results(made([({0, 1}, 3, 1.0)] * 2), do))
     handing.end()
@@ -125,7 +125,7 @@ def test_an_error_of_one_gpu_ends_the_work() -> None:
 
 
 def test_nothing_begins_after_the_end() -> None:
-    handing, begun, may_end = HandingOut(), threading.Semaphore(0), threading.Event()
+    handing, begun, may_end = Scheduler(), threading.Semaphore(0), threading.Event()
     done: list[Task] = []
 
     def do(info: DeviceInfo, task: Task) -> None:
@@ -158,7 +158,7 @@ def test_others_do_what_a_device_that_is_gone_leaves() -> None:
         return info.index
 
     both = {0, 1}
-    results = list(HandingOut().at_the_same_time(made([(both, 3, 1.0), (both, 1, 1.0)]), do))
+    results = list(Scheduler().at_the_same_time(made([(both, 3, 1.0), (both, 1, 1.0)]), do))
     assert sorted(task for task, _ in results) == [(0, 0), (0, 1), (0, 2), (1, 0)]
     if where[1, 0] == 1:
         assert dict(results) == {(0, 0): 0, (0, 1): 1, (0, 2): 1, (1, 0): 1}
@@ -174,5 +174,5 @@ def test_it_ends_if_every_device_that_may_is_gone() -> None:
 
     plan = [({0, 1}, 2, 1.0), ({2}, 2, 1.0)]
     with pytest.raises(GoneError, match="is lost"):
-        list(HandingOut().at_the_same_time(made(plan), do))
+        list(Scheduler().at_the_same_time(made(plan), do))
     assert done == [(1, 0), (1, 1)]

@@ -12,7 +12,7 @@ from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.measure import limits
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.worker import Crew
+from matbench.measure.worker import WorkerPool
 from matbench.model import Conditions, DeviceInfo
 
 
@@ -69,7 +69,7 @@ def test_measuring_anew_keeps_the_better_figure(backend: Backend, own_cache: Cac
 
 
 def test_a_worker_measures_them_in_its_own_process(device: DeviceInfo) -> None:
-    with Crew(Options(), Deadlines()) as crew:
+    with WorkerPool(Options(), Deadlines()) as crew:
         found = crew.worker(device).limits()
     assert found.device == device.name
     assert found.fma_flop_per_s > 0

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from matbench.cache import Cache
 from matbench.measure import oracle
 from matbench.measure.oracle import Bound, Float32, Sample, Trial, draws, matmul
-from matbench.model import U32, Precision, Problem, Reading
+from matbench.model import U32, NumericContract, Precision, Problem
 
 SHAPES = [(1, 1, 1), (1, 7, 1), (5, 1, 3), (17, 33, 65), (64, 64, 64), (3, 2, 1000)]
 KINDS = ["uniform", "signed", "normal"]
@@ -147,15 +147,18 @@ def test_a_product_is_computed_once(cache: Cache, monkeypatch: pytest.MonkeyPatc
 def test_what_was_kept_is_never_the_reference_of_another_problem(tmp_path: Path) -> None:
     """With one cache for all, each is what it is without a cache."""
     shared, none, size = Cache(tmp_path / "shared"), Cache(tmp_path, limit_bytes=0), (8, 9, 40)
-    double = Reading("float64", "float64", sums_in="float64", result="float64")
-    narrow = [Reading(exponents=(low, 15)) for low in (-12, -26)]
+    double = NumericContract("float64", "float64", sums_in="float64", result="float64")
+    narrow = [NumericContract(exponents=(low, 15)) for low in (-12, -26)]
     asked = [
-        *((Problem(*size, inputs="signed"), reading) for reading in (*narrow, double, Reading())),
-        (Problem(*size, inputs="signed", seed=1), Reading()),
-        (Problem(*size, inputs="signed", seed=1), Reading("bfloat16")),
-        (Problem(*size, alpha=2.0, beta=-1.0), Reading()),
-        (Problem(2, 3, 6), Reading()),  # the same numbers as the next, in another shape
-        (Problem(4, 6, 3), Reading()),
+        *(
+            (Problem(*size, inputs="signed"), reading)
+            for reading in (*narrow, double, NumericContract())
+        ),
+        (Problem(*size, inputs="signed", seed=1), NumericContract()),
+        (Problem(*size, inputs="signed", seed=1), NumericContract("bfloat16")),
+        (Problem(*size, alpha=2.0, beta=-1.0), NumericContract()),
+        (Problem(2, 3, 6), NumericContract()),  # the same numbers as the next, in another shape
+        (Problem(4, 6, 3), NumericContract()),
     ]
     for problem, reading in asked:
         found, alone = (
@@ -167,7 +170,7 @@ def test_what_was_kept_is_never_the_reference_of_another_problem(tmp_path: Path)
 
 def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
     given = matmul.reference_trial(Problem(9, 9, 50), cache)
-    rounded = matmul.rounded_trial(given, Reading("bfloat16"), cache)
+    rounded = matmul.rounded_trial(given, NumericContract("bfloat16"), cache)
     assert np.array_equal(rounded.inputs[0], oracle.round_to(given.inputs[0], "bfloat16"))
     assert np.allclose(rounded.R, exact_product(*rounded.inputs), rtol=1e-14)
     assert not np.allclose(rounded.R, given.R, rtol=1e-5)
@@ -181,7 +184,7 @@ def test_samples_have_the_reference_that_they_say(problem: Problem, cache: Cache
     given = matmul.reference_trial(problem, cache)
     factor = oracle.error_factor(problem.K)
     for key in range(4):
-        trial = matmul.sample_trial(problem, Reading(), given, Sample(key))
+        trial = matmul.sample_trial(problem, NumericContract(), given, Sample(key))
         A, B = trial.inputs
         R, S = exact_product(A, B), exact_product(abs(A), abs(B))
         assert (abs(R - trial.R) <= 1e-12 * S).all()
@@ -197,12 +200,14 @@ def test_a_sample_is_drawn_again_from_its_key_and_others_differ(cache: Cache) ->
     problem = Problem(40, 50, 60)
     given = matmul.reference_trial(problem, cache)
     first, again, other = (
-        matmul.sample_trial(problem, Reading(), given, Sample(key)) for key in (1, 1, 2)
+        matmul.sample_trial(problem, NumericContract(), given, Sample(key)) for key in (1, 1, 2)
     )
     for mine, same, different in zip(first.inputs, again.inputs, other.inputs, strict=True):
         assert np.array_equal(mine, same)
         assert (mine != different).mean() > 0.9
-    as_given = matmul.sample_trial(problem, Reading(), given, Sample(1, vary=False, select=False))
+    as_given = matmul.sample_trial(
+        problem, NumericContract(), given, Sample(1, vary=False, select=False)
+    )
     assert all(map(np.array_equal, as_given.inputs, given.inputs))
 
 
@@ -212,7 +217,7 @@ def test_exponents_stay_in_the_range_that_a_kernel_takes(
 ) -> None:
     problem = Problem(64, 64, 64)
     given = matmul.reference_trial(problem, cache)
-    reading = Reading(exponents=exponents)
+    reading = NumericContract(exponents=exponents)
     up, down = oracle.shifts(reading)
     found = set()
     for key in range(20):
@@ -231,7 +236,7 @@ def test_exponents_stay_in_the_range_that_a_kernel_takes(
 @pytest.mark.parametrize("what", ["sums_in", "result"])
 def test_sums_of_16_bits_stay_in_their_range(what: str, cache: Cache) -> None:
     problem = Problem(20, 20, 50)
-    reading = Reading("float16", "float16", (-14, 15), **{what: "float16"})  # type: ignore[arg-type]
+    reading = NumericContract("float16", "float16", (-14, 15), **{what: "float16"})  # type: ignore[arg-type]
     given = matmul.trials(problem, reading, cache).reference
     for key in range(5):
         trial = matmul.sample_trial(problem, reading, given, Sample(key))
@@ -244,7 +249,7 @@ def test_rows_and_columns_select_single_terms(cache: Cache) -> None:
     given = matmul.reference_trial(problem, cache)
     rows, terms = set(), set()
     for key in range(60):
-        A, B = matmul.sample_trial(problem, Reading(), given, Sample(key)).inputs
+        A, B = matmul.sample_trial(problem, NumericContract(), given, Sample(key)).inputs
         single_rows, single_columns = (
             np.count_nonzero(x, axis=a) == 1 for x, a in ((A, 1), (B, 0))
         )
@@ -260,8 +265,8 @@ def test_rows_and_columns_select_single_terms(cache: Cache) -> None:
 def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(cache: Cache) -> None:
     problem = Problem(33, 40, 50)
     given = matmul.reference_trial(problem, cache)
-    strict = matmul.sample_trial(problem, Reading(), given, Sample(3))
-    lenient = matmul.sample_trial(problem, Reading(exact=False), given, Sample(3))
+    strict = matmul.sample_trial(problem, NumericContract(), given, Sample(3))
+    lenient = matmul.sample_trial(problem, NumericContract(exact=False), given, Sample(3))
     C = (lenient.R * (1 + 2.0**-22)).astype(np.float32)  # type: ignore[operator]
     assert oracle.judge(C, lenient, Bound(10 * U32)).wrong == 0
     assert oracle.judge(C, strict, Bound(10 * U32)).wrong > 0
@@ -282,7 +287,7 @@ def test_inputs_below_the_range_of_exponents_may_lose_bits(
     problem = Problem(*shape, inputs=inputs)
     A, B = matmul.inputs(problem)
     A[0] = B[:, 0] = 2.0**-20 / 3  # numbers this small are rare
-    reading = Reading(exponents=(-12, 15), exact=False)
+    reading = NumericContract(exponents=(-12, 15), exact=False)
     given = matmul.rounded_trial(Trial("given", (A, B)), reading, cache)
     factor = oracle.error_factor(problem.K, 1.0)
     for trial in (
@@ -296,7 +301,7 @@ def test_inputs_below_the_range_of_exponents_may_lose_bits(
 @pytest.mark.parametrize("low", [-12, 0, 10])
 def test_no_claim_of_a_range_lets_zeros_pass(low: int, cache: Cache) -> None:
     problem = Problem(16, 16, 256)
-    reading = Reading(exponents=(low, 15), exact=False)
+    reading = NumericContract(exponents=(low, 15), exact=False)
     given = matmul.trials(problem, reading, cache).reference
     samples = [matmul.sample_trial(problem, reading, given, Sample(key)) for key in range(5)]
     for trial in (given, *samples):
@@ -309,7 +314,7 @@ def test_products_of_float16_are_right_however_they_lie_in_memory(
 ) -> None:
     problem = Problem(60, 50, 1, inputs=inputs)
     for storage in ("float32", "float16"):
-        reading = Reading("float16", storage, (-14, 15))  # type: ignore[arg-type]
+        reading = NumericContract("float16", storage, (-14, 15))  # type: ignore[arg-type]
         given = matmul.trials(problem, reading, cache).reference
         for key in range(30):
             trial = matmul.sample_trial(problem, reading, given, Sample(key))
@@ -319,10 +324,10 @@ def test_products_of_float16_are_right_however_they_lie_in_memory(
 
 def test_the_range_of_float32_leaves_nothing_out(cache: Cache) -> None:
     problem = Problem(4, 4, 1)
-    assert oracle.least(Reading()) == 0
+    assert oracle.least(NumericContract()) == 0
     R, S = matmul.product(*matmul.inputs(problem), cache)
     assert S is R
-    narrow = Reading(exponents=(-12, 15))  # the control: of 1,600 inputs, some are small
+    narrow = NumericContract(exponents=(-12, 15))  # the control: of 1,600 inputs, some are small
     made = matmul.trials(Problem(20, 20, 40), narrow, cache).reference
     assert (made.S > made.R).any()  # type: ignore[operator]
 
@@ -367,7 +372,7 @@ def test_the_finalizer_is_splitmix64s() -> None:
 @pytest.mark.parametrize("precision", ["float32", "tf32", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [*SHAPES, (2, 3, 5000)], ids=str)
 def test_integers_are_exact_in_any_order(shape: tuple[int, int, int], precision: Precision) -> None:
-    trial = matmul.integer_trial(Problem(*shape), Reading(precision))
+    trial = matmul.integer_trial(Problem(*shape), NumericContract(precision))
     assert np.array_equal(trial.inputs[0], np.rint(trial.inputs[0]))
     assert np.array_equal(trial.inputs[1], np.rint(trial.inputs[1]))
     for matrix in (trial.inputs[0], trial.inputs[1]):
@@ -384,7 +389,7 @@ def test_integers_stay_exact_where_k_is_huge() -> None:
     trial = matmul.integer_trial(Problem(1, 2, 2**22 + 99))
     assert exact_product(*map(abs, trial.inputs)).max() <= 2**24
     assert np.array_equal(trial.exact, exact_product(*trial.inputs))
-    sums = Reading("float16", "float16", sums_in="float16", result="float16")
+    sums = NumericContract("float16", "float16", sums_in="float16", result="float16")
     trial = matmul.integer_trial(Problem(1, 2, 10_000), sums)
     assert exact_product(*map(abs, trial.inputs)).max() <= 2**14
 
@@ -448,7 +453,7 @@ def test_less_precision_than_declared_is_wrong(
     A, B = oracle.round_to(trial.inputs[0], precision), oracle.round_to(trial.inputs[1], precision)
     assert not right(A @ B, trial, oracle.error_factor(size))
     # On inputs that were rounded first, the same arithmetic is right.
-    rounded = matmul.rounded_trial(trial, Reading(precision), cache)
+    rounded = matmul.rounded_trial(trial, NumericContract(precision), cache)
     assert right(A @ B, rounded, oracle.error_factor(size))
 
 
@@ -508,6 +513,8 @@ def test_the_reference_is_of_the_numbers_that_float16_can_store(workload: str) -
     """Below 2⁻¹⁴ it has fewer bits: one product alone would be off by more than its bound."""
     sizes = (300, 300, 1) if workload == "matmul" else (1, 90000, 1)
     problem = Problem(*sizes, inputs="normal", workload=workload)
-    made = oracle.trials(problem, Reading("float16", "float16", (-14, 15)), Cache()).reference
+    made = oracle.trials(
+        problem, NumericContract("float16", "float16", (-14, 15)), Cache()
+    ).reference
     for values in made.inputs:
         assert (values == values.astype(np.float16)).all()

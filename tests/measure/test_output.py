@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from matbench.measure.output import MAX_LINES, Said
+from matbench.measure.output import MAX_LINES, CapturedOutput
 from matbench.measure.process import DiedError, Pool
 
 MEGABYTES = 20
@@ -51,16 +51,16 @@ def pool() -> Iterator[Pool]:
 
 def test_both_streams_are_heard_once(pool: Pool) -> None:
     pool.call(_prints, b"a\nb")
-    assert pool.said() == Said(("a", "b"))
+    assert pool.said() == CapturedOutput(("a", "b"))
     pool.call(_prints, b"\n\n", 2)
-    assert pool.said() == Said(("", ""))
-    assert pool.said() == Said()
+    assert pool.said() == CapturedOutput(("", ""))
+    assert pool.said() == CapturedOutput()
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
 def test_lines_beyond_the_first_are_counted(pool: Pool, end: bytes) -> None:
     pool.call(_prints, b"\n".join(b"%d" % number for number in range(100)) + end)
-    assert pool.said() == Said(tuple(map(str, range(MAX_LINES))), 100 - MAX_LINES)
+    assert pool.said() == CapturedOutput(tuple(map(str, range(MAX_LINES))), 100 - MAX_LINES)
 
 
 def test_who_prints_megabytes_does_not_wait(pool: Pool) -> None:
@@ -72,7 +72,7 @@ def test_who_prints_megabytes_does_not_wait(pool: Pool) -> None:
 
 def test_bytes_that_are_no_text_are_replaced(pool: Pool) -> None:
     pool.call(_prints, b"\xff\x00")
-    assert pool.said() == Said(("\ufffd\x00",))
+    assert pool.said() == CapturedOutput(("\ufffd\x00",))
 
 
 def test_last_words_of_a_killed_process_are_heard_and_the_next_is_too() -> None:
@@ -80,13 +80,13 @@ def test_last_words_of_a_killed_process_are_heard_and_the_next_is_too() -> None:
     try:
         with pytest.raises(DiedError):
             pool.call(_prints_and_dies)
-        assert pool.said() == Said(("last words",))
+        assert pool.said() == CapturedOutput(("last words",))
         pool.kill()
         pool.call(_prints, b"first words")
-        assert pool.said() == Said(("first words",))
+        assert pool.said() == CapturedOutput(("first words",))
     finally:
         pool.kill()
-    assert pool.said() == Said()
+    assert pool.said() == CapturedOutput()
 
 
 def test_a_process_that_prints_all_the_time_does_not_keep_us(tmp_path: Path) -> None:

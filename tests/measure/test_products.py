@@ -19,7 +19,7 @@ from matbench.measure import oracle
 from matbench.measure.options import Options
 from matbench.measure.oracle import Bound, doubled, matmul
 from matbench.measure.session import Session
-from matbench.model import DeviceInfo, Problem, Reading
+from matbench.model import DeviceInfo, NumericContract, Problem
 from matbench.records.outcome import Outcome
 
 SIZE = (19, 33, 26)
@@ -365,20 +365,25 @@ def test_a_plain_float64_product_is_not() -> None:
 
 def test_what_scaling_adds_to_the_reference() -> None:
     problem = Problem(5, 6, 7, alpha=-0.5, beta=2.0)
-    made = matmul.trials(problem, Reading(), Cache())
+    made = matmul.trials(problem, NumericContract(), Cache())
     A, B = (matrix.astype(np.float64) for matrix in made.reference.inputs)
     C = made.reference.C
     assert C is not None
     assert np.allclose(made.reference.R, -0.5 * (A @ B) + 2.0 * C, rtol=1e-14)
     assert np.allclose(made.reference.S, 0.5 * (A @ B) + 2.0 * np.abs(C), rtol=1e-14)
-    plain = matmul.trials(msgspec.structs.replace(problem, alpha=1.0, beta=0.0), Reading(), Cache())
+    plain = matmul.trials(
+        msgspec.structs.replace(problem, alpha=1.0, beta=0.0), NumericContract(), Cache()
+    )
     assert plain.reference.C is None
     assert plain.others[0]().exact is not None
 
 
 def test_integers_that_alpha_and_beta_round_may_be_off() -> None:
     """By one rounding, as when a device fuses multiplication and addition."""
-    for reading in (Reading(), Reading("float64", "float64", sums_in="float64", result="float64")):
+    for reading in (
+        NumericContract(),
+        NumericContract("float64", "float64", sums_in="float64", result="float64"),
+    ):
         problem = Problem(5, 6, 1, alpha=0.7, beta=0.1)
         [made] = (make() for make in matmul.trials(problem, reading, Cache()).others)
         assert made.exact is None

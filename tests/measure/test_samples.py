@@ -18,10 +18,10 @@ from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN, Judge
-from matbench.measure.places import Buffers
+from matbench.measure.layouts import Buffers
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
-from matbench.model import U32, Inputs, Precision, Problem, Reading, Storage
+from matbench.model import U32, Inputs, NumericContract, Precision, Problem, Storage
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,11 @@ def judge(backend: Backend) -> Iterator[Judge]:
     made.close()
 
 
-def prepared_on(judge: Judge, problem: Problem, reading: Reading = Reading()) -> Prepared:  # noqa: B008
+def prepared_on(
+    judge: Judge,
+    problem: Problem,
+    reading: NumericContract = NumericContract(),  # noqa: B008
+) -> Prepared:
     return Prepared(judge.backend, judge, problem, reading, Cache(), guards=True)
 
 
@@ -80,8 +84,13 @@ PROBLEMS = st.one_of(
     ),
 )
 KEYS = st.integers(0, 2**64 - 1)
-DOUBLE = Reading("float64", "float64", sums_in="float64", result="float64")
-READINGS = [Reading(), Reading(exponents=(-12, 15)), Reading(exact=False), DOUBLE]
+DOUBLE = NumericContract("float64", "float64", sums_in="float64", result="float64")
+READINGS = [
+    NumericContract(),
+    NumericContract(exponents=(-12, 15)),
+    NumericContract(exact=False),
+    DOUBLE,
+]
 
 
 def with_corners(test: Any) -> Any:
@@ -92,7 +101,7 @@ def with_corners(test: Any) -> Any:
     return test
 
 
-def check_against_host(judge: Judge, problem: Problem, key: int, reading: Reading) -> None:
+def check_against_host(judge: Judge, problem: Problem, key: int, reading: NumericContract) -> None:
     """Inputs match bit for bit; the right C passes, one wrong element does not. Of a C that is a
     little off, the same elements are wrong."""
     backend, prepared = judge.backend, prepared_on(judge, problem, reading)
@@ -142,7 +151,7 @@ def check_against_host(judge: Judge, problem: Problem, key: int, reading: Readin
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=PROBLEMS, key=KEYS, reading=st.sampled_from(READINGS))
 def test_the_device_makes_what_the_host_makes(
-    judge: Judge, problem: Problem, key: int, reading: Reading
+    judge: Judge, problem: Problem, key: int, reading: NumericContract
 ) -> None:
     reading = reading if problem.workload == "matmul" else READINGS[0]
     check_against_host(judge, problem, key, reading)
@@ -319,7 +328,7 @@ def test_a_gpu_makes_what_the_host_makes(
     judge = Judge(cuda)
     precision: Precision = storage  # type: ignore[assignment]
     narrow = (-14, 15) if storage == "float16" else (-126, 127)
-    reading = Reading(precision, storage, narrow)
+    reading = NumericContract(precision, storage, narrow)
     try:
         for key in range(5):
             check_against_host(judge, Problem(*size, inputs="signed"), key, reading)

@@ -18,9 +18,9 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.measure import launches
 from matbench.measure.launches import Launches
 from matbench.measure.options import CHECKS, Options
-from matbench.measure.samples import Samples, Verdict
+from matbench.measure.samples import SampleCheck, Samples
 from matbench.measure.session import Session
-from matbench.model import Case, Problem, Reading
+from matbench.model import Case, NumericContract, Problem
 
 QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
 PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
@@ -72,7 +72,7 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     other = case_of(write_kernel("other"), timed)
     judged, calls = Samples.verdicts, []
 
-    def wrong_once(samples: Samples) -> list[Verdict]:
+    def wrong_once(samples: Samples) -> list[SampleCheck]:
         found = judged(samples)
         calls.append(found)
         if len(calls) == 9:
@@ -369,6 +369,6 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
 def test_guards_are_256_rows_wide_or_as_long_as_a_vector(
     problem: Problem, least: int, timed: Session
 ) -> None:
-    prepared = timed._prepare(problem, Reading())
+    prepared = timed._prepare(problem, NumericContract())
     [buffers] = prepared.sets((problem.M, problem.N), 1)
     assert least <= buffers.C.guard_words < least + 2**13

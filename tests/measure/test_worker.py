@@ -23,9 +23,9 @@ from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryErr
 from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.measure import worker
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.output import Said
+from matbench.measure.output import CapturedOutput
 from matbench.measure.process import DeadlineError, DiedError, Pool, result
-from matbench.measure.worker import Crew, Worker
+from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records.outcome import Outcome
 
@@ -175,9 +175,9 @@ def impatient(request: pytest.FixtureRequest) -> Iterator[Worker]:
     """A worker with short deadlines."""
     on_gpu = request.param == "cuda"
     info = backends.devices("cuda")[0] if on_gpu else request.getfixturevalue("device")
-    with Crew(CHECK_ONLY, Deadlines()) as crew:  # compiles the judge's programs
+    with WorkerPool(CHECK_ONLY, Deadlines()) as crew:  # compiles the judge's programs
         assert crew.worker(info).measure(case_of(GOOD, info, 16)).status == "measured"
-    with Crew(CHECK_ONLY, Deadlines(build_s=12, run_s=12 if on_gpu else 6)) as crew:
+    with WorkerPool(CHECK_ONLY, Deadlines(build_s=12, run_s=12 if on_gpu else 6)) as crew:
         yield crew.worker(info)
 
 
@@ -207,7 +207,7 @@ def test_what_the_compiler_refused_is_compiled_once(
 ) -> None:
     kernel = catalogue.load(write_kernel("no-compile", body=NO_COMPILE))
     problems = [Problem(n, n, n) for n in (8, 9, 10)]
-    with Crew(CHECK_ONLY, Deadlines()) as crew:
+    with WorkerPool(CHECK_ONLY, Deadlines()) as crew:
         worker = crew.worker(device)
         reasons = {
             worker.measure(case).reason for case in sweep.cases([kernel], problems[:1], {}, device)
@@ -226,7 +226,7 @@ def test_a_worker_killed_from_outside_costs_one_case(
         case_of(write_kernel("good"), device),
         case_of(write_kernel("spins", body=SPIN_BODY), device),
     )
-    with Crew(CHECK_ONLY, Deadlines(run_s=60)) as crew:
+    with WorkerPool(CHECK_ONLY, Deadlines(run_s=60)) as crew:
         worker = crew.worker(device)
         assert worker.measure(good).status == "measured"
         process = worker.pool.call(os.getpid)
@@ -253,7 +253,7 @@ def test_a_worker_killed_from_outside_costs_one_case(
 
 def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter) -> None:
     kernel = catalogue.load(write_kernel("good"))
-    with Crew(CHECK_ONLY, Deadlines()) as crew:
+    with WorkerPool(CHECK_ONLY, Deadlines()) as crew:
         worker = crew.worker(device)
         outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, "for a reason"))
         assert (outcome.status, outcome.reason) == ("skipped", "for a reason")
@@ -261,7 +261,7 @@ def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter
 
 
 def test_numpy_needs_no_device(device: DeviceInfo) -> None:
-    with Crew(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as crew:
+    with WorkerPool(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as crew:
         outcome = crew.worker(device).measure(Case(libraries.NUMPY, Problem(9, 8, 7), {}, None))
     assert outcome.status == "measured"
     assert outcome.median_ns > 0
@@ -280,15 +280,15 @@ class Raises:
     def call(self, function: Any, *args: Any, timeout_s: float | None = None) -> Any:
         raise self.error
 
-    def said(self) -> Said:
-        return Said()
+    def said(self) -> CapturedOutput:
+        return CapturedOutput()
 
     def kill(self) -> None:
         self.killed += 1
 
 
 def run_with(error: Exception, device: DeviceInfo, case: Case) -> tuple[Outcome, int]:
-    with Crew(CHECK_ONLY, Deadlines(1, 2)) as crew:
+    with WorkerPool(CHECK_ONLY, Deadlines(1, 2)) as crew:
         worker = crew.worker(device)
         worker.pool = raises = Raises(error)  # type: ignore[assignment]
         outcome = worker.measure(case)
@@ -333,7 +333,7 @@ def test_a_worker_that_cannot_be_started_is_one_line(
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
-        with Crew(CHECK_ONLY, Deadlines()) as crew, pytest.raises(MatbenchError) as raised:
+        with WorkerPool(CHECK_ONLY, Deadlines()) as crew, pytest.raises(MatbenchError) as raised:
             crew.start([device])
     told = "a worker process cannot be started: can't start new thread; raise `ulimit -u`"
     assert str(raised.value).startswith(told)
@@ -422,7 +422,7 @@ def test_other_threads_do_not_take_a_signal_from_the_main_thread(
 
     def hold() -> None:
         try:
-            with signals.held():
+            with signals.defer_interrupts():
                 pass
         except BaseException as error:
             raised.append(error)
@@ -432,5 +432,5 @@ def test_other_threads_do_not_take_a_signal_from_the_main_thread(
     thread.join()
     assert raised == []
     assert signals._is_late
-    with pytest.raises(KeyboardInterrupt), signals.held():
+    with pytest.raises(KeyboardInterrupt), signals.defer_interrupts():
         pass

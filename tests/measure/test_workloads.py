@@ -31,7 +31,7 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.measure import judge, oracle
 from matbench.measure.oracle import Trial, Trials, cubes, dot, reverse
 from matbench.measure.session import Session
-from matbench.model import Kernel, Problem, Reading
+from matbench.model import Kernel, NumericContract, Problem
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=name)
@@ -83,7 +83,7 @@ def products(trial: Trial) -> list[Fraction]:
     return [Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True)]
 
 
-def trials_of(at: Problem, reading: Reading = Reading()) -> Trials:  # noqa: B008
+def trials_of(at: Problem, reading: NumericContract = NumericContract()) -> Trials:  # noqa: B008
     return oracle.trials(at, reading, Cache())
 
 
@@ -91,7 +91,7 @@ def trials_of(at: Problem, reading: Reading = Reading()) -> Trials:  # noqa: B00
 def test_references_of_dot_products_are_exact_sums(N: int, inputs: str, seed: int) -> None:
     at = problem("dot", N, inputs, seed)
     trials = trials_of(at)
-    sample = oracle.sample_trial(at, Reading(), trials.reference, oracle.Sample(seed))
+    sample = oracle.sample_trial(at, NumericContract(), trials.reference, oracle.Sample(seed))
     for trial in (trials.reference, sample):
         terms = products(trial)
         R, S = float(trial.R[0, 0]), float(trial.S[0, 0])
@@ -137,13 +137,13 @@ def test_whole_numbers_are_turned_round_and_cubed(N: int, seed: int) -> None:
     for inputs in workloads.get("reverse").inputs:
         at = problem("reverse", N, inputs, seed)
         trials = trials_of(at)
-        sample = oracle.sample_trial(at, Reading(), trials.reference, oracle.Sample(seed))
+        sample = oracle.sample_trial(at, NumericContract(), trials.reference, oracle.Sample(seed))
         for trial in (trials.reference, sample):
             assert trial.exact[0].tolist() == trial.inputs[0][0].tolist()[::-1]
         assert not np.array_equal(sample.inputs[0], trials.reference.inputs[0])
     at = problem("cubes", N, seed=seed)
     found = trials_of(at)
-    sample = oracle.sample_trial(at, Reading(), found.reference, oracle.Sample(seed))
+    sample = oracle.sample_trial(at, NumericContract(), found.reference, oracle.Sample(seed))
     every = [found.reference, *(make() for make in found.others), sample]
     for trial in every:
         assert trial.exact[0, 0] == sum(digit**3 for digit in trial.inputs[0][0].tolist())
@@ -169,11 +169,11 @@ def test_inputs_are_of_their_kind_and_of_their_seed() -> None:
 @pytest.mark.parametrize(
     ("workload", "reading"),
     [
-        ("dot", Reading()), ("dot", Reading("bfloat16", "bfloat16")),
-        ("reverse", Reading(storage="int32")), ("cubes", Reading(storage="int32")),
+        ("dot", NumericContract()), ("dot", NumericContract("bfloat16", "bfloat16")),
+        ("reverse", NumericContract(storage="int32")), ("cubes", NumericContract(storage="int32")),
     ],
 )  # fmt: skip
-def test_trials_take_no_more_memory_than_is_said(workload: str, reading: Reading) -> None:
+def test_trials_take_no_more_memory_than_is_said(workload: str, reading: NumericContract) -> None:
     """A problem that does not fit into host memory is refused."""
     at = problem(workload, 2**20, workloads.get(workload).probed_inputs[0])
     trials_of(problem(workload, 100), reading)  # memory that is loaded once does not count
@@ -269,7 +269,7 @@ def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
     """By their values: sign, exponent and fraction, assembled by hand."""
     at = problem("dot", 5000, "normal")
     for precision, exponent_bits, fraction_bits in (("bfloat16", 8, 7), ("float16", 5, 10)):
-        reading = Reading(precision, precision)  # type: ignore[arg-type]
+        reading = NumericContract(precision, precision)  # type: ignore[arg-type]
         for values in trials_of(at, reading).reference.inputs:
             stored = judge._stored(values, reading.storage)
             bits = stored.view(np.uint16).astype(np.int64)

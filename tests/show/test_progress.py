@@ -12,12 +12,12 @@ from support.records import outcome, timing
 from matbench.analysis import ranking
 from matbench.model import Problem
 from matbench.records.outcome import Claims
-from matbench.show.progress import Place, Progress, failure, places
+from matbench.show.progress import Leader, Progress, failure, places
 
 PLACES = [
-    Place("64", "naive-2d TILE=32", "14.5 GFLOP/s"),
-    Place("1000", "warp-tiled BM=128 BN=128 TM=8", "7.25 TFLOP/s"),
-    Place("1000, float64", "double-sums", "312 GFLOP/s"),
+    Leader("64", "naive-2d TILE=32", "14.5 GFLOP/s"),
+    Leader("1000", "warp-tiled BM=128 BN=128 TM=8", "7.25 TFLOP/s"),
+    Leader("1000, float64", "double-sums", "312 GFLOP/s"),
 ]
 STATE = Progress(18, 7, 41.9, 3723.0, "timing", ["tiled TILE=16 at 1000"], PLACES)
 
@@ -109,8 +109,8 @@ def test_only_the_fastest_without_claims_are_named() -> None:
         ]
     )
     assert places(leaders) == [
-        Place("256", "tiled TILE=16", "16.8 GFLOP/s"),
-        Place("256, float64", "doubles TILE=16", "4.19 GFLOP/s"),
+        Leader("256", "tiled TILE=16", "16.8 GFLOP/s"),
+        Leader("256, float64", "doubles TILE=16", "4.19 GFLOP/s"),
     ]
 
 

@@ -51,8 +51,9 @@ def command_paths(command: click.Command = cli.main, *path: str) -> list[tuple[s
     """The name path of every command, and () for the program itself."""
     found = [path]
     if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            found += command_paths(child, *path, name)
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found += command_paths(command_at((*path, name)), *path, name)
     return found
 
 
@@ -60,7 +61,9 @@ def command_at(path: tuple[str, ...]) -> click.Command:
     command: click.Command = cli.main
     for name in path:
         assert isinstance(command, click.Group)
-        command = command.commands[name]
+        child = command.get_command(click.Context(command), name)
+        assert child is not None, name
+        command = child
     return command
 
 

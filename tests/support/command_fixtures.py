@@ -78,7 +78,7 @@ def pretended(own_state: None, monkeypatch: pytest.MonkeyPatch, device: DeviceIn
 
         monkeypatch.setattr(worker.Worker, "measure", measure)
         for method in ("start", "build_ahead"):
-            monkeypatch.setattr(worker.Crew, method, lambda *_: None)
+            monkeypatch.setattr(worker.WorkerPool, method, lambda *_: None)
         return labels
 
     return pretend
@@ -117,8 +117,8 @@ def planned(
         return not_measured(case, self.device, "skipped", "for this test")
 
     monkeypatch.setattr(worker.Worker, "measure", skip)
-    monkeypatch.setattr(worker.Crew, "start", lambda *_: None)
-    monkeypatch.setattr(worker.Crew, "build_ahead", lambda *_: None)
+    monkeypatch.setattr(worker.WorkerPool, "start", lambda *_: None)
+    monkeypatch.setattr(worker.WorkerPool, "build_ahead", lambda *_: None)
 
     def plan(*arguments: str | Path) -> list[Outcome]:
         matbench("run", "--allow-skips", *arguments)

@@ -67,8 +67,8 @@ class WarmPool:
 
     call = Pool.call
 
-    def said(self) -> output.Said:
-        return self._used[0].said() if self._used is not None else output.Said()
+    def said(self) -> output.CapturedOutput:
+        return self._used[0].said() if self._used is not None else output.CapturedOutput()
 
     def kill(self) -> None:
         if self._used is None:

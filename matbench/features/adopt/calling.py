@@ -23,7 +23,7 @@ _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
 _MOST_LANES = 8
 
 
-class Way(NamedTuple):
+class CallGuess(NamedTuple):
     """A way to call a kernel, and what it computes then.
 
     `alpha` and `beta` are built into the kernel, if it does not take them. `problem` is one that it
@@ -78,7 +78,7 @@ def steps(base: int) -> list[int]:
     return sorted({*powers, *(base // odd for odd in (3, 5) if base % odd == 0)})
 
 
-def odd(way: Way, steps: dict[str, int]) -> Problem:
+def odd(way: CallGuess, steps: dict[str, int]) -> Problem:
     """A problem with each size an odd multiple of its step, so that larger tiles do not fit."""
     base = way.problem
     sides = {axis: step * (getattr(base, axis) // step | 1) for axis, step in steps.items()}
@@ -90,7 +90,7 @@ def odd(way: Way, steps: dict[str, int]) -> Problem:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def words(way: Way) -> str:
+def words(way: CallGuess) -> str:
     """What a call computes, at which sizes, and with which blocks."""
     left, right = ("ᵀ" if letter == "T" else "" for letter in way.transpose)
     product = f"A{left}·B{right}"
@@ -131,7 +131,7 @@ def described(table: dict[str, Any]) -> str:
     )
 
 
-def warnings(way: Way, known: hints.Hints) -> Iterator[str]:
+def warnings(way: CallGuess, known: hints.Hints) -> Iterator[str]:
     """Possible mistakes in a kernel that is right only at some sizes."""
     if way.is_square and {"M", "N", "K"} <= set(way.call.args):
         yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
@@ -144,7 +144,7 @@ def warnings(way: Way, known: hints.Hints) -> Iterator[str]:
         yield f"right only for multiples of {many}; is a bounds check missing?"
 
 
-def _multiples(way: Way) -> dict[int, list[str]]:
+def _multiples(way: CallGuess) -> dict[int, list[str]]:
     """The sizes that must be multiples of a number, by the number."""
     found: dict[int, list[str]] = {}
     for axis, step in way.multiples.items():

@@ -102,16 +102,16 @@ class Adopter:
     def try_all(self, functions: Sequence[Function], info: DeviceInfo) -> None:
         """Find out how to launch each function, and say what was found."""
         from matbench.features.adopt import search
-        from matbench.measure.worker import Crew
+        from matbench.measure.worker import WorkerPool
 
-        with Crew(search.OPTIONS, search.DEADLINES) as crew, progress(None) as display:
+        with WorkerPool(search.OPTIONS, search.DEADLINES) as crew, progress(None) as display:
             for function in functions:
 
                 def told(what: str, name: str = function.name) -> None:
                     display.begin(f"{name}: {what}")
 
                 told("starting")
-                subject = search.Subject(self.text, function, self.build)
+                subject = search.ForeignKernel(self.text, function, self.build)
                 adopted = search.adopt(subject, crew.worker(info), self._load, told)
                 self.found.append(adopted)
                 say(adopted.words)

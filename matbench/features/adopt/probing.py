@@ -46,7 +46,7 @@ class Product(msgspec.Struct, frozen=True):
     beta: float
 
 
-class Sighting(msgspec.Struct, frozen=True):
+class ProbeResult(msgspec.Struct, frozen=True):
     """The effect of one launch: the product in C, what else was written to, and the share of C's
     elements that are right for the case."""
 
@@ -55,12 +55,12 @@ class Sighting(msgspec.Struct, frozen=True):
     share: float = 0.0
 
 
-def sighted(session: Session, case: Case, *, poisoned: bool = False) -> Sighting:
+def probed(session: Session, case: Case, *, poisoned: bool = False) -> ProbeResult:
     """What one launch computes on an open device, ignoring its front matter."""
-    return sight(session.backend, session.program(case), case, poisoned=poisoned)
+    return probe(session.backend, session.program(case), case, poisoned=poisoned)
 
 
-def sight(backend: Backend, program: Program, case: Case, *, poisoned: bool = False) -> Sighting:
+def probe(backend: Backend, program: Program, case: Case, *, poisoned: bool = False) -> ProbeResult:
     """Launch a case once; `CaseError` if that fails. `poisoned`: C is NaN before the launch."""
     kernel, problem = case.kernel, case.problem
     rng = np.random.default_rng(12345)
@@ -91,7 +91,7 @@ def sight(backend: Backend, program: Program, case: Case, *, poisoned: bool = Fa
     products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
     product = products.pop() if len(products) == 1 else None
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
-    return Sighting(product, tuple(spoiled), sum(shares) / len(shares))
+    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares))
 
 
 class _Guarded(NamedTuple):

@@ -18,8 +18,8 @@ from matbench import workloads
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses, probing
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
-from matbench.features.adopt.calling import Way
-from matbench.features.adopt.probing import Product, Sighting
+from matbench.features.adopt.calling import CallGuess
+from matbench.features.adopt.probing import ProbeResult, Product
 from matbench.kernelfile import includes, sweep
 from matbench.kernelfile.signature import Function
 from matbench.measure.options import Deadlines, Options
@@ -53,7 +53,7 @@ Told = Callable[[str], None]
 Load = Callable[[dict[str, Any]], Kernel]
 
 
-class Subject(NamedTuple):
+class ForeignKernel(NamedTuple):
     """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
     building it. `text` is the source, after the headers if these define the function."""
 
@@ -72,7 +72,7 @@ class Adopted(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
+def adopt(subject: ForeignKernel, worker: Worker, load: Load, told: Told) -> Adopted:
     """Find out how to call a kernel. `load` makes a kernel from the file with a table.
 
     `told` is called with a description of each step.
@@ -117,7 +117,7 @@ def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
 class _Search:
     """The trials of one kernel."""
 
-    def __init__(self, subject: Subject, worker: Worker, load: Load, told: Told) -> None:
+    def __init__(self, subject: ForeignKernel, worker: Worker, load: Load, told: Told) -> None:
         self.subject = subject
         self.load = load
         self.function = subject.function
@@ -128,11 +128,11 @@ class _Search:
         self.ran = self.failures = self.late = 0
         self.refused: dict[tuple[str, ...], str] = {}
         #: The closest launch so far: how close, what was wrong with it if that is known, its way.
-        self.nearest: tuple[float, str, Way | None] = 0.0, "", None
+        self.nearest: tuple[float, str, CallGuess | None] = 0.0, "", None
 
     # -- one trial -------------------------------------------------------------------------
 
-    def table_of(self, way: Way, **more: Any) -> dict[str, Any]:
+    def table_of(self, way: CallGuess, **more: Any) -> dict[str, Any]:
         """The table for a way to call the kernel."""
         plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
         own = {key: getattr(way, key) for key in plain if getattr(way, key) != plain[key]}
@@ -146,13 +146,15 @@ class _Search:
             **more,
         )
 
-    def kernel(self, way: Way) -> Kernel:
+    def kernel(self, way: CallGuess) -> Kernel:
         """The kernel called that way; whatever the call, the same entry is built only once."""
         kernel = self.load(self.table_of(way))
         identity = repr((kernel.source, kernel.entry)).encode()
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 
-    def sight(self, way: Way, problem: Problem, *, poisoned: bool = False) -> Sighting | None:
+    def probe(
+        self, way: CallGuess, problem: Problem, *, poisoned: bool = False
+    ) -> ProbeResult | None:
         """The result of one launch; None if it failed, or if the search is at its limits."""
         build = (*way.geometry.template, *map(str, way.geometry.params.values()))
         exhausted = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
@@ -187,30 +189,30 @@ class _Search:
             self.note(way, 0.1 + found.share / 10, "")
         return found
 
-    def launched(self, case: Case, *, poisoned: bool) -> Sighting:
+    def launched(self, case: Case, *, poisoned: bool) -> ProbeResult:
         """One launch; if it fails as no other did, and other programs may be the cause, one more
         after a pause."""
         try:
-            return self.worker.ask(case, _LAUNCH_S, probing.sighted, case, poisoned=poisoned)
+            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned=poisoned)
         except (LateError, OutOfMemoryError):
             if not self.ran:
                 raise
         time.sleep(_PAUSE_S)
-        return self.worker.ask(case, _LAUNCH_S, probing.sighted, case, poisoned=poisoned)
+        return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned=poisoned)
 
-    def is_right(self, way: Way, problem: Problem) -> bool:
+    def is_right(self, way: CallGuess, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""
-        found = self.sight(way, problem)
+        found = self.probe(way, problem)
         return found is not None and found.share == 1 and not found.spoiled
 
-    def note(self, way: Way, nearness: float, words: str) -> None:
+    def note(self, way: CallGuess, nearness: float, words: str) -> None:
         """Keep the description of a wrong launch if it is the closest so far."""
         if nearness > self.nearest[0]:
             self.nearest = nearness, words, way
 
     # -- the steps -------------------------------------------------------------------------
 
-    def ways(self) -> Iterator[Way]:
+    def ways(self) -> Iterator[CallGuess]:
         """The ways that are right at whole tiles, the likeliest first."""
         calls = argument_guesses.calls(self.function, self.hints)
         launches = launch_guesses.geometries(self.function, self.hints)
@@ -221,17 +223,17 @@ class _Search:
         for alike in pointers.values():
             for index, geometry in enumerate(launches):
                 self.told(f"launch {index + 1} of {len(launches)}")
-                seen = self.square(Way(geometry, alike[0]))
+                seen = self.square(CallGuess(geometry, alike[0]))
                 found = self.sized(seen, alike) if seen is not None else None
                 if found is not None:
                     yield found
 
-    def square(self, way: Way) -> Way | None:
+    def square(self, way: CallGuess) -> CallGuess | None:
         """Find out what it computes if all sizes are equal."""
         n = calling.whole(way.geometry, self.hints, least=64)
         takes_alpha, takes_beta = ("alpha" in way.call.args), ("beta" in way.call.args)
         alpha, beta = (_ALPHA if takes_alpha else 1.0), (_BETA if takes_beta else 0.0)
-        found = self.sight(way, Problem(n, n, n, alpha=alpha, beta=beta))
+        found = self.probe(way, Problem(n, n, n, alpha=alpha, beta=beta))
         if found is None or found.product is None or found.spoiled:
             return None
         product = found.product
@@ -252,7 +254,7 @@ class _Search:
         is_swapped = along == "x" if along is not None else way.layout == "column-major"
         return way._replace(is_swapped=is_swapped, problem=Problem(n, n, n, alpha=alpha, beta=beta))
 
-    def read(self, way: Way, product: Product) -> Way:
+    def read(self, way: CallGuess, product: Product) -> CallGuess:
         """Describe a product of matrices as stored by names, transposes and layout.
 
         If several descriptions fit, the parameters' names decide; if they do not say which input is
@@ -268,7 +270,7 @@ class _Search:
             return way._replace(call=way.call.renamed(names), transpose=letters[2 * left + right])
         return way._replace(layout="column-major", transpose=letters[2 * right + left])
 
-    def sized(self, seen: Way, calls: list[Call]) -> Way | None:
+    def sized(self, seen: CallGuess, calls: list[Call]) -> CallGuess | None:
         """The way at different sizes, or only at square ones."""
         unit = calling.whole(seen.geometry, self.hints)
         batch = _BATCH if seen.geometry.batched else 1
@@ -289,7 +291,7 @@ class _Search:
             return seen._replace(problem=problem, is_square=True)
         return None
 
-    def judged(self, way: Way) -> Adopted:
+    def judged(self, way: CallGuess) -> Adopted:
         """The kernel called that way, with a claim if it needs one; or the first check it fails."""
         name, failed, plain = self.function.name, "", self.table(way)
         for claim in ({}, *self.claims(way)):
@@ -310,19 +312,19 @@ class _Search:
             failed = failed or f"{words}; but it fails a check{where}"
         return Adopted(name, None, failed)
 
-    def table(self, way: Way) -> dict[str, Any]:
+    def table(self, way: CallGuess) -> dict[str, Any]:
         """The table of a way, which may read C."""
         more: dict[str, Any] = {"where": way.where}
         if way.geometry.batched:
             more["batch"] = [4]
         if "beta" in way.call.args:
             unread = msgspec.structs.replace(way.problem, beta=0.0)
-            found = self.sight(way, unread, poisoned=True)
+            found = self.probe(way, unread, poisoned=True)
             if found is None or found.share < 1:
                 more["reads"] = ["C"]
         return self.table_of(way._replace(padding=0), **more)
 
-    def claims(self, way: Way) -> Iterator[dict[str, Any]]:
+    def claims(self, way: CallGuess) -> Iterator[dict[str, Any]]:
         """Claims that a kernel may need in order to pass; only tried if it fails without."""
         kinds = {STORAGE.get(p.type) for p in self.kernel(way).parameters if p.pointer}
         if narrow := kinds & {"float16", "bfloat16"}:
@@ -332,7 +334,7 @@ class _Search:
         if self.hints.mentions("atomicAdd"):
             yield {"deterministic": False}
 
-    def steps(self, way: Way) -> dict[str, int]:
+    def steps(self, way: CallGuess) -> dict[str, int]:
         """The number that each size must be a multiple of; M stands for all in square products."""
         found = {}
         for axes in (("M", "N", "K"),) if way.is_square else (("M",), ("N",), ("K",)):
@@ -347,7 +349,7 @@ class _Search:
                 found[axes[0]] = base
         return found
 
-    def generalized(self, way: Way) -> Way:
+    def generalized(self, way: CallGuess) -> CallGuess:
         """The way with the multiples that trials show to be needed, in terms of the swept constants
         for which a second value was right; the others are fixed."""
         steps = self.steps(way)
@@ -387,7 +389,7 @@ class _Search:
         closest = f"{called}: {words}" if words else self.checked(way, called)
         return f"none of the calls of {name} that were tried is right{closest}"
 
-    def checked(self, way: Way, called: str) -> str:
+    def checked(self, way: CallGuess, called: str) -> str:
         """The result of checking a call that is right in a part of C."""
         M, N, K = (61, 61, 61) if way.call.is_square else (67, 43, 59)
         problem, params = Problem(M, N, K), way.geometry.params

@@ -31,7 +31,7 @@ _Finding = tuple[bool | None, str]
 _UNTRIED: _Finding = (None, "not tried: no probe passed")
 
 
-class Trials:
+class ClaimChecker:
     """A kernel's probes, which of them passed, and the worker that runs more."""
 
     def __init__(

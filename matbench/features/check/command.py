@@ -144,14 +144,14 @@ class Trials:
 
     def probe(self, deadlines: DeadlineOptions) -> None:
         """Run every probe, on any of the devices."""
-        from matbench.measure.handing_out import Group
         from matbench.measure.options import Options
-        from matbench.measure.worker import Crew
+        from matbench.measure.scheduler import Group
+        from matbench.measure.worker import WorkerPool
         from matbench.records.probe import Probe
 
         given_up: dict[str, str] = {}
         with (
-            Crew(Options(timed=False), deadlines.deadlines, say_printed) as crew,
+            WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as crew,
             progress(len(self.probed)) as display,
         ):
             crew.build_ahead([(self.devices[0], case) for _, case in self.probed])
@@ -169,7 +169,7 @@ class Trials:
                 return Probe(purpose=purpose, outcome=outcome)
 
             groups = [Group(self.devices, [index]) for index in range(len(self.probed))]
-            for index, found in crew.hand_out(groups, probe):
+            for index, found in crew.distribute(groups, probe):
                 self._probes[index] = found
 
     def try_claims(self, deadlines: DeadlineOptions) -> None:
@@ -178,26 +178,26 @@ class Trials:
         It may fail then, so its output and the driver's are not shown.
         """
         from matbench.features.check import claim_checker
-        from matbench.measure.handing_out import Group
         from matbench.measure.options import Options
-        from matbench.measure.worker import Crew
+        from matbench.measure.scheduler import Group
+        from matbench.measure.worker import WorkerPool
 
         if not self.claims:
             return
         with (
-            Crew(Options(timed=False), deadlines.deadlines) as crew,
+            WorkerPool(Options(timed=False), deadlines.deadlines) as crew,
             progress(len(self.claims)) as display,
         ):
 
             def need(worker: Worker, claim: Weakening) -> Need:
                 place = worker.device.place
                 display.begin(f"{self.kernel.name} without {claim.declared}", place=place)
-                found = claim_checker.Trials(worker, self.probed, self.outcomes).need(claim)
+                found = claim_checker.ClaimChecker(worker, self.probed, self.outcomes).need(claim)
                 display.end(place)
                 return found
 
             groups = [Group(self.devices, [claim]) for claim in self.claims]
-            for claim, found in crew.hand_out(groups, need):
+            for claim, found in crew.distribute(groups, need):
                 self._needs[claim.declared] = found
 
     def run_sanitizer(self, deadlines: DeadlineOptions) -> None:

@@ -12,7 +12,7 @@ from collections import Counter
 from matbench.errors import MatbenchError
 from matbench.measure import observer
 from matbench.model import Case, DeviceInfo
-from matbench.records.probe import Finding
+from matbench.records.probe import SanitizerFinding
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _PREFIX = "========= "
@@ -24,7 +24,7 @@ def executable() -> str:
     return observer.executable("compute-sanitizer", "--sanitize")
 
 
-def run(device: DeviceInfo, case: Case, tool: str, timeout_s: float) -> list[Finding]:
+def run(device: DeviceInfo, case: Case, tool: str, timeout_s: float) -> list[SanitizerFinding]:
     """The findings of one tool in one case."""
     command = [executable(), "--tool", tool, "--print-limit", "1000"]
     done = observer.observe(command, device, case, guarded=False, timeout_s=timeout_s, tool=tool)
@@ -34,7 +34,7 @@ def run(device: DeviceInfo, case: Case, tool: str, timeout_s: float) -> list[Fin
     return findings(tool, done.stdout)
 
 
-def findings(tool: str, output: str) -> list[Finding]:
+def findings(tool: str, output: str) -> list[SanitizerFinding]:
     """The sanitizer's report as findings; equal ones are counted together."""
     counts: Counter[tuple[str, str]] = Counter()
     what = None
@@ -50,7 +50,7 @@ def findings(tool: str, output: str) -> list[Finding]:
         if what is not None and place:
             counts[what, place[1]] += 1
             what = None
-    return sorted(Finding(tool, what, where, n) for (what, where), n in counts.items())
+    return sorted(SanitizerFinding(tool, what, where, n) for (what, where), n in counts.items())
 
 
 def _without_addresses(text: str) -> str:

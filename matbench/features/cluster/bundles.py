@@ -13,7 +13,7 @@ from matbench.kernelfile import includes, writing
 from matbench.model import Kernel
 
 
-class Parcel(msgspec.Struct, frozen=True):
+class Bundle(msgspec.Struct, frozen=True):
     """A kernel file and the headers that it includes, by their paths below a common folder.
 
     The paths in `kernel` are relative to that folder, which is named by the hash of all files.
@@ -24,13 +24,13 @@ class Parcel(msgspec.Struct, frozen=True):
     files: dict[str, bytes]
 
 
-def packed(kernel: Kernel) -> Parcel:
+def packed(kernel: Kernel) -> Bundle:
     """The kernel with its files; without any if it is a library.
 
     Files that can no longer be read are left out, which is noticed when the kernel is built.
     """
     if not kernel.file:
-        return Parcel(kernel, "", {})
+        return Bundle(kernel, "", {})
     file = Path(kernel.file).absolute()
     folders = [includes.folder_of(file, folder).resolve() for folder in kernel.include_dirs]
     file = file.parent.resolve() / file.name
@@ -50,19 +50,19 @@ def packed(kernel: Kernel) -> Parcel:
         ),
     )
     contents = msgspec.msgpack.encode(sorted(files.items()))
-    return Parcel(inside, hashlib.sha256(contents).hexdigest(), files)
+    return Bundle(inside, hashlib.sha256(contents).hexdigest(), files)
 
 
-def unpacked(parcel: Parcel, folder: Path) -> Kernel:
+def unpacked(bundle: Bundle, folder: Path) -> Kernel:
     """The kernel of a parcel with its files in `folder`, where those that are missing are written.
 
     `UsageError` if one would be written elsewhere.
     """
-    kernel = parcel.kernel
+    kernel = bundle.kernel
     if not kernel.file:
         return kernel
-    root = writing.below(folder, parcel.sha256)
-    for name, data in parcel.files.items():
+    root = writing.below(folder, bundle.sha256)
+    for name, data in bundle.files.items():
         if not writing.below(root, name).exists():
             writing.write(root, name, data)
     return msgspec.structs.replace(

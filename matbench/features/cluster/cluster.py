@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from matbench import __version__
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import remote
-from matbench.measure.handing_out import GoneError
+from matbench.measure.scheduler import GoneError
 from matbench.model import DeviceInfo
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.features.cluster.cluster import Cluster
-    from matbench.features.cluster.remote_crew import RemoteCrew
+    from matbench.features.cluster.remote_pool import RemoteWorkerPool
     from matbench.measure.options import Deadlines, Options
     from matbench.measure.output import Listener
     from matbench.model import DeviceInfo
@@ -54,7 +54,7 @@ class Joined:
 
     def crew(
         self, options: Options, deadlines: Deadlines, listener: Listener | None = None
-    ) -> RemoteCrew:
-        from matbench.features.cluster.remote_crew import RemoteCrew
+    ) -> RemoteWorkerPool:
+        from matbench.features.cluster.remote_pool import RemoteWorkerPool
 
-        return RemoteCrew(self.cluster, options, deadlines, listener)
+        return RemoteWorkerPool(self.cluster, options, deadlines, listener)

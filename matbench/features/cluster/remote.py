@@ -16,10 +16,10 @@ import msgspec
 from matbench import __version__, backends
 from matbench.errors import UsageError
 from matbench.features.cluster import bundles
-from matbench.features.cluster.bundles import Parcel
+from matbench.features.cluster.bundles import Bundle
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.output import Said
-from matbench.measure.worker import Crew
+from matbench.measure.output import CapturedOutput
+from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 
@@ -30,14 +30,14 @@ class Errand(msgspec.Struct, frozen=True):
     Each comes with its kernel's files.
     """
 
-    cases: list[tuple[Case, Parcel]]
+    cases: list[tuple[Case, Bundle]]
 
 
 class Answer(msgspec.Struct, frozen=True):
     """The outcome of a case, and what kernels and compilers printed."""
 
     outcome: Outcome
-    said: tuple[tuple[str, Said], ...]
+    said: tuple[tuple[str, CapturedOutput], ...]
 
 
 class Desk:
@@ -50,7 +50,7 @@ class Desk:
         # Dask marks its workers as daemons, which may not start processes.
         multiprocessing.current_process().daemon = False
         self.device = device
-        self.crew = Crew(options, deadlines)
+        self.crew = WorkerPool(options, deadlines)
 
     def end(self) -> None:
         """End its processes, and with them the case that is running."""
@@ -76,7 +76,7 @@ def devices(backend: str, version: str) -> tuple[DeviceInfo, ...]:
 
 def measure(desk: Desk, errand: Errand) -> Answer:
     """Measure the case of an errand; only what concerns every case is an error."""
-    said: list[tuple[str, Said]] = []
+    said: list[tuple[str, CapturedOutput]] = []
     case, *ahead = (_arrived(*sent) for sent in errand.cases)
     desk.crew.build_ahead([(desk.device, task) for task in ahead])
     worker = desk.crew.worker(desk.device)
@@ -84,11 +84,11 @@ def measure(desk: Desk, errand: Errand) -> Answer:
     return Answer(worker.measure(case), tuple(said))
 
 
-def _arrived(case: Case, parcel: Parcel) -> Case:
+def _arrived(case: Case, bundle: Bundle) -> Case:
     """The case with its kernel's files in this worker's folder, which Dask removes at the end."""
     from distributed import get_worker
 
-    kernel = bundles.unpacked(parcel, Path(get_worker().local_directory))
+    kernel = bundles.unpacked(bundle, Path(get_worker().local_directory))
     return msgspec.structs.replace(case, kernel=kernel)
 
 

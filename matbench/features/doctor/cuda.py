@@ -15,7 +15,7 @@ from matbench import programs
 from matbench.backends.cuda import compilation, cublas, device, libcuda, nvml
 from matbench.backends.protocol import UnavailableError
 from matbench.errors import BuildError
-from matbench.model import Finding, Status
+from matbench.model import DoctorFinding, Status
 
 INSTALL = "matbench doctor --install"
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
@@ -27,7 +27,7 @@ _UNRESTRICT = (
 )
 
 
-def findings() -> Iterator[Finding]:
+def findings() -> Iterator[DoctorFinding]:
     """One for each thing that measuring needs or that changes times; one alone without a GPU."""
     if not libcuda.gpu_is_present():
         yield _no_gpu()
@@ -43,79 +43,81 @@ def findings() -> Iterator[Finding]:
     yield from _gpus()
 
 
-def guarded(name: str, look: Callable[[], Finding], otherwise: Status = "note") -> Finding:
+def guarded(
+    name: str, look: Callable[[], DoctorFinding], otherwise: Status = "note"
+) -> DoctorFinding:
     """What `look` finds; a broken installation can raise anything, which has this status."""
     try:
         return look()
     except Exception as error:
-        return Finding(name, otherwise, f"{type(error).__name__}: {error}")
+        return DoctorFinding(name, otherwise, f"{type(error).__name__}: {error}")
 
 
-def _no_gpu() -> Finding:
+def _no_gpu() -> DoctorFinding:
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
     if libcuda.version() is not None and hidden is not None:
         seen = f"no GPU is visible: CUDA_VISIBLE_DEVICES is {hidden!r}"
-        return Finding("driver", "note", seen, "unset CUDA_VISIBLE_DEVICES")
+        return DoctorFinding("driver", "note", seen, "unset CUDA_VISIBLE_DEVICES")
     for folder in sorted(_PCI_DEVICES.glob("*")):
         kind, vendor = ((folder / name).read_text().strip() for name in ("class", "vendor"))
         if vendor == _NVIDIA and kind.startswith(_DISPLAY):
             seen = f"none, but there is an NVIDIA GPU at {folder.name}"
             fix = "install NVIDIA's driver; in a container: docker run --gpus all"
-            return Finding("driver", "problem", seen, fix)
-    return Finding("driver", "ok", "none, and no NVIDIA GPU: kernels run through OpenCL")
+            return DoctorFinding("driver", "problem", seen, fix)
+    return DoctorFinding("driver", "ok", "none, and no NVIDIA GPU: kernels run through OpenCL")
 
 
-def _driver() -> Finding:
+def _driver() -> DoctorFinding:
     if libcuda.library() is None:
         fix = "reinstall NVIDIA's driver; in a container: docker run --gpus all"
-        return Finding("driver", "problem", "libcuda cannot be loaded", fix)
+        return DoctorFinding("driver", "problem", "libcuda cannot be loaded", fix)
     supported = "{}.{}".format(*(libcuda.version() or (0, 0)))
     seen = f"{device.driver_release() or 'unknown release'} (CUDA {supported})"
     if trouble := libcuda.trouble():
         fix = "nvidia-smi; if the driver was updated: sudo reboot"
-        return Finding("driver", "problem", f"{seen} does not start: {trouble}", fix)
-    return Finding("driver", "ok", seen)
+        return DoctorFinding("driver", "problem", f"{seen} does not start: {trouble}", fix)
+    return DoctorFinding("driver", "ok", seen)
 
 
-def _nvcc() -> Finding:
+def _nvcc() -> DoctorFinding:
     path, supported = compilation.find(), libcuda.version() or (0, 0)
     if path is None:
         fix = f"{INSTALL}; or put a CUDA toolkit's bin folder on PATH"
-        return Finding("nvcc", "problem", "not found", fix)
+        return DoctorFinding("nvcc", "problem", "not found", fix)
     try:
         found = compilation.nvcc()
         compilation.try_out()
     except (UnavailableError, BuildError) as error:
-        return Finding("nvcc", "problem", f"{path} does not compile: {error}")
+        return DoctorFinding("nvcc", "problem", f"{path} does not compile: {error}")
     is_wheels = compilation.is_from_wheels(path)
     seen = f"{found.release} {'from wheels' if is_wheels else 'of a toolkit'}, {path}"
     major = found.release.split(".")[0]
     if major.isdigit() and int(major) > supported[0]:
         limit = "{}.{}".format(*supported)
         fix = f"update the driver, or install CUDA toolkit {limit}"
-        return Finding("nvcc", "problem", f"{seen}: the driver supports CUDA {limit}", fix)
-    return Finding("nvcc", "ok", seen)
+        return DoctorFinding("nvcc", "problem", f"{seen}: the driver supports CUDA {limit}", fix)
+    return DoctorFinding("nvcc", "ok", seen)
 
 
-def _pycuda() -> Finding:
+def _pycuda() -> DoctorFinding:
     try:
         import pycuda.driver  # noqa: F401
     except ImportError as error:
-        return Finding("PyCUDA", "problem", f"cannot be imported ({error})", INSTALL)
-    return Finding("PyCUDA", "ok", version("pycuda"))
+        return DoctorFinding("PyCUDA", "problem", f"cannot be imported ({error})", INSTALL)
+    return DoctorFinding("PyCUDA", "ok", version("pycuda"))
 
 
-def _devices() -> Finding:
+def _devices() -> DoctorFinding:
     try:
         found = device.devices()
     except UnavailableError as error:
-        return Finding("CUDA devices", "problem", str(error))
-    return Finding("CUDA devices", "ok", "; ".join(info.label for info in found))
+        return DoctorFinding("CUDA devices", "problem", str(error))
+    return DoctorFinding("CUDA devices", "ok", "; ".join(info.label for info in found))
 
 
-def _cublas() -> Finding:
+def _cublas() -> DoctorFinding:
     if reason := cublas.missing():
-        return Finding("cuBLAS", "note", reason.missing, INSTALL)
+        return DoctorFinding("cuBLAS", "note", reason.missing, INSTALL)
     try:
         from nvmath.bindings import cublas as bindings
 
@@ -123,28 +125,28 @@ def _cublas() -> Finding:
     except Exception:  # the library cannot be found, or lacks functions
         release = "{}.{}".format(*(libcuda.version() or (0, 0)))
         fix = f"pip install 'cuda-toolkit[cublas]=={release}.*'"
-        return Finding("cuBLAS", "note", "libcublas cannot be loaded", fix)
-    return Finding("cuBLAS", "ok", ".".join(parts))
+        return DoctorFinding("cuBLAS", "note", "libcublas cannot be loaded", fix)
+    return DoctorFinding("cuBLAS", "ok", ".".join(parts))
 
 
-def _nvdisasm() -> Finding:
+def _nvdisasm() -> DoctorFinding:
     """For the machine code that `explain` reads."""
     path = compilation.find("nvdisasm")
     if path is None:
-        return Finding("nvdisasm", "note", "not found", "pip install nvidia-cuda-nvdisasm")
-    return Finding("nvdisasm", "ok", str(path))
+        return DoctorFinding("nvdisasm", "note", "not found", "pip install nvidia-cuda-nvdisasm")
+    return DoctorFinding("nvdisasm", "ok", str(path))
 
 
-def _counters() -> Finding:
+def _counters() -> DoctorFinding:
     """For `explain --counters`."""
     path = programs.which("ncu") or programs.which("ncu", path="/usr/local/cuda/bin")
     if path is None:
         fix = "install Nsight Compute and put ncu on PATH"
-        return Finding("counters", "note", "ncu not found", fix)
+        return DoctorFinding("counters", "note", "ncu not found", fix)
     restricted = "RmProfilingAdminOnly: 1" in _read(_PARAMETERS)
     if restricted and os.name == "posix" and os.geteuid() != 0:
-        return Finding("counters", "note", "only root may read them", _UNRESTRICT)
-    return Finding("counters", "ok", f"{path}{', as root' if restricted else ''}")
+        return DoctorFinding("counters", "note", "only root may read them", _UNRESTRICT)
+    return DoctorFinding("counters", "ok", f"{path}{', as root' if restricted else ''}")
 
 
 def _read(path: Path) -> str:
@@ -157,36 +159,36 @@ def _read(path: Path) -> str:
 # -- The state of each GPU, through NVML -----------------------------------------------------------
 
 
-def _gpus() -> Iterator[Finding]:
+def _gpus() -> Iterator[DoctorFinding]:
     try:
         import pynvml
 
         pynvml.nvmlInit()
         count = pynvml.nvmlDeviceGetCount()
     except ImportError as error:
-        yield Finding("NVML", "note", f"clocks cannot be monitored ({error})", INSTALL)
+        yield DoctorFinding("NVML", "note", f"clocks cannot be monitored ({error})", INSTALL)
         return
     except Exception as error:  # NVML's own
         fix = "nvidia-smi; in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-        yield Finding("NVML", "note", f"clocks cannot be monitored ({error})", fix)
+        yield DoctorFinding("NVML", "note", f"clocks cannot be monitored ({error})", fix)
         return
-    yield Finding("NVML", "ok", f"{count} GPU{'s' if count != 1 else ''}")
+    yield DoctorFinding("NVML", "ok", f"{count} GPU{'s' if count != 1 else ''}")
     for index in range(count):
         for what, look in _OF_EACH.items():
             name = f"GPU {index} {what}"
             try:
                 yield look(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index), index, name)
             except pynvml.NVMLError as error:
-                yield Finding(name, "ok", f"unknown ({error})")
+                yield DoctorFinding(name, "ok", f"unknown ({error})")
             except Exception as error:
-                yield Finding(name, "note", f"{type(error).__name__}: {error}")
+                yield DoctorFinding(name, "note", f"{type(error).__name__}: {error}")
 
 
-def _clocks(api: Any, handle: Any, index: int, name: str) -> Finding:
+def _clocks(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
     watch = nvml.Watch(_text(api.nvmlDeviceGetPciInfo(handle).busId))
     now, most = watch.read(), api.nvmlDeviceGetMaxClockInfo(handle, api.NVML_CLOCK_SM)
     if now is None:
-        return Finding(name, "note", "cannot be read")
+        return DoctorFinding(name, "note", "cannot be read")
     limits = api.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
     is_set = limits & api.nvmlClocksThrottleReasonApplicationsClocksSetting
     seen = (
@@ -195,31 +197,33 @@ def _clocks(api: Any, handle: Any, index: int, name: str) -> Finding:
     if now.throttled:
         reasons = ", ".join(now.throttled)
         fix = f"nvidia-smi -i {index} -q -d PERFORMANCE,TEMPERATURE,POWER"
-        return Finding(name, "note", f"{seen}; throttled: {reasons}", fix)
-    return Finding(name, "ok", f"{seen}, not throttled")
+        return DoctorFinding(name, "note", f"{seen}; throttled: {reasons}", fix)
+    return DoctorFinding(name, "ok", f"{seen}, not throttled")
 
 
-def _ecc(api: Any, handle: Any, index: int, name: str) -> Finding:
+def _ecc(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
     current, pending = api.nvmlDeviceGetEccMode(handle)
     seen = "on" if current else "off"
     if current != pending:
-        return Finding(name, "note", f"{seen} until the next reboot", "sudo reboot")
+        return DoctorFinding(name, "note", f"{seen} until the next reboot", "sudo reboot")
     if current:
         kinds = api.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, api.NVML_VOLATILE_ECC
         if errors := api.nvmlDeviceGetTotalEccErrors(handle, *kinds):
             fix = f"nvidia-smi -i {index} -q -d ECC"
-            return Finding(name, "note", f"{errors} uncorrected errors since the last boot", fix)
-    return Finding(name, "ok", seen)
+            return DoctorFinding(
+                name, "note", f"{errors} uncorrected errors since the last boot", fix
+            )
+    return DoctorFinding(name, "ok", seen)
 
 
-def _mig(api: Any, handle: Any, index: int, name: str) -> Finding:
+def _mig(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
     if api.nvmlDeviceGetMigMode(handle)[0]:
         seen = "on: kernels run on a part of the GPU"
-        return Finding(name, "note", seen, f"sudo nvidia-smi -i {index} -mig 0")
-    return Finding(name, "ok", "off")
+        return DoctorFinding(name, "note", seen, f"sudo nvidia-smi -i {index} -mig 0")
+    return DoctorFinding(name, "ok", "off")
 
 
-def _processes(api: Any, handle: Any, index: int, name: str) -> Finding:
+def _processes(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
     import psutil
 
     running = api.nvmlDeviceGetComputeRunningProcesses(handle)
@@ -232,8 +236,8 @@ def _processes(api: Any, handle: Any, index: int, name: str) -> Finding:
         shown = ["none visible, perhaps in another container"]
     if shown:
         seen = f"{', '.join(shown)}; the GPU is {busy}% busy"
-        return Finding(name, "note", seen, "end them, or wait until they have ended")
-    return Finding(name, "ok", "no others")
+        return DoctorFinding(name, "note", seen, "end them, or wait until they have ended")
+    return DoctorFinding(name, "ok", "no others")
 
 
 #: Usage that a sample of NVML's may show on an idle GPU.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from matbench.model import Finding
+from matbench.model import DoctorFinding
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 
-def renderable(findings: Iterable[Finding]) -> RenderableType:
+def renderable(findings: Iterable[DoctorFinding]) -> RenderableType:
     """A table of names, statuses, and what was seen."""
     from rich.table import Table
     from rich.text import Text

@@ -38,7 +38,7 @@ from matbench.errors import CaseError, MatbenchError, UsageError
 if TYPE_CHECKING:
     from matbench.analysis.architectures import Architecture
     from matbench.features.explain.widths import Builds
-    from matbench.measure.worker import Crew
+    from matbench.measure.worker import WorkerPool
     from matbench.model import Case, DeviceInfo, Kernel, Problem, Resources
     from matbench.records.explanation import (
         Explanation,
@@ -179,7 +179,7 @@ class Looks:
     def measure(self, deadlines: DeadlineOptions) -> None:
         """Measure every case briefly on this device, and the device's limits."""
         from matbench.kernelfile import sweep
-        from matbench.measure.worker import Crew
+        from matbench.measure.worker import WorkerPool
 
         if self.device is None:
             return
@@ -187,7 +187,7 @@ class Looks:
         cases = [sweep.case(self.kernel, self.problem, each, info) for each in self.params]
         options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
         with (
-            Crew(options, deadlines.deadlines, say_printed) as crew,
+            WorkerPool(options, deadlines.deadlines, say_printed) as crew,
             progress(len(cases) + 1) as display,
         ):
             crew.build_ahead([(info, case) for case in cases])
@@ -198,7 +198,7 @@ class Looks:
                 display.begin("the device's limits")
                 self._measure_limits(crew, info)
 
-    def _measure_limits(self, crew: Crew, info: DeviceInfo) -> None:
+    def _measure_limits(self, crew: WorkerPool, info: DeviceInfo) -> None:
         try:
             # Other processes lower a CPU's limits, so they are measured each time.
             self.limits = crew.worker(info).limits(anew=info.kind == "cpu")
@@ -216,7 +216,7 @@ class Looks:
         def fitted(wanted: tuple[Architecture, dict[str, int]]) -> Width:
             return widths.elsewhere(self.problem, wanted[1], wanted[0], builds)
 
-        with signals.held(), ThreadPoolExecutor(os.cpu_count()) as at_once:
+        with signals.defer_interrupts(), ThreadPoolExecutor(os.cpu_count()) as at_once:
             found = list(at_once.map(fitted, itertools.product(self.architectures, self.params)))
         self.widths += found
 

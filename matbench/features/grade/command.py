@@ -76,7 +76,7 @@ def grade(
     from matbench.features.grade import profile
     from matbench.features.grade.steps import STEPS, variations
     from matbench.measure.options import Options
-    from matbench.measure.worker import Crew
+    from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
     from matbench.records.writing import RecordWriter
 
@@ -91,7 +91,7 @@ def grade(
     with (
         writer or nullcontext(),
         Interruption() as interruption,
-        Crew(options, deadlines.deadlines, say_printed) as crew,
+        WorkerPool(options, deadlines.deadlines, say_printed) as crew,
         progress(len(cases) * len(STEPS)) as display,
     ):
         others = [(info, other) for info, case in cases for _, other in variations(case, info)]
@@ -99,7 +99,7 @@ def grade(
         for info, case in cases:
             begin = partial(_begin, display, case)
             graded = profile.grade(crew.worker(info), case, seed, begin)
-            with signals.held():  # what is recorded counts as done
+            with signals.defer_interrupts():  # what is recorded counts as done
                 if writer is not None:
                     writer.write(graded)
                 found.append(graded)

@@ -52,7 +52,7 @@ _LARGEST_K = {"gpu": 4096, "cpu": 1024}
 _SEEDS = 4
 
 
-class Subject(NamedTuple):
+class GradedKernel(NamedTuple):
     """A kernel to grade, and its source of random numbers."""
 
     multiplier: Multiplier
@@ -100,7 +100,7 @@ class Subject(NamedTuple):
         return max(0, 2 * (reach - (8 if reach > 20 else 4)))
 
 
-def growth(subject: Subject) -> Growth:
+def growth(subject: GradedKernel) -> Growth:
     """Errors by element on uniform inputs, for K from 16 to the largest."""
     largest_K = _LARGEST_K[subject.multiplier.info.kind]
     points = []
@@ -113,7 +113,7 @@ def growth(subject: Subject) -> Growth:
     return accuracy.growth(points, len(points) * _SIDE**2)
 
 
-def bounds(subject: Subject) -> Bounds:
+def bounds(subject: GradedKernel) -> Bounds:
     """Errors on uniform inputs, on rows and columns of different sizes, and on terms of one size
     from factors of different sizes."""
     random = subject.random("bounds")
@@ -132,7 +132,7 @@ def bounds(subject: Subject) -> Bounds:
     return accuracy.bounds(found, len(found) * _SIDE**2, subject.multiplier.result)
 
 
-def algorithm(subject: Subject) -> Algorithm:
+def algorithm(subject: GradedKernel) -> Algorithm:
     """Some rows of A and columns of B are zero: so are those of C, if no other row or column enters
     their sums."""
     random = subject.random("zeros")
@@ -152,7 +152,7 @@ def algorithm(subject: Subject) -> Algorithm:
     )
 
 
-def range_(subject: Subject) -> Range:
+def range_(subject: GradedKernel) -> Range:
     """Terms a·d times b/d, for powers of two d that spread wider and wider."""
     K, tried, accurate, probes = 64, 0, 0, 0
     random = subject.random("range")
@@ -180,7 +180,7 @@ def range_(subject: Subject) -> Range:
     )
 
 
-def specials(subject: Subject) -> Specials:
+def specials(subject: GradedKernel) -> Specials:
     """NaN, infinities, overflow and subnormals in one row of A and one column of B."""
     multiplier = subject.multiplier
     K = side = 16
@@ -264,7 +264,7 @@ def _special_cases(
     yield "no overflow", put((row, every, 0), (row, k, large)), sums
 
 
-def runs(subject: Subject) -> Runs:
+def runs(subject: GradedKernel) -> Runs:
     """The same inputs again and again."""
     random = subject.random("runs")
     A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
@@ -275,7 +275,7 @@ def runs(subject: Subject) -> Runs:
     )
 
 
-def batches(subject: Subject) -> Batches:
+def batches(subject: GradedKernel) -> Batches:
     """One row among others: alone, repeated in all rows, and among rows of other sizes."""
     random = subject.random("batches")
     K, N = 256, 64
@@ -314,7 +314,7 @@ def variations(case: Case, device: DeviceInfo) -> list[tuple[str, Case]]:
     return found
 
 
-def constants(subject: Subject) -> Constants:
+def constants(subject: GradedKernel) -> Constants:
     """Each swept constant with other values, while the rest keep theirs."""
     multiplier = subject.multiplier
     random = subject.random("constants")
@@ -337,7 +337,7 @@ def constants(subject: Subject) -> Constants:
     )
 
 
-def ulps(subject: Subject) -> tuple[Ulps, ...]:
+def ulps(subject: GradedKernel) -> tuple[Ulps, ...]:
     """Errors in units in the last place on four kinds of inputs."""
     K = 256
     found = []
@@ -369,12 +369,12 @@ Made = Statement | tuple[Statement, ...]
 class Step(NamedTuple):
     """A step: what it does, in words, and the statement that says why it failed."""
 
-    run: Callable[[Subject], Made]
+    run: Callable[[GradedKernel], Made]
     doing: str
     failed: type[Statement] | None = None
 
 
-def _order(subject: Subject) -> Made:
+def _order(subject: GradedKernel) -> Made:
     return order_probes.order_and_sums(subject.multiplier, subject.random("order"))
 
 
@@ -405,4 +405,4 @@ def graded_on_host(device: DeviceInfo, kernel: Kernel, name: str, seed: int) -> 
 
 def step(multiplier: Multiplier, name: str, seed: int) -> Made:
     """The statements of one step; `CaseError` if a launch fails."""
-    return STEPS[name].run(Subject(multiplier, seed))
+    return STEPS[name].run(GradedKernel(multiplier, seed))

@@ -58,7 +58,7 @@ def profile_blocks(
     from matbench.features.timeline import picture, view
     from matbench.kernelfile import sweep
     from matbench.measure.quick_look import fastest
-    from matbench.measure.worker import Crew
+    from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
     from matbench.show import outcomes
     from matbench.show.pictures import files as pictures
@@ -75,7 +75,7 @@ def profile_blocks(
     options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick(blocks=True)
     with (
         Interruption() as interruption,
-        Crew(options, deadlines.deadlines, say_printed) as crew,
+        WorkerPool(options, deadlines.deadlines, say_printed) as crew,
         progress(1) as display,
     ):
         display.begin(f"{chosen.name} at {problem.size}")

@@ -115,12 +115,12 @@ def _search(
     searches: list[Search], devices: tuple[DeviceInfo, ...], deadlines: DeadlineOptions
 ) -> None:
     """Run the searches, each on any of the devices; they keep their results."""
-    from matbench.measure.handing_out import Group
     from matbench.measure.options import Options
-    from matbench.measure.worker import Crew
+    from matbench.measure.scheduler import Group
+    from matbench.measure.worker import WorkerPool
 
     with (
-        Crew(Options(blocks=False), deadlines.deadlines, say_printed) as crew,
+        WorkerPool(Options(blocks=False), deadlines.deadlines, say_printed) as crew,
         progress(sum(search.steps for search in searches)) as display,
     ):
 
@@ -132,7 +132,7 @@ def _search(
         groups = [
             Group(devices, [search], _work(search)) for search in searches if search.space.cases
         ]
-        for _ in crew.hand_out(groups, run):
+        for _ in crew.distribute(groups, run):
             pass
 
 

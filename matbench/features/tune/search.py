@@ -74,7 +74,7 @@ def rounds(candidates: int) -> list[tuple[int, int]]:
 
 
 @dataclass(eq=False)
-class Standing:
+class Candidate:
     """A candidate, its latest outcome, and the last round that it reached."""
 
     case: Case
@@ -105,10 +105,10 @@ class Search:
     def __init__(self, space: Space, budget: Budget) -> None:
         self.space = space
         self.budget = budget
-        self.standings: list[Standing] = []
-        self.winner: Standing | None = None
+        self.standings: list[Candidate] = []
+        self.winner: Candidate | None = None
         #: The candidate that was last compared with the fastest default, and the result.
-        self.compared: Standing | None = None
+        self.compared: Candidate | None = None
         self.comparison: Comparison | None = None
         self.complete = False
 
@@ -123,19 +123,19 @@ class Search:
         return sum(count for count, _ in planned) + planned[-1][0] + 1
 
     @property
-    def timed(self) -> list[Standing]:
+    def timed(self) -> list[Candidate]:
         """All that were right and timed."""
         return [standing for standing in self.standings if standing.outcome.median_ns is not None]
 
-    def ranking(self) -> list[Standing]:
+    def ranking(self) -> list[Candidate]:
         """All that were right and timed, the best first."""
         return sorted(self.timed, key=lambda standing: standing.rank)
 
-    def leader(self) -> Standing | None:
+    def leader(self) -> Candidate | None:
         """The winner; before there is one, the best so far."""
         return self.winner or min(self.timed, key=lambda standing: standing.rank, default=None)
 
-    def default(self) -> Standing | None:
+    def default(self) -> Candidate | None:
         """The fastest of the defaults."""
         return next((standing for standing in self.ranking() if standing.is_default), None)
 
@@ -157,7 +157,7 @@ class Search:
         """Check and time every candidate that the budget allows, and all defaults."""
         started = time.monotonic()
         defaults = len(self.space.defaults)
-        best: Standing | None = None
+        best: Candidate | None = None
         for number, case in enumerate(self.candidates):
             is_default = number < defaults
             late = time.monotonic() - started > (self.budget.seconds or math.inf)
@@ -167,7 +167,7 @@ class Search:
             # Defaults are what all are compared with, so they are not cut short.
             hopeless_ns = math.inf if is_default or best is None else _HOPELESS * best.median_ns
             outcome = worker.look(case, _FIRST_SAMPLES, hopeless_ns, check=True)
-            standing = Standing(case, outcome, is_default)
+            standing = Candidate(case, outcome, is_default)
             self.standings.append(standing)
             if outcome.median_ns is not None and (best is None or standing.rank < best.rank):
                 best = standing
@@ -191,7 +191,7 @@ class Search:
                 return
             self._decide(worker, ranked)
 
-    def _decide(self, worker: Worker, ranked: list[Standing]) -> None:
+    def _decide(self, worker: Worker, ranked: list[Candidate]) -> None:
         """Compare the best with its runner-up, and then with the default, which it must beat.
 
         A candidate that turns out to be wrong is dropped, and there is no winner yet.
@@ -210,7 +210,7 @@ class Search:
             best = best if self.comparison.verdict == "FASTER" else default
         self.winner = best
 
-    def _turns(self, worker: Worker, first: Standing, second: Standing) -> Comparison | None:
+    def _turns(self, worker: Worker, first: Candidate, second: Candidate) -> Comparison | None:
         record = worker.compare(first.case, second.case, ComparisonPlan(), 0)
         if record.comparison is None:
             for standing, outcome in ((first, record.baseline), (second, record.candidate)):
@@ -222,12 +222,12 @@ class Search:
         """Whether there were candidates, but none was right."""
         return bool(self.space.cases) and self.leader() is None
 
-    def broken(self) -> list[Standing]:
+    def broken(self) -> list[Candidate]:
         """Candidates that were wrong, or failed."""
         return [s for s in self.standings if s.outcome.is_broken]
 
 
-def _label(case: Case, best: Standing | None) -> str:
+def _label(case: Case, best: Candidate | None) -> str:
     return case.label + (f"; best so far {best.case.label}" if best else "")
 
 

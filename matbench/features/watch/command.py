@@ -63,7 +63,7 @@ def watch(
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.features.watch.versions import Saves, Watch
     from matbench.kernelfile import catalogue, sweep
-    from matbench.measure.worker import Crew
+    from matbench.measure.worker import WorkerPool
 
     path = _existing(file)
     if error_map is not None:
@@ -78,7 +78,7 @@ def watch(
 
     plan = ComparisonPlan(maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
     options = launches.quick()
-    with Crew(options, deadlines.deadlines, say_printed) as crew:
+    with WorkerPool(options, deadlines.deadlines, say_printed) as crew:
         crew.start([info])
         worker = crew.worker(info)
 

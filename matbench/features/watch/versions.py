@@ -18,10 +18,10 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import registry
 from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, includes, tables
-from matbench.measure.worker import Crew, Worker
+from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import Case, Included, Kernel, Problem
 from matbench.records.outcome import Outcome
-from matbench.records.watch import Standing, Version
+from matbench.records.watch import TimedVersion, Version
 
 #: How long a file must stay unchanged before a change counts as a save, in seconds: editors empty
 #: a file before they write it, or replace it.
@@ -104,7 +104,7 @@ class Watch:
 
     def __init__(
         self,
-        crew: Crew,
+        crew: WorkerPool,
         worker: Worker,
         path: Path,
         cases: Callable[[Kernel], Iterable[Case]],
@@ -159,7 +159,7 @@ class Watch:
     def _check(self, version: Version, cases: Sequence[Case]) -> Iterator[str]:
         """Check and time every case; the fastest of each size represents the version."""
         self.crew.build_ahead([(self.worker.device, case) for case in cases])
-        found: dict[Problem, Standing] = {}
+        found: dict[Problem, TimedVersion] = {}
         for case in cases:
             if case.skip is not None:
                 continue
@@ -173,14 +173,14 @@ class Watch:
                 return
             best = found.get(case.problem)
             if best is None or outcome.median_ns < best.median_ns:
-                found[case.problem] = Standing(case.params, outcome.median_ns)
+                found[case.problem] = TimedVersion(case.params, outcome.median_ns)
                 self._best[version.number, case.problem] = case
         if not found:
             version.wrong = "; ".join(dict.fromkeys(f"{c.label} skipped: {c.skip}" for c in cases))
         version.standings = found
 
     def _compare(
-        self, version: Version, problem: Problem, standing: Standing, opponent: str, other: Case
+        self, version: Version, problem: Problem, standing: TimedVersion, opponent: str, other: Case
     ) -> None:
         own = self._best[version.number, problem]
         record = self.worker.compare(other, own, self.plan, problem.seed)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.cache import Cache
-from matbench.model import U32, UNIT_ROUNDOFF, Kernel, Precision, Problem, Reading
+from matbench.model import U32, UNIT_ROUNDOFF, Kernel, NumericContract, Precision, Problem
 from matbench.records.outcome import Accuracy
 
 Float32 = npt.NDArray[np.float32]
@@ -90,14 +90,14 @@ class Trials(NamedTuple):
     others: Sequence[Callable[[], Trial]] = ()
 
 
-def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
+def trials(problem: Problem, reading: NumericContract, cache: Cache) -> Trials:
     """The trials of a problem for kernels that read their inputs as `reading` says."""
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
     made: Trials = module.trials(problem, reading, cache)
     return made
 
 
-def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
+def sample_trial(problem: Problem, reading: NumericContract, trial: Trial, sample: Sample) -> Trial:
     """A reference trial changed by a sample."""
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
     made: Trial = module.sample_trial(problem, reading, trial, sample)
@@ -143,7 +143,7 @@ def round_to(values: Float32, precision: Precision) -> Float32:
     return result.reshape(values.shape)
 
 
-def read_as(values: Float32, reading: Reading) -> Float32:
+def read_as(values: Float32, reading: NumericContract) -> Float32:
     """Values as a kernel reads them: rounded, small ones to the subnormals of its storage type."""
     values = round_to(values, reading.precision)
     if reading.precision != "float16":
@@ -153,13 +153,13 @@ def read_as(values: Float32, reading: Reading) -> Float32:
     return found
 
 
-def common(readings: Sequence[Reading]) -> Reading:
+def common(readings: Sequence[NumericContract]) -> NumericContract:
     """A reading for kernels that share inputs: the coarsest precision, the narrowest range, the
     coarsest sums. Their storage types are the same.
     """
     precision = min((reading.precision for reading in readings), key=SIGNIFICAND_BITS.__getitem__)
     lows, highs = zip(*(reading.exponents for reading in readings), strict=True)
-    return Reading(
+    return NumericContract(
         precision,
         readings[0].storage,
         (max(lows), min(highs)),
@@ -170,7 +170,7 @@ def common(readings: Sequence[Reading]) -> Reading:
     )
 
 
-def shifts(reading: Reading) -> tuple[int, int]:
+def shifts(reading: NumericContract) -> tuple[int, int]:
     """How far one input may be scaled up and another down, as powers of two.
 
     Enough to leave the range of float16, but not enough to turn fractions into integers. There is a
@@ -188,7 +188,7 @@ def shifts(reading: Reading) -> tuple[int, int]:
 _LARGEST_LEAST = 2.0**-4
 
 
-def least(reading: Reading) -> float:
+def least(reading: NumericContract) -> float:
     """The size below which an input may lose bits, as given or when a sample scales it down.
 
     0 for kernels that accept the whole range of float32, and for those that read float16, whose

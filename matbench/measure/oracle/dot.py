@@ -20,7 +20,7 @@ from matbench.measure.oracle import (
     shifts,
 )
 from matbench.measure.oracle.draws import Words, drawn, drawn_at
-from matbench.model import Problem, Reading
+from matbench.model import NumericContract, Problem
 
 #: Float64 copies are made of this many elements at a time.
 _CHUNK = 2**20
@@ -28,7 +28,7 @@ _CHUNK = 2**20
 _MOST_TERMS = 2**22
 
 
-def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
+def trials(problem: Problem, reading: NumericContract, cache: Cache) -> Trials:
     """All kinds but samples."""
     with ThreadPoolExecutor() as at_once:  # NumPy uses only one core
         integers = at_once.submit(integer_trial, problem)
@@ -86,7 +86,7 @@ def reference_trial(problem: Problem, a: Float32, b: Float32) -> Trial:
     return _trial("reference", a, b, total, size)
 
 
-def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
+def sample_trial(problem: Problem, reading: NumericContract, trial: Trial, sample: Sample) -> Trial:
     """Rotated terms with random signs and powers of two, as in `dot_inputs` of `samples.cu`."""
     a, b = trial.inputs
     if sample.vary:
@@ -99,7 +99,7 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
     return _trial("sample", a, b, *product(a, b))
 
 
-def _exponents(bits: Words, reading: Reading) -> npt.NDArray[np.int64]:
+def _exponents(bits: Words, reading: NumericContract) -> npt.NDArray[np.int64]:
     exponents = (bits >> np.uint64(1)) % np.uint64(min(shifts(reading)) + 1)
     found: npt.NDArray[np.int64] = exponents.astype(np.int64)
     return found

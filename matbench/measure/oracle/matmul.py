@@ -27,13 +27,13 @@ from matbench.measure.oracle import (
     shifts,
 )
 from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation
-from matbench.model import UNIT_ROUNDOFF, Problem, Reading
+from matbench.model import UNIT_ROUNDOFF, NumericContract, Problem
 
 #: The reading of most kernels.
-FLOAT32 = Reading()
+FLOAT32 = NumericContract()
 
 
-def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
+def trials(problem: Problem, reading: NumericContract, cache: Cache) -> Trials:
     """All kinds but samples; the product is computed once, or twice if inputs are rounded."""
     rounded = reading.precision not in ("float32", "float64")
     as_given = not rounded and least(reading) == 0
@@ -47,7 +47,7 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     )
 
 
-def inputs(problem: Problem, reading: Reading = FLOAT32) -> tuple[Array, Array]:
+def inputs(problem: Problem, reading: NumericContract = FLOAT32) -> tuple[Array, Array]:
     """The seeded inputs A (M×K) and B (K×N): float64 for kernels that read it, or float32."""
     wide = reading.precision == "float64"
     shapes = (problem.M, problem.K), (problem.K, problem.N)
@@ -56,7 +56,7 @@ def inputs(problem: Problem, reading: Reading = FLOAT32) -> tuple[Array, Array]:
     return A, B
 
 
-def contents(problem: Problem, reading: Reading) -> Float32 | None:
+def contents(problem: Problem, reading: NumericContract) -> Float32 | None:
     """C before the launch: numbers that all types can represent; None if the kernel reads none."""
     if not reads_C(problem, reading):
         return None
@@ -65,7 +65,7 @@ def contents(problem: Problem, reading: Reading) -> Float32 | None:
     return found
 
 
-def reads_C(problem: Problem, reading: Reading) -> bool:
+def reads_C(problem: Problem, reading: NumericContract) -> bool:
     return reading.reads_C or problem.beta != 0
 
 
@@ -118,14 +118,14 @@ def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float
     return R, kept(f"S/{least}" if least else "S", size)
 
 
-def reference_trial(problem: Problem, cache: Cache, reading: Reading = FLOAT32) -> Trial:
+def reference_trial(problem: Problem, cache: Cache, reading: NumericContract = FLOAT32) -> Trial:
     """The problem's own inputs with their product."""
     A, B = inputs(problem, reading)
     R, S = product(A, B, cache)
     return Trial("reference", (A, B), R=R, S=S)
 
 
-def rounded_trial(trial: Trial, reading: Reading, cache: Cache) -> Trial:
+def rounded_trial(trial: Trial, reading: NumericContract, cache: Cache) -> Trial:
     """The same inputs rounded to the precision that a kernel declares, with their product.
 
     Inputs below the kernel's range of exponents may have errors as large as at the range's end.
@@ -135,7 +135,7 @@ def rounded_trial(trial: Trial, reading: Reading, cache: Cache) -> Trial:
     return trial._replace(inputs=(A, B), R=R, S=S)
 
 
-def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
+def sample_trial(problem: Problem, reading: NumericContract, trial: Trial, sample: Sample) -> Trial:
     """The reference trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
 
     If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
@@ -198,7 +198,7 @@ class Selection(IntEnum):
     EXACT = 1
 
 
-def selection_of(problem: Problem, reading: Reading) -> Selection:
+def selection_of(problem: Problem, reading: NumericContract) -> Selection:
     """How exact a term must be that a row or column selects."""
     if not reading.exact or reading.exponents[0] > -126:
         return Selection.SPLIT
@@ -233,7 +233,7 @@ def selected(key: int, count: int, K: int) -> npt.NDArray[np.int64]:
     return found
 
 
-def integer_trial(problem: Problem, reading: Reading = FLOAT32) -> Trial:
+def integer_trial(problem: Problem, reading: NumericContract = FLOAT32) -> Trial:
     """Integers for which every partial sum is exact in any order: Σ|a·b| ≤ 2²⁴.
 
     B is an outer product x·yᵀ, so that the exact C = (A·x)·yᵀ needs no matrix product. With sums or

@@ -8,10 +8,10 @@ import numpy.typing as npt
 from matbench.cache import Cache
 from matbench.measure.oracle import Sample, Trial, Trials, generator
 from matbench.measure.oracle.draws import drawn_at
-from matbench.model import Problem, Reading
+from matbench.model import NumericContract, Problem
 
 
-def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
+def trials(problem: Problem, reading: NumericContract, cache: Cache) -> Trials:
     """The problem's own numbers."""
     return Trials(trial("reference", inputs(problem)), None)
 
@@ -34,7 +34,7 @@ def trial(name: str, A: npt.NDArray[np.int32]) -> Trial:
     return Trial(name, (A,), exact=A[:, ::-1].copy())
 
 
-def sample_trial(problem: Problem, reading: Reading, given: Trial, sample: Sample) -> Trial:
+def sample_trial(problem: Problem, reading: NumericContract, given: Trial, sample: Sample) -> Trial:
     """Flip random bits, as in `reverse_inputs` of `samples.cu`."""
     [A] = given.inputs
     if sample.vary:

@@ -14,7 +14,7 @@ from support.signatures import generated
 
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.features.adopt import search
-from matbench.features.adopt.probing import Sighting
+from matbench.features.adopt.probing import ProbeResult
 from matbench.kernelfile import catalogue, tables
 from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, DeviceInfo
@@ -294,15 +294,16 @@ def test_a_launch_that_may_have_failed_because_of_others_is_repeated(
     """Other programs may use the device. If the launch fails again, it counts as wrong."""
     left = times
 
-    def sight(worker: Worker, case: Case, limit_s: float, *, poisoned: bool = False) -> Sighting:
+    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
         nonlocal left
         if left and case.problem.M != case.problem.N:
             left -= 1
             raise error
-        return alone(worker, case, limit_s, poisoned=poisoned)
+        found: ProbeResult = alone(worker, case, *given, **more)
+        return found
 
-    alone = Worker.sight
-    monkeypatch.setattr(Worker, "sight", sight)
+    alone = Worker.ask
+    monkeypatch.setattr(Worker, "ask", ask)
     output = matbench("adopt", copied("rows-columns.cu", tmp_path)).stdout
     assert left == 0
     assert ("square sizes only" in output) == (times == 2)

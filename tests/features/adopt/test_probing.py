@@ -6,7 +6,7 @@ import pytest
 from support.kernels import KernelWriter
 
 from matbench.features.adopt import probing
-from matbench.features.adopt.probing import Product, Sighting
+from matbench.features.adopt.probing import ProbeResult, Product
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.session import Session
 from matbench.model import Problem
@@ -28,13 +28,13 @@ extern "C" __global__ void ENTRY(float *A, float *B, float *C, int M, int N, int
 """
 
 
-def sighted(
+def probed(
     session: Session, write_kernel: KernelWriter, extra: str, *, factor: str = "1", padding: int = 0
-) -> Sighting:
+) -> ProbeResult:
     body = BODY.replace("EXTRA", extra).replace("FACTOR", factor).replace("PAD", str(padding))
     path = write_kernel("sighted", front=f"padding = {padding}", body=body)
     case = sweep.case(catalogue.load(path), Problem(20, 12, 9), {"TILE": 8}, session.backend.info)
-    return probing.sighted(session, case)
+    return probing.probed(session, case)
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_what_else_is_written_to_is_said(
     session: Session,
     write_kernel: KernelWriter,
 ) -> None:
-    found = sighted(session, write_kernel, extra, padding=padding)
-    assert found == Sighting(Product("A", "B", 1.0, 0.0), spoiled, 1.0)
+    found = probed(session, write_kernel, extra, padding=padding)
+    assert found == ProbeResult(Product("A", "B", 1.0, 0.0), spoiled, 1.0)
 
 
 def test_a_factor_and_the_old_C_are_recognised(
     session: Session, write_kernel: KernelWriter
 ) -> None:
     factor = "C[row * N + column] - 2"  # times the sum
-    found = sighted(session, write_kernel, "", factor=factor)
+    found = probed(session, write_kernel, "", factor=factor)
     assert found.product == Product("A", "B", -2.0, 1.0)
     assert found.share < 0.5

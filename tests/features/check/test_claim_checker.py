@@ -9,7 +9,7 @@ import pytest
 from support.kernels import KernelWriter
 
 from matbench.analysis.claims import weakenings
-from matbench.features.check.claim_checker import Trials
+from matbench.features.check.claim_checker import ClaimChecker
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import CaseRecord, Claims, Outcome
@@ -59,7 +59,7 @@ def needs(write_kernel: KernelWriter, device: DeviceInfo) -> Asked:
             for _, case in probed
         ]
         worker = PlainWorker(device, judged)
-        trials = Trials(worker, probed, first)  # type: ignore[arg-type]
+        trials = ClaimChecker(worker, probed, first)  # type: ignore[arg-type]
         found = [trials.need(claim) for claim in weakenings(Claims.of(kernel))]
         for case in worker.measured if not where else ():
             assert case.problem.inputs == "signed"

@@ -7,7 +7,7 @@ from support.cli import Matbench
 
 from matbench.features.check import sanitizer
 from matbench.measure import observer
-from matbench.records.probe import Finding
+from matbench.records.probe import SanitizerFinding
 
 MEMCHECK = """\
 ========= COMPUTE-SANITIZER
@@ -42,8 +42,12 @@ CLEAN = """\
 
 def test_equal_errors_are_counted_together() -> None:
     assert sanitizer.findings("memcheck", MEMCHECK) == [
-        Finding("memcheck", "Invalid __global__ read of size 4 bytes", "kernels/mine.cu:29", 1),
-        Finding("memcheck", "Invalid __global__ write of size 4 bytes", "kernels/mine.cu:33", 2),
+        SanitizerFinding(
+            "memcheck", "Invalid __global__ read of size 4 bytes", "kernels/mine.cu:29", 1
+        ),
+        SanitizerFinding(
+            "memcheck", "Invalid __global__ write of size 4 bytes", "kernels/mine.cu:33", 2
+        ),
     ]
 
 
@@ -59,7 +63,7 @@ def test_a_clean_run_has_no_findings() -> None:
 
 
 def test_a_finding_reads_as_a_line() -> None:
-    found = Finding("memcheck", "Invalid __global__ read", "mine.cu:3", 2)
+    found = SanitizerFinding("memcheck", "Invalid __global__ read", "mine.cu:3", 2)
     assert str(found) == "memcheck: Invalid __global__ read at mine.cu:3 (2 times)"
 
 

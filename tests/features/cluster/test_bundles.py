@@ -39,34 +39,34 @@ def test_it_is_built_from_the_files_that_travelled(
     loaded: Kernel, session: Session, tmp_path: Path
 ) -> None:
     assert [each.name for each in loaded.includes] == ["one.h", "two.h", "deep/three.h"]
-    parcel = bundles.packed(loaded)
-    assert set(parcel.files) == {
+    bundle = bundles.packed(loaded)
+    assert set(bundle.files) == {
         "kernels/mine.cu", "kernels/one.h", "headers/two.h", "headers/deep/three.h"
     }  # fmt: skip
-    paths = [parcel.kernel.file, *(each.path for each in parcel.kernel.includes)]
-    assert set(paths) == set(parcel.files)
-    assert parcel.kernel.include_dirs == ("../headers",)
+    paths = [bundle.kernel.file, *(each.path for each in bundle.kernel.includes)]
+    assert set(paths) == set(bundle.files)
+    assert bundle.kernel.include_dirs == ("../headers",)
     shutil.rmtree(tmp_path / "origin")
-    there = bundles.unpacked(parcel, tmp_path / "there")
+    there = bundles.unpacked(bundle, tmp_path / "there")
     assert there.sha256 == loaded.sha256
     assert includes.changed(there) is None
     assert measured(session, there) == "measured"
     # The control: a header that does not arrive.
-    (tmp_path / "there" / parcel.sha256 / "kernels" / "one.h").unlink()
+    (tmp_path / "there" / bundle.sha256 / "kernels" / "one.h").unlink()
     assert includes.changed(there) == "one.h"
 
 
 def test_files_are_known_by_their_contents(loaded: Kernel, tmp_path: Path) -> None:
-    parcel = bundles.packed(loaded)
-    there = bundles.unpacked(parcel, tmp_path / "there")
+    bundle = bundles.packed(loaded)
+    there = bundles.unpacked(bundle, tmp_path / "there")
     written_ns = Path(there.file).stat().st_mtime_ns
     Path(there.includes[0].path).unlink()
-    assert bundles.unpacked(parcel, tmp_path / "there") == there
+    assert bundles.unpacked(bundle, tmp_path / "there") == there
     assert Path(there.file).stat().st_mtime_ns == written_ns  # others may be reading it
     assert includes.changed(there) is None
-    assert bundles.packed(loaded).sha256 == parcel.sha256
+    assert bundles.packed(loaded).sha256 == bundle.sha256
     (tmp_path / "origin" / "headers" / "two.h").write_text("#define TWO 1.0f\n")
-    assert bundles.packed(loaded).sha256 != parcel.sha256
+    assert bundles.packed(loaded).sha256 != bundle.sha256
 
 
 @pytest.mark.parametrize(
@@ -87,13 +87,13 @@ def test_a_parcel_is_written_to_its_folder_only(
     (there / "a" / "link").symlink_to(tmp_path)
     files = {"mine.cu": b"", name.format(tmp_path): b""}
     with pytest.raises(UsageError, match="leads out of the folder"):
-        bundles.unpacked(bundles.Parcel(loaded, sha256, files), there)
+        bundles.unpacked(bundles.Bundle(loaded, sha256, files), there)
     assert not list(tmp_path.rglob("x.h"))
 
 
 def test_a_library_has_no_files(tmp_path: Path) -> None:
     [cublas] = [kernel for kernel in catalogue.builtin() if kernel.name == "cublas"]
-    parcel = bundles.packed(cublas)
-    assert (parcel.kernel, parcel.files) == (cublas, {})
-    assert bundles.unpacked(parcel, tmp_path) == cublas
+    bundle = bundles.packed(cublas)
+    assert (bundle.kernel, bundle.files) == (cublas, {})
+    assert bundles.unpacked(bundle, tmp_path) == cublas
     assert not list(tmp_path.iterdir())

@@ -143,7 +143,7 @@ def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(joined: bool) -> No
 def test_what_runs_on_the_host_is_skipped() -> None:
     numpy = next(kernel for kernel in catalogue.builtin() if kernel.name == "numpy")
     cluster: Any = SimpleNamespace()
-    options = SelectionOptions(None, None, (), False)
+    options = SelectionOptions(None, None, ())
     [(_, case)] = options.cases([numpy], [Problem(8, 8, 8)], {}, cluster)
     assert case.skip == "runs on the CPU of one host: measure it without --cluster"
 

@@ -14,7 +14,7 @@ from support.records import outcome
 from matbench.features.cluster import bundles, remote
 from matbench.kernelfile import catalogue
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.output import Said
+from matbench.measure.output import CapturedOutput
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records.outcome import Outcome
 
@@ -23,7 +23,7 @@ KERNEL = catalogue.load(catalogue.kernels_folder() / "tiled.cu", "kernels/tiled.
 CASES = [Case(KERNEL, Problem(size, size, size), {"TILE": 8}, None) for size in (16, 17)]
 
 
-class Crew:
+class WorkerPool:
     """Records what it is asked for; its one worker is itself."""
 
     asked: list[Any]
@@ -35,13 +35,13 @@ class Crew:
     def build_ahead(self, cases: list[tuple[DeviceInfo, Case]]) -> None:
         self.asked.append(("build", [(device, case.problem.N) for device, case in cases]))
 
-    def worker(self, device: DeviceInfo) -> Crew:
+    def worker(self, device: DeviceInfo) -> WorkerPool:
         assert device == GPU
         return self
 
     def measure(self, case: Case) -> Outcome:
         self.asked.append(("measure", case.problem.N, Path(case.kernel.file).read_text()))
-        self.listener("kernel", Said(("hello",)))
+        self.listener("kernel", CapturedOutput(("hello",)))
         return outcome()
 
     def __exit__(self) -> None:
@@ -52,16 +52,16 @@ class Crew:
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     here = SimpleNamespace(local_directory=str(tmp_path))
     monkeypatch.setattr(distributed, "get_worker", lambda: here)
-    monkeypatch.setattr(remote, "Crew", Crew)
-    monkeypatch.setattr(Crew, "asked", [], raising=False)
-    return Crew.asked
+    monkeypatch.setattr(remote, "WorkerPool", WorkerPool)
+    monkeypatch.setattr(WorkerPool, "asked", [], raising=False)
+    return WorkerPool.asked
 
 
 def test_the_first_case_is_measured_and_those_after_it_are_built(asked: list[Any]) -> None:
     desk = remote.Desk(GPU, Options(), Deadlines())
-    parcel = bundles.packed(KERNEL)
-    answer = remote.measure(desk, remote.Errand([(case, parcel) for case in CASES]))
-    assert answer == remote.Answer(outcome(), (("kernel", Said(("hello",))),))
+    bundle = bundles.packed(KERNEL)
+    answer = remote.measure(desk, remote.Errand([(case, bundle) for case in CASES]))
+    assert answer == remote.Answer(outcome(), (("kernel", CapturedOutput(("hello",))),))
     assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source)]
 
 

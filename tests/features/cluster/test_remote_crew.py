@@ -12,12 +12,12 @@ from support.devices import CPU, GPU
 from support.records import outcome
 
 from matbench.errors import MatbenchError
-from matbench.features.cluster import remote, remote_crew
-from matbench.features.cluster.remote_crew import RemoteCrew
+from matbench.features.cluster import remote, remote_pool
+from matbench.features.cluster.remote_pool import RemoteWorkerPool
 from matbench.kernelfile import catalogue
-from matbench.measure.handing_out import GoneError, Group
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.output import Said
+from matbench.measure.output import CapturedOutput
+from matbench.measure.scheduler import GoneError, Group
 from matbench.model import Case, DeviceInfo, Problem
 
 distributed = pytest.importorskip("distributed")
@@ -104,7 +104,7 @@ class Cluster:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_crew, "_LOOK_S", 0.01)
+    monkeypatch.setattr(remote_pool, "_LOOK_S", 0.01)
 
 
 def case(size: int, tile: int = 8, **changes: Any) -> Case:
@@ -118,7 +118,7 @@ def right(device: DeviceInfo, case: Case) -> remote.Answer:
 
 def measured(cluster: Cluster, groups: list[Group[Case]], **more: Any) -> list[Any]:
     """What the crew found: the label of each case, or its outcome if that has a reason."""
-    crew = RemoteCrew(cluster, Options(), Deadlines(), more.get("listener"))  # type: ignore[arg-type]
+    crew = RemoteWorkerPool(cluster, Options(), Deadlines(), more.get("listener"))  # type: ignore[arg-type]
     with crew:
         outcomes = [outcome for _, outcome in crew.measured(groups, lambda *_: None)]
     used = {address: key for address, key, _ in cluster.errands if address in cluster.members}
@@ -207,9 +207,9 @@ def test_the_first_case_of_a_group_brings_those_that_follow(
     measured(cluster, [Group((device,), [case(size) for size in (16, 17, 18)])])
     sent = [cases for _, _, cases in cluster.errands]
     assert [len(ahead) for _, *ahead in sent] == [builds, 0, 0]
-    for (first, parcel), *_ in sent:
-        assert parcel.files == {"tiled.cu": KERNEL.source.encode()}
-        assert first.kernel == parcel.kernel
+    for (first, bundle), *_ in sent:
+        assert bundle.files == {"tiled.cu": KERNEL.source.encode()}
+        assert first.kernel == bundle.kernel
 
 
 def test_skipped_cases_do_not_travel() -> None:
@@ -222,7 +222,7 @@ def test_skipped_cases_do_not_travel() -> None:
 
 
 def test_output_of_kernels_is_passed_on() -> None:
-    said = (("kernel", Said(("hello",))),)
+    said = (("kernel", CapturedOutput(("hello",))),)
     heard = []
     cluster = Cluster(GPUS[:1], lambda d, c: msgspec.structs.replace(right(d, c), said=said))
     measured(
@@ -235,7 +235,7 @@ def test_output_of_kernels_is_passed_on() -> None:
 
 def test_each_repetition_has_another_desk_so_that_processes_are_new() -> None:
     cluster = Cluster(GPUS[:1], right)
-    crew = RemoteCrew(cluster, Options(), Deadlines(), None)  # type: ignore[arg-type]
+    crew = RemoteWorkerPool(cluster, Options(), Deadlines(), None)  # type: ignore[arg-type]
     for _ in range(2):
         list(crew.measured([Group(GPUS[:1], [case(16), case(17)])], lambda *_: None))
         crew.renew()

@@ -16,7 +16,7 @@ from matbench.backends import NoDeviceError
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import cluster, remote
 from matbench.features.cluster.cluster import Cluster
-from matbench.measure.handing_out import GoneError
+from matbench.measure.scheduler import GoneError
 from matbench.model import DeviceInfo
 
 HOW = "start one worker per GPU: `dask worker … --nthreads 1 --resources GPU=1`"

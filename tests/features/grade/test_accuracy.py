@@ -10,6 +10,7 @@ import pytest
 
 from matbench.features.grade import accuracy
 from matbench.features.grade.accuracy import Errors
+from matbench.measure import rounding
 from matbench.model import UNIT_ROUNDOFF, Storage
 from matbench.records.grade import Algorithm, Growth, Letter
 
@@ -88,9 +89,9 @@ def test_a_bound_is_linear_in_K() -> None:
 @pytest.mark.parametrize(("dropped", "bits"), [(0, 24), (2, 22), (13, 11), (16, 8)])
 def test_bits_are_those_to_which_both_factors_were_rounded(dropped: int, bits: int) -> None:
     A, B = 0.5 + RANDOM.random((64, 1)) / 2, 0.5 + RANDOM.random((1, 64)) / 2
-    A, B = accuracy.nearest(A, "float32"), accuracy.nearest(B, "float32")
+    A, B = rounding.nearest(A, "float32"), rounding.nearest(B, "float32")
     unit = 2.0 ** (dropped - 24)
-    C = accuracy.nearest((np.rint(A / unit) * unit) @ (np.rint(B / unit) * unit), "float32")
+    C = rounding.nearest((np.rint(A / unit) * unit) @ (np.rint(B / unit) * unit), "float32")
     found = accuracy.bounds([accuracy.errors(C, A @ B, A, B, "float32")], 1, "float32")
     assert found.bits == bits
 
@@ -136,7 +137,7 @@ def test_rounding_is_that_of_the_type(storage: Storage, kind: type) -> None:
     )
     with np.errstate(over="ignore"):
         wanted = values.astype(kind).astype(np.float64)
-    np.testing.assert_array_equal(accuracy.nearest(values, storage), wanted)
+    np.testing.assert_array_equal(rounding.nearest(values, storage), wanted)
 
 
 def test_ulps_are_those_of_the_exact_result() -> None:
@@ -151,7 +152,7 @@ def test_ulps_are_those_of_the_exact_result() -> None:
 
 @pytest.mark.parametrize("bits", [8, 11, 22, 23, 24])
 def test_bits_that_are_read_are_counted(bits: int) -> None:
-    given = accuracy.nearest(1 + RANDOM.random(4000), "float32")
+    given = rounding.nearest(1 + RANDOM.random(4000), "float32")
     unit = 2.0 ** (1 - bits)
     assert accuracy.read_bits(np.rint(given / unit) * unit, given, "float32") == bits
     assert accuracy.read_bits(np.floor(given / unit / 2) * unit * 2, given, "float32") < bits

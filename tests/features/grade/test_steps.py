@@ -191,7 +191,9 @@ def test_tensor_cores_are_recognised_in_each_type(device: DeviceInfo, storage: S
 @pytest.mark.parametrize("storage", ["float16", "bfloat16", "float64"])
 def test_a_plain_sum_of_each_type_has_grade_A(device: DeviceInfo, storage: Storage) -> None:
     kernel = of_type(storage)
-    subject = steps.Subject(Simulated(device, typed(storage, kernel.reading.result), kernel), 0)
+    subject = steps.GradedKernel(
+        Simulated(device, typed(storage, kernel.reading.result), kernel), 0
+    )
     assert steps.bounds(subject).verdict == "A"
     assert steps.range_(subject).verdict == "whole"
     assert steps.specials(subject).differ == {}
@@ -203,9 +205,9 @@ def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
         unit = np.abs(A).max() * 2.0**-24
         return typed_float(np.rint(A / unit) * unit, B)
 
-    found = steps.batches(steps.Subject(Simulated(device, product), 0))
+    found = steps.batches(steps.GradedKernel(Simulated(device, product), 0))
     assert (found.verdict, found.differ_at) == ("varies", (2, 7, 64, 1000))
-    same = steps.batches(steps.Subject(Simulated(device, typed_float), 0))
+    same = steps.batches(steps.GradedKernel(Simulated(device, typed_float), 0))
     assert (same.verdict, same.differ_at) == ("invariant", ())
 
 
@@ -214,7 +216,7 @@ def test_a_kernel_that_accepts_one_number_of_rows_has_no_batches(device: DeviceI
         def case(self, M: int, N: int, K: int) -> Case:
             return super().case(64, N, K)
 
-    found = steps.batches(steps.Subject(OneSize(device, typed_float), 0))
+    found = steps.batches(steps.GradedKernel(OneSize(device, typed_float), 0))
     assert found == Batches(reason="the kernel accepts only one number of rows of these")
     assert (found.verdict, found.probes) == ("unclear", 0)
 

@@ -21,7 +21,7 @@ from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import compared, not_measured
-from matbench.measure.worker import Crew
+from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Accuracy, CaseRecord, Outcome, Timing
@@ -271,7 +271,7 @@ def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceIn
 
 
 def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> None:
-    with Crew(OPTIONS, Deadlines()) as crew:
+    with WorkerPool(OPTIONS, Deadlines()) as crew:
         worker = crew.worker(device)
 
         def look(turns: int, kind: int, *arguments: Any, check: bool = True) -> Outcome:

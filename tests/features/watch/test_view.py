@@ -8,7 +8,7 @@ from support.tables import CPU, GPU, compared, line_of, printed
 from matbench.features.watch import view as watch
 from matbench.model import Problem
 from matbench.records.outcome import Claims
-from matbench.records.watch import Standing, Version
+from matbench.records.watch import TimedVersion, Version
 
 AT = Problem(1000, 1000, 1000)
 
@@ -20,7 +20,7 @@ def version(number: int, wrong: str = "", **standing: object) -> Version:
             compared(0.5, baseline_name="version 1"),
             compared(1.004, verdict="SAME", baseline_name="naive"),
         ]
-        made.standings[AT] = Standing({"TILE": 16}, 250_000.0, against)
+        made.standings[AT] = TimedVersion({"TILE": 16}, 250_000.0, against)
     return made
 
 

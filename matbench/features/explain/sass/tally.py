@@ -12,7 +12,7 @@ from matbench.features.explain.sass import memory, pipes
 from matbench.features.explain.sass.effects import access_bytes, bank_reads, matrix_count
 from matbench.features.explain.sass.flow import Code, Loop
 from matbench.features.explain.sass.listing import Instruction
-from matbench.features.explain.sass.walk import MOST_INSTRUCTIONS, Access, Place, Walk, walk
+from matbench.features.explain.sass.walk import MOST_INSTRUCTIONS, Access, Walk, WarpPlace, walk
 from matbench.records.explanation import NotDerived
 
 #: Warps of a block that are followed; in larger blocks as many, evenly spread.
@@ -68,7 +68,7 @@ def tally(
     adder = _Adder(code, tensor_rates)
     left = _MOST_INSTRUCTIONS
     for warp in chosen:
-        place = Place(block, grid, index, warp)
+        place = WarpPlace(block, grid, index, warp)
         visits = walk(code, place, constants, full_visits=0, most=min(left, MOST_INSTRUCTIONS))
         left -= visits.carried_out
         adder.add(visits, place, constants)
@@ -89,7 +89,7 @@ class _Adder:
         self.access_cycles: dict[int, dict[str, float]] = {}
         self.followed = 0
 
-    def add(self, visits: Walk, place: Place, constants: Mapping[int, int]) -> None:
+    def add(self, visits: Walk, place: WarpPlace, constants: Mapping[int, int]) -> None:
         """Warps that take the same way are alike: one of them is followed in full."""
         self.followed += 1
         way = frozenset(visits.visits.items())

@@ -77,7 +77,7 @@ class Walk(NamedTuple):
     carried_out: int
 
 
-class Place(NamedTuple):
+class WarpPlace(NamedTuple):
     """Which warp of the launch."""
 
     block: tuple[int, int, int]
@@ -86,7 +86,7 @@ class Place(NamedTuple):
     warp: int
 
 
-def special_registers(place: Place) -> dict[str, Value]:
+def special_registers(place: WarpPlace) -> dict[str, Value]:
     """Thread and block indices by the names of special registers, one number per lane."""
     thread = np.arange(LANES, dtype=np.int64) + LANES * place.warp
     x, y, _ = place.block
@@ -103,7 +103,7 @@ def special_registers(place: Place) -> dict[str, Value]:
 
 def walk(
     code: Code,
-    place: Place,
+    place: WarpPlace,
     constants: Mapping[int, int],
     *,
     full_visits: int = FULL_VISITS,
@@ -117,7 +117,7 @@ class _Walker:
     def __init__(
         self,
         code: Code,
-        place: Place,
+        place: WarpPlace,
         constants: Mapping[int, int],
         full_visits: int,
         most: int,

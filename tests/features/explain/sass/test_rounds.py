@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.machine_code import code_of
 
 from matbench.features.explain.sass.rounds import LONGEST_ROUND
-from matbench.features.explain.sass.walk import Place, Walk, walk
+from matbench.features.explain.sass.walk import Walk, WarpPlace, walk
 from matbench.records.explanation import NotDerived
 
 HEADER, EARLY, RING, AFTER, EXPECTED_SUM = 0x50, 0x70, 0xC0, 0xF0, 0x150
@@ -72,7 +72,7 @@ def carried_out(
 def walked(times: int, end: int, step: int, stages: int, change: int) -> tuple[Walk, Counter[int]]:
     visits, total = carried_out(times, end, step, stages, change)
     code = code_of(*ring(times, end, step, stages, change, total))
-    return walk(code, Place((32, 1, 1), (1, 1, 1), (0, 0, 0), 0), {}), visits
+    return walk(code, WarpPlace((32, 1, 1), (1, 1, 1), (0, 0, 0), 0), {}), visits
 
 
 @given(

@@ -13,8 +13,8 @@ from support.machine_code import code_of
 from matbench.features.explain.sass.flow import Loop
 from matbench.features.explain.sass.walk import (
     MOST_INSTRUCTIONS,
-    Place,
     Walk,
+    WarpPlace,
     special_registers,
     walk,
 )
@@ -29,14 +29,14 @@ def walked(
     full_visits: int = 0,
     labels: Mapping[int, str] | None = None,
 ) -> Walk:
-    place = Place((block, 1, 1), (1, 1, 1), (0, 0, 0), warp)
+    place = WarpPlace((block, 1, 1), (1, 1, 1), (0, 0, 0), warp)
     return walk(
         code_of(*instructions, labels=labels), place, {}, full_visits=full_visits, most=most
     )
 
 
 def test_where_a_warp_is() -> None:
-    found = special_registers(Place((8, 2, 4), (5, 6, 7), (1, 2, 3), 1))
+    found = special_registers(WarpPlace((8, 2, 4), (5, 6, 7), (1, 2, 3), 1))
     lane = np.arange(32)
     expected = {
         "SR_TID.X": lane % 8, "SR_TID.Y": lane // 8 % 2, "SR_TID.Z": 2 + lane // 16,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from matbench.backends import Argument
 from matbench.errors import CaseError
 from matbench.measure.judge import UNWRITTEN, UNWRITTEN_NARROW, Guarded, Judge
-from matbench.model import WORD_BYTES, Kernel, Launch, Place, Problem, Storage
+from matbench.model import WORD_BYTES, Kernel, Launch, MatrixLayout, Problem, Storage
 
 _THREADS = 256
 
@@ -21,7 +21,7 @@ class Own(NamedTuple):
     the other. `result` is the type of C."""
 
     matrices: tuple[Guarded, ...]
-    places: tuple[Place, ...]
+    places: tuple[MatrixLayout, ...]
     batch: int
     result: Storage
 

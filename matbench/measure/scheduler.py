@@ -36,7 +36,7 @@ class Group(Generic[T]):
     cost: float = 0.0
 
 
-class HandingOut:
+class Scheduler:
     """Threads that each do the groups of one device; `end` stops them after their current task."""
 
     def __init__(self) -> None:

@@ -18,10 +18,10 @@ import msgspec
 from matbench.errors import MatbenchError
 from matbench.features.cluster import bundles, remote
 from matbench.features.cluster.cluster import Cluster
-from matbench.measure.handing_out import Group, HandingOut
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import not_measured, not_run
 from matbench.measure.output import Listener
+from matbench.measure.scheduler import Group, Scheduler
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 
@@ -44,7 +44,7 @@ class _Task:
     losses: int = 0
 
 
-class RemoteCrew:
+class RemoteWorkerPool:
     """Measures cases on the workers of a cluster; what concerns all cases is a `MatbenchError`."""
 
     def __init__(
@@ -54,16 +54,16 @@ class RemoteCrew:
         self.options = options
         self.deadlines = deadlines
         self.listener = listener
-        self._handing_out = HandingOut()
+        self._scheduler = Scheduler()
         #: The worker of each device, and Dask's future of the desk there.
         self._desks: dict[str, tuple[str, Any]] = {}
-        self._parcels: dict[tuple[str, str], bundles.Parcel] = {}
+        self._parcels: dict[tuple[str, str], bundles.Bundle] = {}
 
-    def __enter__(self) -> RemoteCrew:
+    def __enter__(self) -> RemoteWorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._handing_out.end()
+        self._scheduler.end()
         self.renew()
 
     def start(self, devices: Iterable[DeviceInfo]) -> None:
@@ -94,7 +94,7 @@ class RemoteCrew:
         ]
         for group in tasks:
             group.tasks[0].ahead = [task.case for task in group.tasks[1:]]
-        return (done for _, done in self._handing_out.at_the_same_time(tasks, measure))
+        return (done for _, done in self._scheduler.at_the_same_time(tasks, measure))
 
     def _measured(self, device: DeviceInfo, task: _Task) -> Outcome:
         """What a device's worker found about a case; after two lost workers it has failed."""
@@ -146,13 +146,13 @@ class RemoteCrew:
             self._desks[device.identity] = address, self._submit(address, remote.Desk, *how)
         return self._desks[device.identity][1]
 
-    def _packed(self, case: Case) -> tuple[Case, bundles.Parcel]:
+    def _packed(self, case: Case) -> tuple[Case, bundles.Bundle]:
         """The case without its kernel's file, which travels in the parcel."""
         key = case.kernel.name, case.kernel.sha256
         if key not in self._parcels:
             self._parcels[key] = bundles.packed(case.kernel)
-        parcel = self._parcels[key]
-        return msgspec.structs.replace(case, kernel=parcel.kernel), parcel
+        bundle = self._parcels[key]
+        return msgspec.structs.replace(case, kernel=bundle.kernel), bundle
 
     def _submit(self, address: str, function: Callable[..., Any], *given: Any, **how: Any) -> Any:
         """The future of a call in this worker and no other."""

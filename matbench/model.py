@@ -274,7 +274,7 @@ class Kernel(FrontMatter, frozen=True):
         return self.precision not in ("float32", "float64")
 
     @property
-    def reading(self) -> NumericContract:
+    def contract(self) -> NumericContract:
         """How it reads its inputs; the pointer types of its entry determine the storage."""
         narrow = (-14, 15) if self.precision == "float16" else (-126, 127)
         result = self.storage_of("C")

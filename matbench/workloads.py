@@ -237,6 +237,6 @@ def get(name: str) -> Workload:
     return WORKLOADS[name]
 
 
-def of(problem: Problem) -> Workload:
+def workload_of(problem: Problem) -> Workload:
     """The workload of a problem."""
     return get(problem.workload)

@@ -141,7 +141,7 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
             waves=len(durations) / running,
             tail_share=_tail_share(placed),
             span_ns=float(placed.end_ns.max()),
-            timeline=timeline.of(placed),
+            timeline=timeline.make_timeline(placed),
         )
     if blocks.told:
         profile = _by_multiprocessor(profile, blocks)

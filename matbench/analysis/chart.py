@@ -68,7 +68,7 @@ class Chart(NamedTuple):
         return [point.error for line in self.lines for point in line.points]
 
 
-def of(outcomes: Iterable[Outcome]) -> Chart:
+def make_chart(outcomes: Iterable[Outcome]) -> Chart:
     """The chart of the measured cases; `UsageError` if there are none, or several workloads.
 
     Each device, kind of samples and kind of inputs has its own lines.

@@ -11,7 +11,7 @@ Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
 
 
-def of(
+def make_error_map(
     C: npt.NDArray[np.float32], expected: Floats, wrong: Bools, *, bound: Floats | None = None
 ) -> ErrorCells:
     """Reduce an M×N result to its map; `wrong` marks its wrong elements.

@@ -19,8 +19,8 @@ class Kind(NamedTuple):
     kernel: str
 
     @classmethod
-    def of(cls, case: CaseRecord) -> Kind:
-        work = workloads.of(case.problem).work(case.problem)
+    def from_case(cls, case: CaseRecord) -> Kind:
+        work = workloads.workload_of(case.problem).work(case.problem)
         return cls(case.problem.workload, work, f"{case.backend} {case.device}", case.kernel)
 
     @property

@@ -45,7 +45,7 @@ class TwoModes(NamedTuple):
 Pattern = Drift | Autocorrelation | TwoModes
 
 
-def of(samples_ns: Samples, half_width: float | None) -> Iterator[Pattern]:
+def find_patterns(samples_ns: Samples, half_width: float | None) -> Iterator[Pattern]:
     """The patterns that change what a median with this half-width, a share of it, means.
 
     A drift matters if it exceeds both 1% and the interval; two modes if they are that far apart and

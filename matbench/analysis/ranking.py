@@ -67,7 +67,7 @@ class Ranked:
         return self._giga("B/s")
 
     def _giga(self, unit: str) -> float | None:
-        is_rate = workloads.of(self.outcome.case.problem).rate == unit
+        is_rate = workloads.workload_of(self.outcome.case.problem).rate == unit
         return self.work_per_s / 1e9 if is_rate and self.work_per_s is not None else None
 
     @property
@@ -137,7 +137,7 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
 
 
 def _by_work(problem: Problem) -> tuple[int, str, bool, str]:
-    workload = workloads.of(problem)
+    workload = workloads.workload_of(problem)
     usual = problem.inputs == workload.inputs[0]
     return workload.work(problem), problem.size, not usual, problem.inputs
 
@@ -175,7 +175,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
         case, rivals = outcome.case, times[outcome.mode, apart(outcome)]
         product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
         cublas_ns = fastest.get((outcome.mode, product))
-        work_per_s = workloads.of(case.problem).work(case.problem) / time * 1e9
+        work_per_s = workloads.workload_of(case.problem).work(case.problem) / time * 1e9
         ranked.append(
             Ranked(
                 outcome,
@@ -264,7 +264,7 @@ def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> floa
     the case's arithmetic at the clock during sampling.
     """
     case = outcome.case
-    workload = workloads.of(case.problem)
+    workload = workloads.workload_of(case.problem)
     if workload.rate == "B/s":
         moved = workload.least_bytes(case.problem)
         if device is not None and limits.held_by_cache(device, moved, outcome.mode):

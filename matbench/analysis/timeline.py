@@ -28,7 +28,7 @@ class Placed(NamedTuple):
     names: npt.NDArray[np.uint64] | None
 
 
-def of(placed: Placed) -> Timeline | None:
+def make_timeline(placed: Placed) -> Timeline | None:
     """A lane per multiprocessor, and in it all its blocks; None if these are too many to show."""
     start, end = (np.rint(ns).astype(np.int64) for ns in (placed.start_ns, placed.end_ns))
     if len(start) > MOST_BARS:

@@ -102,11 +102,11 @@ def compare(
         plan = ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_s * 1e9)
         records: list[ComparisonRecord] = []
         interruption = stack.enter_context(Interruption())
-        crew = stack.enter_context(WorkerPool(launches.quick(), deadlines.deadlines, say_printed))
+        pool = stack.enter_context(WorkerPool(launches.quick(), deadlines.deadlines, say_printed))
         display = stack.enter_context(progress(len(rounds)))
         for turns in rounds:
             display.begin(turns.label)
-            records.append(turns.taken(crew.worker(info), plan, sizes.seed))
+            records.append(turns.taken(pool.worker(info), plan, sizes.seed))
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)

@@ -77,7 +77,7 @@ class Display:
 
         self._console = console
         self._total = total
-        self._left = Counter(map(Kind.of, plan))
+        self._left = Counter(map(Kind.from_case, plan))
         self._estimate = Estimate()
         self._leading: list[Outcome] = []
         self._fastest: list[Leader] = []
@@ -96,7 +96,7 @@ class Display:
         Worker.doing = ""
         with self.lock:
             self._done += place in self._steps
-            kind = Kind.of(case) if case is not None else None
+            kind = Kind.from_case(case) if case is not None else None
             self._steps[place] = _Step(label, kind, time.monotonic())
 
     def end(self, place: str) -> None:

@@ -217,13 +217,15 @@ class _Round(NamedTuple):
         """The cases that will run."""
         from matbench.records.outcome import CaseRecord
 
-        return [CaseRecord.of(case, infos[0]) for infos, case in self.left if case.skip is None]
+        return [
+            CaseRecord.from_case(case, infos[0]) for infos, case in self.left if case.skip is None
+        ]
 
 
 class RemoteDevices(Devices, Protocol):
-    """Devices of other machines, and the crew that measures there."""
+    """Devices of other machines, and the pool that measures there."""
 
-    def crew(
+    def pool(
         self, options: Options, deadlines: Deadlines, listener: Listener | None
     ) -> CaseRunner: ...
 
@@ -263,32 +265,32 @@ class Sweep:
     ) -> None:
         """Measure all cases that a resumed file does not contain."""
         with ExitStack() as stack:
-            crew = self._crew(deadlines)
-            stack.enter_context(crew)
+            pool = self._worker_pool(deadlines)
+            stack.enter_context(pool)
             gpus = [info for info in self.devices if info.kind == "gpu"]
-            crew.start(gpus or self.devices[:1])  # while this process imports the rest
+            pool.start(gpus or self.devices[:1])  # while this process imports the rest
             writers = self._writers(output, settings)
             for writer in writers:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
             rounds = self._rounds(writers)
-            crew.build_ahead([(infos[0], case) for infos, case in rounds[0].left])
+            pool.build_ahead([(infos[0], case) for infos, case in rounds[0].left])
             plan = [record for each in rounds for record in each.plan()]
             display = stack.enter_context(progress(len(self.cases) * self.repeat, plan))
             for each in rounds:
                 if each.number > 1:
-                    crew.renew()
+                    pool.renew()
                 for outcome in each.known:
                     self.outcomes.append(outcome)
                     display.done(outcome)
-                self._measure(each, crew, writers, display)
+                self._measure(each, pool, writers, display)
 
-    def _crew(self, deadlines: DeadlineOptions) -> CaseRunner:
+    def _worker_pool(self, deadlines: DeadlineOptions) -> CaseRunner:
         """The workers of this machine, or of the cluster."""
         how = self.options, deadlines.deadlines, say_printed
         if self.cluster is not None:
-            return self.cluster.crew(*how)
+            return self.cluster.pool(*how)
         from matbench.measure.worker import WorkerPool
 
         return WorkerPool(*how)
@@ -309,7 +311,7 @@ class Sweep:
     def _measure(
         self,
         repetition: _Round,
-        crew: CaseRunner,
+        pool: CaseRunner,
         writers: list[RecordWriter],
         display: Display,
     ) -> None:
@@ -319,9 +321,9 @@ class Sweep:
         from matbench.records.outcome import CaseRecord
 
         def begin(info: DeviceInfo, case: Case, place: str) -> None:
-            display.begin(case.label, CaseRecord.of(case, info), place)
+            display.begin(case.label, CaseRecord.from_case(case, info), place)
 
-        for place, found in crew.measured(self._groups(repetition.left), begin):
+        for place, found in pool.measured(self._groups(repetition.left), begin):
             drawn = self._drawn(found)
             outcome = msgspec.structs.replace(drawn, repetition=repetition.number)
             with signals.defer_interrupts():  # what is recorded counts as done
@@ -375,12 +377,14 @@ class Sweep:
         begun = {outcome.case.contest: outcome.case.device_id for outcome in self.outcomes}
         found: dict[object, tuple[Infos, list[Case]]] = {}
         for infos, case in left:
-            own = CaseRecord.of(case, infos[0]).contest
+            own = CaseRecord.from_case(case, infos[0]).contest
             where = tuple(info for info in infos if info.identity == begun.get(own)) or infos
             together = own, *(info.identity for info in where)
             found.setdefault(together, (where, []))[1].append(case)
         return [
-            Group(infos, cases, max(workloads.of(c.problem).work(c.problem) for c in cases))
+            Group(
+                infos, cases, max(workloads.workload_of(c.problem).work(c.problem) for c in cases)
+            )
             for infos, cases in found.values()
         ]
 
@@ -391,7 +395,7 @@ class Sweep:
         from matbench.records import resuming
         from matbench.records.outcome import CaseRecord
 
-        key = resuming.CaseKey.of(CaseRecord.of(case, infos[0]), repetition)
+        key = resuming.CaseKey.from_case(CaseRecord.from_case(case, infos[0]), repetition)
         ids = ["" if self.cluster is not None else info.identity for info in infos]
         every = (known.get(key._replace(device_id=device_id)) for device_id in ids)
         found = next((outcome for outcome in every if outcome is not None), None)

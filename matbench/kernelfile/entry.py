@@ -44,7 +44,7 @@ def parsed(text: str) -> Entry | None:
     return Entry(found[1].removeprefix("::"), arguments)
 
 
-def of(kernel: Kernel) -> Entry:
+def entry_of(kernel: Kernel) -> Entry:
     """The entry of a kernel; library routines have none."""
     return parsed(kernel.entry) or Entry(kernel.entry, ())
 
@@ -82,7 +82,7 @@ def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
 
     `-DBM=64` would break `template <int BM>`.
     """
-    arguments = of(kernel).names
+    arguments = entry_of(kernel).names
     return {name: value for name, value in params.items() if name not in arguments}
 
 

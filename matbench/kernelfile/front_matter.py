@@ -169,7 +169,7 @@ class _Reader:
         self.check_folders(front)
         included: tuple[Included, ...] = ()
         if self.file is not None:
-            included = includes.of(self.source, self.file, front.include_dirs)
+            included = includes.find_includes(self.source, self.file, front.include_dirs)
         entry, function, parameters = self.entry(front, included)
         args = front.args if table.get("args") else workload.arguments
         given = Given(table, workload, parameters, function, entry)
@@ -186,8 +186,8 @@ class _Reader:
             parameters=parameters,
             is_extern_c=function.is_extern_c,
         )
-        if "precision" not in table and kernel.reading.storage != "int32":
-            kernel = msgspec.structs.replace(kernel, precision=kernel.reading.storage)
+        if "precision" not in table and kernel.contract.storage != "int32":
+            kernel = msgspec.structs.replace(kernel, precision=kernel.contract.storage)
         self.check(kernel)
         return kernel
 
@@ -391,13 +391,13 @@ class _Reader:
             self.fail(
                 f"{parameter.name} points to `{parameter.type}`: "
                 f"{buffer} of {kernel.workload} must be {known}",
-                signature.line_of(self.source, entries.of(kernel).name, index),
+                signature.line_of(self.source, entries.entry_of(kernel).name, index),
             )
         if buffer == "C":
             return
-        if storage != kernel.reading.storage:
-            kinds = f"A is {kernel.reading.storage} and {buffer} is {storage}"
-            line = signature.line_of(self.source, entries.of(kernel).name, index)
+        if storage != kernel.contract.storage:
+            kinds = f"A is {kernel.contract.storage} and {buffer} is {storage}"
+            line = signature.line_of(self.source, entries.entry_of(kernel).name, index)
             self.fail(f"{kinds}; operands must have the same type", line)
         own = storage in ("float16", "bfloat16", "float64")
         if (own and storage != kernel.precision) or kernel.precision == "float64" != storage:

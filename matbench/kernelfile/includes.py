@@ -50,7 +50,9 @@ def is_source(name: str) -> bool:
     return Path(name).suffix.lower() in _SUFFIXES
 
 
-def of(source: str, file: Path, include_dirs: Sequence[str] = ()) -> tuple[Included, ...]:
+def find_includes(
+    source: str, file: Path, include_dirs: Sequence[str] = ()
+) -> tuple[Included, ...]:
     """The user's files that a kernel file includes, directly or indirectly."""
     if "include" not in _logical_lines(source):
         return ()
@@ -70,7 +72,9 @@ def folders(kernel: Kernel) -> list[Path]:
 
 def again(kernel: Kernel) -> tuple[Included, ...]:
     """What a kernel includes now."""
-    return of(kernel.source, Path(kernel.file), kernel.include_dirs) if kernel.file else ()
+    return (
+        find_includes(kernel.source, Path(kernel.file), kernel.include_dirs) if kernel.file else ()
+    )
 
 
 def identity(data: bytes, included: tuple[Included, ...]) -> str:

@@ -85,7 +85,7 @@ def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     unit = f"{line_directive(kernel.path)}\n{kernel.source}\n"
     if kernel.is_extern_c:
         return unit
-    return unit + _MARK.format(entry=entries.written(entries.of(kernel), params or {}))
+    return unit + _MARK.format(entry=entries.written(entries.entry_of(kernel), params or {}))
 
 
 def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
@@ -135,7 +135,7 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
     bounds move to the new entry. Tensor maps stay in the new entry's parameters; the kernel takes
     references to them.
     """
-    entry = entries.of(kernel)
+    entry = entries.entry_of(kernel)
     code, node = _definition(kernel, entry)
     if signature.is_specialised(syntax.parse(syntax.skeleton(code)), entry.last_name):
         raise BuildError(

@@ -169,7 +169,7 @@ def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = 
 
 def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
     """The kernel for OpenCL; `SourceError` if only CUDA has what it uses."""
-    entry = entries.of(kernel)
+    entry = entries.entry_of(kernel)
     source = includes.flattened(kernel) if kernel.includes else kernel.source
     found = entries.find(signature.functions(source), entry)
     if found is None:

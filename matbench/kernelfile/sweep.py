@@ -187,8 +187,8 @@ def cases(
     generated and uploaded once.
     """
     kernels = list(kernels)
-    readings = list(dict.fromkeys(kernel.reading for kernel in kernels))
-    kernels.sort(key=lambda kernel: readings.index(kernel.reading))
+    readings = list(dict.fromkeys(kernel.contract for kernel in kernels))
+    kernels.sort(key=lambda kernel: readings.index(kernel.contract))
     problems = list(problems)
     wanted = [(kernel, _computed(kernel, problems)) for kernel in kernels]
     pairs = [(kernel, problem) for problem in problems for kernel, own in wanted if problem in own]
@@ -307,7 +307,7 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
                 raise expressions.ExpressionError(f"{text}: {limit}")
         elif not parameter.pointer:
             value = expressions.evaluate(text, values)
-            is_rounded = parameter.type == "float" and kernel.reading.result == "float64"
+            is_rounded = parameter.type == "float" and kernel.contract.result == "float64"
             is_rounded = is_rounded and struct.unpack("f", struct.pack("f", value))[0] != value
             if not signature.holds(parameter.type, value) or is_rounded:
                 what = f"{text} = {value}" if text != str(value) else text

@@ -65,7 +65,7 @@ class Checks:
         self.options = options
         self.launch = case.launch
         self.bound = oracle.bound(case.kernel, case.problem)
-        self.shape = workloads.of(case.problem).shape("C", case.problem)
+        self.shape = workloads.workload_of(case.problem).shape("C", case.problem)
         if case.kernel.finish is not None:
             self.shape = 1, self.launch.blocks
         self._workspaces: list[Guarded] = []
@@ -327,11 +327,13 @@ class Checks:
         wrong = diagnosis.wrong_elements(C, trial, self.bound)
         if wrong.size == 1 or not wrong.any():
             return reason, None
-        found = error_map.of(
+        found = error_map.make_error_map(
             C,
             trial.expected,
             wrong,
-            bound=None if trial.R is None or trial.S is None else self.bound.of(trial.R, trial.S),
+            bound=None
+            if trial.R is None or trial.S is None
+            else self.bound.allowed(trial.R, trial.S),
         )
         return reason, found
 

@@ -32,7 +32,7 @@ def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
         assert trial.R is not None
         assert trial.S is not None
         with np.errstate(invalid="ignore", over="ignore"):
-            right = np.abs(C - trial.R) <= bound.of(trial.R, trial.S)
+            right = np.abs(C - trial.R) <= bound.allowed(trial.R, trial.S)
     return ~right
 
 
@@ -57,7 +57,7 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
 
 def place(index: int, shape: tuple[int, ...], problem: Problem) -> str:
     """An element of a C of that shape: by row and column, or by its index in a vector."""
-    if len(workloads.of(problem).dimensions) > 1:
+    if len(workloads.workload_of(problem).dimensions) > 1:
         row, column = divmod(index, shape[1])
         return f"C[{row}, {column}]"
     return "C" if shape == (1, 1) else f"C[{index}]"

@@ -267,7 +267,7 @@ class Judge:
         self,
         memory: Memory,
         trial: oracle.Trial,
-        reading: NumericContract,
+        contract: NumericContract,
         on_host: Callable[[], oracle.Trial],
     ) -> DeviceTrial:
         """Copy a trial to the device; S shares R's buffer if they are the same array."""
@@ -281,9 +281,9 @@ class Judge:
 
         expected = trial.expected
         dtype = expected.dtype
-        if dtype == np.float64 and reading.result != "float64":
+        if dtype == np.float64 and contract.result != "float64":
             dtype = np.dtype(np.float32)
-        inputs = tuple(map(memory.upload, self.stored(trial, reading.storage)))
+        inputs = tuple(map(memory.upload, self.stored(trial, contract.storage)))
         uploaded = DeviceTrial(trial.name, expected.shape, dtype, on_host, inputs)
         if trial.C is not None:
             uploaded = uploaded._replace(C=memory.upload(trial.C.astype(dtype)))

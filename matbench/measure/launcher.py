@@ -66,7 +66,7 @@ class Matrix(NamedTuple):
 
 def matrix(kernel: Kernel, problem: Problem, name: str) -> Matrix:
     """A matrix of the problem as the kernel stores it."""
-    rows, columns = workloads.of(problem).shape(name, problem)
+    rows, columns = workloads.workload_of(problem).shape(name, problem)
     place = kernel.placing.place(name, rows, columns)
     by_rows = place.column_step == 1 and place.lines == rows  # lines of one element: both steps 1
     return Matrix(kernel.storage_of(name), place, by_rows, problem.batch)

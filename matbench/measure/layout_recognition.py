@@ -36,7 +36,7 @@ def _is(found: Array, wanted: Float64, S: Float64, bound: Bound) -> bool:
     """Whether all of C is that, within the error bound for terms of any sign."""
     with np.errstate(all="ignore"):
         size = np.full_like(wanted, float(np.abs(S).max()))
-        right: bool = bool((np.abs(found - wanted) <= bound.of(wanted, size)).all())
+        right: bool = bool((np.abs(found - wanted) <= bound.allowed(wanted, size)).all())
     return right
 
 

@@ -31,7 +31,7 @@ def needed(kernel: Kernel, problem: Problem) -> bool:
     if problem.workload != "matmul":
         return False
     plain = kernel.placing == type(kernel.placing)()
-    return not plain or problem.batch > 1 or WORD_BYTES[kernel.reading.result] == 2
+    return not plain or problem.batch > 1 or WORD_BYTES[kernel.contract.result] == 2
 
 
 class Buffers(NamedTuple):

@@ -22,7 +22,7 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     """Check NumPy's product on every trial, then time single calls, each with its own inputs."""
     problem = case.problem
     require_host_memory(problem)
-    trials = oracle.trials(problem, case.kernel.reading, cache)
+    trials = oracle.trials(problem, case.kernel.contract, cache)
     bound = oracle.bound(case.kernel, problem)
     accuracies = []
     for trial in (trials.reference, *(make() for make in trials.others)):
@@ -43,7 +43,7 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
         nonlocal verifying_ns
         began = time.perf_counter_ns()
         key = oracle.Sample(next(inputs_of))
-        trial = oracle.sample_trial(problem, case.kernel.reading, trials.reference, key)
+        trial = oracle.sample_trial(problem, case.kernel.contract, trials.reference, key)
         C.fill(np.nan)
         start = time.perf_counter_ns()
         _product(problem, trial, C)
@@ -64,7 +64,7 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
         for _ in range(2):
             sample()
     return Outcome(
-        case=CaseRecord.of(case, device),
+        case=CaseRecord.from_case(case, device),
         status="wrong" if wrong else "measured",
         reason=wrong[0] if wrong else None,
         accuracy=accuracies[0],

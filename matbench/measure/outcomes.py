@@ -24,7 +24,7 @@ class Clocked(NamedTuple):
 
 def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) -> Outcome:
     """An outcome for a case that was skipped or failed."""
-    record = CaseRecord.of(case, device)
+    record = CaseRecord.from_case(case, device)
     return Outcome(case=record, status=status, reason=reason, notes=case.notes)
 
 

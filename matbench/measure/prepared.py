@@ -41,7 +41,7 @@ class Prepared(Memory):
         backend: Backend,
         judge: Judge,
         problem: Problem,
-        reading: NumericContract,
+        contract: NumericContract,
         cache: Cache,
         *,
         guards: bool,
@@ -50,14 +50,14 @@ class Prepared(Memory):
         super().__init__(backend)
         self.judge = judge
         self.problem = problem
-        self.reading = reading
+        self.contract = contract
         self.cache = cache
-        is_vector = len(workloads.of(problem).dimensions) == 1
+        is_vector = len(workloads.workload_of(problem).dimensions) == 1
         self._guard_rows = (1 if is_vector else GUARD_ROWS) if guards else 0
         self.is_spoiled = False  # by a kernel that may have written anywhere
         self._sets: dict[tuple[object, ...], list[Buffers]] = {}
         self._first: dict[int, Buffer] = {}
-        self._C_bytes = 8 if reading.result == "float64" else 4
+        self._C_bytes = 8 if contract.result == "float64" else 4
         trials = self._trials()
         with contextlib.ExitStack() as unwind:
             unwind.callback(self.release)
@@ -78,8 +78,8 @@ class Prepared(Memory):
             self.inputs = self._guarded_inputs()
             unwind.pop_all()
 
-    def is_for(self, problem: Problem, reading: NumericContract) -> bool:
-        return not self.is_spoiled and (self.problem, self.reading) == (problem, reading)
+    def is_for(self, problem: Problem, contract: NumericContract) -> bool:
+        return not self.is_spoiled and (self.problem, self.contract) == (problem, contract)
 
     def sets(
         self, shape: tuple[int, int], count: int, kernel: Kernel | None = None
@@ -89,7 +89,7 @@ class Prepared(Memory):
         A kernel whose matrices are not row-major gets its own.
         """
         own = kernel if kernel is not None and layouts.needed(kernel, self.problem) else None
-        layout = (own.placing, own.reading.result) if own else None
+        layout = (own.placing, own.contract.result) if own else None
         made = self._sets.setdefault((shape, layout), [])
         while len(made) < count:
             if made and own:
@@ -126,7 +126,7 @@ class Prepared(Memory):
         return all(map(self.judge.is_intact, self.seals))
 
     def _trials(self) -> oracle.Trials:
-        return oracle.trials(self.problem, self.reading, self.cache)
+        return oracle.trials(self.problem, self.contract, self.cache)
 
     def _given_on_host(self) -> oracle.Trial:
         given = self._trials().given
@@ -137,10 +137,13 @@ class Prepared(Memory):
         return self._trials().others[number]()
 
     def _upload(self, trial: oracle.Trial, on_host: Callable[[], oracle.Trial]) -> DeviceTrial:
-        return self.judge.upload(self, trial, self.reading, on_host)
+        return self.judge.upload(self, trial, self.contract, on_host)
 
     def _guarded_inputs(self) -> tuple[Guarded, ...]:
-        workload, word_bytes = workloads.of(self.problem), WORD_BYTES[self.reading.storage]
+        workload, word_bytes = (
+            workloads.workload_of(self.problem),
+            WORD_BYTES[self.contract.storage],
+        )
         return tuple(
             self._guarded(name, workload.shape(name, self.problem), word_bytes)
             for name in workload.reads
@@ -149,7 +152,7 @@ class Prepared(Memory):
     def _own(self, kernel: Kernel) -> layouts.Own:
         """The matrices of a kernel whose matrices are not row-major."""
         matrices, layout = [], []
-        for name in workloads.of(self.problem).buffers:
+        for name in workloads.workload_of(self.problem).buffers:
             storage, place, _, batch = launcher.matrix(kernel, self.problem, name)
             shape = batch * place.lines, place.pitch
             matrices.append(self._guarded(name, shape, WORD_BYTES[storage], width=place.width))
@@ -179,7 +182,7 @@ def host_memory_bytes() -> int:
 
 def require_host_memory(problem: Problem) -> None:
     """`OutOfMemoryError` if the trials do not fit in this host's memory, before it swaps."""
-    needed, available = workloads.of(problem).host_bytes(problem), host_memory_bytes()
+    needed, available = workloads.workload_of(problem).host_bytes(problem), host_memory_bytes()
     if needed > 0.8 * available:
         raise OutOfMemoryError(
             f"out of host memory: the inputs and references of {problem.size} need "

@@ -66,7 +66,7 @@ class Samples:
         self.judge = prepared.judge
         self.backend = prepared.backend
         self.problem = prepared.problem
-        self.reading = prepared.reading
+        self.contract = prepared.contract
         self._is_matrix = self.problem.workload == workloads.DEFAULT
         self.vary = vary
         self.select = select
@@ -144,10 +144,10 @@ class Samples:
         """The inputs of a launch and its expected C, made on the host."""
         given = self.prepared.reference.on_host()
         if not given.inputs:
-            problem, reading, cache = self.problem, self.reading, self.prepared.cache
-            given = oracle.trials(problem, reading, cache).reference
+            problem, contract, cache = self.problem, self.contract, self.prepared.cache
+            given = oracle.trials(problem, contract, cache).reference
         sample = oracle.Sample(_key_of(key, item), self.vary, self.select)
-        return oracle.sample_trial(self.problem, self.reading, given, sample)
+        return oracle.sample_trial(self.problem, self.contract, given, sample)
 
     # -- launches of `samples.cu` --------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class Samples:
     def _arguments_of_all(self) -> dict[str, Argument]:
         """The arguments of kernels that are the same for all launches."""
         problem, trial = self.problem, self.prepared.reference
-        up, down = oracle.shifts(self.reading)
+        up, down = oracle.shifts(self.contract)
         known: dict[str, Argument] = {
             "M": problem.M, "N": problem.N, "K": problem.K,
             "alpha": problem.alpha, "beta": problem.beta,
@@ -168,7 +168,7 @@ class Samples:
             "partial": self.partial, "sealed": self.results, "blocks": self.blocks,
             "floats": int(trial.dtype == np.float32),
         }  # fmt: skip
-        known |= zip(workloads.of(problem).reads, trial.inputs, strict=True)
+        known |= zip(workloads.workload_of(problem).reads, trial.inputs, strict=True)
         allocate = self.prepared.allocate
         if not self._is_matrix:
             return known | {"sums": allocate(8 * _SUMS * self.blocks)}
@@ -179,7 +179,7 @@ class Samples:
         return known | {
             **{name: allocate(order_bytes) for name in ("from", "factor", "selects")},
             "R": R, "R_key": R_key, "S": S, "S_key": S_key, "S_is_R": int(S is R),
-            "exact": int(selection_of(problem, self.reading)),
+            "exact": int(selection_of(problem, self.contract)),
             "reads": int(trial.C is not None),
         }  # fmt: skip
 
@@ -214,9 +214,9 @@ class Samples:
         storage: Storage | None = None,
     ) -> None:
         """Launch a kernel for the inputs' storage type or another."""
-        kind = storage or self.reading.storage
+        kind = storage or self.contract.storage
         params = {kind.upper(): 1} if kind in ("float16", "bfloat16", "float64") else {}
-        if entry in _OF_C and self.reading.result == "float64":
+        if entry in _OF_C and self.contract.result == "float64":
             params["DOUBLE_C"] = 1
         launch = Launch(grid=(grid or self.blocks, 1, 1), block=(_THREADS, 1, 1))
         self.judge.run(entry, "samples.cu", launch, {**self._known, **arguments}, params)

@@ -58,9 +58,9 @@ class Session:
         self._limits: Limits | None = None
         self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
 
-    def prepare(self, problem: Problem, reading: NumericContract) -> None:
+    def prepare(self, problem: Problem, contract: NumericContract) -> None:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
-        self._prepare(problem, reading)
+        self._prepare(problem, contract)
 
     def build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
         """Compile the builds needed for the case; `BuildError` has the compiler's message."""
@@ -98,7 +98,7 @@ class Session:
         """Check both, then time them in turns on the same inputs and buffers."""
         cases: tuple[Case, ...] = (baseline, candidate)
         for what in ("storage", "result"):
-            first, second = (getattr(case.kernel.reading, what) for case in cases)
+            first, second = (getattr(case.kernel.contract, what) for case in cases)
             if first != second:
                 kind = "inputs" if what == "storage" else "results"
                 raise CaseError(f"{first} and {second} {kind} cannot be compared")
@@ -148,11 +148,11 @@ class Session:
 
     # -- the steps of one case -------------------------------------------------------------
 
-    def _prepare(self, problem: Problem, reading: NumericContract) -> Prepared:
-        if self._prepared is None or not self._prepared.is_for(problem, reading):
+    def _prepare(self, problem: Problem, contract: NumericContract) -> Prepared:
+        if self._prepared is None or not self._prepared.is_for(problem, contract):
             self._forget()
             self._prepared = Prepared(
-                self.backend, self.judge, problem, reading, self.cache, guards=self.options.guarded
+                self.backend, self.judge, problem, contract, self.cache, guards=self.options.guarded
             )
             checks = self.options.checks
             self._samples = Samples(
@@ -165,11 +165,11 @@ class Session:
 
     @contextlib.contextmanager
     def _checks(
-        self, case: Case, built: Built, reading: NumericContract | None = None
+        self, case: Case, built: Built, contract: NumericContract | None = None
     ) -> Iterator[Checks]:
         """The checks of a case. If they do not complete, shared buffers are made again, because the
         kernel may have overwritten them, and its workspaces are released with them."""
-        prepared = self._prepare(case.problem, reading or case.kernel.reading)
+        prepared = self._prepare(case.problem, contract or case.kernel.contract)
         assert self._samples is not None
         try:
             checks = Checks(prepared, self._samples, case, built, self.options)
@@ -239,16 +239,16 @@ class Session:
             return ()
         if case.problem.alpha == 0:  # no multiplications or reads are needed then
             return ()
-        workload, problem = workloads.of(case.problem), case.problem
+        workload, problem = workloads.workload_of(case.problem), case.problem
         clock = info.properties.get("clock rate (MHz)")
         most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in timing.conditions)]) or None
         floors = [limits_of.floor_of_operations(workload.operations(problem), info, most_mhz)]
         is_certain = times.cold is not None and info.kind == "gpu"
         if is_certain and self._limits is not None:
-            reading = case.kernel.reading
+            contract = case.kernel.contract
             words = sum(workload.words(name, problem) for name in workload.reads)
-            read = WORD_BYTES[reading.storage] * words * problem.batch
-            written = WORD_BYTES[reading.result] * workload.words("C", problem) * problem.batch
+            read = WORD_BYTES[contract.storage] * words * problem.batch
+            written = WORD_BYTES[contract.result] * workload.words("C", problem) * problem.batch
             floors.append(limits_of.floor_of_bytes(read, written, info, self._limits))
         reason = limits_of.impossible(median_ns, floors)
         if reason is not None and is_certain:
@@ -259,10 +259,10 @@ class Session:
         self, cases: Sequence[Case], plan: ComparisonPlan, seed: int, inputs_seed: int
     ) -> tuple[tuple[list[float], list[float]], Comparison]:
         """Samples of both on inputs that suit both; the two of a pair have the same inputs."""
-        reading = oracle.common([case.kernel.reading for case in cases])
+        contract = oracle.common([case.kernel.contract for case in cases])
         with contextlib.ExitStack() as stack:
             checks = [
-                stack.enter_context(self._checks(case, self._build(case), reading))
+                stack.enter_context(self._checks(case, self._build(case), contract))
                 for case in cases
             ]
             launches = [Launches(each, inputs_seed) for each in checks]
@@ -328,7 +328,7 @@ class Session:
         built = self._build(case, variants)
         error_map = wrong.error_map if wrong is not None else None
         return Outcome(
-            case=CaseRecord.of(case, self.backend.info),
+            case=CaseRecord.from_case(case, self.backend.info),
             status="measured" if wrong is None else "wrong",
             reason=None if wrong is None else wrong.reason,
             check=None if wrong is None else wrong.check,
@@ -359,7 +359,7 @@ class Session:
 
     def _copy_bytes_per_s(self, problem: Problem) -> float | None:
         """The device's bandwidth; on a CPU only if the workload's rate is in bytes."""
-        counted = workloads.of(problem).rate == "B/s"
+        counted = workloads.workload_of(problem).rate == "B/s"
         if self._limits is None and (counted or self.backend.info.kind == "gpu"):
             with contextlib.suppress(CaseError):  # for example, too little memory
                 self.limits()

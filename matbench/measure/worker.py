@@ -266,7 +266,7 @@ class Worker:
         A kernel that did not compile is not compiled again for another problem.
         """
         if (case.build_key, variants) not in self._refused:
-            given = case.problem, case.kernel.reading
+            given = case.problem, case.kernel.contract
             self._task(self._preparing, _do, _methods().prepare, given, {})
         self._compiled(case, variants)
 

@@ -57,7 +57,7 @@ class Claims(msgspec.Struct, frozen=True):
     result: Storage = "float32"
 
     @classmethod
-    def of(cls, kernel: Kernel) -> Claims:
+    def from_kernel(cls, kernel: Kernel) -> Claims:
         return cls(
             kernel.precision,
             kernel.error_constant,
@@ -65,7 +65,7 @@ class Claims(msgspec.Struct, frozen=True):
             kernel.deterministic,
             kernel.launch.where,
             kernel.accumulator,
-            kernel.reading.result,
+            kernel.contract.result,
         )
 
 
@@ -94,7 +94,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     launch: Launch | None = None
 
     @classmethod
-    def of(cls, case: Case, device: DeviceInfo | None) -> CaseRecord:
+    def from_case(cls, case: Case, device: DeviceInfo | None) -> CaseRecord:
         """The record of a case; without a device, the device's fields are empty."""
         kernel = case.kernel
         return cls(
@@ -102,10 +102,10 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
             sha256=kernel.sha256,
             group=kernel.group,
             summary=kernel.summary,
-            claims=Claims.of(kernel),
+            claims=Claims.from_kernel(kernel),
             arithmetic=kernel.arithmetic,
             placing=kernel.placing,
-            storage=kernel.reading.storage,
+            storage=kernel.contract.storage,
             params=case.params,
             problem=case.problem,
             backend=device.backend if device is not None else "",

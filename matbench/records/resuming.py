@@ -27,7 +27,7 @@ class CaseKey(NamedTuple):
     repetition: int = 1
 
     @classmethod
-    def of(cls, case: CaseRecord, repetition: int = 1) -> CaseKey:
+    def from_case(cls, case: CaseRecord, repetition: int = 1) -> CaseKey:
         params = frozenset(case.params.items())
         where = case.backend, case.device, case.device_id
         return cls(case.kernel, case.sha256, params, case.problem, *where, repetition)
@@ -35,7 +35,7 @@ class CaseKey(NamedTuple):
 
 def outcome_key(outcome: Outcome) -> CaseKey:
     """The key of the case that an outcome came from."""
-    return CaseKey.of(outcome.case, outcome.repetition)
+    return CaseKey.from_case(outcome.case, outcome.repetition)
 
 
 def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:

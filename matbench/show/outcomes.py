@@ -207,7 +207,7 @@ def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
 
 def size_label(problem: Problem) -> str:
     """The size, and inputs, alpha, beta and batch if they are not the usual ones."""
-    usual = Problem(1, 1, 1, inputs=workloads.of(problem).inputs[0])
+    usual = Problem(1, 1, 1, inputs=workloads.workload_of(problem).inputs[0])
     inputs = [f"{problem.inputs} inputs"] if problem.inputs != usual.inputs else []
     factors = [
         f"{name} = {getattr(problem, name):.9g}"

@@ -18,7 +18,7 @@ def noted(outcome: Outcome) -> Outcome:
 def _noted(timing: Timing | None) -> Timing | None:
     if timing is None:
         return None
-    found = patterns.of(timing.samples_ns, ranking.spread(timing))
+    found = patterns.find_patterns(timing.samples_ns, ranking.spread(timing))
     return msgspec.structs.replace(timing, notes=(*map(_words, found), *timing.notes))
 
 

@@ -106,7 +106,9 @@ def places(leaders: Iterable[Ranked]) -> list[Leader]:
     for row in leaders:
         case = row.outcome.case
         size = outcomes.size_label(case.problem) + ", float64" * row.is_double
-        rate = units.rates([row.work_per_s], workloads.of(case.problem).rate)(row.work_per_s)
+        rate = units.rates([row.work_per_s], workloads.workload_of(case.problem).rate)(
+            row.work_per_s
+        )
         found.append(Leader(size, f"{case.kernel} {settings_of(case.params)}".strip(), rate))
     return found
 

@@ -43,7 +43,7 @@ def test_a_map_is_small_however_large_c_is(shape: tuple[int, int], step: int) ->
     C = np.ones(shape, np.float32)
     C[-1, -1] = np.nan
     R = np.ones(shape)
-    found = error_map.of(C, R, ~(C == R))
+    found = error_map.make_error_map(C, R, ~(C == R))
     assert (found.step, found.shape, found.wrong_elements) == (step, shape, 1)
     assert found.exact
     assert max(len(found.rows), len(found.rows[0])) <= MOST_CELLS
@@ -58,7 +58,7 @@ def test_a_record_has_the_power_of_ten_of_each_wrong_cell() -> None:
     C[199, 129] += 5
     C[100, 64] = np.nan
     wrong = ~(np.abs(C - R) <= bound)
-    found = error_map.of(C, R, wrong, bound=bound)
+    found = error_map.make_error_map(C, R, wrong, bound=bound)
     assert (found.shape, found.step, found.wrong_elements) == ((200, 130), 2, 3)
     assert (found.exact, found.least_power) == (False, 0)
     assert (found.rows[0][0], found.rows[99][64], found.rows[50][32]) == ("0", "6", "!")
@@ -69,5 +69,5 @@ def test_a_record_has_the_power_of_ten_of_each_wrong_cell() -> None:
 
 def test_errors_36_powers_of_ten_below_the_worst_are_told_apart_no_more() -> None:
     C = np.array([[1e-40, 1e-36, 1e-34, 1.0, 0.0]], np.float32)
-    found = error_map.of(C, np.zeros_like(C), C != 0)
+    found = error_map.make_error_map(C, np.zeros_like(C), C != 0)
     assert (found.least_power, found.rows) == (-35, ("001z.",))

@@ -14,7 +14,7 @@ from matbench.analysis.patterns import Autocorrelation, Drift, Pattern, TwoModes
 
 
 def found(samples: Vector | list[float], half_width: float | None = None) -> list[Pattern]:
-    return list(patterns.of(samples, half_width))
+    return list(patterns.find_patterns(samples, half_width))
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -29,7 +29,7 @@ def test_slots_of_one_unit_never_overlap() -> None:
 
 
 def test_few_blocks_are_all_there() -> None:
-    found = timeline.of(placed([(7, 0, 10), (3, 0, 30), (7, 5, 20), (7, 10, 12)]))
+    found = timeline.make_timeline(placed([(7, 0, 10), (3, 0, 30), (7, 5, 20), (7, 10, 12)]))
     assert found == Timeline(
         lanes=2,
         slots=2,
@@ -42,7 +42,7 @@ def test_few_blocks_are_all_there() -> None:
 
 
 def test_without_multiprocessors_lanes_only_keep_blocks_apart() -> None:
-    found = timeline.of(placed([(0, 0, 10), (0, 5, 20), (0, 10, 30)], told=False))
+    found = timeline.make_timeline(placed([(0, 0, 10), (0, 5, 20), (0, 10, 30)], told=False))
     assert found is not None
     assert (found.multiprocessors, found.lanes, found.slots) == (None, 2, 1)
     assert [bar.lane for bar in found.bars] == [0, 0, 1]
@@ -51,15 +51,15 @@ def test_without_multiprocessors_lanes_only_keep_blocks_apart() -> None:
 def test_too_many_blocks_have_no_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = [(unit, 100.0 * wave, 100.0 * wave + 90) for unit in range(3) for wave in range(20)]
     monkeypatch.setattr(timeline, "MOST_BARS", 60)
-    assert timeline.of(placed(ran)) is not None
-    assert timeline.of(placed([*ran, (1, 3000, 3001)])) is None
+    assert timeline.make_timeline(placed(ran)) is not None
+    assert timeline.make_timeline(placed([*ran, (1, 3000, 3001)])) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1e4), st.floats(0, 1e3)), min_size=1))
 def test_any_timeline_can_be_read_again(ran: list[tuple[int, float, float]]) -> None:
     ends = [(unit, start, start + took) for unit, start, took in ran]
     for told in (True, False):
-        found = timeline.of(placed(ends, told=told))
+        found = timeline.make_timeline(placed(ends, told=told))
         assert found is not None
         assert sorted(bar.block for bar in found.bars) == list(range(len(ran)))
         for lane in range(found.lanes):

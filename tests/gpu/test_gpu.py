@@ -500,8 +500,8 @@ def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelW
     tiled = case_of("tiled", "500", info, TILE=16)
     options = Options(blocks=False, max_time_s=0.3)
     medians, failures = [], {}
-    with worker.WorkerPool(options, Deadlines(build_s=120, run_s=3)) as crew:
-        device = crew.worker(info)
+    with worker.WorkerPool(options, Deadlines(build_s=120, run_s=3)) as pool:
+        device = pool.worker(info)
         for name, (body, _) in BAD.items():
             good = device.measure(tiled)
             assert good.status == "measured", good.reason

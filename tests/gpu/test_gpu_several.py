@@ -48,13 +48,13 @@ def test_each_size_is_measured_on_one_gpu(matbench: Matbench, several: list[Devi
 
 def test_a_worker_runs_on_the_processors_next_to_its_gpu(several: list[DeviceInfo]) -> None:
     known = os.sched_getaffinity(0)
-    with WorkerPool(Options(), Deadlines()) as crew:
+    with WorkerPool(Options(), Deadlines()) as pool:
         for info in several:
             address = str(info.properties["PCI address"]).lower()
             listed = Path("/sys/bus/pci/devices", address, "local_cpulist")
             if not listed.exists():
                 pytest.skip("this system does not say which processors are next to a GPU")
-            allowed = crew.worker(info).pool.call(os.sched_getaffinity, 0)
+            allowed = pool.worker(info).pool.call(os.sched_getaffinity, 0)
             near = host.near(listed.read_text()) & known
             assert allowed == (near or known)
 

@@ -69,7 +69,7 @@ def test_measuring_anew_keeps_the_better_figure(backend: Backend, own_cache: Cac
 
 
 def test_a_worker_measures_them_in_its_own_process(device: DeviceInfo) -> None:
-    with WorkerPool(Options(), Deadlines()) as crew:
-        found = crew.worker(device).limits()
+    with WorkerPool(Options(), Deadlines()) as pool:
+        found = pool.worker(device).limits()
     assert found.device == device.name
     assert found.fma_flop_per_s > 0

@@ -151,8 +151,8 @@ def test_what_was_kept_is_never_the_reference_of_another_problem(tmp_path: Path)
     narrow = [NumericContract(exponents=(low, 15)) for low in (-12, -26)]
     asked = [
         *(
-            (Problem(*size, inputs="signed"), reading)
-            for reading in (*narrow, double, NumericContract())
+            (Problem(*size, inputs="signed"), contract)
+            for contract in (*narrow, double, NumericContract())
         ),
         (Problem(*size, inputs="signed", seed=1), NumericContract()),
         (Problem(*size, inputs="signed", seed=1), NumericContract("bfloat16")),
@@ -160,9 +160,9 @@ def test_what_was_kept_is_never_the_reference_of_another_problem(tmp_path: Path)
         (Problem(2, 3, 6), NumericContract()),  # the same numbers as the next, in another shape
         (Problem(4, 6, 3), NumericContract()),
     ]
-    for problem, reading in asked:
+    for problem, contract in asked:
         found, alone = (
-            oracle.trials(problem, reading, cache).reference for cache in (shared, none)
+            oracle.trials(problem, contract, cache).reference for cache in (shared, none)
         )
         assert np.array_equal(found.R, alone.R)
         assert np.array_equal(found.S, alone.S)
@@ -217,11 +217,11 @@ def test_exponents_stay_in_the_range_that_a_kernel_takes(
 ) -> None:
     problem = Problem(64, 64, 64)
     given = matmul.reference_trial(problem, cache)
-    reading = NumericContract(exponents=exponents)
-    up, down = oracle.shifts(reading)
+    contract = NumericContract(exponents=exponents)
+    up, down = oracle.shifts(contract)
     found = set()
     for key in range(20):
-        trial = matmul.sample_trial(problem, reading, given, Sample(key))
+        trial = matmul.sample_trial(problem, contract, given, Sample(key))
         largest = [abs(matrix).max() for matrix in trial.inputs]
         smallest = [
             abs(matrix[matrix != 0]).min() / abs(source).min()
@@ -236,10 +236,10 @@ def test_exponents_stay_in_the_range_that_a_kernel_takes(
 @pytest.mark.parametrize("what", ["sums_in", "result"])
 def test_sums_of_16_bits_stay_in_their_range(what: str, cache: Cache) -> None:
     problem = Problem(20, 20, 50)
-    reading = NumericContract("float16", "float16", (-14, 15), **{what: "float16"})  # type: ignore[arg-type]
-    given = matmul.trials(problem, reading, cache).reference
+    contract = NumericContract("float16", "float16", (-14, 15), **{what: "float16"})  # type: ignore[arg-type]
+    given = matmul.trials(problem, contract, cache).reference
     for key in range(5):
-        trial = matmul.sample_trial(problem, reading, given, Sample(key))
+        trial = matmul.sample_trial(problem, contract, given, Sample(key))
         assert abs(trial.R).max() <= abs(given.R).max()  # type: ignore[arg-type]
 
 
@@ -287,12 +287,12 @@ def test_inputs_below_the_range_of_exponents_may_lose_bits(
     problem = Problem(*shape, inputs=inputs)
     A, B = matmul.inputs(problem)
     A[0] = B[:, 0] = 2.0**-20 / 3  # numbers this small are rare
-    reading = NumericContract(exponents=(-12, 15), exact=False)
-    given = matmul.rounded_trial(Trial("given", (A, B)), reading, cache)
+    contract = NumericContract(exponents=(-12, 15), exact=False)
+    given = matmul.rounded_trial(Trial("given", (A, B)), contract, cache)
     factor = oracle.error_factor(problem.K, 1.0)
     for trial in (
         given,
-        *(matmul.sample_trial(problem, reading, given, Sample(key)) for key in range(30)),
+        *(matmul.sample_trial(problem, contract, given, Sample(key)) for key in range(30)),
     ):
         assert right(product(trial, -12 - 24), trial, factor)
     assert not right(product(given, -20), given, factor)  # the control
@@ -301,9 +301,9 @@ def test_inputs_below_the_range_of_exponents_may_lose_bits(
 @pytest.mark.parametrize("low", [-12, 0, 10])
 def test_no_claim_of_a_range_lets_zeros_pass(low: int, cache: Cache) -> None:
     problem = Problem(16, 16, 256)
-    reading = NumericContract(exponents=(low, 15), exact=False)
-    given = matmul.trials(problem, reading, cache).reference
-    samples = [matmul.sample_trial(problem, reading, given, Sample(key)) for key in range(5)]
+    contract = NumericContract(exponents=(low, 15), exact=False)
+    given = matmul.trials(problem, contract, cache).reference
+    samples = [matmul.sample_trial(problem, contract, given, Sample(key)) for key in range(5)]
     for trial in (given, *samples):
         assert not right(np.zeros((16, 16), np.float32), trial, oracle.error_factor(256, 64.0))
 
@@ -314,10 +314,10 @@ def test_products_of_float16_are_right_however_they_lie_in_memory(
 ) -> None:
     problem = Problem(60, 50, 1, inputs=inputs)
     for storage in ("float32", "float16"):
-        reading = NumericContract("float16", storage, (-14, 15))  # type: ignore[arg-type]
-        given = matmul.trials(problem, reading, cache).reference
+        contract = NumericContract("float16", storage, (-14, 15))  # type: ignore[arg-type]
+        given = matmul.trials(problem, contract, cache).reference
         for key in range(30):
-            trial = matmul.sample_trial(problem, reading, given, Sample(key))
+            trial = matmul.sample_trial(problem, contract, given, Sample(key))
             A, B = (matrix.astype(np.float16).astype(np.float64) for matrix in trial.inputs)
             assert right((A @ B).astype(np.float32), trial, oracle.error_factor(1))
 

@@ -380,15 +380,15 @@ def test_what_scaling_adds_to_the_reference() -> None:
 
 def test_integers_that_alpha_and_beta_round_may_be_off() -> None:
     """By one rounding, as when a device fuses multiplication and addition."""
-    for reading in (
+    for contract in (
         NumericContract(),
         NumericContract("float64", "float64", sums_in="float64", result="float64"),
     ):
         problem = Problem(5, 6, 1, alpha=0.7, beta=0.1)
-        [made] = (make() for make in matmul.trials(problem, reading, Cache()).others)
+        [made] = (make() for make in matmul.trials(problem, contract, Cache()).others)
         assert made.exact is None
         assert (np.abs(made.R) <= made.S).all()
-        [make] = matmul.trials(Problem(5, 6, 1), reading, Cache()).others
+        [make] = matmul.trials(Problem(5, 6, 1), contract, Cache()).others
         plain = make()
         assert plain.exact is not None or not plain.S.any()  # type: ignore[union-attr]
 

@@ -34,9 +34,9 @@ def judge(backend: Backend) -> Iterator[Judge]:
 def prepared_on(
     judge: Judge,
     problem: Problem,
-    reading: NumericContract = NumericContract(),  # noqa: B008
+    contract: NumericContract = NumericContract(),  # noqa: B008
 ) -> Prepared:
-    return Prepared(judge.backend, judge, problem, reading, Cache(), guards=True)
+    return Prepared(judge.backend, judge, problem, contract, Cache(), guards=True)
 
 
 def downloaded(buffers: Buffers, backend: Backend, dtype: Any) -> list[Any]:
@@ -95,27 +95,27 @@ READINGS = [
 
 def with_corners(test: Any) -> Any:
     """The test, in any case on every kind of reading and scaling."""
-    for reading, alpha, beta in product(READINGS, (1.0, -0.7), (0.0, 1.3)):
+    for contract, alpha, beta in product(READINGS, (1.0, -0.7), (0.0, 1.3)):
         problem = Problem(33, 40, 50, inputs="signed", alpha=alpha, beta=beta)
-        test = example(problem=problem, key=1, reading=reading)(test)
+        test = example(problem=problem, key=1, contract=contract)(test)
     return test
 
 
-def check_against_host(judge: Judge, problem: Problem, key: int, reading: NumericContract) -> None:
+def check_against_host(judge: Judge, problem: Problem, key: int, contract: NumericContract) -> None:
     """Inputs match bit for bit; the right C passes, one wrong element does not. Of a C that is a
     little off, the same elements are wrong."""
-    backend, prepared = judge.backend, prepared_on(judge, problem, reading)
+    backend, prepared = judge.backend, prepared_on(judge, problem, contract)
     try:
         samples = Samples(prepared)
-        [buffers] = prepared.sets(workloads.of(problem).shape("C", problem), 1)
+        [buffers] = prepared.sets(workloads.workload_of(problem).shape("C", problem), 1)
         samples.write(buffers, key)
         trial = samples.trial(key)
-        stored = judge.stored(trial, reading.storage)
+        stored = judge.stored(trial, contract.storage)
         kind = f"u{stored[0].itemsize}"
         for mine, other in zip(downloaded(buffers, backend, kind), stored, strict=True):
             assert np.array_equal(mine, other.view(kind).ravel())
         assert samples.changed_inputs(buffers, key) is None
-        right = trial.R if reading == DOUBLE else right_result(trial)
+        right = trial.R if contract == DOUBLE else right_result(trial)
         C = np.empty_like(right)
         backend.read(buffers.C.data, C)
         bound = oracle.Bound(2 * U32)
@@ -149,12 +149,12 @@ def check_against_host(judge: Judge, problem: Problem, key: int, reading: Numeri
 
 @with_corners
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(problem=PROBLEMS, key=KEYS, reading=st.sampled_from(READINGS))
+@given(problem=PROBLEMS, key=KEYS, contract=st.sampled_from(READINGS))
 def test_the_device_makes_what_the_host_makes(
-    judge: Judge, problem: Problem, key: int, reading: NumericContract
+    judge: Judge, problem: Problem, key: int, contract: NumericContract
 ) -> None:
-    reading = reading if problem.workload == "matmul" else READINGS[0]
-    check_against_host(judge, problem, key, reading)
+    contract = contract if problem.workload == "matmul" else READINGS[0]
+    check_against_host(judge, problem, key, contract)
 
 
 @pytest.fixture
@@ -328,10 +328,10 @@ def test_a_gpu_makes_what_the_host_makes(
     judge = Judge(cuda)
     precision: Precision = storage  # type: ignore[assignment]
     narrow = (-14, 15) if storage == "float16" else (-126, 127)
-    reading = NumericContract(precision, storage, narrow)
+    contract = NumericContract(precision, storage, narrow)
     try:
         for key in range(5):
-            check_against_host(judge, Problem(*size, inputs="signed"), key, reading)
+            check_against_host(judge, Problem(*size, inputs="signed"), key, contract)
     finally:
         judge.close()
         cuda.close()

@@ -175,10 +175,10 @@ def impatient(request: pytest.FixtureRequest) -> Iterator[Worker]:
     """A worker with short deadlines."""
     on_gpu = request.param == "cuda"
     info = backends.devices("cuda")[0] if on_gpu else request.getfixturevalue("device")
-    with WorkerPool(CHECK_ONLY, Deadlines()) as crew:  # compiles the judge's programs
-        assert crew.worker(info).measure(case_of(GOOD, info, 16)).status == "measured"
-    with WorkerPool(CHECK_ONLY, Deadlines(build_s=12, run_s=12 if on_gpu else 6)) as crew:
-        yield crew.worker(info)
+    with WorkerPool(CHECK_ONLY, Deadlines()) as pool:  # compiles the judge's programs
+        assert pool.worker(info).measure(case_of(GOOD, info, 16)).status == "measured"
+    with WorkerPool(CHECK_ONLY, Deadlines(build_s=12, run_s=12 if on_gpu else 6)) as pool:
+        yield pool.worker(info)
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ def test_what_the_compiler_refused_is_compiled_once(
 ) -> None:
     kernel = catalogue.load(write_kernel("no-compile", body=NO_COMPILE))
     problems = [Problem(n, n, n) for n in (8, 9, 10)]
-    with WorkerPool(CHECK_ONLY, Deadlines()) as crew:
-        worker = crew.worker(device)
+    with WorkerPool(CHECK_ONLY, Deadlines()) as pool:
+        worker = pool.worker(device)
         reasons = {
             worker.measure(case).reason for case in sweep.cases([kernel], problems[:1], {}, device)
         }
@@ -226,8 +226,8 @@ def test_a_worker_killed_from_outside_costs_one_case(
         case_of(write_kernel("good"), device),
         case_of(write_kernel("spins", body=SPIN_BODY), device),
     )
-    with WorkerPool(CHECK_ONLY, Deadlines(run_s=60)) as crew:
-        worker = crew.worker(device)
+    with WorkerPool(CHECK_ONLY, Deadlines(run_s=60)) as pool:
+        worker = pool.worker(device)
         assert worker.measure(good).status == "measured"
         process = worker.pool.call(os.getpid)
         Worker.doing = ""  # until now, what the case before did last
@@ -253,16 +253,16 @@ def test_a_worker_killed_from_outside_costs_one_case(
 
 def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter) -> None:
     kernel = catalogue.load(write_kernel("good"))
-    with WorkerPool(CHECK_ONLY, Deadlines()) as crew:
-        worker = crew.worker(device)
+    with WorkerPool(CHECK_ONLY, Deadlines()) as pool:
+        worker = pool.worker(device)
         outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, "for a reason"))
         assert (outcome.status, outcome.reason) == ("skipped", "for a reason")
         assert worker.pool._pool is None
 
 
 def test_numpy_needs_no_device(device: DeviceInfo) -> None:
-    with WorkerPool(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as crew:
-        outcome = crew.worker(device).measure(Case(libraries.NUMPY, Problem(9, 8, 7), {}, None))
+    with WorkerPool(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as pool:
+        outcome = pool.worker(device).measure(Case(libraries.NUMPY, Problem(9, 8, 7), {}, None))
     assert outcome.status == "measured"
     assert outcome.median_ns > 0
 
@@ -288,8 +288,8 @@ class Raises:
 
 
 def run_with(error: Exception, device: DeviceInfo, case: Case) -> tuple[Outcome, int]:
-    with WorkerPool(CHECK_ONLY, Deadlines(1, 2)) as crew:
-        worker = crew.worker(device)
+    with WorkerPool(CHECK_ONLY, Deadlines(1, 2)) as pool:
+        worker = pool.worker(device)
         worker.pool = raises = Raises(error)  # type: ignore[assignment]
         outcome = worker.measure(case)
         return outcome, raises.killed
@@ -333,8 +333,8 @@ def test_a_worker_that_cannot_be_started_is_one_line(
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
-        with WorkerPool(CHECK_ONLY, Deadlines()) as crew, pytest.raises(MatbenchError) as raised:
-            crew.start([device])
+        with WorkerPool(CHECK_ONLY, Deadlines()) as pool, pytest.raises(MatbenchError) as raised:
+            pool.start([device])
     told = "a worker process cannot be started: can't start new thread; raise `ulimit -u`"
     assert str(raised.value).startswith(told)
 

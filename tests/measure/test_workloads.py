@@ -63,7 +63,7 @@ def test_the_tutorials_ramp(session: Session) -> None:
     assert ramp.inputs == "ramp"
     total, _ = dot.product(*dot.inputs(ramp))
     assert total == pytest.approx(closed, rel=1e-15)
-    trials = dot.trials(ramp, KERNELS["dot-tree"].reading, Cache())
+    trials = dot.trials(ramp, KERNELS["dot-tree"].contract, Cache())
     assert trials.reference.R[0, 0] == closed
     [case] = sweep.cases([KERNELS["dot-tree"]], [ramp], {}, session.backend.info)
     outcome = right(session, case)
@@ -83,8 +83,8 @@ def products(trial: Trial) -> list[Fraction]:
     return [Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True)]
 
 
-def trials_of(at: Problem, reading: NumericContract = NumericContract()) -> Trials:  # noqa: B008
-    return oracle.trials(at, reading, Cache())
+def trials_of(at: Problem, contract: NumericContract = NumericContract()) -> Trials:  # noqa: B008
+    return oracle.trials(at, contract, Cache())
 
 
 @given(LENGTHS, st.sampled_from(workloads.get("dot").inputs), SEEDS)
@@ -167,19 +167,19 @@ def test_inputs_are_of_their_kind_and_of_their_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "reading"),
+    ("workload", "contract"),
     [
         ("dot", NumericContract()), ("dot", NumericContract("bfloat16", "bfloat16")),
         ("reverse", NumericContract(storage="int32")), ("cubes", NumericContract(storage="int32")),
     ],
 )  # fmt: skip
-def test_trials_take_no_more_memory_than_is_said(workload: str, reading: NumericContract) -> None:
+def test_trials_take_no_more_memory_than_is_said(workload: str, contract: NumericContract) -> None:
     """A problem that does not fit into host memory is refused."""
     at = problem(workload, 2**20, workloads.get(workload).probed_inputs[0])
-    trials_of(problem(workload, 100), reading)  # memory that is loaded once does not count
+    trials_of(problem(workload, 100), contract)  # memory that is loaded once does not count
     tracemalloc.start()
     try:
-        trials_of(at, reading)
+        trials_of(at, contract)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -223,10 +223,10 @@ def test_what_lies_in_16_bits_is_declared(
     line = f'// precision = "{precision}"\n' if precision else ""
     path.write_text(NARROW.format(a=a, c=c, precision=line))
     if complaint is None:
-        reading = catalogue.load(path).reading
+        contract = catalogue.load(path).contract
         narrow = {"__half": "float16", "__nv_bfloat16": "bfloat16"}
         own = narrow.get(a, "float32")
-        assert (reading.precision, reading.storage) == (precision or own, own)
+        assert (contract.precision, contract.storage) == (precision or own, own)
         return
     with pytest.raises(UsageError) as refused:
         catalogue.load(path)
@@ -269,9 +269,9 @@ def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
     """By their values: sign, exponent and fraction, assembled by hand."""
     at = problem("dot", 5000, "normal")
     for precision, exponent_bits, fraction_bits in (("bfloat16", 8, 7), ("float16", 5, 10)):
-        reading = NumericContract(precision, precision)  # type: ignore[arg-type]
-        for values in trials_of(at, reading).reference.inputs:
-            stored = judge._stored(values, reading.storage)
+        contract = NumericContract(precision, precision)  # type: ignore[arg-type]
+        for values in trials_of(at, contract).reference.inputs:
+            stored = judge._stored(values, contract.storage)
             bits = stored.view(np.uint16).astype(np.int64)
             fraction = bits & (2**fraction_bits - 1)
             exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)
@@ -283,4 +283,4 @@ def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
             assert stored.dtype.itemsize == 2
             assert np.array_equal(told[large], values[large])
             assert large.mean() > 0.999
-            assert np.array_equal(values, oracle.round_to(values, reading.precision))
+            assert np.array_equal(values, oracle.round_to(values, contract.precision))

@@ -27,8 +27,8 @@ KERNEL = Kernel(
 
 def test_the_key_of_a_case_is_the_key_of_its_outcome() -> None:
     case = Case(KERNEL, Problem(17, 33, 65), {"TILE": 16}, None)
-    assert CaseKey.of(CaseRecord.of(case, device())) == outcome_key(outcome())
-    assert CaseKey.of(CaseRecord.of(case, device(index=1)), 2) == outcome_key(
+    assert CaseKey.from_case(CaseRecord.from_case(case, device())) == outcome_key(outcome())
+    assert CaseKey.from_case(CaseRecord.from_case(case, device(index=1)), 2) == outcome_key(
         outcome(device_id="opencl:1", repetition=2)
     )
     two = {"A": 1, "B": 2}

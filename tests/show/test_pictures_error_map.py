@@ -23,7 +23,7 @@ def wrong_at(shape: tuple[int, int], *at: tuple[int, int], off: float = 1.0) -> 
     C = R.astype(np.float32)
     for place in at:
         C[place] += np.float32(off)
-    return reduction.of(C, R, ~(C == R))
+    return reduction.make_error_map(C, R, ~(C == R))
 
 
 def draw(found: ErrorCells, path: Path) -> np.ndarray:

@@ -72,7 +72,10 @@ def pretended(own_state: None, monkeypatch: pytest.MonkeyPatch, device: DeviceIn
             median = median_ns(len(labels))
             samples = tuple(median * (1 + (i % 5 - 2) / 1000) for i in range(20))
             taken = timing(samples_ns=samples, interval_ns=(samples[0], samples[4]))
-            record, kinds = CaseRecord.of(case, self.device), self.options.on(self.device.kind)
+            record, kinds = (
+                CaseRecord.from_case(case, self.device),
+                self.options.on(self.device.kind),
+            )
             cold, hot = (taken if kind else None for kind in (kinds.cold, kinds.hot))
             return Outcome(case=record, status="measured", cold=cold, hot=hot)
 

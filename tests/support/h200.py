@@ -52,7 +52,7 @@ def outcome_of(case: Case, median_ns: float, **changes: Any) -> Outcome:
     """Its outcome on the H200: 32 registers per thread, 8 KiB of static shared memory."""
     given = Resources(registers=32, static_shared_bytes=8192, spilled_bytes=0)
     fields: dict[str, Any] = {
-        "claims": Claims.of(case.kernel), "arithmetic": case.kernel.arithmetic,
+        "claims": Claims.from_kernel(case.kernel), "arithmetic": case.kernel.arithmetic,
         "params": case.params, "problem": case.problem, "backend": "cuda", "device": H200.name,
         "device_kind": "gpu", "launch": case.launch,
         "build": Build(resources=given, resident_blocks=2),

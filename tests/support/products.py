@@ -41,7 +41,7 @@ def allowed_skip(case: Case, device: DeviceInfo) -> bool:
     if case.kernel.name == "single-block":
         return limit < problem.M * problem.N
     if case.kernel.name == "host-loop":
-        return workloads.of(problem).operations(problem) > 2**25
+        return workloads.workload_of(problem).operations(problem) > 2**25
     if case.kernel.name == "shared-row":
         return device.limits["max_shared_bytes_per_block"] < 4 * problem.K
     if case.kernel.group in ("ladder", "blas"):

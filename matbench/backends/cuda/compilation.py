@@ -135,7 +135,7 @@ def request(
 ) -> Request:
     """The request for one build of a kernel."""
     if variant == "plain":
-        text, entry = instrument.plain_unit(kernel, params), entries.of(kernel).last_name
+        text, entry = instrument.plain_unit(kernel, params), entries.entry_of(kernel).last_name
         entry = entry if kernel.is_extern_c else instrument.MARK
     else:
         wrap = instrument.clocked_unit if variant == "clocked" else instrument.staggered_unit

@@ -104,7 +104,7 @@ class Adopter:
         from matbench.features.adopt import search
         from matbench.measure.worker import WorkerPool
 
-        with WorkerPool(search.OPTIONS, search.DEADLINES) as crew, progress(None) as display:
+        with WorkerPool(search.OPTIONS, search.DEADLINES) as pool, progress(None) as display:
             for function in functions:
 
                 def told(what: str, name: str = function.name) -> None:
@@ -112,7 +112,7 @@ class Adopter:
 
                 told("starting")
                 subject = search.ForeignKernel(self.text, function, self.build)
-                adopted = search.adopt(subject, crew.worker(info), self._load, told)
+                adopted = search.adopt(subject, pool.worker(info), self._load, told)
                 self.found.append(adopted)
                 say(adopted.words)
                 for warning in adopted.warnings:
@@ -185,7 +185,7 @@ def _with_headers(source: str, path: Path, include_dirs: Sequence[str]) -> str:
     """The source after the headers that it includes, for a file whose kernels are in those."""
     from matbench.kernelfile import includes
 
-    return "\n".join([*includes.texts(includes.of(source, path, include_dirs)), source])
+    return "\n".join([*includes.texts(includes.find_includes(source, path, include_dirs)), source])
 
 
 def _chosen(functions: Sequence[Function], entry: str | None, file: str) -> list[Function]:

@@ -78,7 +78,7 @@ class Hints(NamedTuple):
         return re.search(pattern, self.body) is not None
 
 
-def of(source: str, function: Function) -> Hints:
+def find_hints(source: str, function: Function) -> Hints:
     """The hints on one of the source's kernels."""
     code = syntax.expanded(source)
     node = _definition(code, function)

@@ -104,7 +104,8 @@ def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
     probed = [
         case
         for _, case in sweep.probed(kernel, {}, worker.device, None)
-        if not case.skip and workloads.of(case.problem).operations(case.problem) <= _MOST_OPERATIONS
+        if not case.skip
+        and workloads.workload_of(case.problem).operations(case.problem) <= _MOST_OPERATIONS
     ]
     for index, case in enumerate(probed):
         told(f"check {index + 1} of {len(probed)}: {case.label}, {case.problem.inputs}")
@@ -123,7 +124,7 @@ class _Search:
         self.function = subject.function
         self.worker = worker
         self.told = told
-        self.hints = hints.of(subject.text, subject.function)
+        self.hints = hints.find_hints(subject.text, subject.function)
         self.until = time.monotonic() + _SEARCH_S
         self.ran = self.failures = self.late = 0
         self.refused: dict[tuple[str, ...], str] = {}

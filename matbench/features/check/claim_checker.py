@@ -61,10 +61,10 @@ class ClaimChecker:
     # -- one claim each --------------------------------------------------------------------
 
     def _precision(self) -> _Finding:
-        reading = self._kernel.reading
-        if reading.storage in ("float16", "bfloat16"):
-            return True, f"needed: it reads {reading.storage} from memory"
-        if self._passes(precision="float32", exponents=reading.exponents):
+        contract = self._kernel.contract
+        if contract.storage in ("float16", "bfloat16"):
+            return True, f"needed: it reads {contract.storage} from memory"
+        if self._passes(precision="float32", exponents=contract.exponents):
             return False, f"not needed: passes as float32 {self._places()}"
         return True, f"needed: does not pass as float32 {self._places()}"
 
@@ -83,7 +83,7 @@ class ClaimChecker:
         return True, f"needed: does not pass without it {self._places()}"
 
     def _exponents(self) -> _Finding:
-        given = self._kernel.reading
+        given = self._kernel.contract
         low, high = given.exponents
         lowest, highest = FLOAT32_EXPONENTS
         full = msgspec.structs.replace(given, exponents=FLOAT32_EXPONENTS)
@@ -163,7 +163,7 @@ def _powers(declared: float) -> Iterator[float]:
 
 def _is_large(case: Case) -> bool:
     problem = case.problem
-    return (problem.M, problem.N, problem.K) in workloads.of(problem).large()
+    return (problem.M, problem.N, problem.K) in workloads.workload_of(problem).large()
 
 
 def _place(outcome: Outcome) -> str:
@@ -174,7 +174,7 @@ def _representative(right: Sequence[Case]) -> list[Case]:
     """For each set of parameters, the cases with the shortest sum, the longest, and most work."""
     if not right:
         return []
-    workload = workloads.of(right[0].problem)
+    workload = workloads.workload_of(right[0].problem)
     kinds = {case.problem.inputs for case in right}
     kind = next(kind for kind in reversed(workload.probed_inputs) if kind in kinds)
     sets: dict[str, list[Case]] = {}

@@ -121,7 +121,9 @@ class Trials:
         self.devices = devices
         self.probed = probed
         can_run = any(case.skip is None for _, case in probed)
-        self.claims = weakenings(Claims.of(kernel)) if kernel.library is None and can_run else []
+        self.claims = (
+            weakenings(Claims.from_kernel(kernel)) if kernel.library is None and can_run else []
+        )
         self.runs = _under_sanitizer(probed) if sanitize else []
         self._probes: dict[int, Probe] = {}
         self._needs: dict[str, Need] = {}
@@ -151,10 +153,10 @@ class Trials:
 
         given_up: dict[str, str] = {}
         with (
-            WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as crew,
+            WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as pool,
             progress(len(self.probed)) as display,
         ):
-            crew.build_ahead([(self.devices[0], case) for _, case in self.probed])
+            pool.build_ahead([(self.devices[0], case) for _, case in self.probed])
 
             def probe(worker: Worker, index: int) -> Probe:
                 purpose, case = self.probed[index]
@@ -169,7 +171,7 @@ class Trials:
                 return Probe(purpose=purpose, outcome=outcome)
 
             groups = [Group(self.devices, [index]) for index in range(len(self.probed))]
-            for index, found in crew.distribute(groups, probe):
+            for index, found in pool.distribute(groups, probe):
                 self._probes[index] = found
 
     def try_claims(self, deadlines: DeadlineOptions) -> None:
@@ -185,7 +187,7 @@ class Trials:
         if not self.claims:
             return
         with (
-            WorkerPool(Options(timed=False), deadlines.deadlines) as crew,
+            WorkerPool(Options(timed=False), deadlines.deadlines) as pool,
             progress(len(self.claims)) as display,
         ):
 
@@ -197,7 +199,7 @@ class Trials:
                 return found
 
             groups = [Group(self.devices, [claim]) for claim in self.claims]
-            for claim, found in crew.distribute(groups, need):
+            for claim, found in pool.distribute(groups, need):
                 self._needs[claim.declared] = found
 
     def run_sanitizer(self, deadlines: DeadlineOptions) -> None:

@@ -36,7 +36,7 @@ def renderables(
             alike = outcome.status, label, footnotes.kind(outcome.reason)
             reasons.setdefault(alike, []).append(f"{place}: {outcome.reason}")
     labels = list(dict.fromkeys(label for shape in shapes.values() for label in shape))
-    workload = workloads.of(probes[0].outcome.case.problem) if probes else workloads.MATMUL
+    workload = workloads.workload_of(probes[0].outcome.case.problem) if probes else workloads.MATMUL
     table = plain_table(
         *map(Column, ("×".join(workload.dimensions), "inputs", "probes", *labels)),
     )

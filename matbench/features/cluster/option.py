@@ -44,7 +44,7 @@ class ClusterOptions:
 
 
 class Joined:
-    """The devices of a cluster, and the crew that measures there."""
+    """The devices of a cluster, and the pool that measures there."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -52,7 +52,7 @@ class Joined:
     def choose_all(self) -> list[DeviceInfo]:
         return self.cluster.devices
 
-    def crew(
+    def pool(
         self, options: Options, deadlines: Deadlines, listener: Listener | None = None
     ) -> RemoteWorkerPool:
         from matbench.features.cluster.remote_pool import RemoteWorkerPool

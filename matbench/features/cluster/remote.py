@@ -41,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Desk:
-    """The crew of one sweep in this worker.
+    """The pool of one sweep in this worker.
 
     Dask keeps it among the worker's data, and drops it when the sweep ends, however it does.
     """
@@ -50,11 +50,11 @@ class Desk:
         # Dask marks its workers as daemons, which may not start processes.
         multiprocessing.current_process().daemon = False
         self.device = device
-        self.crew = WorkerPool(options, deadlines)
+        self.pool = WorkerPool(options, deadlines)
 
     def end(self) -> None:
         """End its processes, and with them the case that is running."""
-        self.crew.__exit__()
+        self.pool.__exit__()
 
     def __del__(self) -> None:
         self.end()
@@ -78,8 +78,8 @@ def measure(desk: Desk, errand: Errand) -> Answer:
     """Measure the case of an errand; only what concerns every case is an error."""
     said: list[tuple[str, CapturedOutput]] = []
     case, *ahead = (_arrived(*sent) for sent in errand.cases)
-    desk.crew.build_ahead([(desk.device, task) for task in ahead])
-    worker = desk.crew.worker(desk.device)
+    desk.pool.build_ahead([(desk.device, task) for task in ahead])
+    worker = desk.pool.worker(desk.device)
     worker.listener = lambda printer, what: said.append((printer, what))
     return Answer(worker.measure(case), tuple(said))
 

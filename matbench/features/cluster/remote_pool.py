@@ -1,6 +1,6 @@
 """Measures cases on the workers of a Dask cluster, one at a time on each device.
 
-Dask keeps a worker's crew (`remote.Desk`) and brings cases to it. A lost worker costs the case that
+Dask keeps a worker's pool (`remote.Desk`) and brings cases to it. A lost worker costs the case that
 it was running, which is tried once more when its device has another worker.
 """
 

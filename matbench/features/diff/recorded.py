@@ -148,7 +148,7 @@ def _by_case(outcomes: Sequence[Outcome]) -> dict[_Key, _Set]:
 
 def _label(outcome: Outcome) -> str:
     problem = outcome.case.problem
-    usual = problem.inputs == workloads.of(problem).inputs[0]
+    usual = problem.inputs == workloads.workload_of(problem).inputs[0]
     return outcome.case.label + ("" if usual else f", {problem.inputs} inputs")
 
 

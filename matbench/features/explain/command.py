@@ -187,21 +187,21 @@ class Looks:
         cases = [sweep.case(self.kernel, self.problem, each, info) for each in self.params]
         options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
         with (
-            WorkerPool(options, deadlines.deadlines, say_printed) as crew,
+            WorkerPool(options, deadlines.deadlines, say_printed) as pool,
             progress(len(cases) + 1) as display,
         ):
-            crew.build_ahead([(info, case) for case in cases])
+            pool.build_ahead([(info, case) for case in cases])
             for case in cases:
                 display.begin(case.label)
-                self.measured.append((case, crew.worker(info).measure(case)))
+                self.measured.append((case, pool.worker(info).measure(case)))
             if any(outcome.status == "measured" for _, outcome in self.measured):
                 display.begin("the device's limits")
-                self._measure_limits(crew, info)
+                self._measure_limits(pool, info)
 
-    def _measure_limits(self, crew: WorkerPool, info: DeviceInfo) -> None:
+    def _measure_limits(self, pool: WorkerPool, info: DeviceInfo) -> None:
         try:
             # Other processes lower a CPU's limits, so they are measured each time.
-            self.limits = crew.worker(info).limits(anew=info.kind == "cpu")
+            self.limits = pool.worker(info).limits(anew=info.kind == "cpu")
         except CaseError as error:
             say(f"the device's limits could not be measured: {error.reason}", err=True)
 

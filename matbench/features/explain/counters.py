@@ -55,7 +55,7 @@ def count(device: DeviceInfo, case: Case, timeout_s: float) -> HardwareCounters:
     """The counters of the first launch of a case."""
     command = [
         executable(), "--csv", "--print-units", "base", "--clock-control", "none",
-        "--kernel-name-base", "function", "--kernel-name", entry.of(case.kernel).last_name,
+        "--kernel-name-base", "function", "--kernel-name", entry.entry_of(case.kernel).last_name,
         "--launch-count", "1", "--metrics", ",".join((*METRICS.values(), *_BREAKDOWNS)),
     ]  # fmt: skip
     done = observer.observe(command, device, case, guarded=True, timeout_s=timeout_s, tool="ncu")

@@ -53,7 +53,7 @@ def explanation(
 
     Without `[model]`, the traffic is that of the machine code.
     """
-    workload = workloads.of(case.problem)
+    workload = workloads.workload_of(case.problem)
     whole_numbers = workload.element == "int32"
     tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
     # Without a device: the first of the requested architectures.
@@ -66,7 +66,7 @@ def explanation(
     # The clock while the case was sampled, or else while the limits were measured.
     mhz = held_mhz(outcome.timing) if outcome is not None else None
     mhz = mhz or (limits.sm_mhz if limits is not None else None)
-    about = outcome.case if outcome is not None else CaseRecord.of(case, device)
+    about = outcome.case if outcome is not None else CaseRecord.from_case(case, device)
     return Explanation(
         case=about,
         outcome=outcome,

@@ -74,7 +74,7 @@ def machine_code(
     told = msgspec.structs.replace(
         told, resident_blocks=resident, block_cycles=max(*used.values(), waiting)
     )
-    operations = workloads.of(case.problem).operations(case.problem)
+    operations = workloads.workload_of(case.problem).operations(case.problem)
     told = _with_ceiling(told, operations / launch.blocks, architecture.fp32_lanes)
     return _on_device(told, operations, launch, multiprocessors, sm_mhz)
 

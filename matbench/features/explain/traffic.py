@@ -34,7 +34,10 @@ def traffic(
         }
     except expressions.ExpressionError as error:
         raise UsageError(f"{kernel.path}: [model]: {error}") from None
-    operations, least_bytes = workloads.of(problem).operations(problem), _least(kernel, problem)
+    operations, least_bytes = (
+        workloads.workload_of(problem).operations(problem),
+        _least(kernel, problem),
+    )
     least = Traffic(
         operations,
         least_bytes,
@@ -80,12 +83,12 @@ def _stores(kernel: Kernel, problem: Problem, values: Mapping[str, int | float])
     if kernel.finish is not None:
         with contextlib.suppress(expressions.ExpressionError):
             return math.prod(expressions.whole(axis, values) for axis in kernel.launch.grid)
-    return workloads.of(problem).words("C", problem) * problem.batch
+    return workloads.workload_of(problem).words("C", problem) * problem.batch
 
 
 def _least(kernel: Kernel, problem: Problem) -> int:
     """Bytes to read each input once, in its storage type, and to write the output once."""
-    workload = workloads.of(problem)
+    workload = workloads.workload_of(problem)
     read = sum(workload.words(buffer, problem) for buffer in workload.reads)
     C = workload.words("C", problem)
     moved = _loaded_bytes(kernel) * read + _stored_bytes(kernel) * C * (2 if problem.beta else 1)
@@ -94,8 +97,8 @@ def _least(kernel: Kernel, problem: Problem) -> int:
 
 def _stored_bytes(kernel: Kernel) -> int:
     """The size of an element of C, or of a partial result."""
-    return WORD_BYTES[kernel.reading.result]
+    return WORD_BYTES[kernel.contract.result]
 
 
 def _loaded_bytes(kernel: Kernel) -> int:
-    return WORD_BYTES[kernel.reading.storage]
+    return WORD_BYTES[kernel.contract.storage]

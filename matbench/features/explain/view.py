@@ -98,7 +98,7 @@ def facts(found: Explanation) -> list[Fact]:
 
 def _traffic(found: Explanation) -> Iterator[Fact]:
     moved, claims, problem = found.traffic, found.traffic.claims, found.case.problem
-    workload = workloads.of(problem)
+    workload = workloads.workload_of(problem)
     yield Fact("operations", count(moved.operations), workload.title)
     if moved.loads is not None:
         once = moved.stores == workload.words("C", problem) * problem.batch

@@ -91,14 +91,14 @@ def grade(
     with (
         writer or nullcontext(),
         Interruption() as interruption,
-        WorkerPool(options, deadlines.deadlines, say_printed) as crew,
+        WorkerPool(options, deadlines.deadlines, say_printed) as pool,
         progress(len(cases) * len(STEPS)) as display,
     ):
         others = [(info, other) for info, case in cases for _, other in variations(case, info)]
-        crew.build_ahead([*cases, *others])
+        pool.build_ahead([*cases, *others])
         for info, case in cases:
             begin = partial(_begin, display, case)
-            graded = profile.grade(crew.worker(info), case, seed, begin)
+            graded = profile.grade(pool.worker(info), case, seed, begin)
             with signals.defer_interrupts():  # what is recorded counts as done
                 if writer is not None:
                     writer.write(graded)

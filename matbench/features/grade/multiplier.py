@@ -63,9 +63,9 @@ class Multiplier:
         self.build = build
         self.kernel = kernel
         self.params = params
-        reading = kernel.reading
-        self.storage, self.result = reading.storage, reading.result
-        self.sums_in, self.exponents = reading.sums_in, reading.exponents
+        contract = kernel.contract
+        self.storage, self.result = contract.storage, contract.result
+        self.sums_in, self.exponents = contract.sums_in, contract.exponents
 
     def with_params(self, params: dict[str, int]) -> Multiplier:
         """The same kernel with other parameters."""
@@ -119,9 +119,9 @@ class LibraryMultiplier(Multiplier):
         self.info = device
         self.kernel = kernel
         self.params = {}
-        reading = kernel.reading
-        self.storage, self.result = reading.storage, reading.result
-        self.sums_in, self.exponents = reading.sums_in, reading.exponents
+        contract = kernel.contract
+        self.storage, self.result = contract.storage, contract.result
+        self.sums_in, self.exponents = contract.sums_in, contract.exponents
 
     def multiply(self, A: Float64, B: Float64) -> Float64:
         with np.errstate(all="ignore"):

@@ -23,9 +23,9 @@ _MOST_LATE = 2
 def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
     """The record of a kernel about which nothing can be said."""
     return Grade(
-        case=CaseRecord.of(case, device),
+        case=CaseRecord.from_case(case, device),
         letter="unclear",
-        u=UNIT_ROUNDOFF[case.kernel.reading.result],
+        u=UNIT_ROUNDOFF[case.kernel.contract.result],
         seed=seed,
         duration_s=0.0,
         reason=reason,

@@ -124,7 +124,7 @@ _Key = tuple[int, str | None, str, float, float, int]
 _Problems = dict[Problem, list[Ranked]]
 
 
-def of(
+def make_cases(
     outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo], limits: Mapping[str, Limits]
 ) -> Found:
     """Every case with its rank among its like, GPUs first, the smallest sizes first.
@@ -187,7 +187,7 @@ def _label(key: _Key, keys: Sequence[_Key], row: Ranked) -> str:
 def _view(
     rows: Sequence[Ranked], label: str, measured: Limits | None, looks: Mapping[str, Look]
 ) -> View:
-    rate = workloads.of(rows[0].outcome.case.problem).rate
+    rate = workloads.workload_of(rows[0].outcome.case.problem).rate
     unit, _ = units.rate_column((row.work_per_s for row in rows), rate)
     scale = 1e12 if unit.startswith("T") else 1e9
     copies = [c for row in rows if (c := row.outcome.copy_bytes_per_s)]
@@ -288,7 +288,7 @@ def _series(outcome: Outcome) -> list[Series]:
 def _intensity(outcome: Outcome) -> float | None:
     """Operations per byte of the least traffic."""
     case, problem = outcome.case, outcome.case.problem
-    workload = workloads.of(problem)
+    workload = workloads.workload_of(problem)
     read = sum(workload.words(name, problem) for name in workload.reads)
     written = workload.words("C", problem) * (2 if problem.beta else 1)
     least_bytes = WORD_BYTES[case.storage] * read + WORD_BYTES[case.claims.result] * written
@@ -318,7 +318,7 @@ def _texts(row: Ranked, cells: Row, problem: Problem) -> list[str]:
 def _numbers(row: Ranked, problem: Problem) -> list[float | None]:
     """The number of each column, as CSV has it; a size is its work."""
     found = [formats.at(row, _PATHS[c.key]) if c.is_number else None for c in COLUMNS]
-    work = float(workloads.of(problem).work(problem))
+    work = float(workloads.workload_of(problem).work(problem))
     numbers = [work if c.key == "size" else n for c, n in zip(COLUMNS, found, strict=True)]
     return [_short(n) if isinstance(n, int | float) else None for n in numbers]
 

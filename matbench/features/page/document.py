@@ -65,8 +65,8 @@ def page(
     """The whole document; the same records give the same bytes."""
     kept = [encoding.finite(outcome) for outcome in outcomes]
     devices = [device for environment in environments for device in environment.devices]
-    more, about = _findings.of(findings), summary.of(kept, environments)
-    found = cases.of(kept, devices, more.limits)
+    more, about = _findings.make_findings(findings), summary.make_summary(kept, environments)
+    found = cases.make_cases(kept, devices, more.limits)
     shown = ["summary", *_sections(found, more), "results"]
     texts = {
         "title": html.escape(about.sentence),

@@ -52,7 +52,7 @@ class Findings(NamedTuple):
     limits: dict[str, Limits]
 
 
-def of(findings: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
+def make_findings(findings: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
     """What a page shows of findings, each with the outcomes that it is about."""
     pairs = list(findings)
     compared = [finding for finding, _ in pairs if isinstance(finding, ComparisonRecord)]

@@ -34,7 +34,7 @@ class Summary(NamedTuple):
     commands: list[str]
 
 
-def of(found: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
+def make_summary(found: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
     """The summary of records; its sentence is about the largest square size of the first device."""
     devices = [device for environment in environments for device in environment.devices]
     tables = ranking.tables(found, devices)

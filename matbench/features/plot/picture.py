@@ -35,7 +35,7 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
     """
     files.require(path)
     try:
-        shown = chart.of(outcomes)
+        shown = chart.make_chart(outcomes)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     sizes = shown.sizes

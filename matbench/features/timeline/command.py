@@ -75,12 +75,12 @@ def profile_blocks(
     options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick(blocks=True)
     with (
         Interruption() as interruption,
-        WorkerPool(options, deadlines.deadlines, say_printed) as crew,
+        WorkerPool(options, deadlines.deadlines, say_printed) as pool,
         progress(1) as display,
     ):
         display.begin(f"{chosen.name} at {problem.size}")
-        case, _ = fastest(crew.worker(info), cases)
-        found = crew.worker(info).clock_blocks(case)
+        case, _ = fastest(pool.worker(info), cases)
+        found = pool.worker(info).clock_blocks(case)
     interruption.exit(0, 1, "cases")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
     if found.stamps is None or case.launch is None:

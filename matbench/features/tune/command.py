@@ -120,25 +120,25 @@ def _search(
     from matbench.measure.worker import WorkerPool
 
     with (
-        WorkerPool(Options(blocks=False), deadlines.deadlines, say_printed) as crew,
+        WorkerPool(Options(blocks=False), deadlines.deadlines, say_printed) as pool,
         progress(sum(search.steps for search in searches)) as display,
     ):
 
         def run(worker: Worker, search: Search) -> None:
             place = worker.device.place
-            search.run(worker, crew.builders, partial(display.begin, place=place))
+            search.run(worker, pool.builders, partial(display.begin, place=place))
             display.end(place)
 
         groups = [
             Group(devices, [search], _work(search)) for search in searches if search.space.cases
         ]
-        for _ in crew.distribute(groups, run):
+        for _ in pool.distribute(groups, run):
             pass
 
 
 def _work(search: Search) -> float:
     """How long a search takes, compared with others."""
-    return sum(workloads.of(case.problem).work(case.problem) for case in search.candidates)
+    return sum(workloads.workload_of(case.problem).work(case.problem) for case in search.candidates)
 
 
 def _tell_broken(searches: list[Search]) -> None:

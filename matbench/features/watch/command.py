@@ -78,14 +78,14 @@ def watch(
 
     plan = ComparisonPlan(maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
     options = launches.quick()
-    with WorkerPool(options, deadlines.deadlines, say_printed) as crew:
-        crew.start([info])
-        worker = crew.worker(info)
+    with WorkerPool(options, deadlines.deadlines, say_printed) as pool:
+        pool.start([info])
+        worker = pool.worker(info)
 
         def draw(outcome: Outcome) -> str:
             return draw_error_map(outcome, error_map) if error_map is not None else ""
 
-        watched = Watch(crew, worker, path, cases, plan, draw, given)
+        watched = Watch(pool, worker, path, cases, plan, draw, given)
         try:
             first = catalogue.load(path, given=given)
         except UsageError:

@@ -93,7 +93,7 @@ class Saves:
         with contextlib.suppress(OSError):
             table = tables.beside_of(self.path).read_bytes()
         try:
-            found = includes.of(content.decode(errors="replace"), self.path)
+            found = includes.find_includes(content.decode(errors="replace"), self.path)
         except UsageError:  # reported when the file is checked
             found = ()
         return _Held(content, found, table)
@@ -104,7 +104,7 @@ class Watch:
 
     def __init__(
         self,
-        crew: WorkerPool,
+        pool: WorkerPool,
         worker: Worker,
         path: Path,
         cases: Callable[[Kernel], Iterable[Case]],
@@ -119,7 +119,7 @@ class Watch:
         Values `given` on the command line override keys of the file's table.
         """
         self.given = given
-        self.crew = crew
+        self.pool = pool
         self.worker = worker
         self.path = path
         self.cases = cases
@@ -158,7 +158,7 @@ class Watch:
 
     def _check(self, version: Version, cases: Sequence[Case]) -> Iterator[str]:
         """Check and time every case; the fastest of each size represents the version."""
-        self.crew.build_ahead([(self.worker.device, case) for case in cases])
+        self.pool.build_ahead([(self.worker.device, case) for case in cases])
         found: dict[Problem, TimedVersion] = {}
         for case in cases:
             if case.skip is not None:

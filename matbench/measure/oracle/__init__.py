@@ -90,17 +90,19 @@ class Trials(NamedTuple):
     others: Sequence[Callable[[], Trial]] = ()
 
 
-def trials(problem: Problem, reading: NumericContract, cache: Cache) -> Trials:
-    """The trials of a problem for kernels that read their inputs as `reading` says."""
+def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
+    """The trials of a problem for kernels that read their inputs as `contract` says."""
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
-    made: Trials = module.trials(problem, reading, cache)
+    made: Trials = module.trials(problem, contract, cache)
     return made
 
 
-def sample_trial(problem: Problem, reading: NumericContract, trial: Trial, sample: Sample) -> Trial:
+def sample_trial(
+    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
+) -> Trial:
     """A reference trial changed by a sample."""
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
-    made: Trial = module.sample_trial(problem, reading, trial, sample)
+    made: Trial = module.sample_trial(problem, contract, trial, sample)
     return made
 
 
@@ -143,10 +145,10 @@ def round_to(values: Float32, precision: Precision) -> Float32:
     return result.reshape(values.shape)
 
 
-def read_as(values: Float32, reading: NumericContract) -> Float32:
+def read_as(values: Float32, contract: NumericContract) -> Float32:
     """Values as a kernel reads them: rounded, small ones to the subnormals of its storage type."""
-    values = round_to(values, reading.precision)
-    if reading.precision != "float16":
+    values = round_to(values, contract.precision)
+    if contract.precision != "float16":
         return values
     unit = np.float32(2.0**-24)  # the step of numbers below 2⁻¹⁴
     found: Float32 = np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
@@ -154,33 +156,33 @@ def read_as(values: Float32, reading: NumericContract) -> Float32:
 
 
 def common(readings: Sequence[NumericContract]) -> NumericContract:
-    """A reading for kernels that share inputs: the coarsest precision, the narrowest range, the
+    """A contract for kernels that share inputs: the coarsest precision, the narrowest range, the
     coarsest sums. Their storage types are the same.
     """
-    precision = min((reading.precision for reading in readings), key=SIGNIFICAND_BITS.__getitem__)
-    lows, highs = zip(*(reading.exponents for reading in readings), strict=True)
+    precision = min((contract.precision for contract in readings), key=SIGNIFICAND_BITS.__getitem__)
+    lows, highs = zip(*(contract.exponents for contract in readings), strict=True)
     return NumericContract(
         precision,
         readings[0].storage,
         (max(lows), min(highs)),
-        exact=all(reading.exact for reading in readings),
-        sums_in=max((reading.sums_in for reading in readings), key=UNIT_ROUNDOFF.__getitem__),
+        exact=all(contract.exact for contract in readings),
+        sums_in=max((contract.sums_in for contract in readings), key=UNIT_ROUNDOFF.__getitem__),
         result=readings[0].result,
-        reads_C=any(reading.reads_C for reading in readings),
+        reads_C=any(contract.reads_C for contract in readings),
     )
 
 
-def shifts(reading: NumericContract) -> tuple[int, int]:
+def shifts(contract: NumericContract) -> tuple[int, int]:
     """How far one input may be scaled up and another down, as powers of two.
 
     Enough to leave the range of float16, but not enough to turn fractions into integers. There is a
     margin for inputs that are not near 1. Inputs stored as float16 are not scaled down, because
     they would lose bits.
     """
-    if reading.result == "float16" or reading.sums_in == "float16":
+    if contract.result == "float16" or contract.sums_in == "float16":
         return 0, 0  # large and small sums would leave its range
-    low, high = reading.exponents
-    down = 0 if reading.precision == "float16" else -low - 4
+    low, high = contract.exponents
+    down = 0 if contract.precision == "float16" else -low - 4
     return min(18, max(0, high - 4)), min(18, max(0, down))
 
 
@@ -188,17 +190,17 @@ def shifts(reading: NumericContract) -> tuple[int, int]:
 _LARGEST_LEAST = 2.0**-4
 
 
-def least(reading: NumericContract) -> float:
+def least(contract: NumericContract) -> float:
     """The size below which an input may lose bits, as given or when a sample scales it down.
 
     0 for kernels that accept the whole range of float32, and for those that read float16, whose
     inputs are not scaled down. Claiming a range that begins near 1 does not widen the bound
     further.
     """
-    low = reading.exponents[0]
-    if low <= -126 or reading.precision == "float16":
+    low = contract.exponents[0]
+    if low <= -126 or contract.precision == "float16":
         return 0.0
-    return min(_LARGEST_LEAST, 2.0 ** (low + shifts(reading)[1]))
+    return min(_LARGEST_LEAST, 2.0 ** (low + shifts(contract)[1]))
 
 
 class Bound(NamedTuple):
@@ -208,7 +210,7 @@ class Bound(NamedTuple):
     of_R: float = 0.0
     least: float = 0.0
 
-    def of(self, R: Float64, S: Float64) -> Float64:
+    def allowed(self, R: Float64, S: Float64) -> Float64:
         found: Float64 = self.of_S * S + self.of_R * np.abs(R) + self.least
         return found
 
@@ -219,19 +221,19 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
     Multiplying by alpha rounds once more, and adding beta·C twice: to the type of C, if that is
     narrower. The reference of float64 sums is itself rounded once.
     """
-    reading = kernel.reading
-    unit = UNIT_ROUNDOFF[reading.sums_in]
+    contract = kernel.contract
+    unit = UNIT_ROUNDOFF[contract.sums_in]
     factor = error_factor(
-        workloads.of(problem).terms(problem),
+        workloads.workload_of(problem).terms(problem),
         kernel.error_constant * U32 / unit,
         truncated=kernel.truncates,
     )
     scaled = (problem.alpha != 1) + 2 * (problem.beta != 0)
-    factor += scaled + 2 * (reading.sums_in == "float64")
-    stored = UNIT_ROUNDOFF.get(reading.result, 0.0)
+    factor += scaled + 2 * (contract.sums_in == "float64")
+    stored = UNIT_ROUNDOFF.get(contract.result, 0.0)
     if stored <= unit:
         return Bound(factor * unit)
-    least = 2.0**-25 if reading.result == "float16" else 0.0  # half its smallest number
+    least = 2.0**-25 if contract.result == "float16" else 0.0  # half its smallest number
     return Bound(factor * unit + scaled * stored, stored, least)
 
 
@@ -272,7 +274,7 @@ def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
     assert trial.S is not None
     with np.errstate(all="ignore"):
         error = np.abs(C.astype(np.float64) - trial.R)
-        allowed = bound.of(trial.R, trial.S)
+        allowed = bound.allowed(trial.R, trial.S)
         bad = ~(error <= allowed)
         share = np.where(allowed > 0, error / allowed, np.where(error == 0, 0.0, np.inf))
         scale = np.abs(trial.R) if trial.scale is None else trial.scale

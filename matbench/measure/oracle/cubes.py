@@ -11,7 +11,7 @@ from matbench.measure.oracle.draws import drawn_at
 from matbench.model import NumericContract, Problem
 
 
-def trials(problem: Problem, reading: NumericContract, cache: Cache) -> Trials:
+def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     """Seeded digits; and zeros with one digit at the end, to check that the last one is read."""
     A = digits(problem)
     last = np.zeros((1, problem.N), np.int32)
@@ -30,7 +30,9 @@ def trial(name: str, A: npt.NDArray[np.int32]) -> Trial:
     return Trial(name, (A,), exact=np.full((1, 1), total, np.int32))
 
 
-def sample_trial(problem: Problem, reading: NumericContract, given: Trial, sample: Sample) -> Trial:
+def sample_trial(
+    problem: Problem, contract: NumericContract, given: Trial, sample: Sample
+) -> Trial:
     """Add a random number to each digit, modulo 10, as in `cubes_inputs` of `samples.cu`."""
     [A] = given.inputs
     if sample.vary:

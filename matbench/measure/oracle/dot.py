@@ -28,14 +28,14 @@ _CHUNK = 2**20
 _MOST_TERMS = 2**22
 
 
-def trials(problem: Problem, reading: NumericContract, cache: Cache) -> Trials:
+def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     """All kinds but samples."""
     with ThreadPoolExecutor() as at_once:  # NumPy uses only one core
         integers = at_once.submit(integer_trial, problem)
         given = reference_trial(problem, *inputs(problem))
         reference = given
-        if reading.precision != "float32":
-            rounded = (read_as(values, reading) for values in given.inputs)
+        if contract.precision != "float32":
+            rounded = (read_as(values, contract) for values in given.inputs)
             reference = reference_trial(problem, *rounded)
         last, one = selection_trials(problem, reference)
     others = (integers.result, lambda: last, lambda: one)
@@ -86,12 +86,14 @@ def reference_trial(problem: Problem, a: Float32, b: Float32) -> Trial:
     return _trial("reference", a, b, total, size)
 
 
-def sample_trial(problem: Problem, reading: NumericContract, trial: Trial, sample: Sample) -> Trial:
+def sample_trial(
+    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
+) -> Trial:
     """Rotated terms with random signs and powers of two, as in `dot_inputs` of `samples.cu`."""
     a, b = trial.inputs
     if sample.vary:
         bits = drawn_at(sample.key, np.arange(problem.N) + 100)
-        powers = np.ldexp(np.float32(1), _exponents(bits, reading))
+        powers = np.ldexp(np.float32(1), _exponents(bits, contract))
         signs = (1 - 2 * (bits & np.uint64(1)).astype(np.int64)).astype(np.float32)
         shift = drawn(sample.key, 5) % problem.N
         a, b = (np.roll(values, -shift, axis=1) for values in (a, b))
@@ -99,8 +101,8 @@ def sample_trial(problem: Problem, reading: NumericContract, trial: Trial, sampl
     return _trial("sample", a, b, *product(a, b))
 
 
-def _exponents(bits: Words, reading: NumericContract) -> npt.NDArray[np.int64]:
-    exponents = (bits >> np.uint64(1)) % np.uint64(min(shifts(reading)) + 1)
+def _exponents(bits: Words, contract: NumericContract) -> npt.NDArray[np.int64]:
+    exponents = (bits >> np.uint64(1)) % np.uint64(min(shifts(contract)) + 1)
     found: npt.NDArray[np.int64] = exponents.astype(np.int64)
     return found
 

@@ -29,44 +29,44 @@ from matbench.measure.oracle import (
 from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation
 from matbench.model import UNIT_ROUNDOFF, NumericContract, Problem
 
-#: The reading of most kernels.
+#: The contract of most kernels.
 FLOAT32 = NumericContract()
 
 
-def trials(problem: Problem, reading: NumericContract, cache: Cache) -> Trials:
+def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     """All kinds but samples; the product is computed once, or twice if inputs are rounded."""
-    rounded = reading.precision not in ("float32", "float64")
-    as_given = not rounded and least(reading) == 0
-    given = reference_trial(problem, cache, reading)
-    reference = given if as_given else rounded_trial(given, reading, cache)
-    added = contents(problem, reading)
+    rounded = contract.precision not in ("float32", "float64")
+    as_given = not rounded and least(contract) == 0
+    given = reference_trial(problem, cache, contract)
+    reference = given if as_given else rounded_trial(given, contract, cache)
+    added = contents(problem, contract)
     return Trials(
         _completed(reference, problem, added),
         _completed(given, problem, added) if rounded else None,
-        [lambda: _completed(integer_trial(problem, reading), problem, added)],
+        [lambda: _completed(integer_trial(problem, contract), problem, added)],
     )
 
 
-def inputs(problem: Problem, reading: NumericContract = FLOAT32) -> tuple[Array, Array]:
+def inputs(problem: Problem, contract: NumericContract = FLOAT32) -> tuple[Array, Array]:
     """The seeded inputs A (M×K) and B (K×N): float64 for kernels that read it, or float32."""
-    wide = reading.precision == "float64"
+    wide = contract.precision == "float64"
     shapes = (problem.M, problem.K), (problem.K, problem.N)
     with ThreadPoolExecutor(2) as at_once:
         A, B = at_once.map(lambda name, shape: draw(problem, name, *shape, wide=wide), "AB", shapes)
     return A, B
 
 
-def contents(problem: Problem, reading: NumericContract) -> Float32 | None:
+def contents(problem: Problem, contract: NumericContract) -> Float32 | None:
     """C before the launch: numbers that all types can represent; None if the kernel reads none."""
-    if not reads_C(problem, reading):
+    if not reads_C(problem, contract):
         return None
     eighths = generator(problem, "C").integers(-64, 65, (problem.M, problem.N))
     found: Float32 = (eighths / 8).astype(np.float32)
     return found
 
 
-def reads_C(problem: Problem, reading: NumericContract) -> bool:
-    return reading.reads_C or problem.beta != 0
+def reads_C(problem: Problem, contract: NumericContract) -> bool:
+    return contract.reads_C or problem.beta != 0
 
 
 def _completed(trial: Trial, problem: Problem, C: Float32 | None) -> Trial:
@@ -118,24 +118,26 @@ def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float
     return R, kept(f"S/{least}" if least else "S", size)
 
 
-def reference_trial(problem: Problem, cache: Cache, reading: NumericContract = FLOAT32) -> Trial:
+def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = FLOAT32) -> Trial:
     """The problem's own inputs with their product."""
-    A, B = inputs(problem, reading)
+    A, B = inputs(problem, contract)
     R, S = product(A, B, cache)
     return Trial("reference", (A, B), R=R, S=S)
 
 
-def rounded_trial(trial: Trial, reading: NumericContract, cache: Cache) -> Trial:
+def rounded_trial(trial: Trial, contract: NumericContract, cache: Cache) -> Trial:
     """The same inputs rounded to the precision that a kernel declares, with their product.
 
     Inputs below the kernel's range of exponents may have errors as large as at the range's end.
     """
-    A, B = (read_as(matrix, reading) for matrix in trial.inputs)
-    R, S = product(A, B, cache, least(reading))
+    A, B = (read_as(matrix, contract) for matrix in trial.inputs)
+    R, S = product(A, B, cache, least(contract))
     return trial._replace(inputs=(A, B), R=R, S=S)
 
 
-def sample_trial(problem: Problem, reading: NumericContract, trial: Trial, sample: Sample) -> Trial:
+def sample_trial(
+    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
+) -> Trial:
     """The reference trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
 
     If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
@@ -145,7 +147,7 @@ def sample_trial(problem: Problem, reading: NumericContract, trial: Trial, sampl
     assert trial.S is not None
     A, B = trial.inputs
     M, N, K = problem.M, problem.N, problem.K
-    grows, shrinks = shifts(reading)
+    grows, shrinks = shifts(contract)
     a_grows = drawn(sample.key, 4) & 1
     most = min(grows, shrinks) // 2
     up, down = (0, grows - most), (most - shrinks, 0)
@@ -178,7 +180,7 @@ def sample_trial(problem: Problem, reading: NumericContract, trial: Trial, sampl
     R[chosen] = problem.alpha * (A[chosen].astype(np.float64) @ B) + added[chosen]
     picked = np.flatnonzero(by_column >= 0)
     R[:, picked] = problem.alpha * (A.astype(np.float64) @ B[:, picked]) + added[:, picked]
-    selection = selection_of(problem, reading)
+    selection = selection_of(problem, contract)
     size = np.abs(power) if selection is Selection.SPLIT else np.abs(added)
     for place in ((chosen, slice(None)), (slice(None), picked)):
         S[place] = 0 if selection is Selection.EXACT else np.maximum(np.abs(R), size)[place]
@@ -198,12 +200,12 @@ class Selection(IntEnum):
     EXACT = 1
 
 
-def selection_of(problem: Problem, reading: NumericContract) -> Selection:
+def selection_of(problem: Problem, contract: NumericContract) -> Selection:
     """How exact a term must be that a row or column selects."""
-    if not reading.exact or reading.exponents[0] > -126:
+    if not contract.exact or contract.exponents[0] > -126:
         return Selection.SPLIT
-    bits = SIGNIFICAND_BITS[reading.precision]
-    fits = max(UNIT_ROUNDOFF[kind] for kind in (reading.sums_in, reading.result)) <= 2.0**-bits
+    bits = SIGNIFICAND_BITS[contract.precision]
+    fits = max(UNIT_ROUNDOFF[kind] for kind in (contract.sums_in, contract.result)) <= 2.0**-bits
     return Selection.EXACT if fits and not _is_scaled(problem) else Selection.ROUNDED
 
 
@@ -233,7 +235,7 @@ def selected(key: int, count: int, K: int) -> npt.NDArray[np.int64]:
     return found
 
 
-def integer_trial(problem: Problem, reading: NumericContract = FLOAT32) -> Trial:
+def integer_trial(problem: Problem, contract: NumericContract = FLOAT32) -> Trial:
     """Integers for which every partial sum is exact in any order: Σ|a·b| ≤ 2²⁴.
 
     B is an outer product x·yᵀ, so that the exact C = (A·x)·yᵀ needs no matrix product. With sums or
@@ -242,24 +244,24 @@ def integer_trial(problem: Problem, reading: NumericContract = FLOAT32) -> Trial
     """
     random = generator(problem, "integers")
     M, N, K = problem.M, problem.N, problem.K
-    bits = 14 if "float16" in (reading.sums_in, reading.result) else 24
+    bits = 14 if "float16" in (contract.sums_in, contract.result) else 24
     most = 2 ** (bits - 2)
     y = random.choice(np.array([-3, -2, -1, 1, 2, 3], np.float32), N)
     x = random.choice(np.array([-1, 1], np.float32), K)
     x[most:] = 0  # with more terms, even sums of ones would not be exact
-    widest = 2 ** min(24, SIGNIFICAND_BITS[reading.precision]) - 1
+    widest = 2 ** min(24, SIGNIFICAND_BITS[contract.precision]) - 1
     largest = max(1, min(4096, widest, 2**bits // (3 * min(K, most))))
     whole = random.integers(-largest, largest, (M, K), dtype=np.int16, endpoint=True)
     whole[random.integers(8, size=(M, K), dtype=np.uint8) == 0] = 0
     A = whole.astype(np.float32)
     B, C = np.outer(x, y), np.outer(A @ x, y)  # exact in float32, in any order of summation
-    if reading.precision == "float64":
+    if contract.precision == "float64":
         A, B = A.astype(np.float64), B.astype(np.float64)
     wide = ("float32", "float64")
-    exact = reading.exact and reading.sums_in in wide and not _is_scaled(problem)
-    if exact and reading.result == "float32":
+    exact = contract.exact and contract.sums_in in wide and not _is_scaled(problem)
+    if exact and contract.result == "float32":
         return Trial("integers", (A, B), exact=C)
     S = np.outer((np.abs(A) @ np.abs(x)).astype(np.float64), np.abs(y))
-    if exact and reading.result == "float64":
+    if exact and contract.result == "float64":
         S = np.zeros_like(S)
     return Trial("integers", (A, B), R=C.astype(np.float64), S=S)

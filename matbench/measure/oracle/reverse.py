@@ -11,7 +11,7 @@ from matbench.measure.oracle.draws import drawn_at
 from matbench.model import NumericContract, Problem
 
 
-def trials(problem: Problem, reading: NumericContract, cache: Cache) -> Trials:
+def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     """The problem's own numbers."""
     return Trials(trial("reference", inputs(problem)), None)
 
@@ -34,7 +34,9 @@ def trial(name: str, A: npt.NDArray[np.int32]) -> Trial:
     return Trial(name, (A,), exact=A[:, ::-1].copy())
 
 
-def sample_trial(problem: Problem, reading: NumericContract, given: Trial, sample: Sample) -> Trial:
+def sample_trial(
+    problem: Problem, contract: NumericContract, given: Trial, sample: Sample
+) -> Trial:
     """Flip random bits, as in `reverse_inputs` of `samples.cu`."""
     [A] = given.inputs
     if sample.vary:

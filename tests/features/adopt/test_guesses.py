@@ -15,7 +15,7 @@ FOREIGN = ROOT / "tests" / "foreign"
 
 def guessed(source: str) -> tuple[list[Call], list[Geometry]]:
     [function] = signature.functions(source)
-    known = hints.of(source, function)
+    known = hints.find_hints(source, function)
     return argument_guesses.calls(function, known), launch_guesses.geometries(function, known)
 
 
@@ -189,7 +189,7 @@ def test_shared_memory_that_is_sized_at_launch_gets_some() -> None:
 
 def test_rows_along_x_are_known_by_name() -> None:
     [function] = signature.functions(source := (FOREIGN / "sgemm-coalesced.cuh").read_text())
-    assert hints.of(source, function).rows_along == "x"
+    assert hints.find_hints(source, function).rows_along == "x"
 
 
 def test_no_guess_comes_twice() -> None:
@@ -197,7 +197,7 @@ def test_no_guess_comes_twice() -> None:
         source = path.read_text(encoding="utf-8")
         for function in signature.functions(source):
             try:
-                known = hints.of(source, function)
+                known = hints.find_hints(source, function)
                 for found in (
                     argument_guesses.calls(function, known),
                     launch_guesses.geometries(function, known),
@@ -221,7 +221,7 @@ def test_no_guess_comes_twice() -> None:
 def test_the_result_is_what_the_body_stores_to(body: str) -> None:
     """Also through pointers that are made from it."""
     [function] = signature.functions(source := kernel("float *in, float *out, int n", body))
-    assert hints.of(source, function).written == {"out"}
+    assert hints.find_hints(source, function).written == {"out"}
 
 
 def test_without_dynamic_shared_memory_none_is_asked_for() -> None:

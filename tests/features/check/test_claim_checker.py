@@ -34,7 +34,7 @@ class PlainWorker:
         reason = self.judged(case)
         status: Any = "wrong" if reason else "measured"
         check = reason and reason.split(":")[0]
-        record = CaseRecord.of(case, self.device)
+        record = CaseRecord.from_case(case, self.device)
         return Outcome(case=record, status=status, reason=reason, check=check)
 
 
@@ -53,14 +53,14 @@ def needs(write_kernel: KernelWriter, device: DeviceInfo) -> Asked:
         status: Any = "measured" if right else "wrong"
         first = [
             Outcome(
-                case=CaseRecord.of(case, device),
+                case=CaseRecord.from_case(case, device),
                 status=status if case.skip is None else "skipped",
             )
             for _, case in probed
         ]
         worker = PlainWorker(device, judged)
         trials = ClaimChecker(worker, probed, first)  # type: ignore[arg-type]
-        found = [trials.need(claim) for claim in weakenings(Claims.of(kernel))]
+        found = [trials.need(claim) for claim in weakenings(Claims.from_kernel(kernel))]
         for case in worker.measured if not where else ():
             assert case.problem.inputs == "signed"
         return {need.declared: need for need in found}
@@ -126,7 +126,7 @@ def test_which_half_of_the_exponents_is_needed(
     """The kernel is right with exponents from `low` to `high`."""
 
     def held(case: Case) -> bool:
-        lowest, highest = case.kernel.reading.exponents
+        lowest, highest = case.kernel.contract.exponents
         return lowest >= low and highest <= high
 
     assert only(needs("exponents = [-12, 15]", unless(held))) == (needed, finding)
@@ -138,7 +138,7 @@ def test_a_range_that_no_check_leaves_shows_nothing(needs: Asked) -> None:
 
 
 def test_a_precision_is_taken_away_but_not_its_range(needs: Asked) -> None:
-    held = unless(lambda case: case.kernel.reading.exponents == (-14, 15))
+    held = unless(lambda case: case.kernel.contract.exponents == (-14, 15))
     assert only(needs('precision = "float16"', held))[0] is False
 
 

@@ -65,7 +65,7 @@ def test_the_first_case_is_measured_and_those_after_it_are_built(asked: list[Any
     assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source)]
 
 
-def test_a_desk_that_dask_drops_ends_its_crew(asked: list[Any]) -> None:
+def test_a_desk_that_dask_drops_ends_its_pool(asked: list[Any]) -> None:
     desk = remote.Desk(GPU, Options(), Deadlines())
     del desk
     gc.collect()

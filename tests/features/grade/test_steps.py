@@ -135,7 +135,7 @@ def test_exact_sums_show_no_order(device: DeviceInfo) -> None:
 def of_type(storage: Storage) -> Kernel:
     name = {"float16": "cublas-f16", "bfloat16": "cublas-bf16", "float64": "cublas-f64"}[storage]
     [kernel] = [each for each in LIBRARIES if each.name == name]
-    assert kernel.reading.storage == storage
+    assert kernel.contract.storage == storage
     return kernel
 
 
@@ -183,7 +183,7 @@ def test_each_type_is_probed_within_its_range(
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
 def test_tensor_cores_are_recognised_in_each_type(device: DeviceInfo, storage: Storage) -> None:
     kernel = of_type(storage)
-    found, sums = probed(device, typed(storage, kernel.reading.result, 16), kernel)
+    found, sums = probed(device, typed(storage, kernel.contract.result, 16), kernel)
     assert [(level.how, level.at_a_time) for level in found.levels] == [("in order", 16)]
     assert (sums.accumulator_bits, sums.rounding) == (24, "truncated")
 
@@ -192,7 +192,7 @@ def test_tensor_cores_are_recognised_in_each_type(device: DeviceInfo, storage: S
 def test_a_plain_sum_of_each_type_has_grade_A(device: DeviceInfo, storage: Storage) -> None:
     kernel = of_type(storage)
     subject = steps.GradedKernel(
-        Simulated(device, typed(storage, kernel.reading.result), kernel), 0
+        Simulated(device, typed(storage, kernel.contract.result), kernel), 0
     )
     assert steps.bounds(subject).verdict == "A"
     assert steps.range_(subject).verdict == "whole"

@@ -45,7 +45,7 @@ def square(kernel: str, n: int, ms: float, error: float = 1e-7, **changes: Any) 
 
 def test_the_sentence_is_about_the_largest_square_size() -> None:
     environments, outcomes = found_in("h200-ladder.jsonl")
-    found = summary.of(outcomes, environments)
+    found = summary.make_summary(outcomes, environments)
     assert re.fullmatch(
         r"double-sums-mma is the fastest of \d+ kernels at n = 8192: "
         r"64\.0 TFLOP/s, 1\.26 × cuBLAS, error 6\.0e-8\.",
@@ -59,15 +59,15 @@ def test_the_sentence_is_about_the_largest_square_size() -> None:
 
 def test_what_is_wrong_is_said_first() -> None:
     outcomes = [square("a", 64, 1.0), records.outcome("b", status="wrong", reason="no")]
-    found = summary.of(outcomes, [records.environment()])
+    found = summary.make_summary(outcomes, [records.environment()])
     assert found.warning == "1 wrong, of 2 cases"
-    nothing = summary.of(outcomes[1:], [records.environment()])
+    nothing = summary.make_summary(outcomes[1:], [records.environment()])
     assert nothing.sentence == "No case was measured."
 
 
 def test_the_command_can_be_repeated() -> None:
     about = records.environment(argv=("run", "a b", "--sizes", "64"))
-    found = summary.of([], [about])
+    found = summary.make_summary([], [about])
     assert found.dates == "2026-11-21 12:00 UTC"
     assert found.commands == ["matbench run 'a b' --sizes 64"]
 
@@ -79,7 +79,7 @@ def test_what_ranks_apart_does_not_win() -> None:
         square("half", 64, 0.5, device=tables.GPU, precision="float16"),
         square("cublas", 64, 0.9, device=tables.GPU, group="baseline"),
     ]
-    found = summary.of(outcomes, [])
+    found = summary.make_summary(outcomes, [])
     assert found.sentence.startswith("plain was measured at n = 64: ")
     assert "0.45 × cuBLAS" in found.sentence
 
@@ -89,7 +89,7 @@ def test_what_ranks_apart_does_not_win() -> None:
 
 def test_awkward_sizes_stand_beside_round_ones() -> None:
     environments, outcomes = found_in("h200-ladder.jsonl")
-    found = cases.of(outcomes, environments[0].devices, {})
+    found = cases.make_cases(outcomes, environments[0].devices, {})
     beside = {case.n: case.beside for case in found.cases if case.n}
     assert beside == {
         256: None, 512: None, 1000: 1024, 1024: None, 2048: None, 4095: 4096, 4096: None, 8192: None
@@ -98,7 +98,7 @@ def test_awkward_sizes_stand_beside_round_ones() -> None:
 
 def test_figures_are_those_of_the_tables() -> None:
     environments, outcomes = found_in("h200.jsonl")
-    found = cases.of(outcomes, environments[0].devices, {})
+    found = cases.make_cases(outcomes, environments[0].devices, {})
     titles = [column.title for column in cases.COLUMNS]
     assert all(len(case.text) == len(case.numbers) == len(titles) for case in found.cases)
     [fastest] = [
@@ -116,7 +116,7 @@ def test_figures_are_those_of_the_tables() -> None:
 
 def test_views_keep_apart_what_cannot_be_compared() -> None:
     environments, outcomes = found_in("h200-dot.jsonl")
-    found = cases.of(outcomes, environments[0].devices, {})
+    found = cases.make_cases(outcomes, environments[0].devices, {})
     labels = [view.label for view in found.views]
     assert labels[0].endswith("uniform inputs"), "the one with most sizes comes first"
     assert len(set(labels)) == len(labels) == 3
@@ -130,7 +130,7 @@ def test_the_front_is_what_nothing_beats_twice() -> None:
         square("both worse", 64, 9.5, 1e-2),
         square("between", 64, 3.0, 1e-6),
     ]
-    shown = cases.of(found, [], {}).cases
+    shown = cases.make_cases(found, [], {}).cases
     assert {case.text[0] for case in shown if case.on_front} == {"fast", "between", "exact"}
 
 
@@ -139,7 +139,7 @@ def test_the_front_is_what_nothing_beats_twice() -> None:
 
 def test_samples_are_microseconds() -> None:
     timing = records.timing(samples_ns=(1000.0, 2000.4, 1234.567))
-    [case] = cases.of([records.outcome(cold=timing)], [], {}).cases
+    [case] = cases.make_cases([records.outcome(cold=timing)], [], {}).cases
     [series] = case.series
     assert series.mode == "cold"
     assert series.values == [1.0, 2.0004, 1.2346]
@@ -151,7 +151,7 @@ def test_samples_are_microseconds() -> None:
 def test_comparisons_are_tables_and_three_kernels_a_matrix() -> None:
     def verdicts(*pairs: tuple[str, str]) -> str:
         compared = [tables.compared(baseline_name=a, candidate_name=b) for a, b in pairs]
-        return findings.of((record, []) for record in compared).verdicts
+        return findings.make_findings((record, []) for record in compared).verdicts
 
     two = verdicts(("a", "b"))
     assert "<h3>candidate b against baseline a</h3>" in two

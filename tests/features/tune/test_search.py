@@ -82,7 +82,7 @@ class Clockwork:
         turns = case.params["TURNS"]
         median_ns = 1e6 * self.times.get(f"T{turns}", turns)
         timing = Timing(samples_ns=(median_ns,) * samples, median_ns=median_ns, seed="0")
-        record = CaseRecord.of(case, self.device)
+        record = CaseRecord.from_case(case, self.device)
         return Outcome(case=record, status="measured", accuracy=accuracy, hot=timing)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
@@ -271,8 +271,8 @@ def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceIn
 
 
 def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> None:
-    with WorkerPool(OPTIONS, Deadlines()) as crew:
-        worker = crew.worker(device)
+    with WorkerPool(OPTIONS, Deadlines()) as pool:
+        worker = pool.worker(device)
 
         def look(turns: int, kind: int, *arguments: Any, check: bool = True) -> Outcome:
             case = sweep.case(kernel, SIZE, {"TURNS": turns, "KIND": kind}, device)

@@ -67,7 +67,7 @@ class PlainWorker:
         # Smaller tiles are slower, and no kernel's first parameters are its fastest.
         median_ns = self.times[case.kernel.name] * 32 / case.params.get("TILE", 32)
         timing = Timing(samples_ns=(median_ns,), median_ns=median_ns, seed="")
-        record = CaseRecord.of(case, self.device)
+        record = CaseRecord.from_case(case, self.device)
         return Outcome(case=record, status="measured", hot=timing)
 
     def compare(
@@ -76,7 +76,7 @@ class PlainWorker:
         self.compared.append((first.kernel.name, second.kernel.name))
         sides = [self.times[case.kernel.name] for case in (first, second)]
         outcomes = [
-            Outcome(case=CaseRecord.of(case, self.device), status="measured")
+            Outcome(case=CaseRecord.from_case(case, self.device), status="measured")
             for case in (first, second)
         ]
         comparison = compare_samples([sides[0]] * 20, [sides[1]] * 20)

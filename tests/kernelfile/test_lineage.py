@@ -148,7 +148,7 @@ def test_it_is_part_of_nothing_that_is_built_claimed_or_measured(tmp_path: Path)
     assert follower.previous == "tiled"
     assert follower.sha256 == alone.sha256 != loaded("padding = 8\n").sha256
     assert follower.source == alone.source
-    assert Claims.of(follower) == Claims.of(alone)
+    assert Claims.from_kernel(follower) == Claims.from_kernel(alone)
     problem = Problem(64, 64, 64)
     assert follower.values(problem) == alone.values(problem)
     assert msgspec.structs.replace(follower, previous=None) == alone

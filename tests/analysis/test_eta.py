@@ -102,10 +102,10 @@ def test_the_first_case_of_a_size_which_prepares_its_inputs_is_soon_outvoted() -
 
 def test_the_kind_of_a_case_has_all_that_matters() -> None:
     case = outcome("tiled", problem=Problem(10, 20, 30)).case
-    assert Kind.of(case) == Kind("matmul", 2 * 10 * 20 * 30, "opencl A Processor", "tiled")
+    assert Kind.from_case(case) == Kind("matmul", 2 * 10 * 20 * 30, "opencl A Processor", "tiled")
     other = outcome("tiled", problem=Problem(1, 100, 1, workload="dot", inputs="signed")).case
-    assert Kind.of(other).workload == "dot"
-    assert math.isfinite(Kind.of(other).work)
+    assert Kind.from_case(other).workload == "dot"
+    assert math.isfinite(Kind.from_case(other).work)
 
 
 def test_devices_that_work_at_the_same_time_need_less() -> None:

@@ -117,10 +117,10 @@ def right(device: DeviceInfo, case: Case) -> remote.Answer:
 
 
 def measured(cluster: Cluster, groups: list[Group[Case]], **more: Any) -> list[Any]:
-    """What the crew found: the label of each case, or its outcome if that has a reason."""
-    crew = RemoteWorkerPool(cluster, Options(), Deadlines(), more.get("listener"))  # type: ignore[arg-type]
-    with crew:
-        outcomes = [outcome for _, outcome in crew.measured(groups, lambda *_: None)]
+    """What the pool found: the label of each case, or its outcome if that has a reason."""
+    pool = RemoteWorkerPool(cluster, Options(), Deadlines(), more.get("listener"))  # type: ignore[arg-type]
+    with pool:
+        outcomes = [outcome for _, outcome in pool.measured(groups, lambda *_: None)]
     used = {address: key for address, key, _ in cluster.errands if address in cluster.members}
     assert cluster.ended[-1].items() >= used.items()
     return [outcome if outcome.reason else outcome.notes[0] for outcome in outcomes]
@@ -235,10 +235,10 @@ def test_output_of_kernels_is_passed_on() -> None:
 
 def test_each_repetition_has_another_desk_so_that_processes_are_new() -> None:
     cluster = Cluster(GPUS[:1], right)
-    crew = RemoteWorkerPool(cluster, Options(), Deadlines(), None)  # type: ignore[arg-type]
+    pool = RemoteWorkerPool(cluster, Options(), Deadlines(), None)  # type: ignore[arg-type]
     for _ in range(2):
-        list(crew.measured([Group(GPUS[:1], [case(16), case(17)])], lambda *_: None))
-        crew.renew()
+        list(pool.measured([Group(GPUS[:1], [case(16), case(17)])], lambda *_: None))
+        pool.renew()
     desks = [key for _, key, _ in cluster.errands]
     assert desks[0] == desks[1] != desks[2] == desks[3]
     assert cluster.ended == [{"tcp://node:0": desks[0]}, {"tcp://node:0": desks[2]}]

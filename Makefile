@@ -111,7 +111,7 @@ define install
 @echo "Installing matbench[$(EXTRAS)] into $(VENV) …"
 @$(BIN)/python -c 'import pip, sys; sys.exit(pip.__version__ < "21.3")' \
   || $(BIN)/python -m pip install -qq --upgrade pip
-@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[$(EXTRAS)]'
+@$(BIN)/python -m pip install -qq --disable-pip-version-check $(EXACT) --editable '.[$(EXTRAS)]'
 @test $(EXTRA) = cpu || $(BIN)/matbench doctor --install || { \
   echo "To measure the CPU instead: make EXTRA=cpu $(MAKECMDGOALS)"; exit 1; } >&2
 @touch $@
@@ -122,11 +122,12 @@ $(RUN): pyproject.toml | $(BIN)/pip
 	$(install)
 
 $(DEV): EXTRAS = $(WHEELS)plots,dev
-$(DEV): pyproject.toml | $(BIN)/pip
+$(DEV) $(MUTANTS): EXACT = --constraint constraints.txt
+$(DEV): pyproject.toml constraints.txt | $(BIN)/pip
 	$(install)
 	@touch $(RUN)
 
 $(MUTANTS): EXTRAS = $(WHEELS)plots,dev,mutants
-$(MUTANTS): pyproject.toml | $(BIN)/pip
+$(MUTANTS): pyproject.toml constraints.txt | $(BIN)/pip
 	$(install)
 	@touch $(RUN) $(DEV)

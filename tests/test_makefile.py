@@ -34,7 +34,7 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder, self.tools = folder / "clone", folder / "tools"
         self.folder.mkdir()
-        for name in ("Makefile", "pyproject.toml"):
+        for name in ("Makefile", "constraints.txt", "pyproject.toml"):
             shutil.copy(ROOT / name, self.folder)
         self.python = drivers.program(self.tools / "python", PYTHON)
         drivers.program(self.tools / "ldconfig")  # knows no library

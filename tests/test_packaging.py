@@ -75,6 +75,17 @@ def test_every_dependency_is_imported() -> None:
     assert {"click", "numpy"} < names <= imported
 
 
+def test_what_checks_install_has_exact_versions() -> None:
+    """Releases of other projects cannot break them."""
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    exact = re.findall(r"^([a-z0-9-]+)==[\d.a-z]+(?:; python_version .*)?$", text, re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needed = project["dependencies"] + extras["cpu"] + extras["dev"] + extras["mutants"]
+    names = {re.split(r"[\[<>=; ]", one.lower())[0] for one in needed} - {"tomli"}
+    assert names <= {*exact}
+
+
 def test_wheel_holds_the_kernels_and_the_package_alone(wheel: Path) -> None:
     inside = contents(wheel)
     kernels = {path.name: path.read_bytes() for path in (ROOT / "kernels").glob("*.cu")}

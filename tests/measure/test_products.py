@@ -419,4 +419,4 @@ def test_the_bound_follows_from_the_types(
     more = 3 * unit + 3 * of_result
     assert oracle.bound(kernel, scaled).of_S == pytest.approx(bound.of_S + more, rel=1e-12)
     R, S = np.array([4.0]), np.array([8.0])
-    assert Bound(0.5, 0.25, 0.125).of(R, S).tolist() == [4 + 1 + 0.125]
+    assert Bound(0.5, 0.25, 0.125).allowed(R, S).tolist() == [4 + 1 + 0.125]

@@ -34,7 +34,7 @@ from matbench.kernelfile import includes, instrument
 from matbench.model import Kernel, Resources
 
 #: Requests with different turns are compiled at the same time.
-_TURNS = 64
+_TURNS = 4096
 #: Environment variables that change the options and headers of nvcc and the host compiler.
 _SETTINGS = (
     "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN",

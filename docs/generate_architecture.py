@@ -36,7 +36,6 @@ ARROWS = {
     ("show", "analysis"): "M650,226 L562,265",
     ("show", "records"): "M690,226 V364",
     ("backends", "kernelfile"): "M140,321 L205,365",
-    ("analysis", "kernelfile"): "M450,321 L329,373",
     ("analysis", "records"): "M545,321 L634,365",
 }
 

@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "base": set(),
     "kernelfile": {"base"},
     "records": {"base"},
-    "analysis": {"base", "kernelfile", "records"},
+    "analysis": {"base", "records"},
     "backends": {"base", "kernelfile"},
     "measure": {"base", "kernelfile", "records", "analysis", "backends"},
     "show": {"base", "records", "analysis"},

@@ -1,5 +1,5 @@
-"""Evaluates records: statistics, ranking, comparisons, occupancy, traffic and bounds.
+"""Evaluates records: statistics, ranking, patterns of samples, block times and limits.
 
-Pure functions of records. Must never measure or print, or import anything but `kernelfile`,
-`records` and the base modules.
+Pure functions of records. Must never measure or print, or import anything but `records` and the
+base modules.
 """

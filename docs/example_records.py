@@ -19,7 +19,7 @@ from matbench.records.explanation import Explanation
 from matbench.records.outcome import CaseRecord, ErrorCells, Outcome
 from matbench.records.probe import Need, Probe
 from matbench.records.tuning import TuningRecord
-from matbench.records.watch import Standing, Version
+from matbench.records.watch import TimedVersion, Version
 
 FOLDER = Path(__file__).parent / "examples"
 
@@ -64,13 +64,13 @@ def watched() -> tuple[DeviceInfo, list[Version]]:
     told = json.loads((FOLDER / "watch.json").read_bytes())
     at = Problem(1000, 1000, 1000)
 
-    def standing(one: dict[str, Any]) -> Standing:
+    def standing(one: dict[str, Any]) -> TimedVersion:
         against = []
         for other in one["against"]:
 
             def side(kernel: str, params: dict[str, int]) -> Outcome:
                 case = CaseRecord(
-                    kernel=kernel, sha256="", group="", params=params, problem=at,
+                    kernel=kernel, sha256="", group="tutorial", params=params, problem=at,
                     backend="opencl", device="", device_kind="cpu", device_id="",
                     storage="float32",
                 )  # fmt: skip
@@ -87,7 +87,7 @@ def watched() -> tuple[DeviceInfo, list[Version]]:
                 ),
             )
             against.append(record)
-        return Standing(one["params"], one["median_ns"], against)
+        return TimedVersion(one["params"], one["median_ns"], against)
 
     versions = [
         Version(

@@ -22,7 +22,7 @@ import screens
 from rich.console import Console, Group, RenderableType
 from screens import Callout, Spot
 
-from matbench.analysis.chart import of as chart_of
+from matbench.analysis.chart import make_chart
 from matbench.features.check import view as probes
 from matbench.features.diff import recorded
 from matbench.features.explain import roofline_picture
@@ -325,7 +325,7 @@ def speed_chart() -> str:
     sizes = ("256", "512", "1024", "2048", "4095", "4096", "8192")
     shown = [o for o in found if o.case.kernel in kernels and o.case.problem.size in sizes]
     return drawn(
-        lambda path: picture.draw(shown, path, shown[0].case.device), PLOT, chart_of(shown).lines
+        lambda path: picture.draw(shown, path, shown[0].case.device), PLOT, make_chart(shown).lines
     )
 
 

@@ -21,7 +21,7 @@ import screens
 from tabulate import tabulate
 
 from matbench.analysis import ranking
-from matbench.analysis.chart import of as chart_of
+from matbench.analysis.chart import make_chart
 from matbench.features.grade import view as grade
 from matbench.features.plot import picture as chart
 from matbench.kernelfile import catalogue, syntax
@@ -306,7 +306,7 @@ def ladder_chart(old: str, found: Sequence[Outcome]) -> str:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "chart.svg"
         chart.draw(found, path, " / ".join(dict.fromkeys(o.case.device for o in found)))
-        data = repr(chart_of(found).lines)
+        data = repr(make_chart(found).lines)
         new = screens.spotted(path.read_text(encoding="utf-8"), (), data)
     return old if screens.same_chart(old, new) else new
 

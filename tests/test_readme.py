@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -42,7 +43,7 @@ LINKED = [
 
 generator = load("docs/generate_readme.py")
 #: The size of the README's tables.
-SIZE = {"problem": Problem(1000, 1000, 1000)}
+SIZE: dict[str, Any] = {"problem": Problem(1000, 1000, 1000)}
 
 
 def name(path: Path) -> str:
@@ -230,12 +231,12 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
 def patched(source: str, diff: str) -> str:
     """A source with the hunks of a diff applied; lines of `…` separate the hunks."""
     for hunk in diff.split("…\n"):
-        sides = [
+        before, after = (
             "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in f" {sign}")
             for sign in "-+"
-        ]
-        assert source.count(sides[0]) == 1, hunk
-        source = source.replace(*sides)
+        )
+        assert source.count(before) == 1, hunk
+        source = source.replace(before, after)
     return source
 
 

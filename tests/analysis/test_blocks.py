@@ -231,7 +231,7 @@ def test_neither_counters_nor_order_matter_but_to_the_naive_span(
     ran: list[Block], bases: dict[int, int], random: np.random.Generator
 ) -> None:
     shuffled = list(ran)
-    random.shuffle(shuffled)  # type: ignore[arg-type]
+    random.shuffle(shuffled)
     by_counter = {
         "counters": "one",
         "counter_offset_ticks": None,

@@ -21,7 +21,6 @@ from support.noise import autocorrelated, times
 from matbench.analysis.statistics import (
     SETTLED,
     TIME_IS_UP,
-    Comparison,
     ComparisonPlan,
     StoppingRule,
     compare_samples,
@@ -31,6 +30,7 @@ from matbench.analysis.statistics import (
     settled_warm_up,
     spread,
 )
+from matbench.records.comparison import Comparison
 
 Vector = npt.NDArray[np.float64]
 Shape = int | tuple[int, int]

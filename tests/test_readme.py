@@ -12,6 +12,7 @@ import click
 import msgspec
 import pytest
 from click.testing import Result
+from support.optional import present
 from support.paths import ROOT
 from support.records import outcome
 from support.scripts import load
@@ -196,7 +197,7 @@ def test_front_matter_is_described_key_by_key() -> None:
 def test_every_limit_that_front_matter_may_name_is_told() -> None:
     text = page("docs/kernels.md")
     for limit in front_matter.DEVICE_LIMITS:
-        stem, axis = re.fullmatch(r"(.*?)(_[xyz])?", limit).groups()  # type: ignore[union-attr]
+        stem, axis = present(re.fullmatch(r"(.*?)(_[xyz])?", limit)).groups()
         assert f"`{limit}`" in text or (axis and f"`{stem}_x` (`y`, `z`)" in text), limit
 
 

@@ -70,7 +70,7 @@ def watched() -> tuple[DeviceInfo, list[Version]]:
 
             def side(kernel: str, params: dict[str, int]) -> Outcome:
                 case = CaseRecord(
-                    kernel=kernel, sha256="", group="", params=params, problem=at,
+                    kernel=kernel, sha256="", group="tutorial", params=params, problem=at,
                     backend="opencl", device="", device_kind="cpu", device_id="",
                     storage="float32",
                 )  # fmt: skip

@@ -120,7 +120,7 @@ def code(kernel: Kernel) -> list[str]:
 def diff(before: Kernel, after: Kernel) -> str | None:
     """What changes in the code, whatever its spaces; None if nearly everything does."""
     old, new = code(before), code(after)
-    matcher = difflib.SequenceMatcher(None, *map(_squeezed, (old, new)), autojunk=False)
+    matcher = difflib.SequenceMatcher(None, _squeezed(old), _squeezed(new), autojunk=False)
     kept = sum(block.size for block in matcher.get_matching_blocks())
     hunks = []
     for group in matcher.get_grouped_opcodes(1):

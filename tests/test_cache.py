@@ -240,7 +240,9 @@ def test_a_new_folder_is_the_users_alone(cache: Cache) -> None:
 def test_a_folder_that_others_can_fill_is_refused(cache: Cache, mode: int) -> None:
     cache.put("key", b"value")
     cache.folder.chmod(mode)
-    for use in (lambda: cache.get("key"), lambda: cache.put("key", b"")):
+    uses: list[Callable[[], object]]
+    uses = [lambda: cache.get("key"), lambda: cache.put("key", b"")]
+    for use in uses:
         with pytest.raises(UsageError) as refused:
             use()
         assert str(refused.value) == (

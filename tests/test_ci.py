@@ -27,7 +27,8 @@ Step = dict[str, Any]
 def lint(text: str, schema: str, folder: Path) -> subprocess.CompletedProcess[str]:
     file = folder / "file.yml"
     file.write_text(text)
-    command = [BIN / "check-jsonschema", "--builtin-schema", f"vendor.github-{schema}", file]
+    tool = str(BIN / "check-jsonschema")
+    command = [tool, "--builtin-schema", f"vendor.github-{schema}", str(file)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -50,7 +51,7 @@ def steps_of(text: str) -> list[Step]:
 
 
 def shellcheck(script: str) -> str:
-    command = [BIN / "shellcheck", "--shell=bash", "-"]
+    command = [str(BIN / "shellcheck"), "--shell=bash", "-"]
     return subprocess.run(command, input=script, capture_output=True, text=True).stdout
 
 

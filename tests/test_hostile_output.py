@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Set
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -20,6 +21,7 @@ from support.cli import Matbench
 from support.kernels import KernelWriter
 from support.records import repeated, timing
 
+from matbench.model import Problem
 from matbench.records.outcome import BlockTimes, Outcome
 from matbench.records.writing import RecordWriter
 
@@ -29,12 +31,12 @@ STEADY = tuple(100_000.0 + 10 * (i % 5) for i in range(20))
 def written(path: Path, name: str, factor: float = 1.0) -> Path:
     """A record file whose every text is `name`: a measured case, a failed and a wrong one."""
     device = records.device(name=name, driver=name, toolkit=name)
-    said = {"device": name, "params": {name: 1}, "notes": (name,)}
+    said: dict[str, Any] = {"device": name, "params": {name: 1}, "notes": (name,)}
     samples = timing(samples_ns=[factor * each for each in STEADY], stopped=name, settled=False)
     found: list[Outcome] = repeated(records.outcome(name, cold=samples, **said))
     found.append(records.outcome(name, cold=samples, device_id=name, **said))  # a column's title
     for size, status in ((5, "failed"), (6, "wrong" if factor > 1 else "measured")):
-        problem = records.Problem(size, size, size)
+        problem = Problem(size, size, size)
         reason = None if status == "measured" else name
         found.append(
             records.outcome(f"{name}, too", status=status, reason=reason, problem=problem, **said)
@@ -97,7 +99,7 @@ SUMMARY = {"h3", "ul", "li", "details", "summary", "br"}
 
 
 def rendered(text: str) -> str:
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+    return str(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text))
 
 
 @pytest.mark.parametrize("name", [*MARKUP, *REFERENCES])

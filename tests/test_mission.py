@@ -20,7 +20,7 @@ from support.kernels import KernelWriter
 Run = Callable[..., str]
 
 SIZES = {"cuda": (256, 1000), "opencl": (64, 256)}
-TILE_WIDTHS = {8, 16, 32}
+TILE_WIDTHS: set[int | None] = {8, 16, 32}
 TUTORIAL: dict[str, set[int | None]] = {
     **dict.fromkeys(("naive-2d", "tiled", "kahan", "tiled-dynamic"), TILE_WIDTHS),
     **{name: {None} for name in ("single-block", "thread-1d", "block-1d", "shared-row")},

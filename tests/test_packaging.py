@@ -13,14 +13,10 @@ from pathlib import Path
 
 import pytest
 from support.paths import ROOT
+from support.toml import table
 
 from matbench import __version__
 from matbench.kernelfile import catalogue
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
@@ -67,7 +63,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_dependency_is_imported() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = table(ROOT / "pyproject.toml")["project"]
     needs = (re.split(r"[^\w-]", need)[0] for need in project["dependencies"])
     names = {name.replace("-", "_") for name in needs}
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "matbench").rglob("*.py")]

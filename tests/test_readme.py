@@ -6,11 +6,13 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 import pytest
 from click.testing import Result
+from support.optional import present
 from support.paths import ROOT
 from support.records import outcome
 from support.scripts import load
@@ -42,7 +44,7 @@ LINKED = [
 
 generator = load("docs/generate_readme.py")
 #: The size of the README's tables.
-SIZE = {"problem": Problem(1000, 1000, 1000)}
+SIZE: dict[str, Any] = {"problem": Problem(1000, 1000, 1000)}
 
 
 def name(path: Path) -> str:
@@ -195,7 +197,7 @@ def test_front_matter_is_described_key_by_key() -> None:
 def test_every_limit_that_front_matter_may_name_is_told() -> None:
     text = page("docs/kernels.md")
     for limit in front_matter.DEVICE_LIMITS:
-        stem, axis = re.fullmatch(r"(.*?)(_[xyz])?", limit).groups()  # type: ignore[union-attr]
+        stem, axis = present(re.fullmatch(r"(.*?)(_[xyz])?", limit)).groups()
         assert f"`{limit}`" in text or (axis and f"`{stem}_x` (`y`, `z`)" in text), limit
 
 
@@ -230,12 +232,12 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
 def patched(source: str, diff: str) -> str:
     """A source with the hunks of a diff applied; lines of `…` separate the hunks."""
     for hunk in diff.split("…\n"):
-        sides = [
+        before, after = (
             "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in f" {sign}")
             for sign in "-+"
-        ]
-        assert source.count(sides[0]) == 1, hunk
-        source = source.replace(*sides)
+        )
+        assert source.count(before) == 1, hunk
+        source = source.replace(before, after)
     return source
 
 

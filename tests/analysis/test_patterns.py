@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def test_a_drift_matters_from_1_percent_if_it_exceeds_the_interval() -> None:
     """The medians of the thirds of 30 rising samples are 20 steps apart."""
     rising = [1e6 * (1 + 0.0006 * i) for i in range(30)]
     [drift] = found(rising)
-    assert drift == Drift(pytest.approx(1.0147 / 1.0027 - 1))
+    assert drift == Drift(cast(float, pytest.approx(1.0147 / 1.0027 - 1)))
     assert found(rising, 0.011) == found(rising, math.inf) == [drift]
     assert found(rising, 0.013) == []
     assert found([1e6 * (1 + 0.00045 * i) for i in range(30)]) == []
@@ -83,7 +84,7 @@ def modes(share: float, ratio: float) -> list[float]:
 def test_two_modes_matter_if_both_are_frequent_and_far_apart(
     share: float, ratio: float, half_width: float, matters: bool
 ) -> None:
-    wanted = [TwoModes(share, pytest.approx(ratio, rel=1e-3))]
+    wanted = [TwoModes(share, cast(float, pytest.approx(ratio, rel=1e-3)))]
     assert found(modes(share, ratio), half_width) == (wanted if matters else [])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 import pytest
@@ -150,7 +151,7 @@ def test_claims_that_weaken_a_check_rank_below_and_among_themselves() -> None:
 
 
 def test_float64_results_rank_below_float32_and_among_themselves() -> None:
-    def wide(name: str, ms: float | None = None, **changes: object) -> Outcome:
+    def wide(name: str, ms: float | None = None, **changes: Any) -> Outcome:
         return outcome(name, ms, claims=DOUBLE, **changes)
 
     odd = msgspec.structs.replace(DOUBLE, where=("N % 2 == 0",))
@@ -185,7 +186,7 @@ def test_what_stands_beside_a_rank() -> None:
 
 
 def test_the_fastest_parameters_of_each_kernel() -> None:
-    def tiled(tile: int, ms: float | None = None, **changes: object) -> Outcome:
+    def tiled(tile: int, ms: float | None = None, **changes: Any) -> Outcome:
         return outcome("tiled", ms, params={"TILE": tile}, **changes)
 
     def kept(*found: Outcome) -> list[dict[str, int]]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,6 @@ from support.noise import autocorrelated, times
 from matbench.analysis.statistics import (
     SETTLED,
     TIME_IS_UP,
-    Comparison,
     ComparisonPlan,
     StoppingRule,
     compare_samples,
@@ -31,6 +31,7 @@ from matbench.analysis.statistics import (
     settled_warm_up,
     spread,
 )
+from matbench.records.comparison import Comparison
 
 Vector = npt.NDArray[np.float64]
 Shape = int | tuple[int, int]
@@ -146,9 +147,9 @@ positive = st.floats(1e-3, 1e12)
 
 @exact
 @given(st.lists(positive, min_size=1, max_size=60), st.randoms(use_true_random=False))
-def test_order_does_not_matter_to_the_median(samples: list[float], order: object) -> None:
+def test_order_does_not_matter_to_the_median(samples: list[float], order: Random) -> None:
     shuffled = list(samples)
-    order.shuffle(shuffled)  # type: ignore[attr-defined]
+    order.shuffle(shuffled)
     assert median_interval(shuffled) == median_interval(samples)
     assert spread(shuffled) == spread(samples)
     low, high = median_interval(samples)
@@ -502,14 +503,14 @@ def test_swapping_the_two_swaps_the_verdict(
     st.randoms(use_true_random=False),
 )
 def test_neither_the_unit_nor_the_order_of_pairs_matters(
-    drawn: list[tuple[float, float]], power: int, order: object
+    drawn: list[tuple[float, float]], power: int, order: Random
 ) -> None:
     def compared(sample: list[tuple[float, float]], scale: float) -> Comparison:
         a, b = ([scale * x[i] for x in sample] for i in (0, 1))
         return compare_samples(a, b, confidence=0.9, paired=True)
 
     shuffled = list(drawn)
-    order.shuffle(shuffled)  # type: ignore[attr-defined]
+    order.shuffle(shuffled)
     first, other = compared(drawn, 1.0), compared(shuffled, 2.0**power)
     assert other.ratio == pytest.approx(first.ratio, rel=1e-12)
     assert other.interval == pytest.approx(first.interval, rel=1e-9)

@@ -12,7 +12,7 @@ import pytest
 from matbench.backends.building import apart, first_error, includes_own_files
 from matbench.model import Kernel, LaunchRules
 
-KERNEL = Kernel("mine", "", LaunchRules(block=(1,), grid=(1,)))
+KERNEL = Kernel("mine", LaunchRules(block=(1,), grid=(1,)))
 
 NVCC = """mine.cu(3): warning #177-D: variable "x" was declared but never referenced
       int x;

@@ -138,7 +138,7 @@ def test_no_host_compiler_is_said(find: Any, tmp_path: Path) -> None:
 def test_a_kernel_is_compiled_for_the_architecture_it_requires(
     requires: tuple[str, ...], capability: tuple[int, int], architecture: str
 ) -> None:
-    kernel = Kernel("mine", "", tiled().launch, requires=requires)
+    kernel = Kernel("mine", tiled().launch, requires=requires)
     asked = compilation.request(kernel, {}, "plain", capability)
     assert asked.virtual_and_real == (f"compute_{architecture}", f"sm_{architecture}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import chain, repeat
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> host._Others:
     ]  # fmt: skip
     given = chain(([CPUS * s for s in each] for each in readings), repeat(None))
     monkeypatch.setattr(host._Others, "_readings", staticmethod(lambda: next(given)))
-    monkeypatch.setattr(host.os, "cpu_count", lambda: CPUS)
+    monkeypatch.setattr(os, "cpu_count", lambda: CPUS)
     return host._Others()
 
 
@@ -51,8 +52,8 @@ def test_a_process_is_bound_to_the_processors_next_to_its_gpu(
     """Of those that it may use at all: 1, 3 and 5."""
     found: list[set[int]] = []
     monkeypatch.setattr(host, "_PCI", tmp_path)
-    monkeypatch.setattr(host.os, "sched_getaffinity", lambda _: {1, 3, 5}, raising=False)
-    monkeypatch.setattr(host.os, "sched_setaffinity", lambda _, to: found.append(to), raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 3, 5}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, to: found.append(to), raising=False)
     if listed is not None:
         (tmp_path / "0000:1b:00.0").mkdir()
         (tmp_path / "0000:1b:00.0" / "local_cpulist").write_text(listed)

@@ -29,7 +29,7 @@ def text(*records: Plain) -> str:
 @given(
     environment=any_record.plain(Environment),
     found=st.lists(
-        st.one_of(map(any_record.plain, (Outcome, *get_args(reading.Finding)))),
+        st.one_of([any_record.plain(kind) for kind in (Outcome, *get_args(reading.Finding))]),
         min_size=1,
         max_size=3,
     ),

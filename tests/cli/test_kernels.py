@@ -11,6 +11,7 @@ from support.cli import Matbench
 from support.kernels import KernelWriter
 
 from matbench.kernelfile import catalogue
+from matbench.model import Kernel
 
 
 def test_list_names_every_kernel(matbench: Matbench, write_kernel: KernelWriter) -> None:
@@ -31,7 +32,7 @@ def test_list_names_every_kernel(matbench: Matbench, write_kernel: KernelWriter)
 
 @pytest.mark.parametrize("kernel", catalogue.builtin(), ids=lambda kernel: kernel.name)
 def test_show_tells_front_matter_in_words_and_the_source(
-    kernel: catalogue.Kernel, matbench: Matbench
+    kernel: Kernel, matbench: Matbench
 ) -> None:
     text = matbench("show", kernel.name).stdout
     assert kernel.summary in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_what_is_printed_to_a_file_meanwhile_goes_there(
 
 def test_time_left_is_that_of_the_cases_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     small, large = (outcome(problem=Problem(n, n, n)) for n in (64, 512))
     wide = outcome(problem=Problem(512, 512, 512), params={"TILE": 32}, status="skipped")
     plan = [small.case, small.case, large.case, large.case]

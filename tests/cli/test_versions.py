@@ -56,7 +56,7 @@ def left(tmp_path: Path) -> list[Path]:
 def records(text: str) -> list[dict[str, Any]]:
     environment, *found = json.loads(text)
     assert environment["type"] == "environment"
-    return found
+    return list(found)
 
 
 # Two files

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from support.cli import Matbench
 from support.kernels import SPIN_BODY, KernelWriter, kernel_text
+from support.optional import present
 from support.products import INPUTS, PRODUCTS, SIZES, allowed_skip, problem
 
 from matbench import backends
@@ -28,6 +29,7 @@ from matbench.cache import Cache
 from matbench.errors import BuildError, MatbenchError, OutOfMemoryError
 from matbench.kernelfile import catalogue, front_matter, signature, sweep
 from matbench.measure import judge, oracle, worker
+from matbench.measure.builders import Builders
 from matbench.measure.launcher import Memory
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.oracle import matmul
@@ -65,7 +67,7 @@ def checks(cuda: Backend) -> Session:
 @pytest.fixture(scope="module")
 def built(info: DeviceInfo) -> None:
     """Compile all builds of all kernels ahead, several at once, in one of the tests' processes."""
-    builders = worker.Builders(300)
+    builders = Builders(300)
     with filelock.FileLock(Path(os.environ["MATBENCH_CACHE_DIR"]).with_suffix(".lock")):
         try:
             every = sweep.cases(KERNELS.values(), [problem("33")], {}, info)
@@ -268,7 +270,7 @@ def test_more_shared_memory_than_48_kib(checks: Session, info: DeviceInfo) -> No
     limit = info.limits["max_shared_bytes_per_block"]
     assert limit >= 80_000, "this device has no more than 48 KiB a block"
     case = case_of("shared-row", "3x5x20000", info, THREADS=256)
-    assert case.launch.shared_bytes == 80_000
+    assert present(case.launch).shared_bytes == 80_000
     measured(checks, case)
     measured(checks, case_of("shared-row", f"3x5x{limit // 4}", info, THREADS=256))
     beyond = case_of("shared-row", f"3x5x{limit // 4 + 1}", info, THREADS=256)
@@ -325,8 +327,9 @@ def test_block_stamps_agree_with_events(
     for _ in range(5):
         outcome, sample = timed.clock_blocks(case)
         assert outcome.status == "measured", outcome.reason
-        assert len(sample.stamps) == case.launch.blocks
-        profiles.append(blocks.analyse(sample, case.launch, info))
+        sample, launch = present(sample), present(case.launch)
+        assert len(sample.stamps) == launch.blocks
+        profiles.append(blocks.analyse(sample, launch, info))
     for profile in profiles:
         assert profile.unstamped_blocks == 0
         assert profile.multiprocessors == info.limits["multiprocessors"]
@@ -370,7 +373,7 @@ def test_work_on_another_stream_is_seen(
 
     def outlived(*arguments: Any, **more: Any) -> float:
         taken = time_ns(*arguments, **more)
-        driver.memset_d32_async(area.handle, 0, area.nbytes // 4, other)  # type: ignore[attr-defined]
+        driver.memset_d32_async(area.handle, 0, area.nbytes // 4, other)
         return taken
 
     monkeypatch.setattr(cuda, "time_ns", outlived)
@@ -378,7 +381,7 @@ def test_work_on_another_stream_is_seen(
     monkeypatch.undo()
     cuda.release(area)
     assert outcome.status == "wrong", outcome
-    assert outcome.reason.startswith("idle: still running ")
+    assert present(outcome.reason).startswith("idle: still running ")
 
 
 @pytest.mark.alone
@@ -387,7 +390,7 @@ def test_cold_hot_and_graph_are_of_one_size(
 ) -> None:
     case = case_of("tiled", "1000", info, TILE=16)
     measured(timed, case)
-    prepared = timed._prepared
+    prepared = present(timed._prepared)
     assert case.launch is not None
     program = cuda.build(case.kernel, case.params)
     arguments: list[backends.Argument] = [
@@ -505,7 +508,7 @@ def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelW
         for name, (body, _) in BAD.items():
             good = device.measure(tiled)
             assert good.status == "measured", good.reason
-            medians.append(good.median_ns)
+            medians.append(present(good.median_ns))
             path = write_kernel(name, body=body)
             bad = sweep.case(catalogue.load(path), problem("20"), {"TILE": 8}, info)
             failures[name] = device.measure(bad)

@@ -174,7 +174,7 @@ def test_a_file_that_changed_since_is_named(folder: Path) -> None:
     assert includes.changed(kernel) == "x.h"
     (folder / "x.h").unlink()
     assert includes.changed(kernel) == "x.h"
-    assert includes.changed(Kernel("mine", "", kernel.launch)) is None
+    assert includes.changed(Kernel("mine", kernel.launch)) is None
 
 
 def test_a_character_that_is_a_quote_hides_no_comment() -> None:

@@ -9,9 +9,9 @@ import pytest
 from support.kernels import KernelWriter, kernel_text
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, front_matter, lineage
+from matbench.kernelfile import catalogue, lineage
 from matbench.kernelfile.catalogue import Catalogue
-from matbench.model import Kernel, LaunchRules, Problem
+from matbench.model import FrontMatter, Kernel, LaunchRules, Problem
 from matbench.records.outcome import Claims
 
 #: One that nothing precedes.
@@ -158,4 +158,4 @@ def test_a_key_of_this_name_is_offered_for_a_mistyped_one(write_kernel: KernelWr
     path = write_kernel("mine", front='previos = "tiled"')
     with pytest.raises(UsageError, match="unknown key `previos`; did you mean `previous`"):
         catalogue.load(path)
-    assert "previous" in front_matter.FrontMatter.__struct_fields__
+    assert "previous" in FrontMatter.__struct_fields__

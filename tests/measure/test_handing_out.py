@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
+from typing import Any
 
 import msgspec
 import pytest
@@ -106,7 +107,7 @@ def test_one_gpu_and_cpus_work_in_order_in_the_calling_thread() -> None:
 
 
 def test_cpus_wait_for_the_gpus() -> None:
-    groups = [Group((CPU,), ["cpu"]), *made([({0, 1}, 2, 1.0), ({0, 1}, 2, 1.0)])]
+    groups: list[Group[Any]] = [Group((CPU,), ["cpu"]), *made([({0, 1}, 2, 1.0), ({0, 1}, 2, 1.0)])]
     done = [task for task, _ in Scheduler().results(groups, lambda *_: None)]
     assert done[-1] == "cpu"
     assert len(done) == 5

@@ -11,6 +11,7 @@ import pytest
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.measure import limits
+from matbench.measure.judge import device_kernel
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import WorkerPool
 from matbench.model import Conditions, DeviceInfo
@@ -48,12 +49,12 @@ def test_limits_of_another_device_driver_or_program_are_not_taken(
     def kept(**change: str) -> int:
         """The number of devices whose limits are known, once those of this one are."""
         info = msgspec.structs.replace(device, **change)
-        limits.measured(SimpleNamespace(info=info, conditions=Conditions), own_cache)  # type: ignore[arg-type]
+        limits.measured(SimpleNamespace(info=info, conditions=Conditions), own_cache)
         return len(list(own_cache.folder.iterdir()))
 
     changes = [{}, *({name: "another"} for name in ("backend", "name", "driver", "toolkit"))]
     assert [kept(**change) for change in changes * 2] == [1, 2, 3, 4, 5, *[5] * 5]
-    program = limits.device_kernel("limits.cu", "copy_fours")
+    program = device_kernel("limits.cu", "copy_fours")
     other = msgspec.structs.replace(program, sha256="another")
     monkeypatch.setattr(limits, "device_kernel", lambda *_: other)
     assert kept() == 6

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.kernels import kernel_text
+from support.optional import present
 from support.paths import ROOT
 
 from matbench.analysis import statistics
@@ -87,8 +88,8 @@ def test_its_size_is_that_of_the_case(device: DeviceInfo, M: int, N: int, TILE: 
     source = text(nbytes='"4 * M * ceil_div(N, TILE) * TILE + multiprocessors"')
     kernel = front_matter.parse(source.encode(), "mine.cu")
     case = sweep.case(kernel, Problem(M, N, 1), {"TILE": TILE}, device)
-    covered = -(-N // TILE) * TILE
-    assert case.launch.workspace_bytes == 4 * M * covered + device.limits["multiprocessors"]
+    covered, launch = -(-N // TILE) * TILE, present(case.launch)
+    assert launch.workspace_bytes == 4 * M * covered + device.limits["multiprocessors"]
 
 
 @pytest.mark.parametrize(("nbytes", "words"), [(0, 0), (1, 1), (4, 1), (4097, 1025)])
@@ -122,10 +123,10 @@ def test_more_than_any_device_has_is_skipped_or_out_of_memory(
 def test_it_is_given_back_after_each_case(file: Path, timed: Session) -> None:
     plain = timed.measure(case_of(file, text(), timed))
     assert plain.status == "measured"
-    held = len(timed._prepared._held)
+    held = len(present(timed._prepared)._held)
     for nbytes in ('"4 * M * N"', '"8 * M * N"', '"12 * M * N"'):
         assert timed.measure(case_of(file, text(nbytes=nbytes), timed)).status == "measured"
-    assert len(timed._prepared._held) == held
+    assert len(present(timed._prepared)._held) == held
 
 
 # -- kernels that use it -------------------------------------------------------------------------
@@ -138,7 +139,7 @@ def test_a_kernel_may_use_it_as_any_type(kind: str, file: Path, timed: Session) 
     assert found.status == "measured", found.reason
     assert found.median_ns is not None
     assert found.blocks is not None, found.notes
-    assert found.case.launch.workspace_bytes == 4 * 24 * 17
+    assert present(found.case.launch).workspace_bytes == 4 * 24 * 17
 
 
 def test_an_empty_one_has_an_address(file: Path, timed: Session) -> None:

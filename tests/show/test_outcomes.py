@@ -225,7 +225,8 @@ def test_what_no_size_could_run_is_one_row() -> None:
     def skipped(size: int, name: str = "big", **changes: Any) -> Outcome:
         reason = f"needs N <= 64 (N = {size})"
         at = Problem(size, size, size)
-        return outcome(name, **({"status": "skipped", "reason": reason, "problem": at} | changes))
+        said: dict[str, Any] = {"status": "skipped", "reason": reason, "problem": at}
+        return outcome(name, **(said | changes))
 
     sizes = (100, 200, 300)
     ran = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -98,7 +99,7 @@ def test_numbers_do_not_move_while_they_grow() -> None:
 
 
 def test_only_the_fastest_without_claims_are_named() -> None:
-    at = {"problem": Problem(256, 256, 256)}
+    at: dict[str, Any] = {"problem": Problem(256, 256, 256)}
     leaders = ranking.leaders(
         [
             outcome("tiled", 2.0, **at),

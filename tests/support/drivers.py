@@ -35,7 +35,7 @@ def shared_library(path: Path, code: str, *options: str, name: str | None = None
         pytest.skip("needs gcc")
     path.parent.mkdir(parents=True, exist_ok=True)
     name = f"-Wl,-soname,{name or path.name}"
-    command = [_GCC, "-shared", "-fPIC", "-x", "c", "-", name, *options, "-o", path]
+    command = [_GCC, "-shared", "-fPIC", "-x", "c", "-", name, *options, "-o", str(path)]
     subprocess.run(command, input=code, text=True, check=True, env=os.environ | {"PATH": _PATH})
     return path
 

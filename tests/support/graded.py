@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 from matbench.features.grade import multiplier, profile, steps, view
@@ -12,14 +11,10 @@ from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.grade import Grade
 from support.paths import ROOT
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from support.toml import table
 
 FOLDER = ROOT / "tests" / "features" / "grade" / "graded"
-EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text("utf-8"))
+EXPECTED: dict[str, dict[str, Any]] = table(FOLDER / "expected.toml")
 DEFAULT = EXPECTED.pop("default")
 #: Expected values that are ranges.
 RANGES = {"binades", "inputs", "growth"}
@@ -55,7 +50,7 @@ def graded(
 ) -> Grade:
     params = next(iter(sweep.parameter_sets(kernel, {})))
     problem = multiplier.problem_of(kernel, 256, 256, 256)
-    worker = Here(session, without)
+    worker: Any = Here(session, without)
     case = sweep.case(kernel, problem, params, worker.device)
     return profile.grade(worker, case, seed, lambda what: None)
 

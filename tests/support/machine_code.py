@@ -75,4 +75,5 @@ def followed(
             constants |= {offset: 0, offset + 4: BUFFER >> 32}
         else:
             constants[offset] = numbers[index - 1]
-    return tally(code, (block, 1, 1), (grid, 1, 1), constants, named(arch).tensor_fma)
+    rates = dict[str, int](named(arch).tensor_fma.items())
+    return tally(code, (block, 1, 1), (grid, 1, 1), constants, rates)

@@ -85,4 +85,4 @@ def picture(path: Path) -> np.ndarray:
 def near(image: np.ndarray, colour: str) -> np.ndarray:
     """Where a picture shows a colour, above its scale."""
     wanted = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    return (np.abs(image[:-_SCALE] - wanted) < 0.04).all(axis=2)
+    return np.asarray((np.abs(image[:-_SCALE] - wanted) < 0.04).all(axis=2))

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import foreign
+from support import foreign, toml
 from support.cli import QUICK, Matbench, Refusal, last_run
 from support.signatures import generated
 
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.features.adopt import search
 from matbench.features.adopt.probing import ProbeResult
-from matbench.kernelfile import catalogue, tables
+from matbench.kernelfile import catalogue
 from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, DeviceInfo
 
@@ -111,7 +111,7 @@ def test_a_table_is_replaced_only_by_force(tmp_path: Path, matbench: Matbench) -
     assert "exists; use --force to replace it" in matbench("adopt", path, code=2).stderr
     assert table.read_text() == "kept = true\n"
     matbench("adopt", path, "--force")
-    assert tables.tomllib.loads(table.read_text())["args"] == ["A", "B", "C", "N"]
+    assert table_of(path)["args"] == ["A", "B", "C", "N"]
 
 
 def test_what_is_written_meanwhile_is_kept(
@@ -190,7 +190,7 @@ def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str,
 
 
 def table_of(path: Path) -> dict[str, Any]:
-    return tables.tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8"))
+    return toml.table(path.with_suffix(".toml"))
 
 
 def test_formulas_hold_at_other_values_of_their_constants(

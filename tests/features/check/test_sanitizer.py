@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.cli import Matbench
 
+from matbench import programs
 from matbench.features.check import sanitizer
-from matbench.measure import observer
 from matbench.records.probe import SanitizerFinding
 
 MEMCHECK = """\
@@ -70,7 +70,7 @@ def test_a_finding_reads_as_a_line() -> None:
 def test_without_the_sanitizer_one_line_says_so(
     matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observer.programs, "which", lambda *_, **__: None)
+    monkeypatch.setattr(programs, "which", lambda *_, **__: None)
     result = matbench("check", "tiled", "--sanitize", code=2)
     assert "needs compute-sanitizer" in result.stderr
     assert len(result.stderr.splitlines()) == 1

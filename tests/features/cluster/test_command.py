@@ -77,7 +77,7 @@ def test_a_sweep_loses_a_worker_and_nothing_else(
     assert {o.case.device_id for o in outcomes} == {f"opencl:0 on {host}"}
     assert [info.properties["host"] for info in environment.devices] == [host]
     # Dask started another worker, which a later sweep uses; nothing is left running.
-    assert len(wait_for(lambda: len(dask.workers()) == 2 and dask.workers())) == 2
+    assert len(wait_for(lambda: dask.workers() if len(dask.workers()) == 2 else [])) == 2
     assert {worker.pid for worker in dask.workers()} != before
     assert dask.measuring() == {}
 
@@ -108,7 +108,8 @@ def test_ctrl_c_keeps_what_is_done_and_stops_what_runs(
 ) -> None:
     write_kernel("a-good")
     write_kernel("b-spins", body=SPIN_BODY)
-    output, since = tmp_path / "out.jsonl", []
+    output = tmp_path / "out.jsonl"
+    since: list[float] = []
 
     def spins(_: str) -> bool:
         if not since and output.exists() and output.read_bytes().count(b"\n") > 1:

@@ -123,8 +123,8 @@ def test_from_five_processes_on_medians_alone_count() -> None:
 
 @pytest.mark.parametrize("counts", [(1, 1), (4, 5), (5, 4), (4, 40)])
 def test_fewer_processes_on_a_side_are_not_enough(counts: tuple[int, int]) -> None:
-    sides = [[run(100.0, spread=1e-4) for _ in range(count)] for count in counts]
-    found = compare_runs(*sides, Variation(0.25, 0.01))
+    old, new = ([run(100.0, spread=1e-4) for _ in range(count)] for count in counts)
+    found = compare_runs(old, new, Variation(0.25, 0.01))
     assert found.allowance == 0.25
     assert found.p_value is None
     assert found.interval == pytest.approx((1 / 1.25, 1.25), rel=1e-3)

@@ -64,7 +64,7 @@ def undecided(reason: str = "who knows", **case: Any) -> ComparisonRecord:
 
 def rendered(text: str) -> str:
     """HTML, by CommonMark's rules with tables and raw HTML, as in comments."""
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+    return str(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text))
 
 
 def cells(text: str) -> list[list[str]]:
@@ -180,7 +180,7 @@ def test_only_the_first_of_many_remarks_are_shown() -> None:
 def test_hostile_lengths_do_not_exceed_it() -> None:
     long = "@#" * 1000
     device = records.device(name=long, driver=long, toolkit=long)
-    case = {"device": long, "params": {long: 1}}
+    case: dict[str, Any] = {"device": long, "params": {long: 1}}
     found = [compared(1.2, long, names=(f"{n}{long}", f"{n}{long}"), **case) for n in range(40)]
     about = [records.environment(host=f"{n}{long}", devices=(device,)) for n in range(40)]
     assert len(summary(found, about, 0.03, [long] * 3000)) < LONGEST

@@ -329,6 +329,6 @@ def test_a_doubt_about_one_case_is_no_doubt_about_others() -> None:
 
 
 def test_doubts_about_every_case_leave_nothing_to_judge() -> None:
-    other = {"blocks": BlockTimes(median_ns=None, sm_mhz=1000.0)}
+    other: dict[str, Any] = {"blocks": BlockTimes(median_ns=None, sm_mhz=1000.0)}
     new = [*five(**other), *five(size=128, **other)]
     assert not recorded.comparable(joined([*five(), *five(size=128)], new))

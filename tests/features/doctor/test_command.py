@@ -20,7 +20,7 @@ from support.drivers import Nvml, NVMLError
 
 from matbench import backends
 from matbench.backends import UnavailableError, cuda, opencl
-from matbench.backends.cuda import compilation, device, libcuda
+from matbench.backends.cuda import compilation, cublas, device, libcuda
 from matbench.features.doctor import cuda as doctor
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -51,9 +51,8 @@ class Machine:
         monkeypatch.setattr(os, "access", inside)
         for name in ("pycuda", "pycuda.driver", "pynvml", "nvmath", "nvmath.bindings"):
             monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.setattr(
-            device.cublas, "missing", lambda: UnavailableError("nvmath-python is missing")
-        )
+        missing = UnavailableError("nvmath-python is missing")
+        monkeypatch.setattr(cublas, "missing", lambda: missing)
         for cached in (compilation.nvcc, compilation.architectures, device.driver):
             cached.cache_clear()
 
@@ -82,7 +81,7 @@ class Machine:
         self.module("pycuda.driver", package.driver)
         self.patch.setattr(device, "devices", lambda: [GPU])
         self.module("pynvml", Nvml())
-        self.patch.setattr(device.cublas, "missing", lambda: None)
+        self.patch.setattr(cublas, "missing", lambda: None)
         bindings = SimpleNamespace(cublas=SimpleNamespace(get_property=lambda part: 13 - part))
         self.module("nvmath", ModuleType("nvmath"))
         self.module("nvmath.bindings", bindings)

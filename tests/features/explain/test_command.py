@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -15,8 +14,7 @@ from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.machine_code import missing
 from support.nvcc import find_nvcc
 
-from matbench import backends
-from matbench.measure import observer
+from matbench import backends, programs
 from matbench.measure.worker import Worker
 from matbench.model import DeviceInfo, Problem
 from matbench.records.explanation import Explanation
@@ -149,7 +147,7 @@ def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench)
 
 
 @pytest.fixture(scope="module")
-def printed(matbench: Matbench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Result]:
+def printed(matbench: Matbench, tmp_path_factory: pytest.TempPathFactory) -> Result:
     picture = tmp_path_factory.mktemp("plot") / "roof.svg"
     result = matbench(
         "explain", "tiled", "--sizes", "65", "--set", "TILE=4,16", "--plot", picture, "--arch",
@@ -280,7 +278,7 @@ def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) 
 def test_counters_without_ncu_are_one_line(
     matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observer.programs, "which", lambda *_, **__: None)
+    monkeypatch.setattr(programs, "which", lambda *_, **__: None)
     result = matbench("explain", "tiled", "--counters", code=2)
     assert "--counters needs ncu" in result.stderr
     assert len(result.stderr.splitlines()) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from support.h200 import H200, KERNELS, case_of, outcome_of
@@ -64,7 +66,7 @@ def test_a_limit_of_the_kernel_is_its_reason() -> None:
 
 
 def test_what_an_architecture_lacks_is_named_by_it() -> None:
-    params = next(iter(sweep.parameter_sets(KERNELS.get("warp-tiled"), {})))
+    params: dict[str, Any] = next(iter(sweep.parameter_sets(KERNELS.get("warp-tiled"), {})))
     found = on("kepler", "warp-tiled", **params)
     assert found.reason is not None
     assert found.reason.startswith("needs sm_80; the device is sm_30")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from matbench.features.grade.summation_tree import Pair, Tree
 HUGE = np.float32(2.0**120)
 
 
-def added(tree: Tree, terms: np.ndarray) -> np.float32:
+def added(tree: Tree, terms: np.ndarray) -> Any:
     """The float32 sum in the order of the tree; terms of one step are aligned to the largest."""
     if isinstance(tree, int):
         return np.float32(terms[tree])

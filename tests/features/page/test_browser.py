@@ -20,7 +20,7 @@ from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Bound, Explanation, Limits, Traffic
-from matbench.records.outcome import Accuracy, ErrorCells
+from matbench.records.outcome import Accuracy, BlockTimes, ErrorCells, Outcome
 from matbench.records.tuning import SearchSpace, TuningRecord
 
 pytestmark = [needs_page, needs_browser]
@@ -54,7 +54,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     names = ["a", "b,c&d=e", HOSTILE]
     timed = [
-        outcome(name, n, 1.0 + i, blocks=tables.BlockTimes(median_ns=1e3, imbalance=0.1))
+        outcome(name, n, 1.0 + i, blocks=BlockTimes(median_ns=1e3, imbalance=0.1))
         for i, name in enumerate(names)
         for n in (64, 128)
     ]
@@ -88,7 +88,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     explained = Explanation(
         case=timed[0].case, traffic=Traffic(1, 1, 1.0), limits=limits, bound=Bound(by="memory")
     )
-    findings = [*((record, [timed[0]]) for record in (*compared, *tuned)), (profile, [timed[4]]),
+    made: list[reading.Finding] = [*compared, *tuned]
+    findings: list[tuple[reading.Finding, list[Outcome]]]
+    findings = [*((record, [timed[0]]) for record in made), (profile, [timed[4]]),
                 (explained, [timed[0]])]  # fmt: skip
     about = tables.environment(argv=("run", HOSTILE))
     document.write(path, document.page([*timed, wrong], [about], findings))

@@ -54,7 +54,7 @@ def test_an_error_map_that_cannot_be_written(matbench: Matbench, name: str, mess
 def test_each_wrong_case_gets_a_picture_and_right_ones_none(
     matbench: Matbench, tmp_path: Path
 ) -> None:
-    arguments = ("run", "tiled", "--set", "TILE=8", "--format", "json")
+    arguments: tuple[str, ...] = ("run", "tiled", "--set", "TILE=8", "--format", "json")
     arguments += ("--error-map", str(tmp_path / "e.png"))
     matbench(*arguments, "--sizes", "20")
     assert list(tmp_path.iterdir()) == []

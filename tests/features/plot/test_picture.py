@@ -19,7 +19,7 @@ from support.pictures import Mark, marks, needs_plots, picture, texts, words
 
 from matbench.errors import UsageError
 from matbench.features.plot import picture as chart
-from matbench.model import Problem
+from matbench.model import Precision, Problem, WorkloadName
 from matbench.records.outcome import Accuracy, Claims, Outcome
 from matbench.show.charts import style
 
@@ -31,7 +31,7 @@ def drawn(outcomes: Iterable[Outcome], path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def of(workload: str, n: int, milliseconds: float, **more: Any) -> Outcome:
+def of(workload: WorkloadName, n: int, milliseconds: float, **more: Any) -> Outcome:
     inputs = more.pop("inputs", "ramp")
     problem = Problem(1, n, 1, inputs=inputs, workload=workload)
     return timed("k", n, milliseconds, problem=problem, **more)
@@ -116,14 +116,15 @@ def test_awkward_sizes_make_no_cliffs_but_a_panel(tmp_path: Path) -> None:
 
 
 def test_each_precision_has_a_row_and_baselines_are_dashed(tmp_path: Path) -> None:
+    kernels: tuple[tuple[str, Precision, str, int], ...] = (
+        ("a", "float32", "ladder", 1), ("b", "float32", "ladder", 2),
+        ("c", "float32", "baseline", 3), ("d", "tf32", "ladder", 1),
+    )  # fmt: skip
     found = [
         timed(name, n, ms * n, group=group, claims=Claims(precision=precision))
         for n in (256, 512)
-        for name, precision, group, ms in (
-            ("a", "float32", "ladder", 1), ("b", "float32", "ladder", 2),
-            ("c", "float32", "baseline", 3), ("d", "tf32", "ladder", 1),
-        )
-    ]  # fmt: skip
+        for name, precision, group, ms in kernels
+    ]
     svg = drawn(found, tmp_path / "c.svg")
     assert titles(svg) == [
         f"{precision}: {rest} over n"

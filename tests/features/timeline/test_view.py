@@ -69,8 +69,8 @@ def test_unstamped_blocks_are_said_to_be_left_out() -> None:
     sample = sampled([*UNEVEN, Block(1, 10, 20), Block(0, 5, 6)])
     sample.stamps[3, 1] = 0
     sample.stamps[4, 1] = sample.stamps[4, 0] - 1
-    assert ("blocks without an end stamp", "2", "excluded from the figures below") in blocks.facts(
-        analysed(sample)
+    assert ("blocks without an end stamp", "2", "excluded from the figures below") in list(
+        blocks.facts(analysed(sample))
     )
     assert "without an end stamp" not in str(list(blocks.facts(analysed(sampled(UNEVEN)))))
 

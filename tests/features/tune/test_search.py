@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from support import records, tunable
+from support.optional import present
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.errors import UsageError
@@ -107,8 +108,8 @@ class Clockwork:
         ]
         if self.wrong.intersection(turns):
             return compared(*sides)
-        samples = [list(side.samples_ns) for side in sides]
-        return compared(*sides, comparison=compare_samples(*samples))
+        first_ns, second_ns = (list(side.samples_ns) for side in sides)
+        return compared(*sides, comparison=compare_samples(first_ns, second_ns))
 
     def start(self, *_: object) -> None:
         """As builders do."""
@@ -128,7 +129,7 @@ def test_few_go_on_and_the_fastest_wins(kernel: Kernel, device: DeviceInfo) -> N
     worker = Clockwork(device)
     search = searched(kernel, worker)
     assert search.complete
-    assert search.winner.case.params["TURNS"] == 1
+    assert present(search.winner).case.params["TURNS"] == 1
     first, second, third = worker.looks[:40], worker.looks[40:50], worker.looks[50:]
     assert {turns for turns, *_ in first} == set(TURNS)
     assert {(samples, check) for _, samples, _, check in first} == {(3, True)}
@@ -165,8 +166,8 @@ def test_the_default_stays_unless_it_is_beaten_beyond_doubt(
     kernel: Kernel, device: DeviceInfo
 ) -> None:
     search = searched(kernel, Clockwork(device, T7=7.96), TURNS=(7, 8))
-    assert search.comparison.verdict == "SAME"
-    assert search.winner.case.params["TURNS"] == 8
+    assert present(search.comparison).verdict == "SAME"
+    assert present(search.winner).case.params["TURNS"] == 8
     [winner, other] = tuning.records([search])
     assert (winner.outcome.case.params["TURNS"], winner.is_best, winner.is_default) == (
         8, True, True,
@@ -174,7 +175,7 @@ def test_the_default_stays_unless_it_is_beaten_beyond_doubt(
     assert (winner.comparison, winner.median_ratio) == (None, 1)
     assert other.comparison == search.comparison
     assert other.median_ratio == pytest.approx(7.96 / 8)
-    kept = tuning.tuned(search, device)
+    kept = present(tuning.tuned(search, device))
     assert (kept.params["TURNS"], kept.ratio) == (8, None)
 
 
@@ -182,7 +183,7 @@ def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> No
     worker = Clockwork(device)
     worker.wrong = {1}
     search = searched(kernel, worker)
-    assert search.winner.case.params["TURNS"] == 2
+    assert present(search.winner).case.params["TURNS"] == 2
     assert worker.compared == [(2, 1), (3, 2), (8, 2)]
     [broken] = search.broken()
     assert (broken.case.params["TURNS"], broken.outcome.reason) == (1, "a race")
@@ -190,7 +191,7 @@ def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> No
     best = tuning.records([search])[0]
     assert (best.outcome.case.params["TURNS"], best.tried) == (2, 40)
     assert best.comparison == search.comparison
-    kept = tuning.tuned(search, device)
+    kept = present(tuning.tuned(search, device))
     assert kept.ratio == pytest.approx(2 / 8)
 
 
@@ -198,7 +199,7 @@ def test_without_a_default_the_fastest_wins(kernel: Kernel, device: DeviceInfo) 
     worker = Clockwork(device)
     worker.wrong = {8}
     search = searched(kernel, worker, TURNS=(8, 9))
-    assert search.winner.case.params["TURNS"] == 9
+    assert present(search.winner).case.params["TURNS"] == 9
     assert search.comparison is None
     assert {record.median_ratio for record in tuning.records([search])} == {None}
 
@@ -261,7 +262,7 @@ def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceIn
     records = tuning.records([search])
     assert [record.complete for record in records] == [False] * 3
     assert [record.is_best for record in records] == [True, False, False]
-    kept = tuning.tuned(search, device)
+    kept = present(tuning.tuned(search, device))
     assert (kept.complete, kept.tried, kept.combinations) == (False, 3, 40)
     fastest = min(turns for turns, *_ in worker.looks)
     assert kept.params["TURNS"] == fastest
@@ -284,7 +285,7 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
         patient = look(64, 1, 5, math.inf, check=False)
         assert (patient.status, len(patient.samples_ns)) == ("measured", 5)
         assert patient.accuracy is None
-        assert patient.timing.notes == ("a quick look: only 5 samples",)
+        assert present(patient.timing).notes == ("a quick look: only 5 samples",)
         wrong = look(1, 2, 5, math.inf)
         assert (wrong.status, wrong.samples_ns, wrong.median_ns) == ("wrong", (), None)
         assert look(1, 4, 5, math.inf).status == "failed"
@@ -308,8 +309,8 @@ def test_the_same_size_or_the_nearest_is_taken(
     # Parameters that are no longer allowed are ignored.
     store.keep(winner(kernel, device, 36, params={"TURNS": 5, "KIND": 3}))
 
-    def taken(*size: int) -> tuple[int, tuple[str, ...]]:
-        case = tuning.tuned_case(kernel, Problem(*size, inputs="signed"), device, store)
+    def taken(M: int, N: int, K: int) -> tuple[int, tuple[str, ...]]:
+        case = present(tuning.tuned_case(kernel, Problem(M, N, K, "signed"), device, store))
         assert case.skip is None
         return case.params["TURNS"], case.notes
 
@@ -325,9 +326,9 @@ def test_what_to_doubt_is_noted(kernel: Kernel, device: DeviceInfo, tmp_path: Pa
     store.keep(winner(kernel, device, 8, complete=False, driver="1.0"))
     store.keep(winner(kernel, device, 9, driver=device.driver))
     doubtful = tuning.tuned_case(kernel, Problem(8, 8, 8), device, store)
-    assert doubtful.notes == (
+    assert present(doubtful).notes == (
         "parameters from an interrupted search",
         f"parameters tuned with driver 1.0, not {device.driver}",
     )
     sure = tuning.tuned_case(kernel, Problem(9, 9, 9), device, store)
-    assert sure.notes == ()
+    assert present(sure).notes == ()

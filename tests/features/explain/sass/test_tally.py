@@ -55,7 +55,7 @@ def test_everything_that_a_loop_does() -> None:
     assert found.costs == {
         0x20: {"shared loads": 4}, 0x80: {"global stores": 1}, 0x90: {"global loads": 2},
     }  # fmt: skip
-    assert (found.bulk, found.is_complete, found.unknown) == ({"UTMALDG"}, True, ())
+    assert (found.bulk, found.is_complete, found.unknown) == (frozenset({"UTMALDG"}), True, ())
 
 
 def test_accesses_of_one_pattern_that_begin_elsewhere_or_have_fewer_lanes() -> None:

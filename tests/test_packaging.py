@@ -75,7 +75,7 @@ def test_what_checks_install_has_exact_versions() -> None:
     """Releases of other projects cannot break them."""
     text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
     exact = re.findall(r"^([a-z0-9-]+)==[\d.a-z]+(?:; python_version .*)?$", text, re.MULTILINE)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = table(ROOT / "pyproject.toml")["project"]
     extras = project["optional-dependencies"]
     needed = project["dependencies"] + extras["cpu"] + extras["dev"] + extras["mutants"]
     names = {re.split(r"[\[<>=; ]", one.lower())[0] for one in needed} - {"tomli"}

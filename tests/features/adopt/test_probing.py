@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from support.kernels import KernelWriter
+from support.kernels import SPIN_BODY, KernelWriter
 
 from matbench.features.adopt import probing
 from matbench.features.adopt.probing import ProbeResult, Product
 from matbench.kernelfile import catalogue, sweep
+from matbench.measure.options import Deadlines, Options
 from matbench.measure.session import Session
-from matbench.model import Problem
+from matbench.measure.worker import LateError, WorkerPool
+from matbench.model import DeviceInfo, Problem
 
 BODY = """
 extern "C" __global__ void ENTRY(float *A, float *B, float *C, int M, int N, int K)
@@ -67,3 +69,18 @@ def test_a_factor_and_the_old_C_are_recognised(
     found = probed(session, write_kernel, "", factor=factor)
     assert found.product == Product("A", "B", -2.0, 1.0)
     assert found.share < 0.5
+
+
+def test_a_launch_that_does_not_end_is_late_and_the_next_one_runs(
+    device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    spins, good = (
+        sweep.case(catalogue.load(path), Problem(20, 12, 9), {"TILE": 8}, device)
+        for path in (write_kernel("spins", body=SPIN_BODY), write_kernel("good"))
+    )
+    with WorkerPool(Options(), Deadlines()) as pool:
+        worker = pool.worker(device)
+        with pytest.raises(LateError, match="running took longer than 1 s"):
+            worker.ask(spins, 1.0, probing.probed, spins)
+        assert (worker.deadlines_passed(spins), worker.deadlines_passed(good)) == (1, 0)
+        assert worker.ask(good, None, probing.probed, good).product == Product("A", "B", 1.0, 0.0)

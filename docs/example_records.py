@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 
 from matbench.analysis.blocks import BlockSample
+from matbench.features.check.probe import Need, Probe
+from matbench.features.watch.version import TimedVersion, Version
 from matbench.model import DeviceInfo, Problem
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.explanation import Explanation
 from matbench.records.outcome import CaseRecord, ErrorCells, Outcome
-from matbench.records.probe import Need, Probe
 from matbench.records.tuning import TuningRecord
-from matbench.records.watch import TimedVersion, Version
 
 FOLDER = Path(__file__).parent / "examples"
 

@@ -24,6 +24,7 @@ from screens import Callout, Spot
 
 from matbench.analysis.chart import make_chart
 from matbench.features.check import view as probes
+from matbench.features.check.probe import Need, Probe
 from matbench.features.diff import recorded
 from matbench.features.explain import roofline_picture
 from matbench.features.explain import view as explanation
@@ -34,7 +35,6 @@ from matbench.features.timeline import view as blocks
 from matbench.features.tune import view as tuning
 from matbench.features.watch import view as watch
 from matbench.records import reading
-from matbench.records.probe import Need, Probe
 from matbench.show import comparisons, outcomes, terminal
 from matbench.show.pictures import error_map
 from matbench.show.table import Report

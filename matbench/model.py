@@ -420,22 +420,6 @@ class Conditions(msgspec.Struct, frozen=True):
     governor: str | None = None
 
 
-Status = Literal["ok", "note", "problem"]
-
-
-class DoctorFinding(msgspec.Struct, frozen=True):
-    """What `matbench doctor` found about one thing, and how to fix it.
-
-    A *problem* keeps this machine's NVIDIA GPU, or its CPU if it has none, from being measured; a
-    *note* does not.
-    """
-
-    name: str
-    status: Status
-    seen: str
-    fix: str = ""
-
-
 class Resources(msgspec.Struct, frozen=True):
     """The resources that a kernel uses, or the library that computed; None if unknown."""
 

@@ -49,7 +49,7 @@ class Group(click.Group):
         try:
             return super().invoke(context)
         except UsageError as error:
-            told = registry.suggested(error)
+            told = registry.with_lines_to_paste(error)
             refused = click.UsageError(str(told))
             refused.paste = told.paste  # type: ignore[attr-defined]
             raise refused from None

@@ -27,7 +27,7 @@ from matbench.cli.options import (
 )
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
-from matbench.cli.registry import Features
+from matbench.cli.registry import FeatureOptions
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def compare(
     launches: LaunchOptions,
     deadlines: DeadlineOptions,
     verdict: VerdictOptions,
-    features: Features,
+    features: FeatureOptions,
     fmt: str,
 ) -> None:
     """Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?
@@ -119,7 +119,7 @@ def compare(
 
 
 def _kernels(
-    pairs: list[_Pair], features: Features, files: KernelFiles, contenders: Sequence[str]
+    pairs: list[_Pair], features: FeatureOptions, files: KernelFiles, contenders: Sequence[str]
 ) -> list[Kernel]:
     """The kernels of all sides; `UsageError` if the summary would replace a file that is read."""
     kernels = [side.kernel for side in _sides(pairs)]

@@ -39,19 +39,20 @@ def option(*names: str, **attributes: Any) -> Any:
 def grouped(command: F) -> F:
     """Add the options of each parameter whose type is a group; the command receives the group.
 
-    One of type `Features` receives the groups that features add to this command.
+    One of type `FeatureOptions` receives the groups that features add to this command.
     """
     types = get_type_hints(command)
     groups: dict[str, Any] = {name: kind for name, kind in types.items() if is_dataclass(kind)}
-    added = registry.options_of(command.__name__) if registry.Features in types.values() else {}
+    takes_more = registry.FeatureOptions in types.values()
+    added = registry.options_of(command.__name__) if takes_more else {}
 
     @functools.wraps(command)
     def called(*args: Any, **values: Any) -> Any:
         def taken(group: Any) -> Any:
             return group(**{field.name: values.pop(field.name) for field in fields(group)})
 
-        if registry.Features in types.values():
-            found = registry.Features({name: taken(group) for name, group in added.items()})
+        if takes_more:
+            found = registry.FeatureOptions({name: taken(group) for name, group in added.items()})
             values["features"] = found
         for parameter, group in groups.items():
             values[parameter] = taken(group)

@@ -1,4 +1,4 @@
-"""What the core offers beyond itself: the only module of the core that names features.
+"""What the core offers beyond itself: the only module of the core that names modules of features.
 
 Everything is named, and imported when it is used. A feature whose folder is missing is left out:
 its command, its options of other commands, and what pages and reports show of its records.
@@ -68,19 +68,20 @@ COMMANDS = {
     ),
 }
 
-#: Groups of options that commands have only with a feature: their names there, and their classes.
+#: Groups of options that commands have only with a feature: by the names of the commands' functions
+#: their names in `FeatureOptions`, and their classes.
 OPTIONS = {
     "run": {"cluster": "cluster.option.ClusterOptions", "tuned": "tune.option.TunedOptions"},
     "compare": {"gate": "diff.gate.GateOptions"},
     "grade": {"tuned": "tune.option.TunedOptions"},
 }
 
-#: What shows a kind of record in `report` and on pages.
+#: What shows records in `report` and on pages, by the names of their types.
 VIEWS = {"Grade": "grade.view", "TuningRecord": "tune.view", "BlockProfile": "timeline.view"}
 
 
-class Features(dict[str, Any]):
-    """The options of features that a command was given, by name."""
+class FeatureOptions(dict[str, Any]):
+    """The groups of options that features add to a command, by name, with the values given."""
 
     def value(self, group: str, name: str) -> Any:
         """One of them, or None without its feature."""
@@ -113,8 +114,8 @@ def options_of(command: str) -> dict[str, type]:
     return found
 
 
-def suggested(error: UsageError) -> UsageError:
-    """The error, if possible with lines that would fix it."""
+def with_lines_to_paste(error: UsageError) -> UsageError:
+    """The error; if front matter lacks keys, with lines to paste that have them."""
     from matbench.kernelfile.missing import MissingKeysError
 
     module = "features.adopt.suggestions"

@@ -35,8 +35,8 @@ from matbench.cli.outputs import (
     require_own_kernels,
 )
 from matbench.cli.progress import Display, progress
-from matbench.cli.registry import Features
-from matbench.cli.selection import Cases, Devices, SelectionOptions
+from matbench.cli.registry import FeatureOptions
+from matbench.cli.selection import Devices, PlacedCases, SelectionOptions
 from matbench.cli.types import Share
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL
@@ -141,7 +141,7 @@ def run(
     more: RunOptions,
     output: OutputOptions,
     deadlines: DeadlineOptions,
-    features: Features,
+    features: FeatureOptions,
     fastest: bool,
     allow_skips: bool,
     fmt: str,
@@ -158,8 +158,8 @@ def run(
     matbench run --workload dot --sizes 2^20
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
-    made = features.value("tuned", "maker")
-    if made is not None and constants.settings:
+    make_cases = features.value("tuned", "make_cases")
+    if make_cases is not None and constants.settings:
         raise UsageError("--tuned cannot be combined with --set")
     if more.replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
@@ -167,8 +167,8 @@ def run(
     _require_outputs(output, more, files.read_for(chosen))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
-    cluster = features["cluster"].joined(device) if "cluster" in features else None
-    cases = selection.cases(chosen, problems, values, cluster or device, made)
+    cluster = features["cluster"].connect(device) if "cluster" in features else None
+    cases = selection.cases(chosen, problems, values, cluster or device, make_cases)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     sweep = Sweep(cases, more, launches, cluster)
     interruption = Interruption()
@@ -206,19 +206,21 @@ def _require_outputs(output: OutputOptions, more: RunOptions, read: list[Path]) 
         require_own_kernels(Path(output.resume))
 
 
-class _Round(NamedTuple):
-    """One repetition: the outcomes that are known, and the cases that are left."""
+class _Repetition(NamedTuple):
+    """The outcomes that a resumed file has, and the cases that remain."""
 
     number: int
-    known: list[Outcome]
-    left: Cases
+    recorded: list[Outcome]
+    to_measure: PlacedCases
 
     def plan(self) -> list[CaseRecord]:
         """The cases that will run."""
         from matbench.records.outcome import CaseRecord
 
         return [
-            CaseRecord.from_case(case, infos[0]) for infos, case in self.left if case.skip is None
+            CaseRecord.from_case(case, infos[0])
+            for infos, case in self.to_measure
+            if case.skip is None
         ]
 
 
@@ -238,7 +240,7 @@ class Sweep:
 
     def __init__(
         self,
-        cases: Cases,
+        cases: PlacedCases,
         more: RunOptions,
         launches: LaunchOptions,
         cluster: RemoteDevices | None = None,
@@ -274,17 +276,17 @@ class Sweep:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
-            rounds = self._rounds(writers)
-            pool.build_ahead([(infos[0], case) for infos, case in rounds[0].left])
-            plan = [record for each in rounds for record in each.plan()]
+            repetitions = self._repetitions(writers)
+            pool.build_ahead([(infos[0], case) for infos, case in repetitions[0].to_measure])
+            plan = [record for one in repetitions for record in one.plan()]
             display = stack.enter_context(progress(len(self.cases) * self.repeat, plan))
-            for each in rounds:
-                if each.number > 1:
+            for repetition in repetitions:
+                if repetition.number > 1:
                     pool.renew()
-                for outcome in each.known:
+                for outcome in repetition.recorded:
                     self.outcomes.append(outcome)
                     display.done(outcome)
-                self._measure(each, pool, writers, display)
+                self._measure(repetition, pool, writers, display)
 
     def _worker_pool(self, deadlines: DeadlineOptions) -> CaseRunner:
         """The workers of this machine, or of the cluster."""
@@ -295,22 +297,22 @@ class Sweep:
 
         return WorkerPool(*how)
 
-    def _rounds(self, writers: list[RecordWriter]) -> list[_Round]:
+    def _repetitions(self, writers: list[RecordWriter]) -> list[_Repetition]:
         """The cases of each repetition, without those that a resumed file contains."""
         known = self._known(writers)
-        rounds = [_Round(number, [], []) for number in range(1, self.repeat + 1)]
-        for each in rounds:
+        repetitions = [_Repetition(n, [], []) for n in range(1, self.repeat + 1)]
+        for repetition in repetitions:
             for infos, case in self.cases:
-                outcome = self._done(known, infos, case, each.number)
+                outcome = self._recorded(known, infos, case, repetition.number)
                 if outcome is None:
-                    each.left.append((infos, case))
+                    repetition.to_measure.append((infos, case))
                 else:
-                    each.known.append(outcome)
-        return rounds
+                    repetition.recorded.append(outcome)
+        return repetitions
 
     def _measure(
         self,
-        repetition: _Round,
+        repetition: _Repetition,
         pool: CaseRunner,
         writers: list[RecordWriter],
         display: Display,
@@ -323,8 +325,8 @@ class Sweep:
         def begin(info: DeviceInfo, case: Case, place: str) -> None:
             display.begin(case.label, CaseRecord.from_case(case, info), place)
 
-        for place, found in pool.measured(self._groups(repetition.left), begin):
-            drawn = self._drawn(found)
+        for place, measured in pool.measured(self._groups(repetition.to_measure), begin):
+            drawn = self._with_error_map(measured)
             outcome = msgspec.structs.replace(drawn, repetition=repetition.number)
             with signals.defer_interrupts():  # what is recorded counts as done
                 for writer in reversed(writers):  # the copy first
@@ -388,7 +390,7 @@ class Sweep:
             for infos, cases in found.values()
         ]
 
-    def _done(
+    def _recorded(
         self, known: dict[CaseKey, Outcome], infos: Infos, case: Case, repetition: int
     ) -> Outcome | None:
         """The known outcome of a case on one of these devices, if it was timed the same way."""
@@ -407,7 +409,7 @@ class Sweep:
         is_graph = found.hot is not None and found.hot.graph
         return found if taken == wanted and is_graph == options.graph else None
 
-    def _drawn(self, outcome: Outcome) -> Outcome:
+    def _with_error_map(self, outcome: Outcome) -> Outcome:
         """The outcome with a note on its error map."""
         note = draw_error_map(outcome, self.error_map) if self.error_map is not None else ""
         if not note:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matbench.model import Case, DeviceInfo, Kernel, Problem
 
 #: Each case with the devices of one model that may measure it: any one of them.
-Cases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
+PlacedCases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
 #: What makes the cases of kernels on one device: `sweep.cases`, or a feature.
 CaseMaker = Callable[
     [list["Kernel"], Sequence["Problem"], dict[str, tuple[int, ...]], "DeviceInfo"], list["Case"]
@@ -96,23 +96,23 @@ class SelectionOptions:
         problems: Sequence[Problem],
         overrides: dict[str, tuple[int, ...]],
         device: Devices,
-        made: CaseMaker | None = None,
-    ) -> Cases:
+        make_cases: CaseMaker | None = None,
+    ) -> PlacedCases:
         """Each case with its devices: those selected, or the CPU for host baselines.
 
-        Each model has its own cases, `made` in place of the sweep.
+        Each model has its own cases: those of the sweep, if `make_cases` makes no others.
         """
         from matbench.kernelfile import sweep
 
-        made = made or sweep.cases
+        make_cases = make_cases or sweep.cases
 
         plain = [kernel for kernel in kernels if not kernel.on_host]
-        found: Cases = []
+        found: PlacedCases = []
         models: dict[tuple[str, str], list[DeviceInfo]] = {}
         for info in device.choose_all() if plain else []:
             models.setdefault((info.backend, info.name), []).append(info)
         for alike in models.values():
-            cases = made(plain, problems, overrides, alike[0])
+            cases = make_cases(plain, problems, overrides, alike[0])
             found += [(tuple(alike), case) for case in cases]
         for kernel in kernels:
             if kernel.on_host:

@@ -1,7 +1,7 @@
 """What determines the speed of a case: its model, its occupancy, and its measurements.
 
 Figures from front matter are called modelled, those from a clock or a counter measured. These
-records hold no prose: `show.explanation` puts them into words.
+records hold no prose: `features.explain.view` puts them into words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is known about a kernel's arithmetic: one `Grade` for each kernel, made of statements.
 
 A statement rests on `probes`: elements of C that were computed from chosen inputs. It is evidence,
-not proof. These records hold no prose: `show.grade` puts them into words.
+not proof. These records hold no prose: `features.grade.view` puts them into words.
 """
 
 from __future__ import annotations

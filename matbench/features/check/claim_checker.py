@@ -15,12 +15,12 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis.claims import FLOAT32_EXPONENTS, Key, Weakening
+from matbench.features.check.probe import Need
 from matbench.kernelfile import sweep
 from matbench.measure import oracle
 from matbench.measure.worker import Worker
 from matbench.model import Case, Kernel, Problem
 from matbench.records.outcome import Outcome
-from matbench.records.probe import Need
 
 #: How often a kernel that claims not to be deterministic is run.
 _RUNS = 3

@@ -33,10 +33,10 @@ from matbench.model import Case
 
 if TYPE_CHECKING:
     from matbench.analysis.claims import Weakening
+    from matbench.features.check.probe import Need, Probe
     from matbench.measure.worker import Worker
     from matbench.model import DeviceInfo, Kernel
     from matbench.records.outcome import Outcome
-    from matbench.records.probe import Need, Probe
 
 #: After this many timeouts, the remaining probes of a set of parameters are skipped.
 _DEADLINES = 2
@@ -146,10 +146,10 @@ class Trials:
 
     def probe(self, deadlines: DeadlineOptions) -> None:
         """Run every probe, on any of the devices."""
+        from matbench.features.check.probe import Probe
         from matbench.measure.options import Options
         from matbench.measure.scheduler import Group
         from matbench.measure.worker import WorkerPool
-        from matbench.records.probe import Probe
 
         given_up: dict[str, str] = {}
         with (

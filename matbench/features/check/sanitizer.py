@@ -10,9 +10,9 @@ import re
 from collections import Counter
 
 from matbench.errors import MatbenchError
+from matbench.features.check.probe import SanitizerFinding
 from matbench.measure import observer
 from matbench.model import Case, DeviceInfo
-from matbench.records.probe import SanitizerFinding
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _PREFIX = "========= "

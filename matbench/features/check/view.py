@@ -9,8 +9,8 @@ from rich.text import Text
 
 from matbench import workloads
 from matbench.analysis.ranking import STATUSES
+from matbench.features.check.probe import Need, Probe
 from matbench.model import DeviceInfo, settings_of
-from matbench.records.probe import Need, Probe
 from matbench.show import footnotes
 from matbench.show.table import Column, grouped
 from matbench.show.terminal import plain_table

@@ -31,7 +31,7 @@ class ClusterOptions:
         "tcp://node1:8786.",
     )
 
-    def joined(self, device: DeviceOptions) -> Joined | None:
+    def connect(self, device: DeviceOptions) -> Joined | None:
         """The cluster, until the command ends."""
         if self.cluster is None:
             return None

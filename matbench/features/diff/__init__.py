@@ -1,1 +1,1 @@
-"""`matbench diff` and `matbench gate`: recorded results against newer ones."""
+"""`matbench diff`: recorded results against newer ones; the gate for CI, of `compare`, too."""

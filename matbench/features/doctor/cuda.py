@@ -15,7 +15,7 @@ from matbench import programs
 from matbench.backends.cuda import compilation, cublas, device, libcuda, nvml
 from matbench.backends.protocol import UnavailableError
 from matbench.errors import BuildError
-from matbench.model import DoctorFinding, Status
+from matbench.features.doctor.finding import DoctorFinding, Status
 
 INSTALL = "matbench doctor --install"
 _PCI_DEVICES = Path("/sys/bus/pci/devices")

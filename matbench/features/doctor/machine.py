@@ -10,7 +10,7 @@ from matbench.backends import opencl
 from matbench.backends.cuda import libcuda
 from matbench.backends.protocol import UnavailableError
 from matbench.features.doctor import cuda, installing
-from matbench.model import DoctorFinding, Status
+from matbench.features.doctor.finding import DoctorFinding, Status
 
 
 def findings() -> Iterator[DoctorFinding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from matbench.model import DoctorFinding
+from matbench.features.doctor.finding import DoctorFinding
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

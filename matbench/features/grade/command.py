@@ -23,7 +23,7 @@ from matbench.cli.options import (
 )
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import Display, progress
-from matbench.cli.registry import Features
+from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import CaseMaker, SelectionOptions
 from matbench.cli.types import Seed
 
@@ -55,7 +55,7 @@ def grade(
     constants: ConstantOptions,
     device: DeviceOptions,
     deadlines: DeadlineOptions,
-    features: Features,
+    features: FeatureOptions,
     at_least: str | None,
     tree: bool,
     seed: int,
@@ -82,7 +82,7 @@ def grade(
 
     chosen = selection.kernels(kernels, files)
     require_apart({"--output": output}, files.read_for(chosen))
-    cases = _cases(chosen, selection, constants, device, features.value("tuned", "maker"))
+    cases = _cases(chosen, selection, constants, device, features.value("tuned", "make_cases"))
     devices = list({info.label: info for info, _ in cases}.values())
     about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
     writer = RecordWriter(Path(output), about, "force" if force else "new") if output else None
@@ -143,7 +143,7 @@ def _cases(
     selection: SelectionOptions,
     constants: ConstantOptions,
     device: DeviceOptions,
-    made: CaseMaker | None,
+    make_cases: CaseMaker | None,
 ) -> list[tuple[DeviceInfo, Case]]:
     """A case for each kernel: its first parameters that can run, or all that --set names.
 
@@ -153,7 +153,7 @@ def _cases(
 
     problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
     overrides = constants.values(kernels)
-    every = selection.cases(kernels, list(problems), overrides, device, made)
+    every = selection.cases(kernels, list(problems), overrides, device, make_cases)
     found: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
     for alike, case in sorted(every, key=lambda each: each[1].skip is not None):
         named = [value for name, value in case.params.items() if name in overrides]

@@ -1,4 +1,4 @@
-"""Probes that show in which order a kernel adds, and how: see `analysis.order`.
+"""Probes that show in which order a kernel adds, and how: see `summation_tree`.
 
 A row of products is computed in one of two ways. If the kernel's numbers reach far enough, B is 1
 and A holds the products, so every column of C is one more witness. Otherwise both hold a factor,

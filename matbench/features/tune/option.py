@@ -27,8 +27,8 @@ class TunedOptions:
     )
 
     @property
-    def maker(self) -> CaseMaker | None:
-        """What makes a sweep's cases, if not the sweep."""
+    def make_cases(self) -> CaseMaker | None:
+        """Makes cases with tuned parameters; None for the usual sweep."""
         return self._cases if self.tuned else None
 
     def _cases(

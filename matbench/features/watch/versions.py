@@ -17,11 +17,11 @@ import msgspec
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import registry
 from matbench.errors import MatbenchError, UsageError
+from matbench.features.watch.version import TimedVersion, Version
 from matbench.kernelfile import catalogue, includes, tables
 from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import Case, Included, Kernel, Problem
 from matbench.records.outcome import Outcome
-from matbench.records.watch import TimedVersion, Version
 
 #: How long a file must stay unchanged before a change counts as a save, in seconds: editors empty
 #: a file before they write it, or replace it.
@@ -145,7 +145,7 @@ class Watch:
                 raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
             cases = sorted(self.cases(kernel), key=lambda c: _volume(c.problem))
         except UsageError as error:
-            told = registry.suggested(error)
+            told = registry.with_lines_to_paste(error)
             version.wrong, version.paste = str(told), told.paste
             return
         yield from self._check(version, cases)

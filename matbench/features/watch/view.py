@@ -8,9 +8,9 @@ from dataclasses import replace
 from rich.console import RenderableType
 from rich.text import Text
 
+from matbench.features.watch.version import Version
 from matbench.model import DeviceInfo, settings_of
 from matbench.records.comparison import ComparisonRecord
-from matbench.records.watch import Version
 from matbench.show import comparisons, safe, units
 from matbench.show.heading import CPU_TIMINGS
 from matbench.show.outcomes import size_label

@@ -30,7 +30,6 @@ def test_missing_args_are_guessed_from_names(
     source = f"__global__ void mine({parameters}) {{}}"
     with pytest.raises(UsageError) as refused:
         front_matter.parse(source.encode(), "mine.cu", given={"workload": workload})
-    [line] = [
-        line for line in registry.suggested(refused.value).paste if line.startswith("args = ")
-    ]
+    paste = registry.with_lines_to_paste(refused.value).paste
+    [line] = [line for line in paste if line.startswith("args = ")]
     assert json.loads(line.removeprefix("args = ")) == args

@@ -10,10 +10,10 @@ from support.kernels import KernelWriter
 
 from matbench.analysis.claims import weakenings
 from matbench.features.check.claim_checker import ClaimChecker
+from matbench.features.check.probe import Need
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import CaseRecord, Claims, Outcome
-from matbench.records.probe import Need
 
 
 class PlainWorker:

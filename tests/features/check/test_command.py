@@ -10,8 +10,8 @@ import pytest
 from support.cli import Matbench
 from support.kernels import KernelWriter
 
+from matbench.features.check.probe import Need, Probe
 from matbench.model import DeviceInfo
-from matbench.records.probe import Need, Probe
 
 
 def last(text: str) -> str:

@@ -7,7 +7,7 @@ from support.cli import Matbench
 
 from matbench import programs
 from matbench.features.check import sanitizer
-from matbench.records.probe import SanitizerFinding
+from matbench.features.check.probe import SanitizerFinding
 
 MEMCHECK = """\
 ========= COMPUTE-SANITIZER

@@ -7,9 +7,9 @@ from typing import Any
 from support.tables import GPU, line_of, outcome, printed
 
 from matbench.features.check import view as probes
+from matbench.features.check.probe import Need, Probe
 from matbench.model import Problem
 from matbench.records.outcome import Outcome
-from matbench.records.probe import Need, Probe
 
 
 def probe(size: int, tile: int = 16, **changes: Any) -> Probe:

@@ -6,9 +6,9 @@ import msgspec
 from support.tables import CPU, GPU, compared, line_of, printed
 
 from matbench.features.watch import view as watch
+from matbench.features.watch.version import TimedVersion, Version
 from matbench.model import Problem
 from matbench.records.outcome import Claims
-from matbench.records.watch import TimedVersion, Version
 
 AT = Problem(1000, 1000, 1000)
 

@@ -285,6 +285,22 @@ def test_the_documentation_follows_a_case_through_what_there_is() -> None:
         pkgutil.resolve_name(f"matbench.{name}")
 
 
+def test_files_and_folders_that_the_page_names_are_there() -> None:
+    names = set(re.findall(r"`((?:\w+/)*\w+(?:\.(?:py|cu|toml)|/))`", page()))
+    assert len(names) > 25
+    places = (ROOT, PACKAGE, *(PACKAGE / name for name in ("backends", "measure", "show")))
+    missing = {name for name in names if not any((place / name).exists() for place in places)}
+    installed = "matbench/kernels/"
+    assert missing <= {
+        "__init__.py",
+        "command.py",
+        "option.py",
+        "view.py",
+        "expected.toml",
+        installed,
+    }
+
+
 def test_no_test_imports_another() -> None:
     """Shared code is in tests/support, so that tests can be in any folder."""
     found = [

@@ -13,9 +13,9 @@ from matbench.show.units import Formatter, bytes_, count, percent, rates
 _FEW = 0.5
 
 
-def words(found: Explanation) -> Iterator[str]:
+def words(explanation: Explanation) -> Iterator[str]:
     """The figures in sentences that say only what was modelled or measured."""
-    moved = found.traffic
+    moved = explanation.traffic
     if moved.loads is not None and moved.bytes is not None:
         yield (
             f"In the {'machine code' if moved.is_derived else 'model'}, threads load "
@@ -27,20 +27,20 @@ def words(found: Explanation) -> Iterator[str]:
             f"The model gives {bytes_(moved.claimed_bytes)} of traffic, less than the minimum "
             f"of {bytes_(moved.least_bytes)}: it is not valid at this size."
         )
-    yield from _bound_in_words(found)
-    yield from machine_code_view.words(found)
+    yield from _bound_in_words(explanation)
+    yield from machine_code_view.words(explanation)
 
 
 def _blocks(number: int) -> str:
     return "1 block" if number == 1 else f"{number:,} blocks"
 
 
-def _bound_in_words(found: Explanation) -> Iterator[str]:
-    bound = found.bound
+def _bound_in_words(explanation: Explanation) -> Iterator[str]:
+    bound = explanation.bound
     if bound.by == "not known":
-        yield f"What limits it is not known: {_unmeasured(found)}."
+        yield f"What limits it is not known: {_unmeasured(explanation)}."
         return
-    yield f"{_computed(found)}; {_memory(found)}."
+    yield f"{_computed(explanation)}; {_memory(explanation)}."
     if bound.by == "doubtful limit":
         yield "That limit does not apply to it, or was measured while the machine was busier."
     elif bound.by == "arithmetic":
@@ -54,45 +54,45 @@ def _bound_in_words(found: Explanation) -> Iterator[str]:
             "does not show what limits it."
         )
     else:
-        yield from _neither(found)
+        yield from _neither(explanation)
 
 
-def _unmeasured(found: Explanation) -> str:
+def _unmeasured(explanation: Explanation) -> str:
     """Why the limit is not known."""
-    outcome = found.outcome
+    outcome = explanation.outcome
     if outcome is None:
-        return "the run was interrupted" if found.case.device else "there is no device"
+        return "the run was interrupted" if explanation.case.device else "there is no device"
     if outcome.status == "measured":
         return "no limits were measured"
     first, _, _ = (outcome.reason or "").partition("\n")
     return f"{outcome.status}, {first}"
 
 
-def _computed(found: Explanation) -> str:
-    rate = rates_of(found)
-    if found.tensor_cores:
+def _computed(explanation: Explanation) -> str:
+    rate = rates_of(explanation)
+    if explanation.tensor_cores:
         return "It uses tensor cores, whose limit is not measured"
-    if not found.operations_per_s:
+    if not explanation.operations_per_s:
         return "It does no arithmetic"
-    computed = f"It computes at {rate(found.operations_per_s)}"
-    if found.whole_numbers or found.limits is None:
+    computed = f"It computes at {rate(explanation.operations_per_s)}"
+    if explanation.whole_numbers or explanation.limits is None:
         return f"{computed} with integers, for which no limit is measured"
     return (
-        f"{computed}, {percent(found.bound.computed_share)} of the "
-        f"{rate(found.limits.fma_flop_per_s)} measured for multiply-adds alone"
+        f"{computed}, {percent(explanation.bound.computed_share)} of the "
+        f"{rate(explanation.limits.fma_flop_per_s)} measured for multiply-adds alone"
     )
 
 
-def _memory(found: Explanation) -> str:
-    if found.bound.counted_share is not None:
-        taken = percent(found.bound.counted_share)
+def _memory(explanation: Explanation) -> str:
+    if explanation.bound.counted_share is not None:
+        taken = percent(explanation.bound.counted_share)
         return f"its measured DRAM traffic takes {taken} of the bandwidth of a copy"
-    share = percent(found.bound.least_share)
+    share = percent(explanation.bound.least_share)
     return f"the minimum traffic takes {share} of the bandwidth of a copy"
 
 
-def _neither(found: Explanation) -> Iterator[str]:
-    bound, launch = found.bound, found.case.launch
+def _neither(explanation: Explanation) -> Iterator[str]:
+    bound, launch = explanation.bound, explanation.case.launch
     idle, modelled = bound.idle_multiprocessors, bound.modelled_share or 0.0
     if idle and launch is not None:
         yield (
@@ -112,18 +112,20 @@ def _neither(found: Explanation) -> Iterator[str]:
         )
     elif not idle:
         yield "It reaches neither limit; the model does not show what limits it."
-    own = next((w for w in found.widths if w.here and w.params == found.case.params), None)
-    if own is not None and own.occupancy is not None:
-        share = own.occupancy.share
+    width = next(
+        (w for w in explanation.widths if w.here and w.params == explanation.case.params), None
+    )
+    if width is not None and width.occupancy is not None:
+        share = width.occupancy.share
         few = ": few warps to hide latency" if share < _FEW else ""
         yield f"Its occupancy is {share:.0%}{few}."
-    if bound.counted_share is None and found.case.backend == "cuda":
+    if bound.counted_share is None and explanation.case.backend == "cuda":
         yield "`--counters` measures DRAM traffic, bank conflicts and occupancy."
 
 
-def rates_of(found: Explanation) -> Formatter:
+def rates_of(explanation: Explanation) -> Formatter:
     """All rates of an explanation in the unit of the largest."""
-    if found.whole_numbers:
-        return rates([found.operations_per_s], "op/s")
-    most = found.limits.fma_flop_per_s if found.limits is not None else None
-    return rates([found.operations_per_s, found.clock_flop_per_s, most], "FLOP/s")
+    if explanation.whole_numbers:
+        return rates([explanation.operations_per_s], "op/s")
+    most = explanation.limits.fma_flop_per_s if explanation.limits is not None else None
+    return rates([explanation.operations_per_s, explanation.clock_flop_per_s, most], "FLOP/s")

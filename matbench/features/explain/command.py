@@ -184,7 +184,7 @@ class Looks:
         if self.device is None:
             return
         info = self.device
-        cases = [sweep.case(self.kernel, self.problem, each, info) for each in self.params]
+        cases = [sweep.case(self.kernel, self.problem, values, info) for values in self.params]
         options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
         with (
             WorkerPool(options, deadlines.deadlines, say_printed) as pool,
@@ -217,8 +217,8 @@ class Looks:
             return widths.elsewhere(self.problem, wanted[1], wanted[0], builds)
 
         with signals.defer_interrupts(), ThreadPoolExecutor(os.cpu_count()) as at_once:
-            found = list(at_once.map(fitted, itertools.product(self.architectures, self.params)))
-        self.widths += found
+            others = list(at_once.map(fitted, itertools.product(self.architectures, self.params)))
+        self.widths += others
 
     def fit_here(self) -> None:
         """The same for this device, with its measurements."""
@@ -259,14 +259,14 @@ class Looks:
         if placed.launch is None or placed.skip is not None:
             return None
         try:
-            made = backends.disassembled(
+            disassembly = backends.disassembled(
                 architecture.compute_capability, self.kernel, case.params, Cache()
             )
             return machine_code.machine_code(
-                (made.listing, made.entry, made.architecture),
+                (disassembly.listing, disassembly.entry, disassembly.architecture),
                 placed,
                 architecture,
-                resources=made.resources,
+                resources=disassembly.resources,
                 multiprocessors=gpu.limits["multiprocessors"] if gpu else None,
                 sm_mhz=ranking.held_mhz(outcome.timing) if gpu and outcome else None,
             )
@@ -302,23 +302,23 @@ def _show(
     from matbench.records import provenance
 
     info = looks.device
-    found = explanation.explanation(case, info, outcome, looks.limits, looks.widths, counted, code)
+    result = explanation.explanation(case, info, outcome, looks.limits, looks.widths, counted, code)
     about = provenance.environment(sys.argv[1:], [info] if info is not None else [], {})
     if plot is not None:
-        _draw(found, Path(plot))
+        _draw(result, Path(plot))
     chart = chart_width() if fmt in ("rich", "plain") else None
-    show_report(view.report(found, [about], chart=chart), fmt)
+    show_report(view.report(result, [about], chart=chart), fmt)
 
 
-def _draw(found: Explanation, path: Path) -> None:
+def _draw(explanation: Explanation, path: Path) -> None:
     from matbench.features.explain import roofline_picture
     from matbench.features.explain.roofline import roofline
 
-    roof = roofline(found)
+    roof = roofline(explanation)
     if roof is None:
         say(f"{path}: not drawn: no floating-point rate was measured", err=True)
         return
-    roofline_picture.draw(roof, path, f"{found.case.label} on {found.case.device}")
+    roofline_picture.draw(roof, path, f"{explanation.case.label} on {explanation.case.device}")
 
 
 def _architectures(arch: str | None, info: DeviceInfo | None) -> tuple[list[Architecture], bool]:
@@ -329,7 +329,7 @@ def _architectures(arch: str | None, info: DeviceInfo | None) -> tuple[list[Arch
         arch = "this" if info is not None and info.kind == "gpu" else f"{_CURRENT},this"
     names = [name.strip().lower() for name in arch.split(",")]
     named = [architectures.named(name) for name in names if name != "this"]
-    return list({each.name: each for each in named}.values()), "this" in names
+    return list({target.name: target for target in named}.values()), "this" in names
 
 
 def _tile(overrides: dict[str, tuple[int, ...]]) -> int | None:

@@ -59,12 +59,12 @@ def count(device: DeviceInfo, case: Case, timeout_s: float) -> HardwareCounters:
         "--launch-count", "1", "--metrics", ",".join((*METRICS.values(), *_BREAKDOWNS)),
     ]  # fmt: skip
     done = observer.observe(command, device, case, guarded=True, timeout_s=timeout_s, tool="ncu")
-    found = counted(done.stdout)
-    if found is None:
+    counters = counted(done.stdout)
+    if counters is None:
         lines = (done.stdout + done.stderr).splitlines()
         errors = [line for line in lines if line.startswith("==ERROR==")] or lines
         raise MatbenchError(f"ncu counted nothing: {errors[0] if errors else 'no output'}")
-    return found
+    return counters
 
 
 def counted(output: str) -> HardwareCounters | None:
@@ -90,5 +90,5 @@ def counted(output: str) -> HardwareCounters | None:
 
 
 def _resource(metric: str) -> str | None:
-    found = (name for pattern, name in _RESOURCES.items() if re.search(pattern, metric))
-    return next(found, None)
+    names = (name for pattern, name in _RESOURCES.items() if re.search(pattern, metric))
+    return next(names, None)

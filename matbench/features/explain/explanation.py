@@ -25,15 +25,15 @@ def chosen(
     problem: Problem,
     params: Sequence[dict[str, int]],
     tile: int | None,
-    found: Iterable[tuple[Case, Outcome]],
+    outcomes: Iterable[tuple[Case, Outcome]],
 ) -> tuple[Case, Outcome | None]:
     """The case to explain: the fastest of those found, with that TILE if one is given.
 
     If none was measured, the first of them; if none was found, the first of `params`, without
     launch and outcome.
     """
-    fit = [each for each in params if tile is None or each.get("TILE") == tile]
-    mine = [(case, outcome) for case, outcome in found if case.params in fit]
+    fit = [values for values in params if tile is None or values.get("TILE") == tile]
+    mine = [(case, outcome) for case, outcome in outcomes if case.params in fit]
     timed = [(outcome.median_ns, i) for i, (_, outcome) in enumerate(mine) if outcome.median_ns]
     if timed:
         return mine[min(timed)[1]]
@@ -57,7 +57,7 @@ def explanation(
     whole_numbers = workload.element == "int32"
     tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
     # Without a device: the first of the requested architectures.
-    named = (each.architecture for each in widths if each.architecture is not None)
+    named = (width.architecture for width in widths if width.architecture is not None)
     at = device or device_of(architectures.named(next(named)))
     moved = traffic(case.kernel, case.problem, case.params, at.limits)
     if moved.loads is None and code is not None:

@@ -46,19 +46,19 @@ def machine_code(
     code = flow.code(function)
     constants = _constants(function, case, launch, architecture)
     rates = dict[str, int](architecture.tensor_fma.items())
-    found = tally(code, launch.block, launch.grid, constants, rates)
-    used = prediction.demand(found, architecture.compute_capability)
-    not_derived = list(found.unknown)
+    totals = tally(code, launch.block, launch.grid, constants, rates)
+    used = prediction.demand(totals, architecture.compute_capability)
+    not_derived = list(totals.unknown)
     if not used:
         not_derived.append(NotDerived("cycles", architecture.name))
-    shared, cached = (_path(found, kind) for kind in ("shared", "global"))
-    told = MachineCode(
+    shared, cached = (_path(totals, kind) for kind in ("shared", "global"))
+    record = MachineCode(
         architecture=name,
         registers=resources.registers if resources is not None else None,
         spilled_bytes=resources.spilled_bytes if resources is not None else None,
         static_shared_bytes=resources.static_shared_bytes if resources is not None else None,
-        instructions=prediction.most_first(found.classes),
-        loop=_loop(found, code),
+        instructions=prediction.most_first(totals.classes),
+        loop=_loop(totals, code),
         cycles=used,
         shared_cycles=shared[0],
         shared_least_cycles=shared[1],
@@ -66,17 +66,17 @@ def machine_code(
         global_least_cycles=cached[1],
         not_derived=tuple(not_derived),
     )
-    told = _with_traffic(told, found, launch)
-    if not used or not found.is_complete:
-        return told
+    record = _with_traffic(record, totals, launch)
+    if not used or not totals.is_complete:
+        return record
     resident = _resident(launch, architecture, resources, multiprocessors)
-    waiting = _with_waits(found, used, resident, architecture.compute_capability)
-    told = msgspec.structs.replace(
-        told, resident_blocks=resident, block_cycles=max(*used.values(), waiting)
+    waiting = _with_waits(totals, used, resident, architecture.compute_capability)
+    record = msgspec.structs.replace(
+        record, resident_blocks=resident, block_cycles=max(*used.values(), waiting)
     )
     operations = workloads.workload_of(case.problem).operations(case.problem)
-    told = _with_ceiling(told, operations / launch.blocks, architecture.fp32_lanes)
-    return _on_device(told, operations, launch, multiprocessors, sm_mhz)
+    record = _with_ceiling(record, operations / launch.blocks, architecture.fp32_lanes)
+    return _on_device(record, operations, launch, multiprocessors, sm_mhz)
 
 
 def _resident(
@@ -97,43 +97,43 @@ def _resident(
 
 
 def _with_waits(
-    found: Tally, used: Mapping[str, float], resident: int | None, capability: tuple[int, int]
+    totals: Tally, used: Mapping[str, float], resident: int | None, capability: tuple[int, int]
 ) -> float:
     """Cycles of a multiprocessor that a block takes if waits in the hot loop are counted too."""
-    known = capability in waits.LATENCIES and not found.tensor_cycles  # their waits are others
-    if not known or not resident or not found.path:
+    known = capability in waits.LATENCIES and not totals.tensor_cycles  # their waits are others
+    if not known or not resident or not totals.path:
         return 0.0
-    path = waits.steps(found.path, found.costs, capability)
-    a_pass = waits.pass_cycles(path, found.warps, resident) / resident
-    rest = max(0.0, 1 - len(path) * found.passes / found.instructions)
-    return a_pass * found.passes + rest * used[prediction.ISSUE]
+    path = waits.steps(totals.path, totals.costs, capability)
+    a_pass = waits.pass_cycles(path, totals.warps, resident) / resident
+    rest = max(0.0, 1 - len(path) * totals.passes / totals.instructions)
+    return a_pass * totals.passes + rest * used[prediction.ISSUE]
 
 
-def _with_ceiling(told: MachineCode, operations: float, lanes: int) -> MachineCode:
+def _with_ceiling(record: MachineCode, operations: float, lanes: int) -> MachineCode:
     """The ceiling of a block with so many operations, and its share of the multiply-adds."""
-    if not operations or not told.block_cycles:
-        return told
-    per_cycle = operations / told.block_cycles
+    if not operations or not record.block_cycles:
+        return record
+    per_cycle = operations / record.block_cycles
     return msgspec.structs.replace(
-        told, operations_per_cycle=per_cycle, peak_share=per_cycle / (2 * lanes)
+        record, operations_per_cycle=per_cycle, peak_share=per_cycle / (2 * lanes)
     )
 
 
 def _on_device(
-    told: MachineCode,
+    record: MachineCode,
     operations: int,
     launch: Launch,
     multiprocessors: int | None,
     sm_mhz: float | None,
 ) -> MachineCode:
     """The ceiling of the whole launch, on a device with so many multiprocessors."""
-    if not multiprocessors or not told.block_cycles:
-        return told
+    if not multiprocessors or not record.block_cycles:
+        return record
     # The multiprocessor with the most blocks finishes last.
-    cycles = -(-launch.blocks // multiprocessors) * told.block_cycles
+    cycles = -(-launch.blocks // multiprocessors) * record.block_cycles
     least_ns = cycles / sm_mhz * 1e3 if sm_mhz else None
     return msgspec.structs.replace(
-        told,
+        record,
         multiprocessors=multiprocessors,
         sm_mhz=sm_mhz,
         least_cycles=cycles,
@@ -146,13 +146,13 @@ def _constants(
     function: listing.Function, case: Case, launch: Launch, architecture: Architecture
 ) -> dict[int, int]:
     """Constant bank 0 as the launch fills it: 4 bytes by offset."""
-    found: dict[int, int] = {}
+    constants: dict[int, int] = {}
     generation, _ = architecture.compute_capability
     if generation in _GEOMETRY:
         for start, sides in zip(_GEOMETRY[generation], (launch.block, launch.grid), strict=True):
-            found.update({start + 4 * axis: side for axis, side in enumerate(sides)})
+            constants.update({start + 4 * axis: side for axis, side in enumerate(sides)})
     if generation in _CLUSTER_BLOCKS:
-        found[_CLUSTER_BLOCKS[generation]] = function.cluster_blocks
+        constants[_CLUSTER_BLOCKS[generation]] = function.cluster_blocks
     kernel = case.kernel
     values = {**architecture.limits, **case.params, **kernel.values(case.problem)}
     for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=False)):
@@ -166,10 +166,10 @@ def _constants(
             except expressions.ExpressionError:
                 continue
             number = _bits(value, parameter.type, nbytes)
-        found[offset] = number & 0xFFFFFFFF
+        constants[offset] = number & 0xFFFFFFFF
         if nbytes == 8:
-            found[offset + 4] = number >> 32 & 0xFFFFFFFF
-    return found
+            constants[offset + 4] = number >> 32 & 0xFFFFFFFF
+    return constants
 
 
 def _bits(value: int | float, kind: str, nbytes: int) -> int:
@@ -179,45 +179,45 @@ def _bits(value: int | float, kind: str, nbytes: int) -> int:
     return int(value)
 
 
-def _path(found: Tally, kind: str) -> tuple[float, float]:
+def _path(totals: Tally, kind: str) -> tuple[float, float]:
     """Cycles of a block's accesses, and the least that their bytes need."""
-    parts = [traffic for name, traffic in found.traffic.items() if name.startswith(kind)]
+    parts = [traffic for name, traffic in totals.traffic.items() if name.startswith(kind)]
     return (
-        found.warps * sum(part.cycles for part in parts),
-        found.warps * sum(part.least for part in parts),
+        totals.warps * sum(part.cycles for part in parts),
+        totals.warps * sum(part.least for part in parts),
     )
 
 
-def _with_traffic(told: MachineCode, found: Tally, launch: Launch) -> MachineCode:
+def _with_traffic(record: MachineCode, totals: Tally, launch: Launch) -> MachineCode:
     """The bytes of global memory that the whole launch requests, unless some are not known."""
     if (
-        found.bulk
-        or not found.is_complete
-        or any(missing.what == "addresses" for missing in found.unknown)
+        totals.bulk
+        or not totals.is_complete
+        or any(missing.what == "addresses" for missing in totals.unknown)
     ):
-        return told
-    times = found.warps * launch.blocks
-    loads = found.traffic.get("global loads", Cost())
-    stores = found.traffic.get("global stores", Cost())
+        return record
+    times = totals.warps * launch.blocks
+    loads = totals.traffic.get("global loads", Cost())
+    stores = totals.traffic.get("global stores", Cost())
     return msgspec.structs.replace(
-        told,
+        record,
         global_load_bytes=times * loads.requested_bytes,
         global_store_bytes=times * stores.requested_bytes,
         global_sectors=times * (loads.sectors + stores.sectors),
     )
 
 
-def _loop(found: Tally, code: flow.Code) -> HotLoop | None:
-    if found.loop is None or not found.passes:
+def _loop(totals: Tally, code: flow.Code) -> HotLoop | None:
+    if totals.loop is None or not totals.passes:
         return None
-    inside = sum(found.in_loop.values())
-    blocks = [code.graph[start] for start in found.loop.blocks]
+    inside = sum(totals.in_loop.values())
+    blocks = [code.graph[start] for start in totals.loop.blocks]
     return HotLoop(
         first=min(block.start for block in blocks),
         last=max(block.instructions[-1].address for block in blocks),
-        passes=found.passes,
+        passes=totals.passes,
         instructions=prediction.most_first(
-            {name: count / found.passes for name, count in found.in_loop.items()}
+            {name: count / totals.passes for name, count in totals.in_loop.items()}
         ),
-        share=inside / found.instructions,
+        share=inside / totals.instructions,
     )

@@ -81,18 +81,18 @@ def _facts(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
         yield Fact("not derived", "", f"{more} more of these")
 
 
-def _missing(found: NotDerived) -> str:
-    where = f"{found.address:#x}"
+def _missing(reason: NotDerived) -> str:
+    where = f"{reason.address:#x}"
     words = {
-        "addresses": f"the addresses of {found.name} at {where}",
+        "addresses": f"the addresses of {reason.name} at {where}",
         "branch": f"the branch at {where} depends on loaded values",
         "target": f"the branch at {where} goes to a computed address",
         "passes": f"the loop at {where} takes too many passes to follow",
-        "opcode": f"what {found.name} takes: an opcode that is not known",
-        "rate": f"the rate of {found.name} on tensor cores",
-        "cycles": f"cycles: no rates are known for {found.name}",
+        "opcode": f"what {reason.name} takes: an opcode that is not known",
+        "rate": f"the rate of {reason.name} on tensor cores",
+        "cycles": f"cycles: no rates are known for {reason.name}",
     }
-    return words[found.what]
+    return words[reason.what]
 
 
 def _accesses(code: MachineCode) -> Iterator[Fact]:
@@ -154,9 +154,9 @@ def _counts(loop: HotLoop) -> str:
     return ", ".join(shown)
 
 
-def words(found: Explanation) -> Iterator[str]:
+def words(explanation: Explanation) -> Iterator[str]:
     """The ceiling, what sets it, and what to try next."""
-    code = found.code
+    code = explanation.code
     if code is None:
         return
     if code.spilled_bytes:
@@ -172,14 +172,14 @@ def words(found: Explanation) -> Iterator[str]:
     if (idle := _idle(code)) >= _ROUNDED:
         beside.insert(0, f"{most:.0%} busy, {idle:.0%} waits")
     bound = f"{resource} ({', '.join(beside)})" if beside else resource
-    yield f"Its machine code allows at most {_ceiling(found, code)}, bound by {bound}."
-    share = _reached(found, code)
+    yield f"Its machine code allows at most {_ceiling(explanation, code)}, bound by {bound}."
+    share = _reached(explanation, code)
     if share is not None:
         yield f"It reaches {percent(share)} of that."
     yield f"{_next(code, resource, share)}."
 
 
-def _ceiling(found: Explanation, code: MachineCode) -> str:
+def _ceiling(explanation: Explanation, code: MachineCode) -> str:
     if code.ceiling_operations_per_s is not None:
         rate: Formatter = rates([code.ceiling_operations_per_s], "FLOP/s")
         return rate(code.ceiling_operations_per_s)
@@ -191,9 +191,9 @@ def _ceiling(found: Explanation, code: MachineCode) -> str:
     return f"one launch per {duration(code.least_ns)}"
 
 
-def _reached(found: Explanation, code: MachineCode) -> float | None:
+def _reached(explanation: Explanation, code: MachineCode) -> float | None:
     """The measured share of the ceiling."""
-    outcome = found.outcome
+    outcome = explanation.outcome
     if outcome is None or not outcome.median_ns or code.least_ns is None:
         return None
     return code.least_ns / outcome.median_ns

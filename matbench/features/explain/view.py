@@ -55,50 +55,55 @@ _COLUMNS = (
 
 
 def report(
-    found: Explanation, environments: Sequence[Environment], *, chart: int | None = 76
+    explanation: Explanation, environments: Sequence[Environment], *, chart: int | None = 76
 ) -> Report:
     """The explanation in every format; `chart` is the width of the roofline, None omits it."""
-    device = _device(found, environments)
-    roof = roofline(found)
+    device = _device(explanation, environments)
+    roof = roofline(explanation)
     heading = (
-        f"{found.case.label}{f' on {device}' if device else ', no device'}",
+        f"{explanation.case.label}{f' on {device}' if device else ', no device'}",
         *(roofline_chart(roof, chart) if chart is not None and roof is not None else ()),
     )
-    groups = grouped(found.widths, lambda each: (each.here, each.architecture))
+    groups = grouped(explanation.widths, lambda width: (width.here, width.architecture))
     return Report(
         sections=(
-            facts_section(heading, "of the case", facts(found)),
+            facts_section(heading, "of the case", facts(explanation)),
             *(
-                [machine_code_view.section(found.code, found.counters)]
-                if found.code is not None
+                [machine_code_view.section(explanation.code, explanation.counters)]
+                if explanation.code is not None
                 else []
             ),
-            *(_width_section(found, widths, device) for widths in groups.values()),
+            *(_width_section(explanation, widths, device) for widths in groups.values()),
         ),
-        footer="\n".join(words(found)),
+        footer="\n".join(words(explanation)),
         fields=_FIELDS,
-        rows=lambda: found.widths,
-        json=lambda: encoding.array([*environments, found]),
+        rows=lambda: explanation.widths,
+        json=lambda: encoding.array([*environments, explanation]),
     )
 
 
-def _device(found: Explanation, environments: Sequence[Environment]) -> str:
+def _device(explanation: Explanation, environments: Sequence[Environment]) -> str:
     """The device as its environment labels it; empty if there is none."""
-    case = found.case
+    case = explanation.case
     for info in (info for environment in environments for info in environment.devices):
         if (info.backend, info.name) == (case.backend, case.device):
             return info.label
     return f"{case.backend} {case.device}"
 
 
-def facts(found: Explanation) -> list[Fact]:
+def facts(explanation: Explanation) -> list[Fact]:
     """The figures of a case; later ones build on earlier ones."""
-    return [*_traffic(found), *_measured(found), *_given(found), *_counted(found)]
+    return [
+        *_traffic(explanation),
+        *_measured(explanation),
+        *_given(explanation),
+        *_counted(explanation),
+    ]
 
 
-def _traffic(found: Explanation) -> Iterator[Fact]:
-    moved, claims, problem = found.traffic, found.traffic.claims, found.case.problem
-    workload = workloads.workload_of(problem)
+def _traffic(explanation: Explanation) -> Iterator[Fact]:
+    moved, problem = explanation.traffic, explanation.case.problem
+    claims, workload = moved.claims, workloads.workload_of(problem)
     yield Fact("operations", count(moved.operations), workload.title)
     if moved.loads is not None:
         once = moved.stores == workload.words("C", problem) * problem.batch
@@ -119,35 +124,35 @@ def _traffic(found: Explanation) -> Iterator[Fact]:
     yield Fact("highest intensity", number(moved.least_intensity), "at the minimum traffic")
 
 
-def _measured(found: Explanation) -> Iterator[Fact]:
-    rate, outcome, limits = rates_of(found), found.outcome, found.limits
+def _measured(explanation: Explanation) -> Iterator[Fact]:
+    rate, outcome, limits = rates_of(explanation), explanation.outcome, explanation.limits
     if outcome is not None and outcome.median_ns:
         how = f"median of a short run, {outcome.mode}"
         if (timing := outcome.timing) is not None and timing.interval_ns is not None:
             how += f": ± {percent(spread(timing))}"
         yield Fact("measured time", duration(outcome.median_ns), how)
-        if found.operations_per_s:
-            what = "operations on integers" if found.whole_numbers else ""
-            yield Fact("measured rate", rate(found.operations_per_s), what)
-        least = found.traffic.least_bytes / outcome.median_ns * 1e9
+        if explanation.operations_per_s:
+            what = "operations on integers" if explanation.whole_numbers else ""
+            yield Fact("measured rate", rate(explanation.operations_per_s), what)
+        least = explanation.traffic.least_bytes / outcome.median_ns * 1e9
         yield Fact("minimum bandwidth", bandwidth(least), "the minimum traffic in that time")
     if limits is not None:
         copied = bandwidth(limits.copy_bytes_per_s)
         yield Fact("measured copy", copied, "this device's limit, bytes read and written")
-        if not found.whole_numbers:
+        if not explanation.whole_numbers:
             fastest = rate(limits.fma_flop_per_s)
             yield Fact("measured multiply-adds", fastest, "this device's limit, float32")
-    if found.clock_flop_per_s is not None:
-        clock, own = f"at {count(found.sm_mhz)} MHz", found.case.arithmetic
-        if own is not None:
-            clock += f", with {own.products} × {own.precision} for each product"
-        yield Fact("peak at this clock", rate(found.clock_flop_per_s), clock)
+    if explanation.clock_flop_per_s is not None:
+        clock, arithmetic = f"at {count(explanation.sm_mhz)} MHz", explanation.case.arithmetic
+        if arithmetic is not None:
+            clock += f", with {arithmetic.products} × {arithmetic.precision} for each product"
+        yield Fact("peak at this clock", rate(explanation.clock_flop_per_s), clock)
 
 
-def _given(found: Explanation) -> Iterator[Fact]:
+def _given(explanation: Explanation) -> Iterator[Fact]:
     """The resources that the build and the launch give it."""
-    launch = found.case.launch
-    build = found.outcome.build if found.outcome is not None else None
+    launch = explanation.case.launch
+    build = explanation.outcome.build if explanation.outcome is not None else None
     given = build.resources if build is not None else None
     if given is not None and given.registers is not None:
         spilled = {None: "", 0: "no spills"}.get(
@@ -163,9 +168,9 @@ def _given(found: Explanation) -> Iterator[Fact]:
             yield Fact("shared memory per block", f"{static + dynamic:,} bytes", parts)
 
 
-def _counted(found: Explanation) -> Iterator[Fact]:
+def _counted(explanation: Explanation) -> Iterator[Fact]:
     """What hardware counters measured, each compared with the model."""
-    counters, moved = found.counters, found.traffic
+    counters, moved = explanation.counters, explanation.traffic
     if counters is None:
         return
     dram_bytes = dram_traffic_bytes(counters)
@@ -187,7 +192,7 @@ def _counted(found: Explanation) -> Iterator[Fact]:
         yield Fact("measured occupancy", active, "share of warps active, on average")
 
 
-def _width_section(found: Explanation, widths: Sequence[Width], device: str) -> Section:
+def _width_section(explanation: Explanation, widths: Sequence[Width], device: str) -> Section:
     first = widths[0]
     heading = [f"this device: {device}"] if first.here else []
     if first.architecture is not None:
@@ -197,44 +202,46 @@ def _width_section(found: Explanation, widths: Sequence[Width], device: str) -> 
             f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
             f"a block has at most {a.threads_per_block:,} threads"
         )
-    rows = tuple(_width_row(each, chosen=each.params == found.case.params) for each in widths)
+    rows = tuple(
+        _width_row(width, chosen=width.params == explanation.case.params) for width in widths
+    )
     return section([*heading, *_unknown(widths)], _COLUMNS, "limited by", [Group("", rows)])
 
 
 def _unknown(widths: Sequence[Width]) -> Iterator[str]:
     """The resources that were unknown when the occupancy on this architecture was computed."""
-    fitting = [each for each in widths if each.occupancy is not None]
-    if any(each.registers is None for each in fitting):
+    fitting = [width for width in widths if width.occupancy is not None]
+    if any(width.registers is None for width in fitting):
         yield "registers unknown: assumed not to limit"
-    if any(each.shared_bytes is None for each in fitting):
+    if any(width.shared_bytes is None for width in fitting):
         yield "static shared memory unknown: assumed to be 0"
     first = fitting[0].architecture if fitting else None
     if first is not None and architectures.named(first).compute_capability < (2, 0):
         yield "not counted: launch parameters, which are in shared memory here (≤ 256 bytes)"
 
 
-def _width_row(each: Width, *, chosen: bool) -> Row:
-    fits = each.occupancy
+def _width_row(width: Width, *, chosen: bool) -> Row:
+    fits = width.occupancy
     by = fits.by if fits is not None else {}
-    resident = count(each.driver_blocks if fits is None else fits.blocks)
-    if fits is not None and each.driver_blocks not in (None, fits.blocks):
-        resident += f" (driver: {each.driver_blocks})"
+    resident = count(width.driver_blocks if fits is None else fits.blocks)
+    if fits is not None and width.driver_blocks not in (None, fits.blocks):
+        resident += f" (driver: {width.driver_blocks})"
     limiters = UNKNOWN if fits is None else ", ".join(fits.limiters)
     return Row(
         cells=(
-            settings_of(each.params) or UNKNOWN,
-            count(each.threads_per_block),
-            count(each.registers),
-            count(each.shared_bytes),
+            settings_of(width.params) or UNKNOWN,
+            count(width.threads_per_block),
+            count(width.registers),
+            count(width.shared_bytes),
             count(by.get("threads")),
             count(by.get("registers")),
             count(by.get("shared memory")),
             resident,
             UNKNOWN if fits is None else f"{fits.share:.0%}",
-            count(each.modelled_loads),
-            duration(each.measured_ns),
+            count(width.modelled_loads),
+            duration(width.measured_ns),
         ),
-        status=each.status or limiters,
-        reason=each.reason or "",
+        status=width.status or limiters,
+        reason=width.reason or "",
         best=chosen,
     )

@@ -41,8 +41,8 @@ class Builds:
 
     def resources(self, architecture: Architecture, params: dict[str, int]) -> Resources:
         """For one architecture; only static shared memory if no compiler supports it."""
-        found = self._compiled(architecture, params)
-        return found or Resources(static_shared_bytes=self._static_shared_bytes(params))
+        resources = self._compiled(architecture, params)
+        return resources or Resources(static_shared_bytes=self._static_shared_bytes(params))
 
     def _static_shared_bytes(self, params: dict[str, int]) -> int | None:
         """From any available build, because it is the same in all."""
@@ -50,8 +50,8 @@ class Builds:
         for architecture in ARCHITECTURES:
             if self._shared_bytes.get(key) is None:
                 with contextlib.suppress(BuildError):
-                    found = self._compiled(architecture, params)
-                    self._shared_bytes[key] = found.static_shared_bytes if found else None
+                    resources = self._compiled(architecture, params)
+                    self._shared_bytes[key] = resources.static_shared_bytes if resources else None
         return self._shared_bytes.get(key)
 
 
@@ -78,7 +78,7 @@ def largest_legal(
     """The last problem that the first device can run, or else the next device; else the last."""
     for device in devices:
         for problem in reversed(problems):
-            if any(sweep.case(kernel, problem, each, device).skip is None for each in params):
+            if any(sweep.case(kernel, problem, values, device).skip is None for values in params):
                 return problem
     return problems[-1]
 
@@ -114,17 +114,17 @@ def here(case: Case, device: DeviceInfo, outcome: Outcome, builds: Builds) -> Wi
     architecture = architectures.of_capability(device.compute_capability)
     resources = outcome.build.resources if outcome.build is not None else None
     if case.launch is not None:
-        found = _fitted(_modelled(case, device, architecture), architecture, case.launch, resources)
+        width = _fitted(_modelled(case, device, architecture), architecture, case.launch, resources)
     elif architecture is not None:
-        found = elsewhere(case.problem, case.params, architecture, builds)
+        width = elsewhere(case.problem, case.params, architecture, builds)
     else:
-        found = _modelled(case, device, None)
-    if outcome.status != "measured" and found.status is None:
+        width = _modelled(case, device, None)
+    if outcome.status != "measured" and width.status is None:
         status = "illegal" if outcome.status == "skipped" else outcome.status
         first, _, _ = (outcome.reason or "").partition("\n")
-        found = msgspec.structs.replace(found, status=status, reason=first)
+        width = msgspec.structs.replace(width, status=status, reason=first)
     return msgspec.structs.replace(
-        found,
+        width,
         here=True,
         driver_blocks=outcome.build.resident_blocks if outcome.build is not None else None,
         measured_ns=outcome.median_ns,
@@ -153,20 +153,20 @@ def _fitted(
 ) -> Width:
     """A width with the resources of its launch and build, and the resulting occupancy."""
     static = resources.static_shared_bytes if resources is not None else None
-    found = msgspec.structs.replace(
+    width = msgspec.structs.replace(
         known,
         threads_per_block=launch.threads_per_block,
         registers=resources.registers if resources is not None else None,
         shared_bytes=None if static is None else static + launch.shared_bytes,
     )
     if architecture is None:
-        return found
+        return width
     fits = architectures.occupancy(
         architecture,
         launch.threads_per_block,
-        registers=found.registers,
+        registers=width.registers,
         shared_bytes=(static or 0) + launch.shared_bytes,
     )
     if fits.refused:
-        return msgspec.structs.replace(found, status="illegal", reason=fits.refused)
-    return msgspec.structs.replace(found, occupancy=fits)
+        return msgspec.structs.replace(width, status="illegal", reason=fits.refused)
+    return msgspec.structs.replace(width, occupancy=fits)

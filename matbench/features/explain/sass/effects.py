@@ -38,16 +38,16 @@ def polls(branch: Instruction, blocks: Mapping[int, Sequence[Instruction]]) -> b
     """Whether it goes back to a load that waits for another block: such waits end at once, too."""
     first = branch.address if branch.target is None else branch.target
     return any(
-        watches(each)
+        watches(instruction)
         for block in blocks.values()
-        for each in block
-        if first <= each.address < branch.address
+        for instruction in block
+        if first <= instruction.address < branch.address
     )
 
 
-def watches(each: Instruction) -> bool:
+def watches(instruction: Instruction) -> bool:
     """Whether it loads what another block may write meanwhile."""
-    return each.stem in ("LD", "LDG") and "STRONG" in each.modifiers
+    return instruction.stem in ("LD", "LDG") and "STRONG" in instruction.modifiers
 
 
 def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, ...]]:
@@ -61,11 +61,11 @@ def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, .
         return (), operands
     count = result_count(stem, operands)
     names: list[str] = []
-    for each in operands[:count]:
-        if each.kind == "predicate":
-            names.append(each.name)
-        elif each.kind == "register":
-            names += row(each.name, _width(instruction))
+    for operand in operands[:count]:
+        if operand.kind == "predicate":
+            names.append(operand.name)
+        elif operand.kind == "register":
+            names += row(operand.name, _width(instruction))
     written = tuple(name for name in names if name not in CONSTANT_NAMES)
     return written, operands[count:]
 
@@ -78,8 +78,8 @@ def _in_mask(mask: Operand) -> Iterator[str]:
 def tensor_shape(instruction: Instruction) -> tuple[int, int, int] | None:
     """Rows, columns and depth of a tensor instruction's product; None if they are not known."""
     shape = next(iter(instruction.modifiers), "")
-    if found := re.fullmatch(r"(\d+)x(\d+)x(\d+)", shape):
-        m, n, k = map(int, found.groups())
+    if match := re.fullmatch(r"(\d+)x(\d+)x(\d+)", shape):
+        m, n, k = map(int, match.groups())
         return m, n, k
     return _SHAPES.get(shape)
 
@@ -109,8 +109,8 @@ def result_count(stem: str, operands: tuple[Operand, ...]) -> int:
     if stem in ("P2R", "MOV", "SEL", "FSEL", "USEL", "PRMT", "VOTE", "VOTEU"):
         return 1 + (stem.startswith("VOTE") and len(operands) > 2)
     count = 1
-    for each in operands[1:-1]:
-        if each.kind != "predicate" or each.inverted:
+    for operand in operands[1:-1]:
+        if operand.kind != "predicate" or operand.inverted:
             break
         count += 1
     return count
@@ -147,22 +147,22 @@ def access_bytes(instruction: Instruction) -> int:
     sizes |= {"F64": 8, "S64": 8}  # of atomic operations
     if instruction.stem == "LDSM" or instruction.stem == "STSM":
         return 16
-    return next((sizes[each] for each in instruction.modifiers if each in sizes), 4)
+    return next((sizes[modifier] for modifier in instruction.modifiers if modifier in sizes), 4)
 
 
 def matrix_count(instruction: Instruction) -> int:
     """The matrices that `LDSM` or `STSM` loads or stores."""
-    return next((int(each) for each in instruction.modifiers if each in ("2", "4")), 1)
+    return next((int(modifier) for modifier in instruction.modifiers if modifier in ("2", "4")), 1)
 
 
 def row(name: str, count: int) -> Iterator[str]:
     """The names of `count` registers from `name` on."""
-    found = re.fullmatch(r"(U?R)(\d+)", name)
-    if found is None:
+    match = re.fullmatch(r"(U?R)(\d+)", name)
+    if match is None:
         yield name
         return
     for i in range(count):
-        yield f"{found[1]}{int(found[2]) + i}"
+        yield f"{match[1]}{int(match[2]) + i}"
 
 
 def sources(instruction: Instruction) -> Iterator[str]:
@@ -172,23 +172,23 @@ def sources(instruction: Instruction) -> Iterator[str]:
     if instruction.opcode.startswith(WAITS):
         return
     stored = _stored_width(instruction)
-    for index, each in enumerate(results(instruction)[1]):
-        if each.kind == "address":
-            for name, _, wide in each.parts:
+    for index, operand in enumerate(results(instruction)[1]):
+        if operand.kind == "address":
+            for name, _, wide in operand.parts:
                 if name not in CONSTANT_NAMES:
                     yield from row(name, 2 if wide else 1)
-        elif each.kind == "register" and each.name not in CONSTANT_NAMES:
-            yield from row(each.name, source_width(instruction, index, each, stored))
-        elif each.kind == "predicate" and each.name not in CONSTANT_NAMES:
-            yield each.name
-        elif each.text == "PR":
+        elif operand.kind == "register" and operand.name not in CONSTANT_NAMES:
+            yield from row(operand.name, source_width(instruction, index, operand, stored))
+        elif operand.kind == "predicate" and operand.name not in CONSTANT_NAMES:
+            yield operand.name
+        elif operand.text == "PR":
             yield from _in_mask(instruction.operands[-1])
 
 
-def source_width(instruction: Instruction, index: int, each: Operand, stored: int = 1) -> int:
+def source_width(instruction: Instruction, index: int, operand: Operand, stored: int = 1) -> int:
     """How many registers an operand stands for."""
     stem, modifiers = instruction.stem, instruction.modifiers
-    if each.is_wide:
+    if operand.is_wide:
         return 2
     if stored > 1:
         return stored
@@ -214,10 +214,10 @@ def bank_reads(instructions: Iterable[Instruction]) -> Iterator[tuple[int, int]]
     What the instruction before read in the same position, marked for reuse, is not read again.
     """
     kept: dict[int, str] = {}
-    for each in instructions:
+    for instruction in instructions:
         banks = [0, 0]
         next_kept: dict[int, str] = {}
-        for position, operand in enumerate(results(each)[1]):
+        for position, operand in enumerate(results(instruction)[1]):
             if operand.kind == "address":
                 names = [name for name, _, _ in operand.parts]
             elif operand.kind == "register":
@@ -229,7 +229,7 @@ def bank_reads(instructions: Iterable[Instruction]) -> Iterator[tuple[int, int]]
                     continue
                 if kept.get(position) != name:
                     number = int(name[1:])
-                    for i in range(source_width(each, position, operand)):
+                    for i in range(source_width(instruction, position, operand)):
                         banks[(number + i) % 2] += 1
                 if operand.reuses:
                     next_kept[position] = name

@@ -53,33 +53,35 @@ class Code(NamedTuple):
 def code(function: Function) -> Code:
     """The control flow of a function."""
     graph = blocks(function)
-    found = tuple(loops(graph))
+    all_loops = tuple(loops(graph))
     around = {
-        start: tuple(loop.header for loop in found if start in loop.blocks) for start in graph
+        start: tuple(loop.header for loop in all_loops if start in loop.blocks) for start in graph
     }
-    written = {each.address: results(each)[0] for each in function.instructions}
-    return Code(function, graph, found, controlling(graph), around, written)
+    written = {
+        instruction.address: results(instruction)[0] for instruction in function.instructions
+    }
+    return Code(function, graph, all_loops, controlling(graph), around, written)
 
 
 def blocks(function: Function) -> dict[int, Block]:
     """The basic blocks by their start. A call is followed by its target and by its return."""
     starts = {function.instructions[0].address}
-    for each, after in zip(function.instructions, function.instructions[1:], strict=False):
-        if each.target is not None:
-            starts.add(each.target)
-        if each.target is not None or each.stem in _LEAVES:
+    for instruction, after in zip(function.instructions, function.instructions[1:], strict=False):
+        if instruction.target is not None:
+            starts.add(instruction.target)
+        if instruction.target is not None or instruction.stem in _LEAVES:
             starts.add(after.address)
-    found: dict[int, Block] = {}
+    graph: dict[int, Block] = {}
     current: list[Instruction] = []
-    addresses = [each.address for each in function.instructions]
-    for each, follows in zip(function.instructions, [*addresses[1:], None], strict=True):
-        current.append(each)
+    addresses = [instruction.address for instruction in function.instructions]
+    for instruction, follows in zip(function.instructions, [*addresses[1:], None], strict=True):
+        current.append(instruction)
         if follows is None or follows in starts:
-            found[current[0].address] = Block(
-                current[0].address, tuple(current), _following(each, follows)
+            graph[current[0].address] = Block(
+                current[0].address, tuple(current), _following(instruction, follows)
             )
             current = []
-    return found
+    return graph
 
 
 def _following(last: Instruction, after: int | None) -> tuple[int, ...]:
@@ -87,13 +89,13 @@ def _following(last: Instruction, after: int | None) -> tuple[int, ...]:
 
     `BSSY` only names the place where lanes meet again.
     """
-    found = [] if last.target is None or last.stem == "BSSY" else [last.target]
+    goals = [] if last.target is None or last.stem == "BSSY" else [last.target]
     always = last.guard is None or (last.guard.name in ("PT", "UPT") and not last.guard.inverted)
-    conditional = any(each.kind == "predicate" for each in last.operands)
+    conditional = any(operand.kind == "predicate" for operand in last.operands)
     stops = last.stem in _LEAVES or last.stem in _BRANCHES
     if after is not None and (not stops or not always or (conditional and last.target is not None)):
-        found.append(after)
-    return tuple(dict.fromkeys(found))
+        goals.append(after)
+    return tuple(dict.fromkeys(goals))
 
 
 def loops(graph: dict[int, Block]) -> list[Loop]:
@@ -139,9 +141,9 @@ def controlling(graph: dict[int, Block]) -> Control:
     live: dict[int, set[str]] = {start: set() for start in graph}
     kept: dict[int, tuple[Instruction, ...]] = {}
     facts = {
-        each.address: (results(each)[0], tuple(sources(each)))
+        instruction.address: (results(instruction)[0], tuple(sources(instruction)))
         for block in graph.values()
-        for each in block.instructions
+        for instruction in block.instructions
     }
     changed = True
     while changed:
@@ -149,14 +151,14 @@ def controlling(graph: dict[int, Block]) -> Control:
         for block in reversed(graph.values()):
             alive = set().union(*(live[goal] for goal in block.next))
             chosen = []
-            for each in reversed(block.instructions):
-                written, read = facts[each.address]
-                branches = _branches(each)
+            for instruction in reversed(block.instructions):
+                written, read = facts[instruction.address]
+                branches = _branches(instruction)
                 if branches or not alive.isdisjoint(written):
-                    if _replaces(each):
+                    if _replaces(instruction):
                         alive -= set(written)
                     alive |= set(read)
-                    chosen.append(each)
+                    chosen.append(instruction)
             kept[block.start] = tuple(reversed(chosen))
             if alive != live[block.start]:
                 live[block.start] = alive
@@ -164,16 +166,16 @@ def controlling(graph: dict[int, Block]) -> Control:
     return Control(kept, {start: frozenset(names) for start, names in live.items()})
 
 
-def _replaces(each: Instruction) -> bool:
+def _replaces(instruction: Instruction) -> bool:
     """Whether nothing is left of what its results were before.
 
     Lanes that do not take part in an election do not look at who won it.
     """
-    return each.guard is None or each.stem == "ELECT"
+    return instruction.guard is None or instruction.stem == "ELECT"
 
 
-def _branches(each: Instruction) -> bool:
-    return each.target is not None or each.stem in _LEAVES
+def _branches(instruction: Instruction) -> bool:
+    return instruction.target is not None or instruction.stem in _LEAVES
 
 
 def is_linear(code: Code, path: Iterable[int], varying: frozenset[str]) -> bool:
@@ -185,33 +187,33 @@ def is_linear(code: Code, path: Iterable[int], varying: frozenset[str]) -> bool:
     """
     changing, quotients = set(varying), set[str]()
     for start in sorted(path):
-        for each in code.control.instructions[start]:
-            written = code.written[each.address]
-            inputs = changing.intersection(sources(each))
+        for instruction in code.control.instructions[start]:
+            written = code.written[instruction.address]
+            inputs = changing.intersection(sources(instruction))
             if not inputs:
-                if _replaces(each):
+                if _replaces(instruction):
                     changing -= set(written)
                     quotients -= set(written)
                 continue
-            if _repeats(each) or (len(inputs) > 1 and inputs & quotients):
+            if _repeats(instruction) or (len(inputs) > 1 and inputs & quotients):
                 return False
             changing |= set(written)
-            if inputs & quotients or _divides(each):
+            if inputs & quotients or _divides(instruction):
                 quotients |= set(written)
     return True
 
 
-def _repeats(each: Instruction) -> bool:
+def _repeats(instruction: Instruction) -> bool:
     """Whether its result can be periodic in an operand."""
-    stem = each.stem.removeprefix("U")
+    stem = instruction.stem.removeprefix("U")
     return stem in ("LOP3", "PRMT", "SGXT", "BMSK", "R2P", "I2F", "F2I", "MUFU") or (
-        stem == "IMAD" and "HI" in each.modifiers
+        stem == "IMAD" and "HI" in instruction.modifiers
     )
 
 
-def _divides(each: Instruction) -> bool:
+def _divides(instruction: Instruction) -> bool:
     """Whether it shifts to the right; by 31 bits, that gives only the sign."""
-    stem = each.stem.removeprefix("U")
+    stem = instruction.stem.removeprefix("U")
     if stem == "SHF":
-        return each.modifiers[:1] == ("R",) and each.operands[2].number != 31
-    return stem == "LEA" and "HI" in each.modifiers and "X" not in each.modifiers
+        return instruction.modifiers[:1] == ("R",) and instruction.operands[2].number != 31
+    return stem == "LEA" and "HI" in instruction.modifiers and "X" not in instruction.modifiers

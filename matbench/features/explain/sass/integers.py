@@ -41,56 +41,56 @@ class Lanes:
         self.special = special
 
     def get(self, name: str) -> npt.NDArray[Any]:
-        found = self.values.get(name, _FALSE if name.lstrip("U")[0] == "P" else _ZERO)
-        if found is None:
+        value = self.values.get(name, _FALSE if name.lstrip("U")[0] == "P" else _ZERO)
+        if value is None:
             raise UnknownError(name)
-        return found
+        return value
 
-    def number(self, each: Operand) -> npt.NDArray[Any]:
+    def number(self, operand: Operand) -> npt.NDArray[Any]:
         """32 bits per lane; a negated operand is 2³² - x, so that sums carry as in hardware."""
-        if each.absolute:  # of a float
-            raise UnknownError(each.text)
-        if each.kind == "number":
-            return np.full(LANES, each.number & MASK, dtype=np.int64)
-        if each.kind == "constant":
-            if each.number not in self.constants:
-                raise UnknownError(each.text)
-            found = np.full(LANES, self.constants[each.number], dtype=np.int64)
-        elif each.kind == "register":
-            found = self.get(each.name)
+        if operand.absolute:  # of a float
+            raise UnknownError(operand.text)
+        if operand.kind == "number":
+            return np.full(LANES, operand.number & MASK, dtype=np.int64)
+        if operand.kind == "constant":
+            if operand.number not in self.constants:
+                raise UnknownError(operand.text)
+            values = np.full(LANES, self.constants[operand.number], dtype=np.int64)
+        elif operand.kind == "register":
+            values = self.get(operand.name)
         else:
-            raise UnknownError(each.text)
-        if each.inverted:
-            found = found ^ MASK
-        if each.negated:
-            found = (1 << 32) - found
-        return found
+            raise UnknownError(operand.text)
+        if operand.inverted:
+            values = values ^ MASK
+        if operand.negated:
+            values = (1 << 32) - values
+        return values
 
-    def pair(self, each: Operand) -> npt.NDArray[Any]:
+    def pair(self, operand: Operand) -> npt.NDArray[Any]:
         """64 bits per lane, as unsigned numbers."""
-        if each.kind == "register" and each.name not in ("RZ", "URZ"):
-            low, high = row(each.name, 2)
+        if operand.kind == "register" and operand.name not in ("RZ", "URZ"):
+            low, high = row(operand.name, 2)
             return _joined(self.get(high), self.get(low))
-        if each.kind == "constant":
-            upper = each._replace(number=each.number + 4)
-            return _joined(self.number(upper), self.number(each))
-        if each.kind == "number":
-            return np.full(LANES, each.number & ((1 << 64) - 1), dtype=np.uint64)
-        return self.number(each).astype(np.uint64)
+        if operand.kind == "constant":
+            upper = operand._replace(number=operand.number + 4)
+            return _joined(self.number(upper), self.number(operand))
+        if operand.kind == "number":
+            return np.full(LANES, operand.number & ((1 << 64) - 1), dtype=np.uint64)
+        return self.number(operand).astype(np.uint64)
 
-    def truth(self, each: Operand) -> npt.NDArray[Any]:
-        found = self.get(each.name)
-        return ~found if each.inverted else found
+    def truth(self, operand: Operand) -> npt.NDArray[Any]:
+        values = self.get(operand.name)
+        return ~values if operand.inverted else values
 
-    def address(self, each: Operand) -> npt.NDArray[Any]:
+    def address(self, operand: Operand) -> npt.NDArray[Any]:
         """The addresses of a memory operand, one per lane."""
-        start = each.number & ((1 << 64) - 1)
+        start = operand.number & ((1 << 64) - 1)
         total: npt.NDArray[np.uint64] = np.full(LANES, start, dtype=np.uint64)
-        for name, scale, wide in each.parts:
+        for name, scale, wide in operand.parts:
             plain = Operand("register", name, name)
             part = self.pair(plain) if wide else self.number(plain).astype(np.uint64)
             total = np.add(total, part * np.uint64(scale))
-        if not any(wide for _, _, wide in each.parts):
+        if not any(wide for _, _, wide in operand.parts):
             total = np.bitwise_and(total, np.uint64(MASK))
         return total
 
@@ -110,8 +110,8 @@ def compute(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any
     how = _SEMANTICS.get(instruction.stem.removeprefix("U"))
     if how is None:
         raise UnknownError(instruction.opcode)
-    found = how(instruction, lanes)
-    return {name: value for name, value in found.items() if name not in CONSTANT_NAMES}
+    written = how(instruction, lanes)
+    return {name: value for name, value in written.items() if name not in CONSTANT_NAMES}
 
 
 def _carries(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
@@ -150,11 +150,11 @@ def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArr
         added = product + lanes.pair(c)
         if more and "X" in modifiers:
             added = added + lanes.truth(more[0]).astype(np.uint64)
-        found = {each.name: added < product for each in carries}
+        overflows = {carry.name: added < product for carry in carries}
         if "HI" in modifiers:
             high = (added >> np.uint64(32)).astype(np.int64)
-            return found | _result(instruction, high)
-        return found | _wide(instruction, added)
+            return overflows | _result(instruction, high)
+        return overflows | _wide(instruction, added)
     low = (x.astype(np.uint64) * y.astype(np.uint64)).astype(np.int64) & MASK
     total = low + lanes.number(c)
     if "X" in modifiers and more:
@@ -164,20 +164,20 @@ def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArr
 
 def _add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     carries, read = _carries(instruction)
-    numbers = [each for each in read if each.kind != "predicate"]
+    numbers = [operand for operand in read if operand.kind != "predicate"]
     if "64" in instruction.modifiers:
         wide = np.zeros(LANES, dtype=np.uint64)
-        for each in numbers:
-            value = lanes.pair(each._replace(negated=False))
-            wide = wide - value if each.negated else wide + value
+        for operand in numbers:
+            value = lanes.pair(operand._replace(negated=False))
+            wide = wide - value if operand.negated else wide + value
         return _wide(instruction, wide)
-    total = sum((lanes.number(each) for each in numbers), _ZERO)
+    total = sum((lanes.number(operand) for operand in numbers), _ZERO)
     if "X" in instruction.modifiers:
-        for each in read:
-            if each.kind == "predicate":
-                total = total + lanes.truth(each)
-    found = {each.name: total >> 32 > i for i, each in enumerate(carries)}
-    return found | _result(instruction, total)
+        for operand in read:
+            if operand.kind == "predicate":
+                total = total + lanes.truth(operand)
+    overflows = {carry.name: total >> 32 > i for i, carry in enumerate(carries)}
+    return overflows | _result(instruction, total)
 
 
 def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
@@ -185,8 +185,8 @@ def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[
     modifiers = instruction.modifiers
     a, b = read[0], read[1]
     x = lanes.number(a) & MASK
-    inputs = [each for each in read[2:] if each.kind == "predicate"]
-    shift = [each for each in read[2:] if each.kind == "number"][-1].number & 31
+    inputs = [operand for operand in read[2:] if operand.kind == "predicate"]
+    shift = [operand for operand in read[2:] if operand.kind == "number"][-1].number & 31
     if "HI" in modifiers:
         sign = "SX32" in modifiers
         upper = (_signed(x) >> 31 if sign else lanes.number(read[2])) & MASK
@@ -198,8 +198,8 @@ def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[
     total = x + lanes.number(b)
     if "X" in modifiers:
         total = total + lanes.truth(inputs[-1])
-    found = {each.name: total >> 32 > 0 for each in carries}
-    return found | _result(instruction, total)
+    overflows = {carry.name: total >> 32 > 0 for carry in carries}
+    return overflows | _result(instruction, total)
 
 
 def _shift(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
@@ -225,33 +225,33 @@ def _logic(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]
         truth, operands = operands[0].name, operands[1:]
     else:
         truth = ""
-    a, b, c = (lanes.number(each) & MASK for each in operands[1:4])
-    found = _looked_up(operands[4].number, a, b, c, _FULL)
-    result = {operands[0].name: found}
+    a, b, c = (lanes.number(operand) & MASK for operand in operands[1:4])
+    bits = _looked_up(operands[4].number, a, b, c, _FULL)
+    result = {operands[0].name: bits}
     if truth:
         combine = _COMBINE["AND" if "PAND" in instruction.modifiers else "OR"]
-        result[truth] = combine(found != 0, lanes.truth(operands[5]))
+        result[truth] = combine(bits != 0, lanes.truth(operands[5]))
     return result
 
 
 def _looked_up(table: int, a: Any, b: Any, c: Any, ones: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Each bit is that bit of the table which the bits of a, b and c number."""
-    found = a ^ a
+    bits = a ^ a
     for index in range(8):
         if table >> index & 1:
             term = ones
             for bit, value in ((4, a), (2, b), (1, c)):
                 term = term & (value if index & bit else value ^ ones)
-            found = found | term
-    return np.asarray(found)
+            bits = bits | term
+    return np.asarray(bits)
 
 
 def _logic_of_predicates(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     first, second, a, b, c, *tables = instruction.operands
-    x, y, z = (lanes.truth(each) for each in (a, b, c))
+    x, y, z = (lanes.truth(operand) for operand in (a, b, c))
     return {
-        each.name: _looked_up(table.number, x, y, z, _TRUE)
-        for each, table in zip((first, second), tables, strict=True)
+        target.name: _looked_up(table.number, x, y, z, _TRUE)
+        for target, table in zip((first, second), tables, strict=True)
     }
 
 
@@ -264,23 +264,23 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _float(each: Operand, lanes: Lanes) -> npt.NDArray[Any]:
+def _float(operand: Operand, lanes: Lanes) -> npt.NDArray[Any]:
     """A float32 per lane; listings show those without a fraction like integers."""
-    if each.kind == "number":
-        return np.full(LANES, each.number, dtype=np.float32)
-    if each.negated:
-        raise UnknownError(each.text)
-    return lanes.number(each).astype(np.uint32).view(np.float32)
+    if operand.kind == "number":
+        return np.full(LANES, operand.number, dtype=np.float32)
+    if operand.negated:
+        raise UnknownError(operand.text)
+    return lanes.number(operand).astype(np.uint32).view(np.float32)
 
 
-def _compared(each: Operand, instruction: Instruction, lanes: Lanes) -> npt.NDArray[Any]:
+def _compared(operand: Operand, instruction: Instruction, lanes: Lanes) -> npt.NDArray[Any]:
     """A number per lane as the instruction compares it: signed or not, of 32 or 64 bits."""
     modifiers = instruction.modifiers
     if "U64" in modifiers:
-        return lanes.pair(each)
+        return lanes.pair(operand)
     if "S64" in modifiers:
-        return lanes.pair(each).astype(np.int64)
-    value = lanes.number(each) & MASK
+        return lanes.pair(operand).astype(np.int64)
+    value = lanes.number(operand) & MASK
     return value if "U32" in modifiers else _signed(value)
 
 
@@ -294,19 +294,19 @@ def _compare(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[An
     how = modifiers[0] if modifiers[0] in _COMPARE else modifiers[0].removesuffix("U")
     if how not in _COMPARE:
         raise UnknownError(instruction.opcode)
-    found = _COMPARE[how](x, y)
+    result = _COMPARE[how](x, y)
     if "EX" in modifiers:
         below = lanes.truth(lower[0])
         strict = {"GE": np.greater, "GT": np.greater, "LE": np.less, "LT": np.less}
         if how == "NE":
-            found = (x != y) | below
+            result = (x != y) | below
         elif how == "EQ":
-            found = (x == y) & below
+            result = (x == y) & below
         else:
-            found = strict[how](x, y) | ((x == y) & below)
-    combine = next(_COMBINE[each] for each in modifiers if each in _COMBINE)
+            result = strict[how](x, y) | ((x == y) & below)
+    combine = next(_COMBINE[modifier] for modifier in modifiers if modifier in _COMBINE)
     other = lanes.truth(given)
-    return {first.name: combine(found, other), second.name: combine(~found, other)}
+    return {first.name: combine(result, other), second.name: combine(~result, other)}
 
 
 def _select(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
@@ -328,8 +328,8 @@ def _extreme(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[An
     else:
         a = _compared(read[0], instruction, lanes)
     b = _compared(read[-1], instruction, lanes)
-    found = np.where(lanes.truth(which), np.minimum(a, b), np.maximum(a, b))
-    return (_wide if is_wide else _result)(instruction, found)
+    extreme = np.where(lanes.truth(which), np.minimum(a, b), np.maximum(a, b))
+    return (_wide if is_wide else _result)(instruction, extreme)
 
 
 def _permute(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
@@ -338,13 +338,13 @@ def _permute(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[An
     _, a, selector, b = instruction.operands
     value = _joined(lanes.number(b) & MASK, lanes.number(a) & MASK)
     chosen = lanes.number(selector) & MASK
-    found = _ZERO
+    word = _ZERO
     for i in range(4):
         nibble = chosen >> (4 * i) & 15
         byte = (value >> (8 * (nibble & 7)).astype(np.uint64) & np.uint64(255)).astype(np.int64)
         byte = np.where(nibble & 8, np.where(byte & 128, 255, 0), byte)
-        found = found | byte << (8 * i)
-    return _result(instruction, found)
+        word = word | byte << (8 * i)
+    return _result(instruction, word)
 
 
 def _special(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
@@ -352,10 +352,10 @@ def _special(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[An
     if source.name == "SRZ":
         names = row(target.name, 1 if "32" in instruction.modifiers else 2)
         return dict.fromkeys(names, _ZERO)
-    found = lanes.special.get(source.name)
-    if found is None:
+    value = lanes.special.get(source.name)
+    if value is None:
         raise UnknownError(source.name)
-    return {target.name: found}
+    return {target.name: value}
 
 
 def _constant(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
@@ -383,10 +383,10 @@ def _to_uniform(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray
 def _halves(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     """`HFMA2 R, -RZ, RZ, x, y` sets a constant."""
     operands = instruction.operands
-    if [each.name for each in operands[1:3]] != ["RZ", "RZ"] or len(operands) != 5:
+    if [operand.name for operand in operands[1:3]] != ["RZ", "RZ"] or len(operands) != 5:
         raise UnknownError(instruction.opcode)
     try:
-        upper, lower = (np.float16(each.text).view(np.uint16) for each in operands[3:])
+        upper, lower = (np.float16(operand.text).view(np.uint16) for operand in operands[3:])
     except ValueError:
         raise UnknownError(instruction.opcode) from None
     return _result(instruction, np.full(LANES, int(upper) << 16 | int(lower), dtype=np.int64))
@@ -405,10 +405,10 @@ def _shuffle(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[An
         "UP": lane - by_lanes,
     }
     chosen = how[instruction.modifiers[0]]
-    found = chosen >= last if instruction.modifiers[0] == "UP" else chosen <= last
+    in_range = chosen >= last if instruction.modifiers[0] == "UP" else chosen <= last
     return {
-        inside.name: found,
-        target.name: lanes.number(source)[np.where(found, chosen, lane)],
+        inside.name: in_range,
+        target.name: lanes.number(source)[np.where(in_range, chosen, lane)],
     }
 
 
@@ -416,11 +416,11 @@ def _predicates_to_register(instruction: Instruction, lanes: Lanes) -> dict[str,
     target, _, kept, mask = instruction.operands
     if instruction.modifiers or mask.kind != "number":
         raise UnknownError(instruction.opcode)
-    found = lanes.number(kept) & ~mask.number & MASK
+    bits = lanes.number(kept) & ~mask.number & MASK
     for i in range(7):
         if mask.number >> i & 1:
-            found = found | lanes.get(f"P{i}").astype(np.int64) << i
-    return {target.name: found}
+            bits = bits | lanes.get(f"P{i}").astype(np.int64) << i
+    return {target.name: bits}
 
 
 def _reciprocal(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
@@ -429,15 +429,15 @@ def _reciprocal(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray
     modifiers = instruction.modifiers
     if instruction.stem == "MUFU" and modifiers == ("RCP",):
         with np.errstate(all="ignore"):
-            found = (np.float32(1) / value.astype(np.uint32).view(np.float32)).astype(np.float32)
-        return _result(instruction, found.view(np.uint32).astype(np.int64))
+            inverse = (np.float32(1) / value.astype(np.uint32).view(np.float32)).astype(np.float32)
+        return _result(instruction, inverse.view(np.uint32).astype(np.int64))
     if instruction.stem == "I2F" and set(modifiers) <= {"U32", "RP"}:
         exact = (value if "U32" in modifiers else _signed(value)).astype(np.float64)
-        found = exact.astype(np.float32)
+        rounded = exact.astype(np.float32)
         if "RP" in modifiers:
-            up = np.nextafter(found, np.float32(np.inf))
-            found = np.where(found.astype(np.float64) < exact, up, found).astype(np.float32)
-        return _result(instruction, found.view(np.uint32).astype(np.int64))
+            up = np.nextafter(rounded, np.float32(np.inf))
+            rounded = np.where(rounded.astype(np.float64) < exact, up, rounded).astype(np.float32)
+        return _result(instruction, rounded.view(np.uint32).astype(np.int64))
     if instruction.stem == "F2I" and {"U32", "TRUNC"} <= set(modifiers):
         number = value.astype(np.uint32).view(np.float32).astype(np.float64)
         return _result(instruction, np.clip(np.nan_to_num(number), 0, MASK).astype(np.int64))

@@ -155,14 +155,14 @@ def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) ->
     opcode, _, rest = text.partition(" ")
     # A return says after its register where the address in it counts from.
     rest = re.sub(r"(?<=\w) `\(.*", "", rest)
-    operands = tuple(operand(each) for each in _pieces(rest))
+    operands = tuple(operand(piece) for piece in _pieces(rest))
     target = None
-    for each in operands:
-        name = each.text.strip("`()")
-        if each.text.startswith("`("):
+    for argument in operands:
+        name = argument.text.strip("`()")
+        if argument.text.startswith("`("):
             target = labels.get(name)
-        elif opcode.startswith("BRA") and each.kind == "number":
-            target = each.number
+        elif opcode.startswith("BRA") and argument.kind == "number":
+            target = argument.number
     stem, *modifiers = opcode.split(".")
     return Instruction(
         address, guard, opcode, stem, tuple(modifiers), operands, target, _control(upper)
@@ -197,8 +197,8 @@ _ADDRESS = re.compile(r"(?:g?desc\[\w+\])?\[([^\]]*)\]|(?:g?desc\[\w+\])")
 
 def operand(text: str) -> Operand:
     """One operand from its text; kind `other` if it is none that addresses are computed from."""
-    if found := _REGISTER.match(text):
-        sign, inverted, bar, name, more, after = found.groups()
+    if match := _REGISTER.match(text):
+        sign, inverted, bar, name, more, after = match.groups()
         suffixes = (more + after).split(".")
         kind: Kind = "predicate" if name.lstrip("U").startswith("P") else "register"
         return Operand(
@@ -213,8 +213,8 @@ def operand(text: str) -> Operand:
         )
     if _NUMBER.match(text):
         return Operand("number", text, number=int(text, 0))
-    if found := _CONSTANT.match(text):
-        sign, inverted, bar, bank, offset = found.groups()
+    if match := _CONSTANT.match(text):
+        sign, inverted, bar, bank, offset = match.groups()
         offset = "0x0" if offset in CONSTANT_NAMES else offset
         known = bank in _BANKS and _NUMBER.match(offset)
         return Operand(
@@ -227,8 +227,8 @@ def operand(text: str) -> Operand:
         )
     if text.startswith("SR"):
         return Operand("special", text, text)
-    if found := _ADDRESS.match(text):
-        return _address(text, found[1] or "")
+    if match := _ADDRESS.match(text):
+        return _address(text, match[1] or "")
     return Operand("other", text)
 
 
@@ -238,7 +238,7 @@ def _address(text: str, inside: str) -> Operand:
     for piece in re.findall(r"[-+]?[^-+]+", inside):
         name, *more = piece.lstrip("+").split(".")
         if re.fullmatch(r"U?R(\d+|Z)", name):
-            scale = next((int(each[1:]) for each in more if re.fullmatch(r"X\d+", each)), 1)
+            scale = next((int(suffix[1:]) for suffix in more if re.fullmatch(r"X\d+", suffix)), 1)
             parts.append((name, scale, "64" in more))
         elif _NUMBER.match(piece):
             number += int(piece, 0)

@@ -79,7 +79,7 @@ def _conflicts(addresses: npt.NDArray[Any], nbytes: int) -> int:
 def matrices(addresses: npt.NDArray[Any], count: int) -> Cost:
     """`LDSM`, which loads `count` matrices of eight rows of 16 bytes; lane i gives row i."""
     rows = addresses[: 8 * count].reshape(count, 8)
-    cycles = sum(_conflicts(each, 16) for each in rows)
+    cycles = sum(_conflicts(row, 16) for row in rows)
     return Cost(cycles, count, 0, 128 * count)
 
 

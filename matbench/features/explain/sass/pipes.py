@@ -83,10 +83,10 @@ _CLASSES = {stem: name for name, stems in _STEMS.items() for stem in stems.split
 def class_of(instruction: Instruction) -> str | None:
     """The class of an instruction; None if its opcode is not known."""
     stem = instruction.stem
-    found = _CLASSES.get(stem)
-    if found is None and stem.startswith("U"):
+    name = _CLASSES.get(stem)
+    if name is None and stem.startswith("U"):
         return "uniform" if stem[1:] in _CLASSES else None
-    return found
+    return name
 
 
 def tensor_multiply_adds(instruction: Instruction) -> int | None:

@@ -16,7 +16,7 @@ SHARED = "shared memory"
 TENSOR = "tensor cores"
 
 
-def demand(found: Tally, capability: tuple[int, int]) -> dict[str, float]:
+def demand(totals: Tally, capability: tuple[int, int]) -> dict[str, float]:
     """Cycles of a multiprocessor that one block takes of each resource, the most first.
 
     Empty if the rates of this compute capability are not known.
@@ -24,25 +24,25 @@ def demand(found: Tally, capability: tuple[int, int]) -> dict[str, float]:
     rates = RATES.get(capability)
     if rates is None:
         return {}
-    n = Counter(found.classes)
+    n = Counter(totals.classes)
     paths = {
-        kind: sum(traffic.cycles for name, traffic in found.traffic.items() if kind in name)
+        kind: sum(traffic.cycles for name, traffic in totals.traffic.items() if kind in name)
         for kind in ("shared", "global", "local")
     }
     shared, cached = paths["shared"], paths["global"] + paths["local"]
     per_warp = {
-        ISSUE: found.instructions / SCHEDULERS,
-        BANKS: max(found.bank_reads) / SCHEDULERS,
+        ISSUE: totals.instructions / SCHEDULERS,
+        BANKS: max(totals.bank_reads) / SCHEDULERS,
         "float32 pipe": (n["float32"] + n["integer multiply"]) / rates.fma,
         "integer multiplier": n["integer multiply"] / rates.imad,
         "integer pipe": n["integer and logic"] / rates.alu,
         "float64 pipe": n["float64"] / rates.fp64,
         "float16 pipe": n["float16"] / rates.half,
         "special functions": n["special and conversion"] / rates.xu,
-        TENSOR: found.tensor_cycles,
+        TENSOR: totals.tensor_cycles,
         SHARED if shared >= cached else L1: shared + cached,
     }
-    cycles = {name: found.warps * value for name, value in per_warp.items() if value}
+    cycles = {name: totals.warps * value for name, value in per_warp.items() if value}
     return most_first(cycles)
 
 

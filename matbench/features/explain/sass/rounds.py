@@ -151,7 +151,7 @@ def _change(before: Value, now: Value) -> Value:
     return before ^ now if now.dtype == bool else now - before & MASK
 
 
-def _equal(one: Value, other: Value) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
+def _equal(change: Value, other: Value) -> bool:
+    if change is None or other is None:
+        return change is other
+    return np.array_equal(change, other)

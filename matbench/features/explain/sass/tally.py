@@ -102,44 +102,44 @@ class _Adder:
         if full.stopped is not None:
             self.unknown[full.stopped] = None
         instructions = {
-            each.address: (each, start)
+            instruction.address: (instruction, start)
             for start, count in full.visits.items()
             if count
-            for each in self.code.graph[start].instructions
+            for instruction in self.code.graph[start].instructions
         }
-        for address, (each, start) in instructions.items():
+        for address, (instruction, start) in instructions.items():
             accesses = full.accesses.get(address)
-            if accesses is None and full.stopped is None and any(_parts(each, [])):
-                self._do_not_know(each)
+            if accesses is None and full.stopped is None and any(_parts(instruction, [])):
+                self._do_not_know(instruction)
             elif accesses:
-                self._access(each, accesses, full.visits[start])
+                self._access(instruction, accesses, full.visits[start])
 
-    def _access(self, each: Instruction, accesses: list[Access], visits: int) -> None:
-        for kind, part in _parts(each, accesses):
+    def _access(self, instruction: Instruction, accesses: list[Access], visits: int) -> None:
+        for kind, part in _parts(instruction, accesses):
             known = [access for access in part if access.addresses is not None]
             if not known:
-                self._do_not_know(each)
+                self._do_not_know(instruction)
                 continue
             # Where some visits had inactive lanes only, the rest stand for all.
-            costs = [self._cost(each, kind, access) for access in known]
+            costs = [self._cost(instruction, kind, access) for access in known]
             for cost in costs:
                 before = self.traffic.get(kind, memory.Cost())
                 self.traffic[kind] = before.plus(cost, visits / len(known))
-            self.access_cycles.setdefault(each.address, {})[kind] = sum(
+            self.access_cycles.setdefault(instruction.address, {})[kind] = sum(
                 cost.cycles for cost in costs
             ) / len(costs)
 
-    def _do_not_know(self, each: Instruction) -> None:
-        self.unknown[NotDerived("addresses", each.opcode, each.address)] = None
+    def _do_not_know(self, instruction: Instruction) -> None:
+        self.unknown[NotDerived("addresses", instruction.opcode, instruction.address)] = None
 
-    def _cost(self, each: Instruction, kind: str, access: Access) -> memory.Cost:
+    def _cost(self, instruction: Instruction, kind: str, access: Access) -> memory.Cost:
         """Computed once for accesses that differ by whole lines only, as most do."""
         assert access.addresses is not None
         line = access.addresses.min() // memory.LINE_BYTES * memory.LINE_BYTES
         addresses = access.addresses - line
-        key = (each.opcode, kind, addresses.tobytes(), access.active.tobytes())
+        key = (instruction.opcode, kind, addresses.tobytes(), access.active.tobytes())
         if key not in self.costs:
-            self.costs[key] = _cost(each, kind, addresses, access.active)
+            self.costs[key] = _cost(instruction, kind, addresses, access.active)
         return self.costs[key]
 
     def tally(self, warps: int) -> Tally:
@@ -150,15 +150,15 @@ class _Adder:
         by_block: dict[int, Counter[str]] = {}
         for start, count in self.visits.items():
             block = self.code.graph[start].instructions
-            own = by_block.setdefault(start, Counter())
-            for each in block:
-                known = pipes.class_of(each)
+            counts = by_block.setdefault(start, Counter())
+            for instruction in block:
+                known = pipes.class_of(instruction)
                 if known is None:
-                    self.unknown[NotDerived("opcode", each.stem)] = None
-                own[known or "not known"] += count
+                    self.unknown[NotDerived("opcode", instruction.stem)] = None
+                counts[known or "not known"] += count
                 if known == "tensor":
-                    tensor_cycles += count * self._tensor(each)
-            classes.update(own)
+                    tensor_cycles += count * self._tensor(instruction)
+            classes.update(counts)
             for even, odd in bank_reads(block):
                 banks[0] += count * even
                 banks[1] += count * odd
@@ -181,10 +181,10 @@ class _Adder:
             path=self._path(loop, passes),
             costs=self.access_cycles,
             bulk=frozenset(
-                each.stem
+                instruction.stem
                 for start in self.visits
-                for each in self.code.graph[start].instructions
-                if each.stem.startswith(_BULK)
+                for instruction in self.code.graph[start].instructions
+                if instruction.stem.startswith(_BULK)
             ),
             is_complete=all(walk.stopped is None for walk in self.walks.values()),
             unknown=tuple(self.unknown),
@@ -197,12 +197,15 @@ class _Adder:
             path += round(self.visits[start] / passes) * self.code.graph[start].instructions
         return tuple(path)
 
-    def _tensor(self, each: Instruction) -> float:
+    def _tensor(self, instruction: Instruction) -> float:
         """Cycles of a multiprocessor's tensor cores."""
-        work, precision = pipes.tensor_multiply_adds(each), pipes.tensor_precision(each)
+        work, precision = (
+            pipes.tensor_multiply_adds(instruction),
+            pipes.tensor_precision(instruction),
+        )
         rate = self.tensor_rates.get(precision or "")
         if work is None or not rate:
-            self.unknown[NotDerived("rate", each.opcode)] = None
+            self.unknown[NotDerived("rate", instruction.opcode)] = None
             return 0.0
         return work / rate
 
@@ -227,27 +230,27 @@ def _work(loop: Loop, by_block: Mapping[int, Counter[str]]) -> float:
     return sum(sum(by_block[start].values()) for start in loop.blocks if start in by_block)
 
 
-def _parts(each: Instruction, accesses: list[Access]) -> Iterator[tuple[str, list[Access]]]:
+def _parts(instruction: Instruction, accesses: list[Access]) -> Iterator[tuple[str, list[Access]]]:
     """The kinds of access of an instruction; an asynchronous copy writes first, then reads."""
-    if each.stem == "LDGSTS":
+    if instruction.stem == "LDGSTS":
         yield "shared stores", accesses[0::2]
         yield "global loads", accesses[1::2]
         return
-    found = pipes.class_of(each)
-    if found not in ("shared memory", "global memory", "local memory"):
+    class_name = pipes.class_of(instruction)
+    if class_name not in ("shared memory", "global memory", "local memory"):
         return
-    if each.stem.startswith((*_BULK, "CCTL")):
+    if instruction.stem.startswith((*_BULK, "CCTL")):
         return
-    kind = "stores" if each.stem in _STORES else "loads"
-    yield f"{found.split()[0]} {kind}", accesses
+    kind = "stores" if instruction.stem in _STORES else "loads"
+    yield f"{class_name.split()[0]} {kind}", accesses
 
 
 def _cost(
-    each: Instruction, kind: str, addresses: npt.NDArray[Any], active: npt.NDArray[Any]
+    instruction: Instruction, kind: str, addresses: npt.NDArray[Any], active: npt.NDArray[Any]
 ) -> memory.Cost:
-    nbytes = access_bytes(each)
-    if each.stem in ("LDSM", "STSM"):
-        return memory.matrices(addresses, matrix_count(each))
+    nbytes = access_bytes(instruction)
+    if instruction.stem in ("LDSM", "STSM"):
+        return memory.matrices(addresses, matrix_count(instruction))
     if kind.startswith("shared"):
         return memory.shared(addresses, active, nbytes)
     return memory.global_(addresses, active, nbytes)

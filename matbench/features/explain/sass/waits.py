@@ -76,13 +76,14 @@ def steps(
     """The steps of a pass; `costs` are the cycles of memory instructions, by address and kind."""
     rates, latencies = RATES[capability], LATENCIES[capability]
     intervals = dict(zip(_PIPES, (rates.alu, rates.imad, rates.fp64), strict=True))
-    found = []
-    for each, (even, odd) in zip(path, bank_reads(path), strict=True):
-        control, kind, cost = each.control, class_of(each) or "", costs.get(each.address, {})
-        is_shared, copies = kind == "shared memory", each.stem == "LDGSTS"
+    path_steps = []
+    for instruction, (even, odd) in zip(path, bank_reads(path), strict=True):
+        control, kind = instruction.control, class_of(instruction) or ""
+        cost = costs.get(instruction.address, {})
+        is_shared, copies = kind == "shared memory", instruction.stem == "LDGSTS"
         is_read = kind != "special and conversion"
-        loads = kind in _MEMORY and each.stem.startswith(("LD", "ATOM")) and not copies
-        found.append(
+        loads = kind in _MEMORY and instruction.stem.startswith(("LD", "ATOM")) and not copies
+        path_steps.append(
             Step(
                 even=even if is_read else 0,
                 odd=odd if is_read else 0,
@@ -95,10 +96,10 @@ def steps(
                 stall=max(1, control.stall),
                 sets=control.write_barrier,
                 waits=tuple(i for i in range(6) if control.waits >> i & 1),
-                is_barrier=each.stem == "BAR" and "ARV" not in each.modifiers,
+                is_barrier=instruction.stem == "BAR" and "ARV" not in instruction.modifiers,
             )
         )
-    return found
+    return path_steps
 
 
 def pass_cycles(path: Sequence[Step], warps: int, blocks: int) -> float:
@@ -133,7 +134,7 @@ class _Multiprocessor:
         # Warps go to the schedulers in turn.
         self.warps = [_Warp(i // warps, i % SCHEDULERS) for i in range(warps * blocks)]
         self.schedulers = [
-            _Scheduler([each for each in self.warps if each.scheduler == number])
+            _Scheduler([warp for warp in self.warps if warp.scheduler == number])
             for number in range(min(SCHEDULERS, len(self.warps)))
         ]
         self.arrived: list[list[_Warp]] = [[] for _ in range(blocks)]
@@ -151,12 +152,12 @@ class _Multiprocessor:
     def _until(self, started: int, now: float) -> float:
         """The cycle in which so many instructions have been started."""
         while True:
-            for each in self.schedulers:
-                if each.look <= now:
-                    each.look = self._look(each, now)
+            for scheduler in self.schedulers:
+                if scheduler.look <= now:
+                    scheduler.look = self._look(scheduler, now)
             if self.started >= started:
                 return now
-            now = min(each.look for each in self.schedulers)
+            now = min(scheduler.look for scheduler in self.schedulers)
 
     def _look(self, scheduler: _Scheduler, now: float) -> float:
         """Start an instruction if one can be; when to look again."""
@@ -213,10 +214,10 @@ class _Multiprocessor:
         if len(arrived) < self.block_warps:
             warp.ready = _NEVER
             return
-        for each in arrived[:-1]:
-            each.ready = now + 1
-            self.schedulers[each.scheduler].look = min(
-                self.schedulers[each.scheduler].look, now + 1
+        for other in arrived[:-1]:
+            other.ready = now + 1
+            self.schedulers[other.scheduler].look = min(
+                self.schedulers[other.scheduler].look, now + 1
             )
         arrived.clear()
 

@@ -91,14 +91,14 @@ def special_registers(place: WarpPlace) -> dict[str, Value]:
     thread = np.arange(LANES, dtype=np.int64) + LANES * place.warp
     x, y, _ = place.block
     index = dict(zip("XYZ", (thread % x, thread // x % y, thread // (x * y)), strict=True))
-    found: dict[str, Value] = {f"SR_TID.{axis}": value for axis, value in index.items()}
+    registers: dict[str, Value] = {f"SR_TID.{axis}": value for axis, value in index.items()}
     for name, numbers in (("SR_CTAID", place.block_index), ("SR_NCTAID", place.grid)):
         for axis, number in zip("XYZ", numbers, strict=True):
-            found[f"{name}.{axis}"] = np.full(LANES, number, dtype=np.int64)
-    found["SR_LANEID"] = np.arange(LANES, dtype=np.int64)
+            registers[f"{name}.{axis}"] = np.full(LANES, number, dtype=np.int64)
+    registers["SR_LANEID"] = np.arange(LANES, dtype=np.int64)
     # Without clusters, a block is the only one of its own.
-    found["SR_CgaCtaId"] = np.zeros(LANES, dtype=np.int64)
-    return found
+    registers["SR_CgaCtaId"] = np.zeros(LANES, dtype=np.int64)
+    return registers
 
 
 def walk(
@@ -138,10 +138,10 @@ class _Walker:
         #: Loops that look ahead here: accesses are not noted then.
         self.looking_ahead = 0
         self.equalities = {
-            each.address
+            instruction.address
             for block in code.control.instructions.values()
-            for each in block
-            if each.stem.endswith("ISETP") and each.modifiers[0] in ("NE", "EQ")
+            for instruction in block
+            if instruction.stem.endswith("ISETP") and instruction.modifiers[0] in ("NE", "EQ")
         }
         #: For each test for equality: on which side of each other its operands were.
         self.signs: dict[int, npt.NDArray[Any]] = {}
@@ -263,21 +263,21 @@ class _Walker:
         rest = active
         in_full = self._in_full(block)
         notes = in_full and self.visits[block.start] <= self.full_visits and not self.looking_ahead
-        for each in self._plan(block, in_full=in_full):
-            if not isinstance(each, Instruction):
-                self.lanes.values.update(dict.fromkeys(each))
+        for step in self._plan(block, in_full=in_full):
+            if not isinstance(step, Instruction):
+                self.lanes.values.update(dict.fromkeys(step))
                 continue
             self.carried_out += 1
-            taken = self._active(each, rest)
-            if each.target is not None or each.stem in ("EXIT", "RET", "BRX", "JMX"):
-                rest = self._branch(each, rest, taken)
+            taken = self._active(step, rest)
+            if step.target is not None or step.stem in ("EXIT", "RET", "BRX", "JMX"):
+                rest = self._branch(step, rest, taken)
                 if not rest.any():
                     return
                 continue
             reached = rest if taken is None else taken
-            if notes and any(operand.kind == "address" for operand in each.operands):
-                self._access(each, reached)
-            self._carry_out(each, reached, known=taken is not None)
+            if notes and any(operand.kind == "address" for operand in step.operands):
+                self._access(step, reached)
+            self._carry_out(step, reached, known=taken is not None)
         follows = block.instructions[-1].address + INSTRUCTION_BYTES
         self._wait(follows, rest)
 
@@ -295,73 +295,75 @@ class _Walker:
         others = self.waiting.get(start)
         self.waiting[start] = lanes if others is None else lanes | others
 
-    def _active(self, each: Instruction, rest: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    def _active(self, instruction: Instruction, rest: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
         """The lanes that carry it out; None if its predicate is not known."""
-        if each.guard is None:
+        if instruction.guard is None:
             return rest
         try:
-            lanes: npt.NDArray[Any] = rest & self.lanes.truth(each.guard)
+            lanes: npt.NDArray[Any] = rest & self.lanes.truth(instruction.guard)
             return lanes
         except UnknownError:
             return None
 
     def _branch(
-        self, each: Instruction, rest: npt.NDArray[Any], taken: npt.NDArray[Any] | None
+        self, instruction: Instruction, rest: npt.NDArray[Any], taken: npt.NDArray[Any] | None
     ) -> npt.NDArray[Any]:
         """Send the lanes on their way; returns those that go on to the next instruction."""
         # With DIV, only if lanes have parted: they have met again.
-        if each.stem in ("BSSY", "WARPSYNC") or each.modifiers[:1] == ("DIV",):
+        if instruction.stem in ("BSSY", "WARPSYNC") or instruction.modifiers[:1] == ("DIV",):
             return rest
-        if taken is not None and each.stem == "BRA":
-            taken = self._agreed(each, taken)
-        if taken is None and polls(each, self.code.control.instructions):
+        if taken is not None and instruction.stem == "BRA":
+            taken = self._agreed(instruction, taken)
+        if taken is None and polls(instruction, self.code.control.instructions):
             return rest
-        if taken is None and self._enters_wait(each):
+        if taken is None and self._enters_wait(instruction):
             taken = rest
         if taken is None:
-            raise _EndError("branch", each.address)
-        if each.stem != "EXIT":
-            self._wait(self._goal(each, taken), taken)
+            raise _EndError("branch", instruction.address)
+        if instruction.stem != "EXIT":
+            self._wait(self._goal(instruction, taken), taken)
         others: npt.NDArray[Any] = rest & ~taken
         return others
 
-    def _agreed(self, each: Instruction, taken: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    def _agreed(self, branch: Instruction, taken: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
         """The lanes for which a branch's own predicates are true, too; None if not known."""
         try:
-            for operand in each.operands:
+            for operand in branch.operands:
                 if operand.kind == "predicate":
                     taken = taken & self.lanes.truth(operand)
         except UnknownError:
             return None
         return taken
 
-    def _goal(self, each: Instruction, taken: npt.NDArray[Any]) -> int:
+    def _goal(self, branch: Instruction, taken: npt.NDArray[Any]) -> int:
         """The address that a branch goes to."""
-        if each.target is not None:
-            return each.target
-        if each.stem == "RET":
+        if branch.target is not None:
+            return branch.target
+        if branch.stem == "RET":
             with suppress(UnknownError):
-                return int(self.lanes.number(each.operands[0])[np.argmax(taken)])
-        raise _EndError("target", each.address)
+                return int(self.lanes.number(branch.operands[0])[np.argmax(taken)])
+        raise _EndError("target", branch.address)
 
-    def _enters_wait(self, each: Instruction) -> bool:
+    def _enters_wait(self, branch: Instruction) -> bool:
         """Whether it goes past a loop that waits for another block, if that is over already."""
-        loop = self.headers.get(each.address + INSTRUCTION_BYTES)
+        loop = self.headers.get(branch.address + INSTRUCTION_BYTES)
         blocks = loop.blocks if loop is not None else ()
-        return any(watches(one) for start in blocks for one in self.graph[start].instructions)
+        return any(watches(step) for start in blocks for step in self.graph[start].instructions)
 
-    def _carry_out(self, each: Instruction, active: npt.NDArray[Any], *, known: bool) -> None:
-        names = self.code.written[each.address]
+    def _carry_out(
+        self, instruction: Instruction, active: npt.NDArray[Any], *, known: bool
+    ) -> None:
+        names = self.code.written[instruction.address]
         if not names:
             return
-        if each.address in self.equalities:
-            self._note_sign(each)
+        if instruction.address in self.equalities:
+            self._note_sign(instruction)
         try:
-            found = self._computed(each)
+            values = self._computed(instruction)
         except UnknownError:
-            found = {}
+            values = {}
         for name in names:
-            value = found.get(name)
+            value = values.get(name)
             if value is not None and not known:
                 value = None
             elif value is not None and not active.all():
@@ -372,31 +374,32 @@ class _Walker:
                 continue
             self.lanes.values[name] = value
 
-    def _note_sign(self, each: Instruction) -> None:
+    def _note_sign(self, instruction: Instruction) -> None:
         """A counter that jumps over the number that ends its loop changes sides."""
         try:
-            a, b = (self.lanes.number(operand) for operand in each.operands[2:4])
+            a, b = (self.lanes.number(operand) for operand in instruction.operands[2:4])
         except UnknownError:
             return
-        self.signs[each.address] = np.sign(((a - b + (1 << 31)) & MASK) - (1 << 31))
+        self.signs[instruction.address] = np.sign(((a - b + (1 << 31)) & MASK) - (1 << 31))
 
-    def _computed(self, each: Instruction) -> dict[str, npt.NDArray[Any]]:
-        if each.opcode.startswith(WAITS):
-            return {each.operands[0].name: np.ones(LANES, dtype=bool)}
-        if each.stem == "ELECT":
-            return {each.operands[0].name: np.arange(LANES) == 0}
-        if each.opcode.startswith(ARRIVES):
+    def _computed(self, instruction: Instruction) -> dict[str, npt.NDArray[Any]]:
+        if instruction.opcode.startswith(WAITS):
+            return {instruction.operands[0].name: np.ones(LANES, dtype=bool)}
+        if instruction.stem == "ELECT":
+            return {instruction.operands[0].name: np.arange(LANES) == 0}
+        if instruction.opcode.startswith(ARRIVES):
             return {
-                name: np.zeros(LANES, dtype=np.int64) for name in self.code.written[each.address]
+                name: np.zeros(LANES, dtype=np.int64)
+                for name in self.code.written[instruction.address]
             }
-        return compute(each, self.lanes)
+        return compute(instruction, self.lanes)
 
-    def _access(self, each: Instruction, active: npt.NDArray[Any]) -> None:
+    def _access(self, instruction: Instruction, active: npt.NDArray[Any]) -> None:
         """Note where a memory instruction reads and writes: the last address first."""
-        if each.stem in ("LDC", "ULDC", "LDCU"):
+        if instruction.stem in ("LDC", "ULDC", "LDCU"):
             return
-        noted = self.accesses.setdefault(each.address, [])
-        for operand in each.operands:
+        noted = self.accesses.setdefault(instruction.address, [])
+        for operand in instruction.operands:
             if operand.kind == "address" and active.any():
                 try:
                     noted.append(Access(self.lanes.address(operand), active))
@@ -408,20 +411,22 @@ class _Walker:
         registers that are no longer known."""
         plan = self.plans.get((block.start, in_full))
         if plan is None:
-            needed = {each.address for each in self.code.control.instructions[block.start]}
+            needed = {
+                instruction.address for instruction in self.code.control.instructions[block.start]
+            }
             plan = self.plans[block.start, in_full] = []
             forgotten: dict[str, None] = {}
-            for each in block.instructions:
-                if each.address in needed or (in_full and _matters(each)):
-                    plan += [tuple(forgotten), each]
+            for instruction in block.instructions:
+                if instruction.address in needed or (in_full and _matters(instruction)):
+                    plan += [tuple(forgotten), instruction]
                     forgotten.clear()
                 else:
-                    forgotten.update(dict.fromkeys(self.code.written[each.address]))
+                    forgotten.update(dict.fromkeys(self.code.written[instruction.address]))
             plan.append(tuple(forgotten))
         return plan
 
 
-def _matters(each: Instruction) -> bool:
+def _matters(instruction: Instruction) -> bool:
     """Whether it accesses memory or gives a known number."""
-    accesses = any(operand.kind == "address" for operand in each.operands)
-    return accesses or each.stem.removeprefix("U") in KNOWN_STEMS
+    accesses = any(operand.kind == "address" for operand in instruction.operands)
+    return accesses or instruction.stem.removeprefix("U") in KNOWN_STEMS

@@ -23,6 +23,7 @@ from support.terminal import on_terminal, started
 from matbench.cli.run import Sweep
 from matbench.cli.selection import SelectionOptions
 from matbench.features.cluster import cluster as joining
+from matbench.features.cluster.option import Joined
 from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo, Problem
 from matbench.records import reading, resuming
@@ -139,6 +140,11 @@ def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(joined: bool) -> No
     known = Sweep._known(sweep, [writer])
     key = resuming.outcome_key(found)
     assert list(known) == [key._replace(device_id="") if joined else key]
+
+
+def test_a_sweep_may_use_every_device_of_a_cluster() -> None:
+    cluster: Any = SimpleNamespace(devices=["one", "another"])
+    assert Joined(cluster).choose_all() == ["one", "another"]
 
 
 def test_what_runs_on_the_host_is_skipped() -> None:

@@ -148,9 +148,11 @@ def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArr
             x, y = _signed(x), _signed(y)
         product = x.astype(np.uint64) * y.astype(np.uint64)
         added = product + lanes.pair(c)
+        overflow = added < product
         if more and "X" in modifiers:
-            added = added + lanes.truth(more[0]).astype(np.uint64)
-        overflows = {carry.name: added < product for carry in carries}
+            before, added = added, added + lanes.truth(more[0]).astype(np.uint64)
+            overflow |= added < before
+        overflows = {carry.name: overflow for carry in carries}
         if "HI" in modifiers:
             high = (added >> np.uint64(32)).astype(np.int64)
             return overflows | _result(instruction, high)

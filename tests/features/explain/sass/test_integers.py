@@ -92,6 +92,9 @@ TABLE: list[tuple[str, Values, Values]] = [
         pair("R4", 0, -1) | {"P0": [T, F]}),
     ("IMAD.WIDE.U32.X R4, R0, R1, R2, P0", {"R0": 3, "R1": 2, "P0": [T, F], **pair("R2", 2**40)},
         pair("R4", 2**40 + 7, 2**40 + 6)),
+    ("IMAD.WIDE.U32.X R4, P0, R0, R1, R2, P1",
+     {"R0": [1, 1, 0], "R1": 1, "P1": [T, F, T], **pair("R2", -1, -1, -1)},
+     {"P0": T, **pair("R4", 1, 0, 0)}),
     ("IMAD.HI R4, R0, R1, RZ", {"R0": M, "R1": [1, M]}, {"R4": [M, 0]}),
     ("IMAD.HI.U32 R4, R0, R1, R2", {"R0": M, "R1": M, **pair("R2", 2**33)}, {"R4": 0}),
     # Sums with a shifted number, and upper halves of such sums.

@@ -144,7 +144,7 @@ def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(joined: bool) -> No
 
 def test_a_sweep_may_use_every_device_of_a_cluster() -> None:
     cluster: Any = SimpleNamespace(devices=["one", "another"])
-    assert Joined(cluster).choose_all() == ["one", "another"]
+    assert Joined(cluster).choose_all() == cluster.devices
 
 
 def test_what_runs_on_the_host_is_skipped() -> None:

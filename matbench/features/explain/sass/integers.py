@@ -168,6 +168,8 @@ def _add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     carries, read = _carries(instruction)
     numbers = [operand for operand in read if operand.kind != "predicate"]
     if "64" in instruction.modifiers:
+        if carries or "X" in instruction.modifiers:
+            raise UnknownError(instruction.opcode)
         wide = np.zeros(LANES, dtype=np.uint64)
         for operand in numbers:
             value = lanes.pair(operand._replace(negated=False))

@@ -255,6 +255,8 @@ def test_any_logic() -> None:
         "P2R.B1 R4, PR, RZ, 0x7f",
         "HFMA2 R4, R0, R1, 1, 0",
         "HFMA2 R4, -RZ, RZ, R0.H0_H0, R1.H0_H0",
+        "IADD.64 R4, P0, R0, R2",
+        "IADD.64.X R4, R0, R2, P0",
         "MUFU.SQRT R4, R0",
         "I2F.S64 R4, R0",
         "F2I.TRUNC.NTZ R4, R0",

@@ -168,13 +168,14 @@ def _add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     carries, read = _carries(instruction)
     numbers = [operand for operand in read if operand.kind != "predicate"]
     if "64" in instruction.modifiers:
-        if carries or "X" in instruction.modifiers:
+        if "X" in instruction.modifiers:
             raise UnknownError(instruction.opcode)
-        wide = np.zeros(LANES, dtype=np.uint64)
+        exact = np.zeros(LANES, dtype=object)
         for operand in numbers:
-            value = lanes.pair(operand._replace(negated=False))
-            wide = wide - value if operand.negated else wide + value
-        return _wide(instruction, wide)
+            value = lanes.pair(operand._replace(negated=False)).astype(object)
+            exact += 2**64 - value if operand.negated else value
+        overflows = {carry.name: exact >> 64 > i for i, carry in enumerate(carries)}
+        return overflows | _wide(instruction, exact & 2**64 - 1)
     total = sum((lanes.number(operand) for operand in numbers), _ZERO)
     if "X" in instruction.modifiers:
         for operand in read:

@@ -78,6 +78,10 @@ TABLE: list[tuple[str, Values, Values]] = [
     ("UIADD3 UR4, UR6, -0x3, URZ", {"UR6": 5}, {"UR4": 2}),
     ("IADD.64 R4, R0, R2", pair("R0", M, -1) | pair("R2", 2, 2), pair("R4", M + 2, 1)),
     ("IADD.64 R4, R0, -R2", pair("R0", M + 1, 1) | pair("R2", 2, 2), pair("R4", M - 1, -1)),
+    ("IADD.64 R4, P0, R0, R2", pair("R0", -1, 1) | pair("R2", 2, 2),
+     pair("R4", 1, 3) | {"P0": [T, F]}),
+    ("IADD.64 R4, P0, R0, -R2", pair("R0", 2, 1) | pair("R2", 2, 2),
+     pair("R4", 0, -1) | {"P0": [T, F]}),
     ("IADD.64 R4, R0, -0x40", pair("R0", M + 1), pair("R4", M - 63)),
     # Products.
     ("IMAD R4, R0, R1, R2", {"R0": [3, M, SIGN], "R1": [5, 2, 2], "R2": 7}, {"R4": [22, 5, 7]}),
@@ -255,7 +259,6 @@ def test_any_logic() -> None:
         "P2R.B1 R4, PR, RZ, 0x7f",
         "HFMA2 R4, R0, R1, 1, 0",
         "HFMA2 R4, -RZ, RZ, R0.H0_H0, R1.H0_H0",
-        "IADD.64 R4, P0, R0, R2",
         "IADD.64.X R4, R0, R2, P0",
         "MUFU.SQRT R4, R0",
         "I2F.S64 R4, R0",

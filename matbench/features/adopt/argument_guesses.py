@@ -55,8 +55,8 @@ class Call(NamedTuple):
     @property
     def is_square(self) -> bool:
         """Whether the kernel is passed only one size."""
-        told = {name for text in self.args for name in re.findall(r"\b[MNK]\b", text)}
-        return len(told) < 2 and not any(text.startswith("ld") for text in self.args)
+        sizes = {name for text in self.args for name in re.findall(r"\b[MNK]\b", text)}
+        return len(sizes) < 2 and not any(text.startswith("ld") for text in self.args)
 
     def renamed(self, names: Mapping[str, str]) -> Call:
         """The call with some arguments replaced."""
@@ -77,12 +77,12 @@ def calls(function: Function, hints: Hints) -> list[Call]:
     pointers before the next choice."""
     names = [p.name for p in function.parameters if p.pointer]
     types = {p.name for p in function.template if p.kind in ("typename", "class")}
-    found: dict[tuple[str, ...], None] = {}
+    arguments: dict[tuple[str, ...], None] = {}
     for buffers in pointers(names, hints):
         for values in numbers(function.parameters, hints, types):
             named = {**buffers, **values}
-            found.setdefault(tuple(named[p.name] for p in function.parameters))
-    return [Call(args) for args in found]
+            arguments.setdefault(tuple(named[p.name] for p in function.parameters))
+    return [Call(args) for args in arguments]
 
 
 def names_inputs(function: Function) -> bool:
@@ -96,10 +96,10 @@ def names_inputs(function: Function) -> bool:
 
 def _bare(name: str) -> str:
     """A pointer's name without prefixes such as `d_` and suffixes such as `_dev`."""
-    found = name
-    while (shorter := _PREFIX.sub("", found)) != found and shorter:
-        found = shorter
-    return found.lower().strip("_")
+    bare = name
+    while (shorter := _PREFIX.sub("", bare)) != bare and shorter:
+        bare = shorter
+    return bare.lower().strip("_")
 
 
 def pointers(
@@ -139,25 +139,25 @@ def numbers(
     """Arguments for the number parameters, likeliest first; `types` are those of a template."""
     fixed = _named(parameters, hints, {*_REALS, *types})
     sizes = [p.name for p in parameters if not p.pointer and p.name not in fixed]
-    told = {size for text in fixed.values() for size in re.findall(r"\b[MNK]\b", text)}
+    implied = {size for text in fixed.values() for size in re.findall(r"\b[MNK]\b", text)}
     if not sizes:
         yield fixed
         return
-    if len(sizes) == 1 and not told:
+    if len(sizes) == 1 and not implied:
         yield fixed | {sizes[0]: "N"}
     elif likely := _likely_sizes(sizes):
         yield fixed | likely
     if len(sizes) > 4:
         yield fixed | dict.fromkeys(sizes, "N")
         return
-    for way in itertools.product("MNK", repeat=len(sizes)):
-        if len(set(way)) == min(len(sizes), 3):
-            yield fixed | dict(zip(sizes, way, strict=True))
+    for letters in itertools.product("MNK", repeat=len(sizes)):
+        if len(set(letters)) == min(len(sizes), 3):
+            yield fixed | dict(zip(sizes, letters, strict=True))
 
 
 def _named(parameters: Sequence[Parameter], hints: Hints, reals: set[str]) -> dict[str, str]:
     """The arguments that types and names alone imply; those of `reals` are factors."""
-    found: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     factors = ["alpha", "beta"]
     for parameter in parameters:
         name = parameter.name
@@ -165,15 +165,15 @@ def _named(parameters: Sequence[Parameter], hints: Hints, reals: set[str]) -> di
             continue
         if parameter.type in reals:
             named = [factor for factor in factors if factor in name.lower()]
-            found[name] = next(iter(named or factors), "1.0")
-            factors = [factor for factor in factors if factor != found[name]]
+            arguments[name] = next(iter(named or factors), "1.0")
+            factors = [factor for factor in factors if factor != arguments[name]]
         elif name in hints.sides:
-            found[name] = BLOCK_SIDE
+            arguments[name] = BLOCK_SIDE
         elif parameter.type == "bool":
-            found[name] = "0"
+            arguments[name] = "0"
         elif text := _known(name, batched="z" in hints.blocks):
-            found[name] = text
-    return found
+            arguments[name] = text
+    return arguments
 
 
 def _known(name: str, *, batched: bool) -> str | None:
@@ -198,12 +198,12 @@ def _likely_sizes(names: list[str]) -> dict[str, str] | None:
     bare = [
         re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower()) for name in names
     ]
-    found = [
+    sizes = [
         next((size for size, known in _SIZES.items() if name in known.split()), None)
         for name in bare
     ]
-    if None not in found and len(set(found)) == len(found):
-        return {name: str(size) for name, size in zip(names, found, strict=True)}
+    if None not in sizes and len(set(sizes)) == len(sizes):
+        return {name: str(size) for name, size in zip(names, sizes, strict=True)}
     if len(names) == 3:
         return dict(zip(names, ("M", "N", "K"), strict=True))
     return None

@@ -78,11 +78,11 @@ def steps(base: int) -> list[int]:
     return sorted({*powers, *(base // odd for odd in (3, 5) if base % odd == 0)})
 
 
-def odd(way: CallGuess, steps: dict[str, int]) -> Problem:
+def odd(guess: CallGuess, steps: dict[str, int]) -> Problem:
     """A problem with each size an odd multiple of its step, so that larger tiles do not fit."""
-    base = way.problem
+    base = guess.problem
     sides = {axis: step * (getattr(base, axis) // step | 1) for axis, step in steps.items()}
-    if way.is_square:
+    if guess.is_square:
         sides = dict.fromkeys("MNK", sides["M"])
     return msgspec.structs.replace(base, **sides)
 
@@ -90,21 +90,21 @@ def odd(way: CallGuess, steps: dict[str, int]) -> Problem:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def words(way: CallGuess) -> str:
+def words(guess: CallGuess) -> str:
     """What a call computes, at which sizes, and with which blocks."""
-    left, right = ("ᵀ" if letter == "T" else "" for letter in way.transpose)
+    left, right = ("ᵀ" if letter == "T" else "" for letter in guess.transpose)
     product = f"A{left}·B{right}"
-    if "alpha" in way.call.args:
+    if "alpha" in guess.call.args:
         product = f"alpha·{product}"
-    if "beta" in way.call.args:
+    if "beta" in guess.call.args:
         product = f"{product} + beta·C"
-    parts = [f"computes {scaled(product, way.alpha, way.beta)}"]
-    if way.layout == "column-major":
+    parts = [f"computes {scaled(product, guess.alpha, guess.beta)}"]
+    if guess.layout == "column-major":
         parts.append("column-major")
-    if way.geometry.batched:
+    if guess.geometry.batched:
         parts.append("in batches")
-    multiples = _multiples(way)
-    if way.is_square:
+    multiples = _multiples(guess)
+    if guess.is_square:
         steps = [f"multiples of {step}" for step in multiples]
         parts.append(", ".join(["square sizes only", *steps]))
     elif multiples:
@@ -113,7 +113,7 @@ def words(way: CallGuess) -> str:
             for index, (step, axes) in enumerate(multiples.items())
         ]
         parts.append(f"{', '.join(texts)} only")
-    sides = [str(expressions.whole(side, way.geometry.params)) for side in way.geometry.block]
+    sides = [str(expressions.whole(side, guess.geometry.params)) for side in guess.geometry.block]
     parts.append(f"{'×'.join(sides)} blocks" if len(sides) > 1 else f"blocks of {sides[0]}")
     return ", ".join(parts)
 
@@ -131,26 +131,26 @@ def described(table: dict[str, Any]) -> str:
     )
 
 
-def warnings(way: CallGuess, known: hints.Hints) -> Iterator[str]:
+def warnings(guess: CallGuess, known: hints.Hints) -> Iterator[str]:
     """Possible mistakes in a kernel that is right only at some sizes."""
-    if way.is_square and {"M", "N", "K"} <= set(way.call.args):
+    if guess.is_square and {"M", "N", "K"} <= set(guess.call.args):
         yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
     is_wide = known.mentions(r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
     is_checked = known.mentions(_BOUNDS_CHECK)
-    found = _multiples(way)
-    if found and (is_checked and max(found) > _MOST_LANES if is_wide else True):
-        texts = [f"{step} ({', '.join(axes)})" for step, axes in found.items()]
+    multiples = _multiples(guess)
+    if multiples and (is_checked and max(multiples) > _MOST_LANES if is_wide else True):
+        texts = [f"{step} ({', '.join(axes)})" for step, axes in multiples.items()]
         many = " and ".join(texts)
         yield f"right only for multiples of {many}; is a bounds check missing?"
 
 
-def _multiples(way: CallGuess) -> dict[int, list[str]]:
+def _multiples(guess: CallGuess) -> dict[int, list[str]]:
     """The sizes that must be multiples of a number, by the number."""
-    found: dict[int, list[str]] = {}
-    for axis, step in way.multiples.items():
-        number = way.geometry.params[step] if isinstance(step, str) else step
-        found.setdefault(number, []).append(axis)
-    return found
+    axes: dict[int, list[str]] = {}
+    for axis, step in guess.multiples.items():
+        number = guess.geometry.params[step] if isinstance(step, str) else step
+        axes.setdefault(number, []).append(axis)
+    return axes
 
 
 def scaled(product: str, alpha: float, beta: float) -> str:

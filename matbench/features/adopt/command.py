@@ -68,9 +68,9 @@ def adopt(
     adopter = Adopter(file, bare, text, build, name)
     with Interruption() as interruption:
         adopter.try_all(functions, device.choose())
-    found = adopter.found
-    interruption.exit(len(found), len(functions), "kernels")
-    adopted = [each for each in found if each.table is not None]
+    results = adopter.results
+    interruption.exit(len(results), len(functions), "kernels")
+    adopted = [result for result in results if result.table is not None]
     if not adopted:
         sys.exit(1)
     first, *others = adopted
@@ -79,7 +79,7 @@ def adopt(
     _require_free(path, source, target, into=into, force=force)
     table = tables.as_toml({**({"name": name} if name else {}), **(first.table or {})})
     _write(target, table, bare, into)
-    say(f"wrote {target}" if into or len(found) == 1 else f"wrote {target}, for `{first.name}`")
+    say(f"wrote {target}" if into or len(results) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
         say(f"for `{other.name}`: {words}")
@@ -97,7 +97,7 @@ class Adopter:
         self.text = text
         self.build = build
         self.name = name
-        self.found: list[Adopted] = []
+        self.results: list[Adopted] = []
 
     def try_all(self, functions: Sequence[Function], info: DeviceInfo) -> None:
         """Find out how to launch each function, and say what was found."""
@@ -107,13 +107,13 @@ class Adopter:
         with WorkerPool(search.OPTIONS, search.DEADLINES) as pool, progress(None) as display:
             for function in functions:
 
-                def told(what: str, name: str = function.name) -> None:
+                def on_progress(what: str, name: str = function.name) -> None:
                     display.begin(f"{name}: {what}")
 
-                told("starting")
+                on_progress("starting")
                 subject = search.ForeignKernel(self.text, function, self.build)
-                adopted = search.adopt(subject, pool.worker(info), self._load, told)
-                self.found.append(adopted)
+                adopted = search.adopt(subject, pool.worker(info), self._load, on_progress)
+                self.results.append(adopted)
                 say(adopted.words)
                 for warning in adopted.warnings:
                     say(f"warning: {warning}")
@@ -132,9 +132,9 @@ def _functions(
     from matbench.kernelfile import signature
 
     try:
-        own = signature.functions(bare)
-        text = bare if own else _with_headers(bare, Path(file), include_dirs)
-        return text, _chosen(own or signature.functions(text), entry, file)
+        defined = signature.functions(bare)
+        text = bare if defined else _with_headers(bare, Path(file), include_dirs)
+        return text, _chosen(defined or signature.functions(text), entry, file)
     except signature.SourceError as error:
         raise UsageError(f"{file}:{error.line or 1}: {error}") from None
 
@@ -194,21 +194,21 @@ def _chosen(functions: Sequence[Function], entry: str | None, file: str) -> list
         raise UsageError(f"{file}: no `__global__` function; is it a kernel file?")
     if entry is None:
         return list(functions)
-    found = [f for f in functions if entry in (f.name, f.name.rpartition("::")[2])]
-    if not found:
+    matches = [f for f in functions if entry in (f.name, f.name.rpartition("::")[2])]
+    if not matches:
         there = ", ".join(dict.fromkeys(function.name for function in functions))
         raise UsageError(f"--entry {entry!r}: not in {file}; it has: {there:.200}")
-    return found[:1]
+    return matches[:1]
 
 
 def _name(path: Path) -> str | None:
     """Another name if the file's is taken by one of matbench's kernels; None if it is free."""
     from matbench.kernelfile import catalogue, front_matter
 
-    own = {kernel.name for kernel in catalogue.builtin()}
+    taken = {kernel.name for kernel in catalogue.builtin()}
     libraries = {kernel.library for kernel in catalogue.builtin() if kernel.library}
     name = front_matter.default_name(path.name)
-    is_free = name not in own and not name.startswith(tuple(libraries))
+    is_free = name not in taken and not name.startswith(tuple(libraries))
     return None if is_free else f"my-{name}"
 
 

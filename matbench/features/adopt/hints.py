@@ -108,27 +108,29 @@ def symbolic(text: str, values: Mapping[str, int | str], kept: frozenset[str]) -
     """A constant expression of C as an expression of front matter, with constants as numbers but
     `kept` names unchanged; None if it is not such an expression."""
     values = {name: value for name, value in values.items() if name not in kept}
-    found = _NUMBER.sub(lambda number: str(int(number[1], 0)), _plain(text))
+    expression = _NUMBER.sub(lambda number: str(int(number[1], 0)), _plain(text))
     for _ in range(8):  # constants may depend on others
-        found = re.sub(
-            r"[A-Za-z_][\w.]*", lambda w: f"({values[w[0]]})" if w[0] in values else w[0], found
+        expression = re.sub(
+            r"[A-Za-z_][\w.]*",
+            lambda w: f"({values[w[0]]})" if w[0] in values else w[0],
+            expression,
         )
-    found = re.sub(r"(?<!/)/(?!/)", "//", found)
+    expression = re.sub(r"(?<!/)/(?!/)", "//", expression)
     try:
-        names = expressions.names_in(found, kept)
+        names = expressions.names_in(expression, kept)
     except MatbenchError:
         return None
     if names:
-        return re.sub(r"\((\w+)\)", r"\1", found).strip()
-    return _number(found)
+        return re.sub(r"\((\w+)\)", r"\1", expression).strip()
+    return _number(expression)
 
 
 def _number(text: str) -> int | None:
     try:
-        found = expressions.whole(text, {})
+        number = expressions.whole(text, {})
     except MatbenchError:
         return None
-    return found if 0 < found <= _MOST else None
+    return number if 0 < number <= _MOST else None
 
 
 def _definition(code: str, function: Function) -> Node:
@@ -180,13 +182,13 @@ def _constants(code: str, body: str) -> dict[str, int]:
         for declaration in declared.split(","):
             name, _, value = declaration.partition("=" if "=" in declaration else "{")
             texts[name.strip()] = value.strip(" }")
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for _ in range(4):
         for name, text in list(texts.items())[-3 * _MOST_NAMES :]:  # the body's own come last
-            number = symbolic(text, dict(found), frozenset()) if len(text) < 200 else None
+            number = symbolic(text, dict(numbers), frozenset()) if len(text) < 200 else None
             if isinstance(number, int):
-                found[name.strip()] = number
-    return found
+                numbers[name.strip()] = number
+    return numbers
 
 
 def _pointers_to_const(entry: Node) -> Iterator[str]:
@@ -202,8 +204,8 @@ def _is_written(body: str, name: str) -> bool:
     names = {name}
     for _ in range(2):
         for known in tuple(names):
-            made = r"\*\s*(?:const\s+|__restrict__\s+)*(\w+)\s*=\s*[^;=]{0,200}?"
-            names |= set(re.findall(rf"{made}(?<![\w\[]){known}\b", body))
+            derived = r"\*\s*(?:const\s+|__restrict__\s+)*(\w+)\s*=\s*[^;=]{0,200}?"
+            names |= set(re.findall(rf"{derived}(?<![\w\[]){known}\b", body))
     inside = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
     stored = r"\s*(?:\.[xyzw]\s*|\)\s*(?:\[0\]\s*)?)*(?:[-+*]?=(?!=)|\+\+)"
     return any(
@@ -222,7 +224,7 @@ def _tiles(body: str, axis: str, known: set[str]) -> tuple[str, ...]:
     """Products of constants that multiply `blockIdx` along an axis: what one block covers."""
     index = rf"\bblockIdx\.{axis}\b"
     thread = rf"threadIdx\.{axis}"
-    found: dict[str, None] = {}
+    tiles: dict[str, None] = {}
 
     def keep(factors: list[str]) -> None:
         used = []
@@ -233,7 +235,7 @@ def _tiles(body: str, axis: str, known: set[str]) -> tuple[str, ...]:
                 break
             used.append(factor)
         if used:
-            found.setdefault(" * ".join(used))
+            tiles.setdefault(" * ".join(used))
 
     sides = (
         rf"{index}\s*\*\s*({_FACTOR})\s*\+\s*{thread}",
@@ -241,15 +243,15 @@ def _tiles(body: str, axis: str, known: set[str]) -> tuple[str, ...]:
         rf"{thread}\s*\+\s*{index}\s*\*\s*({_FACTOR})",
     )
     for side in sides:  # each thread computes several neighbours
-        for one, many in re.findall(rf"\(\s*{side}\s*\)\s*\*\s*({_FACTOR})", body):
-            keep([one, many])
-        for many, one in re.findall(rf"({_FACTOR})\s*\*\s*\(\s*{side}\s*\)", body):
-            keep([one, many])
+        for size, many in re.findall(rf"\(\s*{side}\s*\)\s*\*\s*({_FACTOR})", body):
+            keep([size, many])
+        for many, size in re.findall(rf"({_FACTOR})\s*\*\s*\(\s*{side}\s*\)", body):
+            keep([size, many])
     for after in re.findall(rf"{index}((?:\s*\*\s*{_FACTOR}){{1,6}})", body):
         keep(re.findall(_FACTOR, after))
     for before in re.findall(rf"((?:{_FACTOR}\s*\*\s*){{1,6}}){index}", body):
         keep(re.findall(_FACTOR, before)[::-1])
-    return tuple(found)
+    return tuple(tiles)
 
 
 def _words(text: str) -> list[str]:
@@ -266,12 +268,12 @@ def _rows_along(body: str) -> str | None:
 
 def _dynamic_shared(body: str) -> str | None:
     """The element type of dynamic shared memory."""
-    found = re.search(
+    match = re.search(
         r"\bextern\s+__shared__\s+(?:__align__\s*\([^()]*\)\s*|alignas\s*\([^()]*\)\s*)?"
         r"([\w ]+?)\s*\b\w+\s*\[\s*\]",
         body,
     )
-    return found[1] if found else None
+    return match[1] if match else None
 
 
 def _sides(
@@ -287,14 +289,14 @@ def _sides(
         for name, text in zip(order, launch.args, strict=True)
         if text in launch.block and (symbolic(text, constants, frozenset()) or _MOST) in _SIDES
     }
-    found = [name for name in numbers if name in passed or _SIDE.fullmatch(name)]
-    if len(found) < len(numbers):
-        yield from found
+    sides = [name for name in numbers if name in passed or _SIDE.fullmatch(name)]
+    if len(sides) < len(numbers):
+        yield from sides
 
 
 def _launches(code: str, name: str) -> Iterator[HostLaunch]:
     """The launches of a kernel in host code, `kernel<16><<<grid, block>>>(…)`."""
-    dims = {made: _split(sides) for made, sides in _DIM3.findall(code)}
+    dims = {variable: _split(sides) for variable, sides in _DIM3.findall(code)}
     for template, inside, given in re.findall(
         rf"\b{re.escape(name)}\s*(?:<([^<>;]*)>)?\s*<<<(.*?)>>>(?:\s*\(([^;]*)\)\s*;)?",
         code,
@@ -302,8 +304,8 @@ def _launches(code: str, name: str) -> Iterator[HostLaunch]:
     ):
         parts = _split(inside)
         block = parts[1] if len(parts) > 1 else ""
-        made = re.fullmatch(r"dim3\s*[({](.*)[)}]", block, re.DOTALL)
-        sides = _split(made[1]) if made else dims.get(block, [block] if block else [])
+        match = re.fullmatch(r"dim3\s*[({](.*)[)}]", block, re.DOTALL)
+        sides = _split(match[1]) if match else dims.get(block, [block] if block else [])
         shared = parts[2] if len(parts) > 2 else ""
         if shared.isidentifier() and (value := re.search(rf"\b{shared}\s*=\s*([^;,]+)", code)):
             shared = value[1]

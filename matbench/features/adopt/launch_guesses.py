@@ -90,12 +90,12 @@ class Geometry(NamedTuple):
         """With a swept constant replaced by its value wherever it is used."""
         value = self.params[name]
 
-        def text(made: Text) -> Text:
-            found = re.sub(rf"\b{name}\b", str(value), str(made))
+        def text(expression: Text) -> Text:
+            replaced = re.sub(rf"\b{name}\b", str(value), str(expression))
             try:
-                return whole(found, {})
+                return whole(replaced, {})
             except ExpressionError:
-                return found
+                return replaced
 
         return self._replace(
             template=tuple(
@@ -111,10 +111,10 @@ class Geometry(NamedTuple):
 
 def geometries(function: Function, hints: Hints) -> list[Geometry]:
     """The ways to build and launch, likeliest first."""
-    found: dict[str, tuple[int, Geometry]] = {}
+    ranked: dict[str, tuple[int, Geometry]] = {}
     for rank, geometry in _ranked(function, hints):
-        found.setdefault(repr(geometry), (rank, geometry))
-    return [geometry for _, geometry in sorted(found.values(), key=lambda pair: pair[0])]
+        ranked.setdefault(repr(geometry), (rank, geometry))
+    return [geometry for _, geometry in sorted(ranked.values(), key=lambda pair: pair[0])]
 
 
 def _ranked(function: Function, hints: Hints) -> Iterator[tuple[int, Geometry]]:
@@ -166,8 +166,8 @@ def table(
     sweep = {name: [value] for name, value in geometry.params.items()}
     args = call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
     entry = entries.as_text(Entry(function.name, geometry.template))
-    made = {"entry": entry, "args": list(args), **more}
-    return made | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
+    front_matter = {"entry": entry, "args": list(args), **more}
+    return front_matter | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
 
 
 # -- candidates ------------------------------------------------------------------------------------
@@ -178,28 +178,28 @@ def _templates(template: tuple[TemplateParameter, ...], hints: Hints) -> list[_B
     then the defaults, then the usual values of constants with such names."""
     if not template:
         return [((), {})]
-    ways: list[list[Text | None]] = []
+    choices: list[list[Text | None]] = []
     for launch in hints.launches:
         if launch.template:
             known = [reading.symbolic(t, hints.constants, frozenset()) for t in launch.template]
             given = [n if n is not None else t for n, t in zip(known, launch.template, strict=True)]
-            ways.append([*given, *[None] * (len(template) - len(given))])
+            choices.append([*given, *[None] * (len(template) - len(given))])
     if any(parameter.default is not None for parameter in template):
-        ways.append([None] * len(template))
-    ways += [[profile] * len(template) for profile in (-1, -2, -3, -4)]
-    found: dict[str, _Built] = {}
-    for way in ways:
-        made = _template(template, way, hints)
-        found.setdefault(repr(made), made)
-    return list(found.values())
+        choices.append([None] * len(template))
+    choices += [[profile] * len(template) for profile in (-1, -2, -3, -4)]
+    distinct: dict[str, _Built] = {}
+    for choice in choices:
+        built = _template(template, choice, hints)
+        distinct.setdefault(repr(built), built)
+    return list(distinct.values())
 
 
 def _template(
-    template: tuple[TemplateParameter, ...], way: list[Text | None], hints: Hints
+    template: tuple[TemplateParameter, ...], choice: list[Text | None], hints: Hints
 ) -> _Built:
     arguments: list[str] = []
     params: dict[str, int] = {}
-    for parameter, given in zip(template, way, strict=False):
+    for parameter, given in zip(template, choice, strict=False):
         wanted = given
         if wanted is None and parameter.default is not None:
             known = reading.symbolic(parameter.default, {**hints.constants, **params}, frozenset())
@@ -239,20 +239,20 @@ def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tupl
     names = [n for n in (*sorted(kept), *hints.constants) if hints.mentions(rf"\b{n}\b")]
     counts = [n for n in names if _COUNTS_THREADS.fullmatch(n)]
     shares = [n for n in names if _OF_THREAD.fullmatch(n) and n not in counts]
-    found: list[tuple[Text | None, ...]] = [
+    blocks: list[tuple[Text | None, ...]] = [
         tuple(map(known, launch.block)) or (None,) for launch in hints.launches
     ]
     if not hints.threads:
-        found.append((1,))
+        blocks.append((1,))
     elif hints.threads == "x":
         bounds = [function.launch_bounds] if function.launch_bounds else []
-        found += [(count,) for count in known_of([*bounds, *counts])]
-        found += _in_line(x, y, known_of(shares))
+        blocks += [(count,) for count in known_of([*bounds, *counts])]
+        blocks += _in_line(x, y, known_of(shares))
     else:
         across = known_of(n for n in shares if _ALONG_N.fullmatch(n))
         down = known_of(n for n in shares if not _ALONG_N.fullmatch(n))
-        found += _in_plane(x, y, across, down, known_of(names))
-    usable = (block for block in found if all(side is not None and side != 0 for side in block))
+        blocks += _in_plane(x, y, across, down, known_of(names))
+    usable = (block for block in blocks if all(side is not None and side != 0 for side in block))
     return list(dict.fromkeys(usable))  # type: ignore[arg-type]
 
 
@@ -311,28 +311,28 @@ def _covered(
     }
 
     def along(axis: str) -> list[Text]:
-        found = [reading.symbolic(text, values, kept) for text in hints.tiles.get(axis, ())]
-        known = [tile for tile in found if tile is not None]
+        widths = [reading.symbolic(text, values, kept) for text in hints.tiles.get(axis, ())]
+        known = [tile for tile in widths if tile is not None]
         return known or [1, sides.get(f"blockDim.{axis}", 1)]
 
     axes = [axis for axis in hints.blocks if axis != "z"]
     if len(axes) == 2:
-        ways = itertools.product(along("x"), along("y"))
-        return [(way, None) for way in dict.fromkeys(ways)]
+        pairs = itertools.product(along("x"), along("y"))
+        return [(pair, None) for pair in dict.fromkeys(pairs)]
     if not axes:
         return [((), None)]
     [axis] = axes
-    found: list[tuple[tuple[Text, ...], str | None]] = []
+    coverings: list[tuple[tuple[Text, ...], str | None]] = []
     # If the index is divided, it runs over all of C.
     sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
-    found += [((tile,), _ceil_div(size, tile)) for tile in along(axis) for size in sizes]
-    if found and isinstance(found[0][0][0], int):
+    coverings += [((tile,), _ceil_div(size, tile)) for tile in along(axis) for size in sizes]
+    if coverings and isinstance(coverings[0][0][0], int):
         tiles = [n for n in hints.constants.values() if 8 <= n <= 256]
         for rows, columns in itertools.product(dict.fromkeys(tiles), repeat=2):
-            found.append(((rows,), f"ceil_div(M, {rows}) * ceil_div(N, {columns})"))
+            coverings.append(((rows,), f"ceil_div(M, {rows}) * ceil_div(N, {columns})"))
     for down, across in itertools.permutations(sorted(kept), 2):
-        found.append(((down,), f"ceil_div(M, {down}) * ceil_div(N, {across})"))
-    return list(dict.fromkeys(found))[:12]
+        coverings.append(((down,), f"ceil_div(M, {down}) * ceil_div(N, {across})"))
+    return list(dict.fromkeys(coverings))[:12]
 
 
 def _shared(hints: Hints, block: tuple[Text, ...], kept: frozenset[str]) -> list[Text]:

@@ -152,7 +152,7 @@ def _product(
         factors, *_ = np.linalg.lstsq(columns, C.ravel(), rcond=None)
         error = np.abs(columns @ factors - C.ravel()).max()
         if error <= tolerance * (np.abs(product).max() + 1):
-            alpha, beta = (*(round(float(each), 2) + 0.0 for each in factors), 0.0)[:2]
+            alpha, beta = (*(round(float(factor), 2) + 0.0 for factor in factors), 0.0)[:2]
             return Product(left, right, alpha, beta) if alpha else None
     return None
 

@@ -41,21 +41,21 @@ def suggested(error: MissingKeysError) -> UsageError:
 def _examples(lacking: Sequence[str], given: Given) -> dict[str, Any]:
     """Front matter with these keys, and with constants for the entry's arguments."""
     _, workload, parameters, function, entry = given
-    found: dict[str, Any] = {}
+    examples: dict[str, Any] = {}
     names: list[str] = []
     if "entry" in lacking:
-        found["entry"] = entries.as_text(entry)
+        examples["entry"] = entries.as_text(entry)
         types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
         names = [name for name in entry.arguments if name not in {*types, "float"}]
     if "args" in lacking:
-        found["args"] = _arguments(parameters, workload)
+        examples["args"] = _arguments(parameters, workload)
     if names:
         is_tiled = {"TM", "TN"} & {*names}
         sides = (launch_guesses.usual(name, _TILES) if is_tiled else 16 for name in names)
-        found["sweep"] = {name: [side] for name, side in zip(names, sides, strict=True)}
+        examples["sweep"] = {name: [side] for name, side in zip(names, sides, strict=True)}
     launch = _launch(function, names, len(workload.dimensions) == 1)
     launch = {key: text for key, text in launch.items() if f"launch.{key}" in lacking}
-    return found | ({"launch": launch} if launch else {})
+    return examples | ({"launch": launch} if launch else {})
 
 
 def _launch(function: Function, names: Sequence[str], is_flat: bool) -> dict[str, Any]:

@@ -109,8 +109,8 @@ class ClaimChecker:
 
     def _where(self, condition: str) -> _Finding:
         """Run the probes that only this condition excludes, without it."""
-        found = [self._freed(case, condition) for case in self.cases]
-        freed = [case for case in found if case is not None]
+        cases = [self._freed(case, condition) for case in self.cases]
+        freed = [case for case in cases if case is not None]
         right = 0
         for case in freed:
             if case.skip is None and self.worker.deadlines_passed(case) < _DEADLINES:

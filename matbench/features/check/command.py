@@ -171,8 +171,8 @@ class Trials:
                 return Probe(purpose=purpose, outcome=outcome)
 
             groups = [Group(self.devices, [index]) for index in range(len(self.probed))]
-            for index, found in pool.distribute(groups, probe):
-                self._probes[index] = found
+            for index, record in pool.distribute(groups, probe):
+                self._probes[index] = record
 
     def try_claims(self, deadlines: DeadlineOptions) -> None:
         """Run the kernel without each of its claims, or with weaker ones.
@@ -194,13 +194,13 @@ class Trials:
             def need(worker: Worker, claim: Weakening) -> Need:
                 place = worker.device.place
                 display.begin(f"{self.kernel.name} without {claim.declared}", place=place)
-                found = claim_checker.ClaimChecker(worker, self.probed, self.outcomes).need(claim)
+                result = claim_checker.ClaimChecker(worker, self.probed, self.outcomes).need(claim)
                 display.end(place)
-                return found
+                return result
 
             groups = [Group(self.devices, [claim]) for claim in self.claims]
-            for claim, found in pool.distribute(groups, need):
-                self._needs[claim.declared] = found
+            for claim, claim_need in pool.distribute(groups, need):
+                self._needs[claim.declared] = claim_need
 
     def run_sanitizer(self, deadlines: DeadlineOptions) -> None:
         from matbench.features.check import sanitizer as sanitize
@@ -210,8 +210,8 @@ class Trials:
         with progress(len(self.runs)) as display:
             for case, tool in self.runs:
                 display.begin(f"{tool}: {case.label}")
-                found = sanitize.run(self.devices[0], case, tool, deadlines.timeout)
-                self.findings.append([f"{case.label}: {finding}" for finding in found])
+                findings = sanitize.run(self.devices[0], case, tool, deadlines.timeout)
+                self.findings.append([f"{case.label}: {finding}" for finding in findings])
 
     def show(self, fmt: str) -> None:
         """Print the probes, the claims and the sanitizer's findings."""

@@ -42,8 +42,8 @@ def renderables(
     )
     for column in table.columns[3:]:
         column.no_wrap = True
-    for shape, found in shapes.items():
-        words = [found.get(label, "") for label in labels]
+    for shape, by_label in shapes.items():
+        words = [by_label.get(label, "") for label in labels]
         marks = [Text(word, style="bold red" if word.isupper() else "") for word in words]
         table.add_row(*map(Text, shape), *marks)
     wrong = [

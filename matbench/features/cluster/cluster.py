@@ -78,17 +78,17 @@ def _quieten() -> None:
 
 def within(limit_s: float, call: Callable[[], T]) -> T:
     """The result of a call in a thread of its own, which no signal reaches; `TimeoutError`."""
-    found: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+    results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
 
     def work() -> None:
         try:
-            found.put((call(), None))
+            results.put((call(), None))
         except BaseException as error:
-            found.put((None, error))
+            results.put((None, error))
 
     threading.Thread(target=work, daemon=True).start()
     try:
-        result, error = found.get(timeout=limit_s)
+        result, error = results.get(timeout=limit_s)
     except queue.Empty:
         raise TimeoutError from None
     if error is not None:

@@ -63,7 +63,7 @@ class GateOptions:
         """Exit 1 if a result is wrong or too slow, or if --fail-if-slower had nothing to judge."""
         from matbench.features.diff import recorded
 
-        if broken or any(recorded.is_too_slow(each, self.fail_if_slower) for each in records):
+        if broken or any(recorded.is_too_slow(record, self.fail_if_slower) for record in records):
             sys.exit(1)
         if self.fail_if_slower is not None and not any(record.verdict for record in records):
             say("no verdict: --fail-if-slower had nothing to judge", err=True)

@@ -40,29 +40,29 @@ def summary(
     by_change = grouped(records, lambda r: r.verdict in _CHANGED or r.candidate.is_broken)
     changed, rest = by_change.get(True, []), by_change.get(False, [])
     changed.sort(key=lambda record: record.verdict != "SLOWER")
-    told = _Text(_LONGEST - _ROOM)
-    told.add(f"### {_verdict(records, allowed)}", "")
+    markdown = _Text(_LONGEST - _ROOM)
+    markdown.add(f"### {_verdict(records, allowed)}", "")
     pairs = dict.fromkeys((record.candidate_name, record.baseline_name) for record in records)
     names = [f"{_plain(candidate)} against {_plain(baseline)}" for candidate, baseline in pairs]
     if names:
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-        told.add(f"{'; '.join(names[:_MOST_NAMES])}{more}: {comparisons.counted(records)}", "")
+        markdown.add(f"{'; '.join(names[:_MOST_NAMES])}{more}: {comparisons.counted(records)}", "")
     for remark in remarks[:_MOST_REMARKS]:
-        told.add(f"- {_plain(remark)}")
+        markdown.add(f"- {_plain(remark)}")
     if len(remarks) > _MOST_REMARKS:
-        told.add(f"- … and {len(remarks) - _MOST_REMARKS:,} more")
+        markdown.add(f"- … and {len(remarks) - _MOST_REMARKS:,} more")
     if remarks:
-        told.add("")
+        markdown.add("")
     if changed:
-        told.table(changed)
-    if rest and told.add("<details>", f"<summary>{comparisons.counted(rest)}</summary>", ""):
-        told.table(rest)
-        told.add("</details>", "", end=True)
+        markdown.table(changed)
+    if rest and markdown.add("<details>", f"<summary>{comparisons.counted(rest)}</summary>", ""):
+        markdown.table(rest)
+        markdown.add("</details>", "", end=True)
     if records:
-        told.most = _LONGEST
+        markdown.most = _LONGEST
         for line in device_lines([record.candidate for record in records], environments):
-            told.add(f"{_plain(line)}  ")
-    return told.text + "\n"
+            markdown.add(f"{_plain(line)}  ")
+    return markdown.text + "\n"
 
 
 def _verdict(records: Sequence[ComparisonRecord], allowed: float | None) -> str:

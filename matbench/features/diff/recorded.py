@@ -61,7 +61,7 @@ def compare_records(
     pairs = [(before[key], after[key]) for key in before if key in after]
     everywhere = _environment_differences(old[0], new[0])
     merged = [(repetitions.merge(first), repetitions.merge(second)) for first, second in pairs]
-    own = [
+    case_differences = [
         [*_case_differences(*whole), *_load_differences(*pair)]
         for whole, pair in zip(merged, pairs, strict=True)
     ]
@@ -70,10 +70,10 @@ def compare_records(
         for first, second in merged
         if first.case.sha256 != second.case.sha256
     ]
-    every = list(chain.from_iterable(own))
-    in_every_case = every if all(own) else []
+    every = list(chain.from_iterable(case_differences))
+    in_every_case = every if all(case_differences) else []
     records = []
-    for (first, second), pair, differences in zip(merged, pairs, own, strict=True):
+    for (first, second), pair, differences in zip(merged, pairs, case_differences, strict=True):
         doubts = [] if ignore_environment else list(dict.fromkeys([*everywhere, *differences]))
         record = ComparisonRecord(
             baseline_name=names[0],
@@ -121,29 +121,30 @@ def _compared(
         return record
     then, now = ([o.samples_ns for o in side if o.samples_ns] for side in pair)
     variation = statistics.VARIATIONS[record.candidate.case.device_kind]
-    found = statistics.compare_runs(then, now, variation, threshold, CONFIDENCE)
-    notes = (_note(found),) if found.interval is not None else ()
+    comparison = statistics.compare_runs(then, now, variation, threshold, CONFIDENCE)
+    notes = (_note(comparison),) if comparison.interval is not None else ()
     if doubts:
         reason = f"not comparable: {'; '.join(doubts)}"
-        found = msgspec.structs.replace(found, verdict="UNDECIDED", reason=reason)
-    return msgspec.structs.replace(record, comparison=found, notes=notes)
+        comparison = msgspec.structs.replace(comparison, verdict="UNDECIDED", reason=reason)
+    return msgspec.structs.replace(record, comparison=comparison, notes=notes)
 
 
-def _note(found: Comparison) -> str:
+def _note(comparison: Comparison) -> str:
     """By how much the interval is wider because runs differ."""
-    enough = found.processes is not None and min(found.processes) >= statistics.ENOUGH
+    enough = comparison.processes is not None and min(comparison.processes) >= statistics.ENOUGH
     between = "recordings" if enough else "processes"
     hint = "" if enough else f"; record both sides with --repeat {statistics.ENOUGH}"
-    return f"the interval allows for a difference of {found.allowance:.2%} between {between}{hint}"
+    difference = f"{comparison.allowance:.2%} between {between}{hint}"
+    return f"the interval allows for a difference of {difference}"
 
 
 def _by_case(outcomes: Sequence[Outcome]) -> dict[_Key, _Set]:
     """The latest repetitions of each case, without those that were measured again."""
-    found: dict[_Key, _Set] = {}
+    latest: dict[_Key, _Set] = {}
     for together in repetitions.sets(resuming.without_retried(outcomes)):
         key = resuming.outcome_key(together[0])
-        found[key.kernel, key.params, key.problem] = together
-    return found
+        latest[key.kernel, key.params, key.problem] = together
+    return latest
 
 
 def _label(outcome: Outcome) -> str:
@@ -164,19 +165,19 @@ def _environment_differences(old: Sequence[Environment], new: Sequence[Environme
 def _case_differences(first: Outcome, second: Outcome) -> list[str]:
     if first.timing is None or second.timing is None:
         return []
-    found: list[str] = []
+    differences: list[str] = []
     if first.mode != second.mode:
-        found.append(f"timing differs: was {first.mode}, now {second.mode}")
+        differences.append(f"timing differs: was {first.mode}, now {second.mode}")
     then, now = first.case, second.case
     if then.device != now.device:
-        found.append(f"device differs: was {then.device}, now {now.device}")
+        differences.append(f"device differs: was {then.device}, now {now.device}")
     elif then.device_id != now.device_id:
-        found.append(f"device differs: was {then.device_id}, now {now.device_id}")
+        differences.append(f"device differs: was {then.device_id}, now {now.device_id}")
     mhz = sm_mhz(first), sm_mhz(second)
     if mhz[0] and mhz[1] and not abs(mhz[1] / mhz[0] - 1) <= CLOCK_TOLERANCE:
         clocks = f"was {mhz[0]:,.0f} MHz, now {mhz[1]:,.0f} MHz"
-        found.append(f"the SM clock of {_label(first)} differs: {clocks}")
-    return found
+        differences.append(f"the SM clock of {_label(first)} differs: {clocks}")
+    return differences
 
 
 def _load_differences(old: _Set, new: _Set) -> list[str]:

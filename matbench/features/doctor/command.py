@@ -31,7 +31,7 @@ def doctor(install: bool) -> None:
 
         for step in installing.install():
             say(f"{step} …", err=True)
-    found = list(machine.findings())
-    show_rich(shown.renderable(found))
-    if any(finding.status == "problem" for finding in found):
+    findings = list(machine.findings())
+    show_rich(shown.renderable(findings))
+    if any(finding.status == "problem" for finding in findings):
         sys.exit(1)

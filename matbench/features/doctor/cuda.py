@@ -35,7 +35,7 @@ def findings() -> Iterator[DoctorFinding]:
     looks = {"driver": _driver, "nvcc": _nvcc, "PyCUDA": _pycuda}
     needed = [guarded(name, look, "problem") for name, look in looks.items()]
     yield from needed
-    if all(each.status == "ok" for each in needed):  # otherwise it would only repeat them
+    if all(finding.status == "ok" for finding in needed):  # otherwise it would only repeat them
         yield guarded("CUDA devices", _devices, "problem")
     yield guarded("cuBLAS", _cublas)
     yield guarded("nvdisasm", _nvdisasm)
@@ -85,13 +85,13 @@ def _nvcc() -> DoctorFinding:
         fix = f"{INSTALL}; or put a CUDA toolkit's bin folder on PATH"
         return DoctorFinding("nvcc", "problem", "not found", fix)
     try:
-        found = compilation.nvcc()
+        compiler = compilation.nvcc()
         compilation.try_out()
     except (UnavailableError, BuildError) as error:
         return DoctorFinding("nvcc", "problem", f"{path} does not compile: {error}")
     is_wheels = compilation.is_from_wheels(path)
-    seen = f"{found.release} {'from wheels' if is_wheels else 'of a toolkit'}, {path}"
-    major = found.release.split(".")[0]
+    seen = f"{compiler.release} {'from wheels' if is_wheels else 'of a toolkit'}, {path}"
+    major = compiler.release.split(".")[0]
     if major.isdigit() and int(major) > supported[0]:
         limit = "{}.{}".format(*supported)
         fix = f"update the driver, or install CUDA toolkit {limit}"
@@ -109,10 +109,10 @@ def _pycuda() -> DoctorFinding:
 
 def _devices() -> DoctorFinding:
     try:
-        found = device.devices()
+        devices = device.devices()
     except UnavailableError as error:
         return DoctorFinding("CUDA devices", "problem", str(error))
-    return DoctorFinding("CUDA devices", "ok", "; ".join(info.label for info in found))
+    return DoctorFinding("CUDA devices", "ok", "; ".join(info.label for info in devices))
 
 
 def _cublas() -> DoctorFinding:

@@ -32,8 +32,8 @@ def _compiler() -> DoctorFinding:
 
 def _opencl() -> DoctorFinding:
     try:
-        found = opencl.devices()
+        devices = opencl.devices()
     except UnavailableError as error:
         status: Status = "note" if libcuda.gpu_is_present() else "problem"
         return DoctorFinding("OpenCL", status, error.missing, error.fix)
-    return DoctorFinding("OpenCL", "ok", "; ".join(info.label for info in found))
+    return DoctorFinding("OpenCL", "ok", "; ".join(info.label for info in devices))

@@ -53,7 +53,7 @@ def errors(C: Float64, R: Float64, A: Float64, B: Float64, storage: Storage) -> 
         )
         ratios = [np.where(difference == 0, 0.0, difference / size) for size in sizes]
     largest = [float(ratio.max()) for ratio in ratios]
-    return Errors(K, *(found if not math.isnan(found) else math.inf for found in largest))
+    return Errors(K, *(error if not math.isnan(error) else math.inf for error in largest))
 
 
 def growth(points: Sequence[tuple[int, float]], probes: int) -> Growth:
@@ -80,9 +80,9 @@ def growth(points: Sequence[tuple[int, float]], probes: int) -> Growth:
     )
 
 
-def bounds(found: Sequence[Errors], probes: int, storage: Storage) -> Bounds:
+def bounds(samples: Sequence[Errors], probes: int, storage: Storage) -> Bounds:
     """The tightest bound that all products keep."""
-    largest = [max(each[1 + index] / each.K for each in found) for index in range(3)]
+    largest = [max(sample[1 + index] / sample.K for sample in samples) for index in range(3)]
     verdict: Letter = "D"
     letters: tuple[Letter, ...] = ("A", "B", "C")
     for letter, error in zip(letters, largest, strict=True):
@@ -106,16 +106,16 @@ def bounds(found: Sequence[Errors], probes: int, storage: Storage) -> Bounds:
     )
 
 
-def letter(found: Bounds | None, *others: Statement | None) -> Letter:
+def letter(bound: Bounds | None, *others: Statement | None) -> Letter:
     """The grade: that of the bounds, unless growth or zeros contradict it."""
-    if found is None:
+    if bound is None:
         return "unclear"
     verdicts = [getattr(other, "verdict", "unclear") for other in others]
-    if found.verdict in ("A", "B") and "Strassen-like" in verdicts:
+    if bound.verdict in ("A", "B") and "Strassen-like" in verdicts:
         return "C"
-    if found.verdict == "A" and {"faster", "unclear"} & set(verdicts):
+    if bound.verdict == "A" and {"faster", "unclear"} & set(verdicts):
         return "unclear"
-    return found.verdict
+    return bound.verdict
 
 
 def ulps(C: Float64, R: Float64, storage: Storage, inputs: str) -> Ulps:
@@ -145,10 +145,10 @@ def read_bits(read: Float64, given: Float64, storage: Storage) -> int:
 
 def classes(values: Float64) -> npt.NDArray[np.str_]:
     """`NaN`, `+Inf`, `-Inf` or `finite`."""
-    found: npt.NDArray[np.str_] = np.select(
+    kinds: npt.NDArray[np.str_] = np.select(
         [np.isnan(values), values == np.inf, values == -np.inf], ["NaN", "+Inf", "-Inf"], "finite"
     )
-    return found
+    return kinds
 
 
 def mistaken(C: Float64, R: Float64) -> str | None:

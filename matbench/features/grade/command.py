@@ -87,7 +87,7 @@ def grade(
     about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
     writer = RecordWriter(Path(output), about, "force" if force else "new") if output else None
     options = Options(timed=False, blocks=False, checks=frozenset())
-    found: list[Grade] = []
+    grades: list[Grade] = []
     with (
         writer or nullcontext(),
         Interruption() as interruption,
@@ -102,12 +102,12 @@ def grade(
             with signals.defer_interrupts():  # what is recorded counts as done
                 if writer is not None:
                     writer.write(graded)
-                found.append(graded)
-    if not found:
+                grades.append(graded)
+    if not grades:
         interruption.exit(0, len(cases), "kernels")
-    _show(found, about, fmt, tree=tree)
-    interruption.exit(len(found), len(cases), "kernels")
-    _exit(found, cases, at_least)
+    _show(grades, about, fmt, tree=tree)
+    interruption.exit(len(grades), len(cases), "kernels")
+    _exit(grades, cases, at_least)
 
 
 def _begin(display: Display, case: Case, what: str) -> None:
@@ -115,25 +115,27 @@ def _begin(display: Display, case: Case, what: str) -> None:
     display.begin(f"{name}: {what}")
 
 
-def _show(found: list[Grade], about: Environment, fmt: str, *, tree: bool) -> None:
+def _show(grades: list[Grade], about: Environment, fmt: str, *, tree: bool) -> None:
     from matbench.features.grade import view
 
-    show_report(view.report(found, [about]), fmt)
+    show_report(view.report(grades, [about]), fmt)
     if tree and fmt not in ("csv", "json"):
-        for graded in found:
+        for graded in grades:
             say("\n".join([f"\n{view.name_of(graded)}: order of addition", *view.tree(graded)]))
 
 
-def _exit(found: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None) -> None:
+def _exit(grades: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None) -> None:
     """Exit 1 for a grade that is too low, and for a kernel that failed."""
     from matbench.records.grade import LETTERS
 
     failed = [
-        each for each, (_, case) in zip(found, cases, strict=True) if each.reason and not case.skip
+        graded
+        for graded, (_, case) in zip(grades, cases, strict=True)
+        if graded.reason and not case.skip
     ]
     if at_least is not None:
         allowed = LETTERS[: LETTERS.index(at_least) + 1]
-        failed += [each for each in found if each.letter not in allowed]
+        failed += [graded for graded in grades if graded.letter not in allowed]
     if failed or all(case.skip for _, case in cases):
         sys.exit(1)
 
@@ -154,9 +156,9 @@ def _cases(
     problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
     overrides = constants.values(kernels)
     every = selection.cases(kernels, list(problems), overrides, device, make_cases)
-    found: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
-    for alike, case in sorted(every, key=lambda each: each[1].skip is not None):
+    cases: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
+    for alike, case in sorted(every, key=lambda pair: pair[1].skip is not None):
         named = [value for name, value in case.params.items() if name in overrides]
-        found.setdefault((case.kernel.name, alike[0].name, *named), (alike[0], case))
+        cases.setdefault((case.kernel.name, alike[0].name, *named), (alike[0], case))
     order = [kernel.name for kernel in kernels]
-    return sorted(found.values(), key=lambda each: order.index(each[1].kernel.name))
+    return sorted(cases.values(), key=lambda pair: order.index(pair[1].kernel.name))

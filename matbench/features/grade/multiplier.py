@@ -33,16 +33,16 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
             f"{kernel.name} computes the {workloads.get(kernel.workload).title.split(' ·')[0]}; "
             "only matrix products can be graded"
         )
-    found = Problem(M, N, K)
+    problem = Problem(M, N, K)
     for name in sweep.SCALINGS:
         known = products.numbers(getattr(kernel, name))
-        wanted = getattr(found, name)
+        wanted = getattr(problem, name)
         passed = kernel.library is not None or name in kernel.args
         if wanted not in known and not passed:
             if name == "alpha":
                 raise UsageError(f"{kernel.name} needs alpha = {known[0]:g}; it must be 1 to grade")
-            found = msgspec.structs.replace(found, **{name: min(known)})
-    return found
+            problem = msgspec.structs.replace(problem, **{name: min(known)})
+    return problem
 
 
 class Multiplier:

@@ -67,12 +67,12 @@ class Prober:
 
     def sums(self, products: Float64) -> Float64:
         """The kernel's sum of each row of products; `NoTreeError` if columns of C differ."""
-        found = [
+        parts = [
             self._launch(products[start : start + self.terms])
             for start in range(0, len(products), self.terms)
         ]
         self.probes += len(products)
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def _launch(self, products: Float64) -> Float64:
         many = len(products)
@@ -82,8 +82,8 @@ class Prober:
             C = self.multiplier.multiply(A, B)[:many]
             if not np.array_equal(C, np.repeat(C[:, :1], C.shape[1], axis=1), equal_nan=True):
                 raise NoTreeError("columns of C differ")
-            found: Float64 = C[:, 0]
-            return found
+            column: Float64 = C[:, 0]
+            return column
         fractions, exponents = np.frexp(products)
         exponents -= 1
         left = exponents // 2
@@ -96,14 +96,14 @@ class Prober:
         """How many terms the smallest partial sum with both terms of a pair has."""
         if self.probes + len(pairs) > _MOST_PROBES * self.terms:
             raise NoTreeError("too irregular")
-        one = 2.0**self.scale.one
-        products = np.full((len(pairs), self.terms), one)
+        unit = 2.0**self.scale.one
+        products = np.full((len(pairs), self.terms), unit)
         for row, (plus, minus) in enumerate(pairs):
             products[row, plus], products[row, minus] = (
                 2.0**self.scale.huge,
                 -(2.0**self.scale.huge),
             )
-        kept = self.sums(products) / one
+        kept = self.sums(products) / unit
         if not (np.isfinite(kept).all() and np.array_equal(kept, np.rint(kept))):
             raise NoTreeError("sums of ones are not whole numbers")
         if not ((kept >= 0) & (kept <= self.terms - 2)).all():
@@ -118,8 +118,8 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
     bits = _read_bits(multiplier, random)
     prober, tree, error = _tree(multiplier, _SMALL, random)
     if isinstance(error, _ExactError):
-        found = Order(verdict="exact", terms=_SMALL, probes=prober.probes)
-        return found, _sums(prober, tuple(range(_SMALL)), bits, random)
+        order = Order(verdict="exact", terms=_SMALL, probes=prober.probes)
+        return order, _sums(prober, tuple(range(_SMALL)), bits, random)
     if tree is None:
         reason = str(error)
         sums = Sums(input_bits=bits, probes=2 * _SMALL**2, reason=reason)
@@ -133,7 +133,7 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
         probes += larger.probes
         if large_tree is not None and (large := summation_tree.levels_of(large_tree)):
             levels, terms = large, _LARGE
-    found = Order(
+    order = Order(
         verdict="one step" if one_step else "regular" if levels else "irregular",
         terms=terms,
         levels=levels,
@@ -141,7 +141,7 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
         steps=summation_tree.steps_of(tree),
         probes=probes,
     )
-    return found, sums
+    return order, sums
 
 
 def _tree(
@@ -174,7 +174,7 @@ def _read_bits(multiplier: Multiplier, random: np.random.Generator) -> int:
     alone = np.eye(side)
     with np.errstate(invalid="ignore"):
         read = [multiplier.multiply(given, alone), multiplier.multiply(alone, given)]
-    return min(accuracy.read_bits(each, given, multiplier.storage) for each in read)
+    return min(accuracy.read_bits(product, given, multiplier.storage) for product in read)
 
 
 def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> Sums:
@@ -192,8 +192,8 @@ def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) ->
         for row, (power, j) in enumerate(itertools.product(powers, between)):
             rows[row, i], rows[row, last] = 2.0**top, -(2.0**top)
             rows[row, j] = fraction * 2.0 ** (top - power)
-        found: Float64 = prober.sums(rows).reshape(len(powers), -1) * 2.0**-top
-        return found
+        sums: Float64 = prober.sums(rows).reshape(len(powers), -1) * 2.0**-top
+        return sums
 
     try:
         kept = added(1.0) == np.ldexp(1.0, -np.array(powers))[:, None]
@@ -246,7 +246,7 @@ def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -
     pairs = summation_tree.joined_by_one(tree)
     pairs = pairs[:: max(1, len(pairs) // 4)][:4]
     pairs += [pair[::-1] for pair in pairs]
-    residues, found = [], []
+    residues, errors = [], []
     for pair in pairs:
         for _ in range(4):
             a, b = (1 + np.rint(random.random(2) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)).tolist()
@@ -255,13 +255,13 @@ def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -
             A, B = np.zeros((terms, terms)), np.zeros((terms, terms))
             A[:, pair[0]], B[pair[0]] = -float(rounded), 1
             A[:, pair[1]], B[pair[1]] = a, b
-            found.append(float(multiplier.multiply(A, B)[0, 0]))
+            errors.append(float(multiplier.multiply(A, B)[0, 0]))
             residues.append(float(exact - rounded))
             prober.probes += 1
-    if not any(found):
+    if not any(errors):
         return "rounded"
-    hits = sum(value == residue for value, residue in zip(found, residues, strict=True) if value)
-    return "unrounded" if hits == sum(map(bool, found)) else "unclear"
+    hits = sum(value == residue for value, residue in zip(errors, residues, strict=True) if value)
+    return "unrounded" if hits == sum(map(bool, errors)) else "unclear"
 
 
 def _rounded(value: Fraction, bits: int) -> Fraction:

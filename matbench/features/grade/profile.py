@@ -32,36 +32,38 @@ def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
     )
 
 
-def grade(worker: Worker, case: Case, seed: int, told: Callable[[str], None]) -> Grade:
-    """Grade one case's kernel with its parameters; `told` is called with each step, in words."""
+def grade(worker: Worker, case: Case, seed: int, on_progress: Callable[[str], None]) -> Grade:
+    """Grade one case's kernel with its parameters; `on_progress` is told each step, in words."""
     if case.skip is not None:
         return not_graded(case, worker.device, seed, case.skip)
     started = time.monotonic()
-    made: dict[str, Any] = {}
-    for name, each in STEPS.items():
-        told(each.doing)
+    statements: dict[str, Any] = {}
+    for name, step in STEPS.items():
+        on_progress(step.doing)
         try:
-            found = _asked(worker, case, name, seed)
+            statement = _asked(worker, case, name, seed)
         except BuildError as error:
             return not_graded(case, worker.device, seed, error.reason)
         except CaseError as error:
             if worker.deadlines_passed(case) >= _MOST_LATE:
                 return not_graded(case, worker.device, seed, error.reason)
-            found = each.failed(reason=error.reason) if each.failed is not None else ()
-        if name == "order" and isinstance(found, tuple):
-            made["order"], made["sums"] = found
+            statement = step.failed(reason=error.reason) if step.failed is not None else ()
+        if name == "order" and isinstance(statement, tuple):
+            statements["order"], statements["sums"] = statement
         else:
-            made[name] = found
-    if made["runs"].verdict == "differ":
+            statements[name] = statement
+    if statements["runs"].verdict == "differ":
         reason = "runs differ"
-        made["batches"] = Batches(reason=reason, probes=made["batches"].probes)
-        made["order"] = Order(verdict="varies", reason=reason, probes=made["order"].probes)
+        statements["batches"] = Batches(reason=reason, probes=statements["batches"].probes)
+        statements["order"] = Order(
+            verdict="varies", reason=reason, probes=statements["order"].probes
+        )
     return msgspec.structs.replace(
         not_graded(case, worker.device, seed, ""),
         reason=None,
-        letter=accuracy.letter(made["bounds"], made["growth"], made["algorithm"]),
+        letter=accuracy.letter(statements["bounds"], statements["growth"], statements["algorithm"]),
         duration_s=time.monotonic() - started,
-        **made,
+        **statements,
     )
 
 

@@ -119,17 +119,17 @@ def bounds(subject: GradedKernel) -> Bounds:
     random = subject.random("bounds")
     spread = subject.widest // 2
     reach = max(1, min(12, spread // 4))
-    found = []
+    errors = []
     for K in (1, 4, 16, 64):
         for _ in range(2):
             A, B = subject.near_one(random, _SIDE, K), subject.near_one(random, K, _SIDE)
             rows = np.ldexp(1.0, random.integers(-reach, reach + 1, (_SIDE, 1)))
             columns = np.ldexp(1.0, random.integers(-reach, reach + 1, (1, _SIDE)))
             inner = np.ldexp(1.0, random.integers(-spread // 2, spread // 2 + 1, K))
-            found.append(subject.errors(A, B))
-            found.append(subject.errors(A, B, rows=rows, columns=columns))
-            found.append(subject.errors(A, B, inner=inner))
-    return accuracy.bounds(found, len(found) * _SIDE**2, subject.multiplier.result)
+            errors.append(subject.errors(A, B))
+            errors.append(subject.errors(A, B, rows=rows, columns=columns))
+            errors.append(subject.errors(A, B, inner=inner))
+    return accuracy.bounds(errors, len(errors) * _SIDE**2, subject.multiplier.result)
 
 
 def algorithm(subject: GradedKernel) -> Algorithm:
@@ -203,8 +203,8 @@ def specials(subject: GradedKernel) -> Specials:
         with np.errstate(all="ignore"):
             R = rounding.nearest(A @ B, multiplier.result)
         probes += C.size
-        if found := accuracy.mistaken(C, R):
-            differ[name] = found
+        if mistake := accuracy.mistaken(C, R):
+            differ[name] = mistake
 
     def fate(C: Float64, R: Float64) -> str:
         if np.array_equal(C, R):
@@ -291,7 +291,7 @@ def batches(subject: GradedKernel) -> Batches:
         others[[M // 2, M - 1]] = row
         mixed = subject.multiply(others, B)[[M // 2, M - 1]]
         probes += equal.size + mixed.size
-        if not all(np.array_equal(alone[0], each) for each in (*equal, *mixed)):
+        if not all(np.array_equal(alone[0], result) for result in (*equal, *mixed)):
             differ.append(M)
     return Batches(
         verdict="varies" if differ else "invariant",
@@ -303,15 +303,15 @@ def batches(subject: GradedKernel) -> Batches:
 
 def variations(case: Case, device: DeviceInfo) -> list[tuple[str, Case]]:
     """The case with one constant changed, and that constant's name, for a few values of each."""
-    found = []
+    variants = []
     for name, values in case.kernel.sweep.items():
         others = [value for value in values if value != case.params[name]]
         for value in others[: _MOST_VALUES - 1]:
             params = case.params | {name: value}
             other = sweep.case(case.kernel, case.problem, params, device)
             if other.skip is None:
-                found.append((name, other))
-    return found
+                variants.append((name, other))
+    return variants
 
 
 def constants(subject: GradedKernel) -> Constants:
@@ -340,7 +340,7 @@ def constants(subject: GradedKernel) -> Constants:
 def ulps(subject: GradedKernel) -> tuple[Ulps, ...]:
     """Errors in units in the last place on four kinds of inputs."""
     K = 256
-    found = []
+    errors = []
     for kind in ("uniform", "signed", "normal", "ill-conditioned"):
         random = subject.random(f"ulps {kind}")
         if kind == "uniform":
@@ -359,8 +359,8 @@ def ulps(subject: GradedKernel) -> tuple[Ulps, ...]:
             )
             B[half:] = -B[:half]
         C = subject.multiply(A, B)
-        found.append(accuracy.ulps(C, product(A, B), subject.multiplier.result, kind))
-    return tuple(found)
+        errors.append(accuracy.ulps(C, product(A, B), subject.multiplier.result, kind))
+    return tuple(errors)
 
 
 Made = Statement | tuple[Statement, ...]

@@ -38,8 +38,8 @@ def tree_of(terms: int, shared: Shared, *, backwards: bool = False) -> Tree:
         tree = _built(every[::-1] if backwards else every, known, missing)
         if not missing:
             return tree
-        found = shared(missing)
-        known.update(zip(missing, found, strict=True))
+        sizes = shared(missing)
+        known.update(zip(missing, sizes, strict=True))
 
 
 def _built(terms: list[int], known: dict[Pair, int], missing: list[Pair]) -> Tree:
@@ -68,7 +68,7 @@ def _apart(
         sizes = _looked_up(first, others, known, missing)
         if len(sizes) < len(others):
             return
-        if any(found > size for found in sizes.values()):
+        if any(joined > size for joined in sizes.values()):
             raise NoTreeError(f"terms of a sum of {size} meet in a larger one")
         yield _built([first, *(t for t in others if sizes[t] < size)], known, missing)
         terms = [term for term in others if sizes[term] == size]
@@ -83,14 +83,14 @@ def _looked_up(
 
 def terms_of(tree: Tree) -> list[int]:
     """The indices of a tree's terms, ascending."""
-    left, found = [tree], []
+    left, terms = [tree], []
     while left:
         node = left.pop()
         if isinstance(node, int):
-            found.append(node)
+            terms.append(node)
         else:
             left.extend(node)
-    return sorted(found)
+    return sorted(terms)
 
 
 def shared_in(tree: Tree, pairs: Sequence[Pair]) -> list[int]:
@@ -115,24 +115,24 @@ def shared_in(tree: Tree, pairs: Sequence[Pair]) -> list[int]:
 def steps_of(tree: Tree) -> tuple[tuple[int, ...], ...]:
     """The additions, operands first: each lists terms, or K plus the index of an earlier one."""
     terms = len(terms_of(tree))
-    found: list[tuple[int, ...]] = []
+    steps: list[tuple[int, ...]] = []
 
     def add(node: Tree) -> int:
         if isinstance(node, int):
             return node
-        found.append(tuple(map(add, node)))
-        return terms + len(found) - 1
+        steps.append(tuple(map(add, node)))
+        return terms + len(steps) - 1
 
     add(tree)
-    return tuple(found)
+    return tuple(steps)
 
 
 def from_steps(terms: int, steps: Sequence[Sequence[int]]) -> Tree:
     """The tree with these additions; the inverse of `steps_of`."""
-    made: list[Tree] = list(range(terms))
+    nodes: list[Tree] = list(range(terms))
     for operands in steps:
-        made.append(tuple(made[operand] for operand in operands))
-    return made[-1]
+        nodes.append(tuple(nodes[operand] for operand in operands))
+    return nodes[-1]
 
 
 # -- patterns --------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
     whole = _level(tree, terms)
     if whole is not None:
         return (whole,)
-    found = []
+    candidates = []
     for size in range(terms // 2, 1, -1):
         if terms % size:
             continue
@@ -175,8 +175,8 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
         inner = _levels(_numbered(groups[0])) if block and outer else None
         if inner and outer:
             last = msgspec.structs.replace(inner[-1], block=block)
-            found.append((*inner[:-1], last, outer))
-    return min(found, key=len, default=None)
+            candidates.append((*inner[:-1], last, outer))
+    return min(candidates, key=len, default=None)
 
 
 def _level(tree: Tree, terms: int) -> Level | None:
@@ -216,22 +216,22 @@ def joined_by_one(tree: Tree) -> list[Pair]:
     if isinstance(tree, int):
         return []
     single = [operand for operand in tree if isinstance(operand, int)]
-    found = [
+    pairs = [
         (terms_of(operand)[-1], term) for operand in tree for term in single if operand != term
     ]
-    return [*found, *(pair for operand in tree for pair in joined_by_one(operand))]
+    return [*pairs, *(pair for operand in tree for pair in joined_by_one(operand))]
 
 
 def chain_of(tree: Tree) -> list[list[int]] | None:
     """The terms that each step adds to the running sum; None if a step adds a sum."""
-    found: list[list[int]] = []
+    chain: list[list[int]] = []
     while not isinstance(tree, int):
         sums = [operand for operand in tree if not isinstance(operand, int)]
         if len(sums) > 1:
             return None
-        found.append(sorted(operand for operand in tree if isinstance(operand, int)))
+        chain.append(sorted(operand for operand in tree if isinstance(operand, int)))
         if not sums:
-            return found[::-1]
+            return chain[::-1]
         (tree,) = sums
     return None
 
@@ -247,15 +247,15 @@ def _halved(terms: list[int], *, by_parity: bool) -> Tree:
 
 def _subtrees(tree: Tree, size: int) -> list[Tree]:
     """The subtrees with so many terms."""
-    found, left = [], [tree]
+    subtrees, left = [], [tree]
     while left:
         node = left.pop()
         terms = len(terms_of(node))
         if terms == size:
-            found.append(node)
+            subtrees.append(node)
         elif terms > size and not isinstance(node, int):
             left.extend(node)
-    return found
+    return subtrees
 
 
 def _replaced(tree: Tree, groups: Sequence[Tree]) -> Tree:

@@ -63,7 +63,7 @@ def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Repo
     shown, about = list(grades), list(environments)
     graded = [grade for grade in shown if grade.reason is None]
     others = grouped((g for g in shown if g.reason is not None), lambda g: g.reason or "")
-    missing = [f"not graded: {', '.join(_names(found))}: {why}" for why, found in others.items()]
+    missing = [f"not graded: {', '.join(_names(alike))}: {why}" for why, alike in others.items()]
     return Report(
         sections=(
             *map(_profile, graded),
@@ -103,7 +103,7 @@ def _lines(grade: Grade) -> Iterator[tuple[str, str, int]]:
     properties: tuple[tuple[str, Statement | None, Callable[[Any], str]], ...] = (
         ("errors", grade.bounds, partial(_errors, grade)),
         ("growth with K", grade.growth, _growth),
-        ("algorithm", grade.algorithm, lambda found: str(found.verdict)),
+        ("algorithm", grade.algorithm, lambda algorithm: str(algorithm.verdict)),
         ("exponents", grade.range, _exponents),
         ("special values", grade.specials, _specials),
         ("subnormals", grade.specials, _subnormals),
@@ -112,7 +112,7 @@ def _lines(grade: Grade) -> Iterator[tuple[str, str, int]]:
         ("repeated runs", grade.runs, _repeated),
         ("rows", grade.batches, _rows),
         ("constants", grade.constants, _constants),
-        *((f"{found.inputs} inputs", found, _ulps) for found in grade.ulps),
+        *((f"{ulps.inputs} inputs", ulps, _ulps) for ulps in grade.ulps),
     )
     for title, statement, text in properties:
         if statement is not None:
@@ -132,43 +132,45 @@ def _said(statement: Statement | None, text: Callable[[Any], str]) -> str:
     return "; ".join(filter(None, (read, f"unclear: {statement.reason}")))
 
 
-def _errors(grade: Grade, found: Bounds) -> str:
+def _errors(grade: Grade, bounds: Bounds) -> str:
     """The bound that holds and, for lower grades than A, for how many bits that would."""
     growing = grade.growth
     u = f"u = 2{superscript(round(log2(grade.u)))}"
-    if found.verdict == "A" and growing is not None and growing.errors:
+    if bounds.verdict == "A" and growing is not None and growing.errors:
         most, K = number(growing.errors[-1]), count(growing.sizes[-1])
         return f"up to {most}·u of |A|·|B|, element by element, at K = {K} ({u})"
     text = {
         "A": "a few K·u of |A|·|B|, element by element",
-        "B": f"up to {number(found.by_row)}·K²·u of the largest of row and column",
-        "C": f"up to {number(found.by_matrix)}·K²·u of the largest of both matrices",
+        "B": f"up to {number(bounds.by_row)}·K²·u of the largest of row and column",
+        "C": f"up to {number(bounds.by_matrix)}·K²·u of the largest of both matrices",
         "D": "larger than u times any size",
-    }.get(found.verdict, "unclear")
+    }.get(bounds.verdict, "unclear")
     declared = grade.case.claims.precision
-    told = f"; it declares {declared}" if found.verdict == "D" and declared != "float32" else ""
-    return f"{text} ({u}); grade A for {found.bits} bits{told}"
+    declaration = (
+        f"; it declares {declared}" if bounds.verdict == "D" and declared != "float32" else ""
+    )
+    return f"{text} ({u}); grade A for {bounds.bits} bits{declaration}"
 
 
-def _growth(found: Growth) -> str:
-    if found.slope is None or found.interval is None:
+def _growth(growth: Growth) -> str:
+    if growth.slope is None or growth.interval is None:
         return "unclear"
-    low, high = found.interval
-    span = f"K = {count(found.sizes[0])} to {count(found.sizes[-1])}"
-    power = f"as K to the power {found.slope:.2f} ({low:.2f} to {high:.2f})"
-    return f"{found.verdict}: {power}, {span}".replace("-", "−")
+    low, high = growth.interval
+    span = f"K = {count(growth.sizes[0])} to {count(growth.sizes[-1])}"
+    power = f"as K to the power {growth.slope:.2f} ({low:.2f} to {high:.2f})"
+    return f"{growth.verdict}: {power}, {span}".replace("-", "−")
 
 
-def _exponents(found: Range) -> str:
-    if found.verdict == "whole":
-        return f"accurate over all {found.tried} binades tried"
-    return f"accurate over {found.binades} binades; not over {found.tried}"
+def _exponents(exponents: Range) -> str:
+    if exponents.verdict == "whole":
+        return f"accurate over all {exponents.tried} binades tried"
+    return f"accurate over {exponents.binades} binades; not over {exponents.tried}"
 
 
-def _specials(found: Specials) -> str:
-    if not found.differ:
+def _specials(specials: Specials) -> str:
+    if not specials.differ:
         return "NaN, infinities and overflow as in IEEE arithmetic"
-    kinds = grouped(found.differ, lambda case: found.differ[case])
+    kinds = grouped(specials.differ, lambda case: specials.differ[case])
     return "; ".join(f"{got} for {', '.join(cases)}" for got, cases in kinds.items())
 
 
@@ -176,10 +178,10 @@ def subnormals(grade: Grade) -> str:
     return _said(grade.specials, _subnormals)
 
 
-def _subnormals(found: Specials) -> str:
-    parts = [f"inputs {found.subnormal_inputs or 'not tried'}"]
-    if found.subnormal_results is not None:
-        parts.append(f"results {found.subnormal_results}")
+def _subnormals(specials: Specials) -> str:
+    parts = [f"inputs {specials.subnormal_inputs or 'not tried'}"]
+    if specials.subnormal_results is not None:
+        parts.append(f"results {specials.subnormal_results}")
     return ", ".join(parts)
 
 
@@ -187,14 +189,14 @@ def order(grade: Grade) -> str:
     return _said(grade.order, _order)
 
 
-def _order(found: Order) -> str:
-    if found.verdict == "exact":
+def _order(ordering: Order) -> str:
+    if ordering.verdict == "exact":
         return "cannot be seen: sums lose nothing"
-    if found.verdict == "varies":
+    if ordering.verdict == "varies":
         return "varies: runs differ"
-    if found.levels:
-        return f"{words(found.levels)} (K = {found.terms})"
-    return f"irregular: {len(found.steps)} additions (K = {found.steps_terms})"
+    if ordering.levels:
+        return f"{words(ordering.levels)} (K = {ordering.terms})"
+    return f"irregular: {len(ordering.steps)} additions (K = {ordering.steps_terms})"
 
 
 def _arithmetic(sums: Sums) -> str:
@@ -211,30 +213,30 @@ def _read(sums: Sums) -> str:
     return f"inputs read with {sums.input_bits} bits" if sums.input_bits is not None else ""
 
 
-def _repeated(found: Runs) -> str:
-    if found.verdict == "same bits":
-        return f"the same bits in {found.runs} runs"
-    return f"other bits in {found.differ} of {found.runs} runs"
+def _repeated(runs: Runs) -> str:
+    if runs.verdict == "same bits":
+        return f"the same bits in {runs.runs} runs"
+    return f"other bits in {runs.differ} of {runs.runs} runs"
 
 
-def _rows(found: Batches) -> str:
-    if found.verdict == "invariant":
-        return f"a row has the same bits anywhere, for M = {', '.join(map(count, found.rows))}"
-    return f"a row's bits are not those of M = 1 for M = {', '.join(map(count, found.differ_at))}"
+def _rows(batches: Batches) -> str:
+    if batches.verdict == "invariant":
+        return f"a row has the same bits anywhere, for M = {', '.join(map(count, batches.rows))}"
+    return f"a row's bits are not those of M = 1 for M = {', '.join(map(count, batches.differ_at))}"
 
 
-def _constants(found: Constants) -> str:
-    if found.verdict == "same bits":
-        return f"the same bits for other values of {', '.join(found.tried)}"
-    return f"other bits for other values of {', '.join(found.differ)}"
+def _constants(constants: Constants) -> str:
+    if constants.verdict == "same bits":
+        return f"the same bits for other values of {', '.join(constants.tried)}"
+    return f"other bits for other values of {', '.join(constants.differ)}"
 
 
-def _ulps(found: Ulps) -> str:
-    if found.largest is None:
+def _ulps(ulps: Ulps) -> str:
+    if ulps.largest is None:
         return "unclear"
     return (
-        f"{number(found.largest)} ulp at most, {number(found.mean)} on average, "
-        f"{share(found.correctly_rounded)} correctly rounded"
+        f"{number(ulps.largest)} ulp at most, {number(ulps.mean)} on average, "
+        f"{share(ulps.correctly_rounded)} correctly rounded"
     )
 
 
@@ -245,9 +247,9 @@ def words(levels: Sequence[Level]) -> str:
         if index == 0:
             text = _how(level)
         else:
-            each = text if index == 1 else f"({text})"
+            inner = text if index == 1 else f"({text})"
             groups = _groups(level.terms, size, levels[index - 1].block)
-            text = f"{groups}, each {each}; then {_how(level)}"
+            text = f"{groups}, each {inner}; then {_how(level)}"
         size *= level.terms
     return text
 
@@ -311,7 +313,7 @@ def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) ->
 
 def _row(grade: Grade, *, with_params: bool) -> Row:
     bounds, growing, sums = grade.bounds, grade.growth, grade.sums
-    uniform = next((found.largest for found in grade.ulps if found.inputs == "uniform"), None)
+    uniform = next((ulps.largest for ulps in grade.ulps if ulps.inputs == "uniform"), None)
     cells = (
         name_of(grade) if with_params else grade.case.kernel,
         grade.letter,
@@ -338,10 +340,10 @@ def _verdict(statement: Statement | None) -> str:
 def tree(grade: Grade) -> list[str]:
     """The order of few terms as an indented tree. `+` is one addition onto the running sum, `&`
     joins terms of one step."""
-    found = grade.order
-    if found is None or not found.steps:
+    ordering = grade.order
+    if ordering is None or not ordering.steps:
         return []
-    return list(_branch(summation_tree.from_steps(found.steps_terms, found.steps), 0))
+    return list(_branch(summation_tree.from_steps(ordering.steps_terms, ordering.steps), 0))
 
 
 def _branch(node: Tree, depth: int) -> Iterator[str]:
@@ -360,15 +362,17 @@ def _branch(node: Tree, depth: int) -> Iterator[str]:
 
 def _running(node: tuple[Tree, ...]) -> tuple[Tree, ...]:
     """The sums that are added to a running sum one by one, if they have equally many terms."""
-    found, first = list(node[1:]), node[0]
+    sums, first = list(node[1:]), node[0]
     while not isinstance(first, int) and len(first) == 2:
-        if len(summation_tree.terms_of(first)) == len(summation_tree.terms_of(found[0])):
+        if len(summation_tree.terms_of(first)) == len(summation_tree.terms_of(sums[0])):
             break
-        found.insert(0, first[1])
+        sums.insert(0, first[1])
         first = first[0]
-    found.insert(0, first)
+    sums.insert(0, first)
     return (
-        tuple(found) if len({len(summation_tree.terms_of(each)) for each in found}) == 1 else node
+        tuple(sums)
+        if len({len(summation_tree.terms_of(subtree)) for subtree in sums}) == 1
+        else node
     )
 
 

@@ -92,7 +92,7 @@ def new(
 
 
 def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:
-    found = [k for k in catalogue.group("all", workload) if k.source and not k.on_host]
-    if not found:
+    candidates = [k for k in catalogue.group("all", workload) if k.source and not k.on_host]
+    if not candidates:
         raise UsageError(f"--workload {workload}: no kernel to copy; name one with --from")
-    return min(found, key=lambda kernel: len(kernel.source))
+    return min(candidates, key=lambda kernel: len(kernel.source))

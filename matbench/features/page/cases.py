@@ -149,7 +149,7 @@ def make_cases(
 
 def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[_Key, _Problems]:
     """The cases of each view; those without a time stand with those of the first that has one."""
-    found: dict[_Key, _Problems] = {}
+    groups: dict[_Key, _Problems] = {}
     for number, ranked in enumerate(ranking.tables(outcomes, devices)):
         modes = (o.mode for o in ranked.outcomes if ranking.time_ns(o) is not None)
         usual = next(modes, None)
@@ -158,8 +158,8 @@ def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[
             for row in problem.rows:
                 mode = row.outcome.mode if ranking.time_ns(row.outcome) is not None else usual
                 key = number, mode, p.inputs, p.alpha, p.beta, p.batch
-                found.setdefault(key, {}).setdefault(p, []).append(row)
-    return found
+                groups.setdefault(key, {}).setdefault(p, []).append(row)
+    return groups
 
 
 def _looks(rows: Sequence[Ranked]) -> dict[str, Look]:
@@ -176,9 +176,9 @@ def _label(key: _Key, keys: Sequence[_Key], row: Ranked) -> str:
     """The device and workload, and whatever else tells this view from others."""
     case = row.outcome.case
     words = [case.device or "unknown device", case.problem.workload]
-    own = [f"{key[1] or 'no'} samples", f"{key[2]} inputs"]
-    own += [f"{name} = {key[3 + i]:g}" for i, name in enumerate(("alpha", "beta", "batch"))]
-    for place, word in enumerate(own, 1):
+    traits = [f"{key[1] or 'no'} samples", f"{key[2]} inputs"]
+    traits += [f"{name} = {key[3 + i]:g}" for i, name in enumerate(("alpha", "beta", "batch"))]
+    for place, word in enumerate(traits, 1):
         if len({other[place] for other in keys if other[0] == key[0]}) > 1:
             words.append(word)
     return " · ".join(words)
@@ -225,20 +225,24 @@ def _roofs(
     left, right = min([*ridges, *intensities]) / 2, max([*ridges, *intensities]) * 4
     top = max(peaks.values())
     copy = f"copy {units.bandwidth(bytes_per_s)}"
-    found = [(copy, left, left * bytes_per_s), (copy, top / bytes_per_s, top)]
+    ends = [(copy, left, left * bytes_per_s), (copy, top / bytes_per_s, top)]
     for name, peak in sorted(peaks.items(), key=lambda item: item[1]):
         source = "measured" if measured is not None and name == "float32" else "at the clock held"
         label = f"{name} {units.rates([peak], 'FLOP/s')(peak)}, {source}"
-        found += [(label, peak / bytes_per_s, peak), (label, right, peak)]
-    return found
+        ends += [(label, peak / bytes_per_s, peak), (label, right, peak)]
+    return ends
 
 
 def _arithmetic(outcome: Outcome) -> str:
     """What a case multiplies with: `float32`, or `3 × tf32`."""
-    own = outcome.case.arithmetic
-    if own is None:
+    arithmetic = outcome.case.arithmetic
+    if arithmetic is None:
         return outcome.case.claims.precision
-    return own.precision if own.products == 1 else f"{own.products} × {own.precision}"
+    return (
+        arithmetic.precision
+        if arithmetic.products == 1
+        else f"{arithmetic.products} × {arithmetic.precision}"
+    )
 
 
 def _cases(number: int, view: View, problems: _Problems, fastest: set[int]) -> Iterator[Case]:
@@ -299,7 +303,7 @@ def _texts(row: Ranked, cells: Row, problem: Problem) -> list[str]:
     """The text of each column: a cell of the table of outcomes, or one that only a page has."""
     outcome, case = row.outcome, row.outcome.case
     resources = outcome.build.resources if outcome.build is not None else None
-    found = dict(zip(_TITLES, cells.cells, strict=True)) | {
+    by_title = dict(zip(_TITLES, cells.cells, strict=True)) | {
         "size": table.size_label(problem),
         "status": outcome.status,
         "precision": case.claims.precision,
@@ -311,15 +315,15 @@ def _texts(row: Ranked, cells: Row, problem: Problem) -> list[str]:
         "device": case.device,
         "remarks": " · ".join(filter(None, [cells.reason, cells.claims, *cells.notes])),
     }
-    texts = (found[column.title] for column in COLUMNS)
+    texts = (by_title[column.title] for column in COLUMNS)
     return ["" if text == units.UNKNOWN else text for text in texts]
 
 
 def _numbers(row: Ranked, problem: Problem) -> list[float | None]:
     """The number of each column, as CSV has it; a size is its work."""
-    found = [formats.at(row, _PATHS[c.key]) if c.is_number else None for c in COLUMNS]
+    values = [formats.at(row, _PATHS[c.key]) if c.is_number else None for c in COLUMNS]
     work = float(workloads.workload_of(problem).work(problem))
-    numbers = [work if c.key == "size" else n for c, n in zip(COLUMNS, found, strict=True)]
+    numbers = [work if c.key == "size" else n for c, n in zip(COLUMNS, values, strict=True)]
     return [_short(n) if isinstance(n, int | float) else None for n in numbers]
 
 

@@ -40,7 +40,7 @@ def page_of_files(files: tuple[str, ...], output: str, force: bool) -> None:
     document.require(path, force=force)
     contents = read_files(files)
     environments, outcomes = records_in(contents)
-    findings = [finding for found in contents for finding in found.findings]
+    findings = [finding for content in contents for finding in content.findings]
     write_page(path, outcomes, environments, findings)
 
 
@@ -54,6 +54,6 @@ def write_page(
     from matbench.analysis import cards, repetitions
     from matbench.features.page import document
 
-    told = cards.told_apart(repetitions.merged(outcomes), environments)
-    document.write(path, document.page(*told, findings))
+    distinct = cards.told_apart(repetitions.merged(outcomes), environments)
+    document.write(path, document.page(*distinct, findings))
     say(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)", err=True)

@@ -66,13 +66,13 @@ def page(
     kept = [encoding.finite(outcome) for outcome in outcomes]
     devices = [device for environment in environments for device in environment.devices]
     more, about = _findings.make_findings(findings), summary.make_summary(kept, environments)
-    found = cases.make_cases(kept, devices, more.limits)
-    shown = ["summary", *_sections(found, more), "results"]
+    case_data = cases.make_cases(kept, devices, more.limits)
+    shown = ["summary", *_sections(case_data, more), "results"]
     texts = {
         "title": html.escape(about.sentence),
         "navigation": "".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
         "summary": _summary(about),
-        "wrong": _wrong(found.outcomes),
+        "wrong": _wrong(case_data.outcomes),
         "verdicts": more.verdicts,
         "blocks": more.blocks,
         "arithmetic": more.arithmetic,
@@ -84,7 +84,7 @@ def page(
         {name: safe.text(text) for name, text in texts.items()},
         policy=_policy(scripts),
         style=_file("page.css"),
-        data=_data(found, more, shown),
+        data=_data(case_data, more, shown),
         library=scripts[0],
         script=scripts[1],
     )
@@ -94,34 +94,34 @@ def _file(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def _sections(found: Found, more: Findings) -> list[str]:
+def _sections(case_data: Found, more: Findings) -> list[str]:
     """The sections between summary and results that have something to show."""
-    timed = [outcome for outcome in found.outcomes if ranking.time_ns(outcome) is not None]
+    timed = [outcome for outcome in case_data.outcomes if ranking.time_ns(outcome) is not None]
     has = {
         "speed": bool(timed),
         "error": any(outcome.max_rel_err for outcome in timed),
-        "roofline": any(view.roofline for view in found.views),
-        "samples": any(case.series for case in found.cases),
+        "roofline": any(view.roofline for view in case_data.views),
+        "samples": any(case.series for case in case_data.cases),
         "verdicts": bool(more.verdicts),
         "blocks": bool(more.blocks) or any(o.blocks and o.blocks.imbalance for o in timed),
         "arithmetic": bool(more.arithmetic),
-        "wrong": any(outcome.is_broken for outcome in found.outcomes),
+        "wrong": any(outcome.is_broken for outcome in case_data.outcomes),
     }
     return [name for name in _TITLES if has.get(name)]
 
 
-def _data(found: Found, more: Findings, shown: list[str]) -> str:
+def _data(case_data: Found, more: Findings, shown: list[str]) -> str:
     """All that the script needs, harmless within a script tag."""
     contents: dict[str, Any] = {
         "columns": COLUMNS,
-        "views": found.views,
-        "cases": found.cases,
+        "views": case_data.views,
+        "cases": case_data.cases,
         "verdicts": more.verdict_charts,
         "blocks": more.block_charts,
         "sections": shown,
-        "maps": _maps(found.outcomes),
-        "specs": _specs(found.looks),
-        "looks": {name: look._asdict() for name, look in found.looks.items()},
+        "maps": _maps(case_data.outcomes),
+        "specs": _specs(case_data.looks),
+        "looks": {name: look._asdict() for name, look in case_data.looks.items()},
         "config": style.config(),
     }
     return embedded(contents)
@@ -149,7 +149,7 @@ def embedded(contents: Any) -> str:
     """JSON of safe text that no HTML parser takes for anything else."""
     plain = safe.data(msgspec.to_builtins(contents))
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def bundle() -> str:
@@ -211,10 +211,10 @@ def _maps(outcomes: Iterable[Outcome]) -> dict[int, Chart]:
     """The error map of each case that has one."""
     return {
         index: Chart(
-            "Error map", " · ".join(error_map.notes(found)), error_map.spec(found, _MAP_SIDE)
+            "Error map", " · ".join(error_map.notes(cells)), error_map.spec(cells, _MAP_SIDE)
         )
         for index, outcome in enumerate(outcomes)
-        if isinstance(found := outcome.error_map, ErrorCells)
+        if isinstance(cells := outcome.error_map, ErrorCells)
     }
 
 

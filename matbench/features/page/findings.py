@@ -101,8 +101,8 @@ def _compared(records: Sequence[ComparisonRecord]) -> Iterator[Section]:
 
 def _forests(records: Sequence[ComparisonRecord]) -> Iterator[Chart]:
     sizes = grouped(records, lambda record: size_label(record.candidate.case.problem))
-    for size, found in sizes.items():
-        points = [_ratio(record) for record in found if record.ratio]
+    for size, group in sizes.items():
+        points = [_ratio(record) for record in group if record.ratio]
         if points:
             spec = definitions.forest(definitions.VERDICTS, points)
             yield Chart(f"Comparisons at {size}", "times as fast as the baseline", spec)

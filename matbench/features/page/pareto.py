@@ -18,10 +18,10 @@ def front(outcomes: Iterable[tuple[_Key, Outcome]]) -> list[_Key]:
         for key, outcome in outcomes
         if (time := time_ns(outcome)) is not None and outcome.max_rel_err is not None
     ]
-    found: list[_Key] = []
+    keys: list[_Key] = []
     least = float("inf")
     for _, error, key in sorted(known, key=lambda case: case[:2]):
         if error < least:
-            found.append(key)
+            keys.append(key)
             least = error
-    return found
+    return keys

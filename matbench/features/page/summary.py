@@ -34,18 +34,18 @@ class Summary(NamedTuple):
     commands: list[str]
 
 
-def make_summary(found: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
+def make_summary(results: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
     """The summary of records; its sentence is about the largest square size of the first device."""
     devices = [device for environment in environments for device in environment.devices]
-    tables = ranking.tables(found, devices)
+    tables = ranking.tables(results, devices)
     about = (device_lines(t.outcomes, environments, baselines=t.baselines) for t in tables)
-    statuses = Counter(outcome.status for outcome in found)
+    statuses = Counter(outcome.status for outcome in results)
     counts = ", ".join(f"{statuses[s]} {s}" for s in ranking.STATUSES if statuses[s])
     bad = [f"{statuses[s]} {s}" for s in ("wrong", "failed") if statuses[s]]
     ranked = [(problem, row) for table in tables[:1] for problem, row in _fastest(table)]
     return Summary(
         sentence=_sentence(ranked) if ranked else "No case was measured.",
-        warning=f"{' and '.join(bad)}, of {len(found):,} cases" if bad else "",
+        warning=f"{' and '.join(bad)}, of {len(results):,} cases" if bad else "",
         counts=counts or "no cases",
         winners=_winners(ranked) if len(ranked) > 1 else None,
         devices=list(dict.fromkeys(map(tuple, about))),
@@ -92,8 +92,8 @@ def _rate(row: Ranked) -> units.Formatter:
 def _winners(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> Section:
     rows = []
     for problem, row in ranked:
-        [own] = outcomes.rows([row], _rate(row))
-        rows.append(replace(own, cells=(size_label(problem.problem), *own.cells), mark=""))
+        [plain] = outcomes.rows([row], _rate(row))
+        rows.append(replace(plain, cells=(size_label(problem.problem), *plain.cells), mark=""))
     heading = ["The fastest kernel of each size"]
     every = section(heading, [Column("size"), *outcomes.COLUMNS], "", [Group("", tuple(rows))])
     return every.with_columns(_WINNER)

@@ -8,15 +8,15 @@ from matbench.records.blocks import BlockProfile, Timeline
 from matbench.show.charts.definitions import Spec
 
 
-def spec(found: Timeline, profile: BlockProfile) -> Spec:
+def spec(timeline: Timeline, profile: BlockProfile) -> Spec:
     """The chart with its data: rows of the record, from which Vega computes bars."""
-    span = max(bar.end_ns for bar in found.bars) / 1e3 or 1.0
-    names = list(found.multiprocessors or range(1, found.lanes + 1))
+    span = max(bar.end_ns for bar in timeline.bars) / 1e3 or 1.0
+    names = list(timeline.multiprocessors or range(1, timeline.lanes + 1))
     gx, gy, _ = profile.launch.grid
     rows = [
         {"lane": names[bar.lane], "from": bar.start_ns, "to": bar.end_ns, "slot": bar.slot,
          "block": bar.block}
-        for bar in found.bars
+        for bar in timeline.bars
     ]  # fmt: skip
     block = f"datum.block % {gx} + ', ' + floor(datum.block / {gx}) % {gy}"
     x = {
@@ -24,7 +24,7 @@ def spec(found: Timeline, profile: BlockProfile) -> Spec:
         "scale": {"domain": [0, span], "nice": False}, "axis": {"format": ",~r"},
     }  # fmt: skip
     return {
-        "height": found.lanes * min(36.0, max(5.0, 420 / found.lanes)),
+        "height": timeline.lanes * min(36.0, max(5.0, 420 / timeline.lanes)),
         "data": {"values": rows},
         "transform": [
             {"calculate": "datum.from / 1000", "as": "start"},
@@ -36,13 +36,13 @@ def spec(found: Timeline, profile: BlockProfile) -> Spec:
             },
         ],
         "encoding": {"x": x},
-        "layer": [_bars(found, names), _tail(span, profile.tail_share)],
+        "layer": [_bars(timeline, names), _tail(span, profile.tail_share)],
     }
 
 
-def _bars(found: Timeline, names: list[int]) -> Spec:
+def _bars(timeline: Timeline, names: list[int]) -> Spec:
     """A bar for each block; colours are of all but the shortest and longest."""
-    took = np.array([bar.end_ns - bar.start_ns for bar in found.bars]) / 1e3
+    took = np.array([bar.end_ns - bar.start_ns for bar in timeline.bars]) / 1e3
     low, high = np.percentile(took, [5, 95]).tolist()
     colours = {"name": "viridis", "extent": [0.12, 1]}
     figures = [
@@ -88,11 +88,11 @@ def _tail(span: float, share: float | None) -> Spec:
     }
 
 
-def notes(found: Timeline, profile: BlockProfile) -> list[str]:
+def notes(timeline: Timeline, profile: BlockProfile) -> list[str]:
     """What a reader must know about the lanes."""
     lines = [
         "a lane per multiprocessor"
-        if found.multiprocessors is not None
+        if timeline.multiprocessors is not None
         else "the compute unit of a block is not known: lanes only separate blocks that overlap"
     ]
     idle = profile.multiprocessors - (profile.multiprocessors_used or profile.multiprocessors)

@@ -80,17 +80,17 @@ def profile_blocks(
     ):
         display.begin(f"{chosen.name} at {problem.size}")
         case, _ = fastest(pool.worker(info), cases)
-        found = pool.worker(info).clock_blocks(case)
+        clocked = pool.worker(info).clock_blocks(case)
     interruption.exit(0, 1, "cases")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
-    if found.stamps is None or case.launch is None:
-        show_report(outcomes.report([found.outcome], [about]), fmt)
-        sys.exit(0 if found.outcome.status == "skipped" else 1)
-    profile = blocks.analyse(found.stamps, case.launch, info)
+    if clocked.stamps is None or case.launch is None:
+        show_report(outcomes.report([clocked.outcome], [about]), fmt)
+        sys.exit(0 if clocked.outcome.status == "skipped" else 1)
+    profile = blocks.analyse(clocked.stamps, case.launch, info)
     if timeline is not None:
         path = Path(timeline)
         if pictures.suffix(path) == "html":
-            write_page(path, [found.outcome], [about], [(profile, [found.outcome])])
+            write_page(path, [clocked.outcome], [about], [(profile, [clocked.outcome])])
         else:
             picture.draw(profile, path, case.label)
-    show_report(view.report(profile, found.stamps, case.label, found.outcome, [about]), fmt)
+    show_report(view.report(profile, clocked.stamps, case.label, clocked.outcome, [about]), fmt)

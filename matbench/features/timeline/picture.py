@@ -18,19 +18,19 @@ def draw(profile: BlockProfile, path: Path, title: str) -> None:
     `UsageError` if the blocks have no common clock or are too many, or if the file cannot be
     written.
     """
-    found = profile.timeline
-    if found is None and profile.blocks > MOST_BARS:
+    timeline = profile.timeline
+    if timeline is None and profile.blocks > MOST_BARS:
         raise UsageError(
             f"{path}: a timeline shows up to {MOST_BARS:,} blocks, and this launch has "
             f"{profile.blocks:,}; choose a smaller size"
         )
-    if found is None:
+    if timeline is None:
         raise UsageError(
             f"{path}: the multiprocessors of {profile.device} share no clock, so the blocks cannot "
             "be drawn on one axis"
         )
-    lines = [_cost(profile), " · ".join(chart.notes(found, profile))]
-    drawing.draw(path, {**chart.spec(found, profile), "width": _WIDTH}, title, lines)
+    lines = [_cost(profile), " · ".join(chart.notes(timeline, profile))]
+    drawing.draw(path, {**chart.spec(timeline, profile), "width": _WIDTH}, title, lines)
 
 
 def _cost(profile: BlockProfile) -> str:

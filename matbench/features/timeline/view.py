@@ -118,11 +118,11 @@ def _durations(p: BlockProfile) -> Iterator[Fact]:
 
 def _multiprocessors(p: BlockProfile) -> Iterator[Fact]:
     """How the blocks were spread over the multiprocessors."""
-    each, used = p.blocks_per_multiprocessor, p.multiprocessors_used
-    if each is None or used is None:
+    spread, used = p.blocks_per_multiprocessor, p.multiprocessors_used
+    if spread is None or used is None:
         yield Fact("multiprocessor of a block", "not known", "on this device")
         return
-    blocks = f"{count(each.minimum)} to {count(each.maximum)}, median {each.median:,g}"
+    blocks = f"{count(spread.minimum)} to {count(spread.maximum)}, median {spread.median:,g}"
     idle = p.multiprocessors - used
     ran = f"{idle:,} of {p.multiprocessors:,} ran none" if idle else "all ran some"
     yield Fact("blocks per multiprocessor", blocks, ran)
@@ -155,7 +155,7 @@ def _shape(p: BlockProfile) -> Iterator[Fact]:
 def spans(profile: BlockProfile) -> list[tuple[str, ...]]:
     """The length of the launch by each available clock: cells below `_SPAN_TITLES`."""
     p = profile
-    found = [
+    lengths = [
         ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns, p.naive_span_ratio),
         (
             "longest on one multiprocessor",
@@ -167,10 +167,10 @@ def spans(profile: BlockProfile) -> list[tuple[str, ...]]:
         ("events − an empty launch's", None, p.launch_ns, 1.0 if p.launch_ns > 0 else None),
     ]
     if p.multiprocessor_span_ns is None:
-        del found[1:3]
+        del lengths[1:3]
     return [
         (clock, count(ticks), number(ns / 1e3, 4), UNKNOWN if ratio is None else f"{ratio:,.3f}")
-        for clock, ticks, ns, ratio in found
+        for clock, ticks, ns, ratio in lengths
         if ns is not None
     ]
 
@@ -178,15 +178,15 @@ def spans(profile: BlockProfile) -> list[tuple[str, ...]]:
 def _bars(profile: BlockProfile) -> Iterator[tuple[str, ...]]:
     """The histogram: from, to in µs, blocks, share and a bar; the outermost may be wider."""
     bins = profile.histogram
-    narrowest = min(found.high_us - found.low_us for found in bins)
+    narrowest = min(bar.high_us - bar.low_us for bar in bins)
     decimals = min(6, max(0, 1 - math.floor(math.log10(narrowest))))
-    most = max(found.blocks for found in bins)
-    for found in bins:
+    most = max(bar.blocks for bar in bins)
+    for interval in bins:
         yield (
-            f"{found.low_us:,.{decimals}f} to {found.high_us:,.{decimals}f}",
-            count(found.blocks),
-            percent(found.blocks / profile.blocks),
-            "█" * math.ceil(_BAR_WIDTH * found.blocks / most),
+            f"{interval.low_us:,.{decimals}f} to {interval.high_us:,.{decimals}f}",
+            count(interval.blocks),
+            percent(interval.blocks / profile.blocks),
+            "█" * math.ceil(_BAR_WIDTH * interval.blocks / most),
         )
 
 
@@ -201,13 +201,13 @@ def explanation(profile: BlockProfile) -> str:
             f"{figure} may not be the length of this launch."
         )
     if p.counters == "one":
-        one = (
+        cause = (
             "All compute units of a CPU read one clock"
             if p.device_kind == "cpu"
             else "All blocks ran on one multiprocessor and read one counter"
         )
         return (
-            f"{one}, so the {figure} are the length of this launch. On a GPU each multiprocessor "
+            f"{cause}, so the {figure} are the length of this launch. On a GPU each multiprocessor "
             "has its own counter, and these need not be aligned."
         )
     assert p.counter_offset_ticks is not None

@@ -44,7 +44,7 @@ class TunedOptions:
         from matbench.kernelfile import sweep
 
         store = Store()
-        found: list[Case] = []
+        cases: list[Case] = []
         untuned = set()
         for problem in problems:
             for kernel in kernels:
@@ -52,7 +52,7 @@ class TunedOptions:
                     continue
                 case = search.tuned_case(kernel, problem, info, store)
                 if case is not None:
-                    found.append(case)
+                    cases.append(case)
                     continue
                 if (kernel.sweep or kernel.tune) and kernel.name not in untuned:
                     untuned.add(kernel.name)
@@ -61,5 +61,5 @@ class TunedOptions:
                         f"instead (to tune it: `matbench tune {kernel.name}`)",
                         err=True,
                     )
-                found += sweep.cases([kernel], [problem], {}, info)
-        return found
+                cases += sweep.cases([kernel], [problem], {}, info)
+        return cases

@@ -51,26 +51,26 @@ def parse_budget(text: str | None) -> Budget:
     """`200` candidates, or `90s`, `10m`, `1h` of time."""
     if text is None:
         return Budget()
-    found = re.fullmatch(r"0*([0-9]{1,30})([smh]?)", text.strip())
-    if found is None or int(found[1]) == 0:
+    match = re.fullmatch(r"0*([0-9]{1,30})([smh]?)", text.strip())
+    if match is None or int(match[1]) == 0:
         raise UsageError(
             f"--budget {text!r:.60}: give a count such as 200, or a duration such as 90s, 10m or 1h"
         )
-    number = int(found[1])
+    number = int(match[1])
     if number > _MOST_BUDGET:
-        raise UsageError(f"--budget {text!r}: the maximum is {_MOST_BUDGET:,}{found[2]}")
-    if not found[2]:
+        raise UsageError(f"--budget {text!r}: the maximum is {_MOST_BUDGET:,}{match[2]}")
+    if not match[2]:
         return Budget(candidates=number)
-    return Budget(seconds=number * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]])
+    return Budget(seconds=number * {"s": 1.0, "m": 60.0, "h": 3600.0}[match[2]])
 
 
 def rounds(candidates: int) -> list[tuple[int, int]]:
     """The number of candidates in each round, first looks included, and of samples for each."""
-    found = [(candidates, _FIRST_SAMPLES)]
-    while found[-1][0] > _FINALISTS:
-        count, samples = found[-1]
-        found.append((max(_FINALISTS, -(-count // _KEPT)), _MORE_SAMPLES * samples))
-    return found
+    schedule = [(candidates, _FIRST_SAMPLES)]
+    while schedule[-1][0] > _FINALISTS:
+        count, samples = schedule[-1]
+        schedule.append((max(_FINALISTS, -(-count // _KEPT)), _MORE_SAMPLES * samples))
+    return schedule
 
 
 @dataclass(eq=False)

@@ -71,8 +71,8 @@ def space(
     `MOST_DEFAULTS`. The order is random, with `seed`, so that a limited budget covers a fair
     sample. Drawing stops at `most` candidates.
     """
-    own = kernel.sweep | kernel.tune
-    values = own | {name: given for name, given in overrides.items() if name in own}
+    constants = kernel.sweep | kernel.tune
+    values = constants | {name: given for name, given in overrides.items() if name in constants}
     candidates: dict[object, Case] = {}
     words = _words(kernel)
     swept = kernel.sweep | _default_values(kernel, values, overrides)
@@ -124,11 +124,11 @@ def _default_values(
     kernel: Kernel, values: Values, overrides: Values
 ) -> dict[str, tuple[int, ...]]:
     """The default values among those given, or the first of those given if none is a default."""
-    found = {}
+    defaults = {}
     for name in overrides.keys() & values.keys():
-        own = tuple(value for value in values[name] if value in kernel.sweep.get(name, ()))
-        found[name] = own or values[name][:1]
-    return found
+        kept = tuple(value for value in values[name] if value in kernel.sweep.get(name, ()))
+        defaults[name] = kept or values[name][:1]
+    return defaults
 
 
 def _words(kernel: Kernel) -> frozenset[str]:

@@ -44,17 +44,17 @@ class Store:
             return []
         except OSError as error:
             raise UsageError(f"{self.path}: cannot be read: {error.strerror}; {_HINT}") from None
-        found: dict[_Key, Tuned] = {}
+        latest: dict[_Key, Tuned] = {}
         for line in data.split(b"\n"):
             try:
                 winner = msgspec.json.decode(line, type=Tuned)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 continue
             key = _key(winner)
-            if winner.complete or key not in found or not found[key].complete:
-                found.pop(key, None)
-                found[key] = winner
-        return list(found.values())
+            if winner.complete or key not in latest or not latest[key].complete:
+                latest.pop(key, None)
+                latest[key] = winner
+        return list(latest.values())
 
     def require(self) -> None:
         """`UsageError` if winners cannot be stored here; call this before measuring."""

@@ -29,7 +29,7 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
         return case.backend, case.device, case.kernel
 
     return Report(
-        sections=tuple(_section(found, about) for found in grouped(shown, place).values()),
+        sections=tuple(_section(part, about) for part in grouped(shown, place).values()),
         footer=f"{len(shown):,} candidate{'s' if len(shown) > 1 else ''} measured"
         if shown
         else "no candidate could be measured",
@@ -46,7 +46,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
             records[0].outcome.case.kernel,
             *device_lines([record.outcome for record in records], environments),
             *_claimed(records[0]),
-            *(f"size {size}: {_searched(found[0])}" for size, found in sizes.items()),
+            *(f"size {size}: {_searched(group[0])}" for size, group in sizes.items()),
             "against default: in turns with the fastest default; by medians: of the samples shown",
         ),
         columns=(
@@ -60,14 +60,14 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
             Column("samples", right=True, drop=5),
         ),
         last_title="place",
-        groups=[_group(size, found) for size, found in sizes.items()],
+        groups=[_group(size, group) for size, group in sizes.items()],
     )
 
 
 def _claimed(record: TuningRecord) -> list[str]:
     """The claims of the kernel that weaken its checks: all candidates have them."""
-    found = claims.weakening(record.outcome.case.claims)
-    return [f"claims: {'; '.join(found)}"] if found else []
+    texts = claims.weakening(record.outcome.case.claims)
+    return [f"claims: {'; '.join(texts)}"] if texts else []
 
 
 def _searched(record: TuningRecord) -> str:

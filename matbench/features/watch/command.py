@@ -120,7 +120,7 @@ def _follow(saves: Saves, watched: Watch) -> None:
                 _work(watched.look(content), saves, show)
                 if not open_console().is_terminal:
                     version = watched.versions[-1]
-                    paste = (f"\n    {each}" for each in version.paste)
+                    paste = (f"\n    {line}" for line in version.paste)
                     say(f"{saves.path.name} {view.line(version)}{''.join(paste)}")
             else:
                 show("Waiting for the next save (Ctrl-C to exit).")

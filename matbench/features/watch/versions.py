@@ -93,10 +93,10 @@ class Saves:
         with contextlib.suppress(OSError):
             table = tables.beside_of(self.path).read_bytes()
         try:
-            found = includes.find_includes(content.decode(errors="replace"), self.path)
+            included = includes.find_includes(content.decode(errors="replace"), self.path)
         except UsageError:  # reported when the file is checked
-            found = ()
-        return _Held(content, found, table)
+            included = ()
+        return _Held(content, included, table)
 
 
 class Watch:
@@ -145,8 +145,8 @@ class Watch:
                 raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
             cases = sorted(self.cases(kernel), key=lambda c: _volume(c.problem))
         except UsageError as error:
-            told = registry.with_lines_to_paste(error)
-            version.wrong, version.paste = str(told), told.paste
+            suggestion = registry.with_lines_to_paste(error)
+            version.wrong, version.paste = str(suggestion), suggestion.paste
             return
         yield from self._check(version, cases)
         for problem, standing in version.standings.items():
@@ -159,7 +159,7 @@ class Watch:
     def _check(self, version: Version, cases: Sequence[Case]) -> Iterator[str]:
         """Check and time every case; the fastest of each size represents the version."""
         self.pool.build_ahead([(self.worker.device, case) for case in cases])
-        found: dict[Problem, TimedVersion] = {}
+        fastest: dict[Problem, TimedVersion] = {}
         for case in cases:
             if case.skip is not None:
                 continue
@@ -171,19 +171,19 @@ class Watch:
                 lines = [f"{case.label} {what}: {outcome.reason}", *outcome.notes, drawn]
                 version.wrong = "\n".join(filter(None, lines))
                 return
-            best = found.get(case.problem)
+            best = fastest.get(case.problem)
             if best is None or outcome.median_ns < best.median_ns:
-                found[case.problem] = TimedVersion(case.params, outcome.median_ns)
+                fastest[case.problem] = TimedVersion(case.params, outcome.median_ns)
                 self._best[version.number, case.problem] = case
-        if not found:
+        if not fastest:
             version.wrong = "; ".join(dict.fromkeys(f"{c.label} skipped: {c.skip}" for c in cases))
-        version.standings = found
+        version.standings = fastest
 
     def _compare(
         self, version: Version, problem: Problem, standing: TimedVersion, opponent: str, other: Case
     ) -> None:
-        own = self._best[version.number, problem]
-        record = self.worker.compare(other, own, self.plan, problem.seed)
+        candidate = self._best[version.number, problem]
+        record = self.worker.compare(other, candidate, self.plan, problem.seed)
         named = {"baseline_name": opponent, "candidate_name": version.label}
         standing.comparisons.append(msgspec.structs.replace(record, **named))
 

@@ -42,7 +42,7 @@ def screen(
         yield from map(Text, others[:_SHOWN_LINES])
         if others[_SHOWN_LINES:]:
             yield Text(f"… and {len(others) - _SHOWN_LINES} more lines")
-        yield from (Text(f"    {each}") for each in version.paste)
+        yield from (Text(f"    {pasted}") for pasted in version.paste)
         yield Text("Not timed. Fix the file and save again.")
     earlier = [v for v in versions[-_SHOWN_VERSIONS - 1 : -1] if v.wrong or v.standings]
     if earlier:
@@ -60,8 +60,8 @@ def line(version: Version) -> str:
     for problem, standing in version.standings.items():
         settings = settings_of(standing.params)
         time = f"{units.duration(standing.median_ns)} at {size_label(problem)}"
-        own = time + (f" ({settings})" if settings else "")
-        sizes.append("; ".join([own, *map(_in_words, standing.comparisons)]))
+        timing = time + (f" ({settings})" if settings else "")
+        sizes.append("; ".join([timing, *map(_in_words, standing.comparisons)]))
     if not sizes:
         return f"{head}: superseded before it was timed"
     return f"{head}: right; {'; '.join(sizes)}"
@@ -78,10 +78,10 @@ def _section(heading: Sequence[str], version: Version) -> Section:
     rows = []
     for problem, standing in version.standings.items():
         settings = settings_of(standing.params) or UNKNOWN
-        own = (size_label(problem), units.duration(standing.median_ns), settings)
+        leading = (size_label(problem), units.duration(standing.median_ns), settings)
         opponents: list[ComparisonRecord | None] = [*standing.comparisons]
         for number, record in enumerate(opponents or [None]):
-            rows.append(_row(own if number == 0 else ("", "", ""), record))
+            rows.append(_row(leading if number == 0 else ("", "", ""), record))
     return section(
         heading,
         (
@@ -97,16 +97,16 @@ def _section(heading: Sequence[str], version: Version) -> Section:
     )
 
 
-def _row(own: tuple[str, str, str], record: ComparisonRecord | None) -> Row:
+def _row(leading: tuple[str, str, str], record: ComparisonRecord | None) -> Row:
     """A version at one size, and how it compares with one opponent."""
     if record is None:
-        return Row((*own, UNKNOWN, UNKNOWN, UNKNOWN))
+        return Row((*leading, UNKNOWN, UNKNOWN, UNKNOWN))
     compared = comparisons.row(record, comparisons.times([record]))
     against = f"{record.baseline_name} {settings_of(record.baseline.case.params)}".strip()
     cells = dict(zip((column.title for column in comparisons.COLUMNS), compared.cells, strict=True))
     return replace(
         compared,
-        cells=(*own, against, cells["the candidate is"], cells["interval"]),
+        cells=(*leading, against, cells["the candidate is"], cells["interval"]),
         status=record.verdict or "",
         reason="" if record.comparison else record.reason,
     )

@@ -28,13 +28,13 @@ class Command(click.Command):
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         titled: dict[str, list[tuple[str, str]]] = {}
-        own: list[tuple[str, str]] = []
+        untitled: list[tuple[str, str]] = []
         for parameter in self.get_params(context):
             shown = parameter.get_help_record(context)
             if shown is not None:
                 title = getattr(parameter, "title", None)
-                (own if title is None else titled.setdefault(title, [])).append(shown)
-        titled["Other options" if titled else "Options"] = own
+                (untitled if title is None else titled.setdefault(title, [])).append(shown)
+        titled["Other options" if titled else "Options"] = untitled
         for title, lines in titled.items():
             with formatter.section(title):
                 formatter.write_dl(lines)
@@ -49,9 +49,9 @@ class Group(click.Group):
         try:
             return super().invoke(context)
         except UsageError as error:
-            told = registry.suggested(error)
-            refused = click.UsageError(str(told))
-            refused.paste = told.paste  # type: ignore[attr-defined]
+            suggested = registry.suggested(error)
+            refused = click.UsageError(str(suggested))
+            refused.paste = suggested.paste  # type: ignore[attr-defined]
             raise refused from None
         except MatbenchError as error:
             raise click.ClickException(str(error)) from None

@@ -51,17 +51,17 @@ def grouped(command: F) -> F:
             return group(**{field.name: values.pop(field.name) for field in fields(group)})
 
         if registry.Features in types.values():
-            found = registry.Features({name: taken(group) for name, group in added.items()})
-            values["features"] = found
+            chosen = registry.Features({name: taken(group) for name, group in added.items()})
+            values["features"] = chosen
         for parameter, group in groups.items():
             values[parameter] = taken(group)
         return command(*args, **values)
 
     decorated: Any = called
     for group in reversed([*groups.values(), *added.values()]):
-        for own in reversed(fields(group)):
-            names, attributes = own.metadata["option"]
-            decorated = click.option(*names, own.name, **attributes)(decorated)
+        for option_field in reversed(fields(group)):
+            names, attributes = option_field.metadata["option"]
+            decorated = click.option(*names, option_field.name, **attributes)(decorated)
             decorated.__click_params__[-1].title = group.TITLE
     return decorated  # type: ignore[no-any-return]
 
@@ -143,16 +143,16 @@ class SizeOptions:
         """The problems of each workload among the kernels, by default at the workload's sizes."""
         from matbench import workloads
 
-        found = []
+        scaled = []
         for name in dict.fromkeys(kernel.workload for kernel in kernels):
             workload = workloads.get(name)
-            own = workload.smoke_sizes if smoke else workload.default_sizes
-            wanted = own if smoke or self.sizes is None else self.sizes
+            usual = workload.smoke_sizes if smoke else workload.default_sizes
+            wanted = usual if smoke or self.sizes is None else self.sizes
             problems = parse_problems(wanted, workload, self.inputs, self.seed)
-            found += self._scaled(
+            scaled += self._scaled(
                 problems, [kernel for kernel in kernels if kernel.workload == name]
             )
-        return found
+        return scaled
 
     def _scaled(self, problems: list[Problem], kernels: list[Kernel]) -> list[Problem]:
         """Problems with every alpha, beta and batch that is given, or that kernels declare."""
@@ -240,10 +240,10 @@ class DeviceOptions:
 
     def choose(self, kernel: Kernel | None = None) -> DeviceInfo:
         """The selected device; the CPU for a kernel that runs only on the host."""
-        found = self.choose_all(kernel)
-        if len(found) > 1:
+        devices = self.choose_all(kernel)
+        if len(devices) > 1:
             raise UsageError(f"--device {self.device!r}: this command takes one device")
-        return found[0]
+        return devices[0]
 
     def choose_all(self, kernel: Kernel | None = None) -> list[DeviceInfo]:
         """All selected devices, like `choose`."""
@@ -255,14 +255,14 @@ class DeviceOptions:
 
     def choose_alike(self, kernel: Kernel) -> tuple[DeviceInfo, ...]:
         """All selected devices, for commands that make one result on devices of one model."""
-        found = tuple(self.choose_all(kernel))
-        models = dict.fromkeys(f"{info.backend} {info.name}" for info in found)
+        devices = tuple(self.choose_all(kernel))
+        models = dict.fromkeys(f"{info.backend} {info.name}" for info in devices)
         if len(models) > 1:
             raise UsageError(
                 f"--device {self.device!r}: this command takes devices of one model, not "
                 + " and ".join(models)
             )
-        return found
+        return devices
 
 
 @dataclass(frozen=True)

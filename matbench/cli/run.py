@@ -158,8 +158,8 @@ def run(
     matbench run --workload dot --sizes 2^20
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
-    made = features.value("tuned", "maker")
-    if made is not None and constants.settings:
+    maker = features.value("tuned", "maker")
+    if maker is not None and constants.settings:
         raise UsageError("--tuned cannot be combined with --set")
     if more.replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
@@ -168,7 +168,7 @@ def run(
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     cluster = features["cluster"].joined(device) if "cluster" in features else None
-    cases = selection.cases(chosen, problems, values, cluster or device, made)
+    cases = selection.cases(chosen, problems, values, cluster or device, maker)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     sweep = Sweep(cases, more, launches, cluster)
     interruption = Interruption()
@@ -276,15 +276,15 @@ class Sweep:
                     say(note, err=True)
             rounds = self._rounds(writers)
             pool.build_ahead([(infos[0], case) for infos, case in rounds[0].left])
-            plan = [record for each in rounds for record in each.plan()]
+            plan = [record for repetition in rounds for record in repetition.plan()]
             display = stack.enter_context(progress(len(self.cases) * self.repeat, plan))
-            for each in rounds:
-                if each.number > 1:
+            for repetition in rounds:
+                if repetition.number > 1:
                     pool.renew()
-                for outcome in each.known:
+                for outcome in repetition.known:
                     self.outcomes.append(outcome)
                     display.done(outcome)
-                self._measure(each, pool, writers, display)
+                self._measure(repetition, pool, writers, display)
 
     def _worker_pool(self, deadlines: DeadlineOptions) -> CaseRunner:
         """The workers of this machine, or of the cluster."""
@@ -299,13 +299,13 @@ class Sweep:
         """The cases of each repetition, without those that a resumed file contains."""
         known = self._known(writers)
         rounds = [_Round(number, [], []) for number in range(1, self.repeat + 1)]
-        for each in rounds:
+        for repetition in rounds:
             for infos, case in self.cases:
-                outcome = self._done(known, infos, case, each.number)
+                outcome = self._done(known, infos, case, repetition.number)
                 if outcome is None:
-                    each.left.append((infos, case))
+                    repetition.left.append((infos, case))
                 else:
-                    each.known.append(outcome)
+                    repetition.known.append(outcome)
         return rounds
 
     def _measure(
@@ -323,8 +323,8 @@ class Sweep:
         def begin(info: DeviceInfo, case: Case, place: str) -> None:
             display.begin(case.label, CaseRecord.from_case(case, info), place)
 
-        for place, found in pool.measured(self._groups(repetition.left), begin):
-            drawn = self._drawn(found)
+        for place, measured in pool.measured(self._groups(repetition.left), begin):
+            drawn = self._drawn(measured)
             outcome = msgspec.structs.replace(drawn, repetition=repetition.number)
             with signals.defer_interrupts():  # what is recorded counts as done
                 for writer in reversed(writers):  # the copy first
@@ -375,17 +375,17 @@ class Sweep:
         from matbench.records.outcome import CaseRecord
 
         begun = {outcome.case.contest: outcome.case.device_id for outcome in self.outcomes}
-        found: dict[object, tuple[Infos, list[Case]]] = {}
+        groups: dict[object, tuple[Infos, list[Case]]] = {}
         for infos, case in left:
-            own = CaseRecord.from_case(case, infos[0]).contest
-            where = tuple(info for info in infos if info.identity == begun.get(own)) or infos
-            together = own, *(info.identity for info in where)
-            found.setdefault(together, (where, []))[1].append(case)
+            contest = CaseRecord.from_case(case, infos[0]).contest
+            where = tuple(info for info in infos if info.identity == begun.get(contest)) or infos
+            together = contest, *(info.identity for info in where)
+            groups.setdefault(together, (where, []))[1].append(case)
         return [
             Group(
                 infos, cases, max(workloads.workload_of(c.problem).work(c.problem) for c in cases)
             )
-            for infos, cases in found.values()
+            for infos, cases in groups.values()
         ]
 
     def _done(
@@ -398,14 +398,14 @@ class Sweep:
         key = resuming.CaseKey.from_case(CaseRecord.from_case(case, infos[0]), repetition)
         ids = ["" if self.cluster is not None else info.identity for info in infos]
         every = (known.get(key._replace(device_id=device_id)) for device_id in ids)
-        found = next((outcome for outcome in every if outcome is not None), None)
-        if found is None or found.status != "measured":
-            return found
+        earlier = next((outcome for outcome in every if outcome is not None), None)
+        if earlier is None or earlier.status != "measured":
+            return earlier
         options = self.options.on(infos[0].kind)
         wanted = (options.cold, options.hot)
-        taken = (found.cold is not None, found.hot is not None)
-        is_graph = found.hot is not None and found.hot.graph
-        return found if taken == wanted and is_graph == options.graph else None
+        taken = (earlier.cold is not None, earlier.hot is not None)
+        is_graph = earlier.hot is not None and earlier.hot.graph
+        return earlier if taken == wanted and is_graph == options.graph else None
 
     def _drawn(self, outcome: Outcome) -> Outcome:
         """The outcome with a note on its error map."""

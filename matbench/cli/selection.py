@@ -77,16 +77,16 @@ class SelectionOptions:
                 )
         of = self.workload or workloads.DEFAULT
         if self.group is not None:
-            found = catalogue.group(self.group, None if of_every_workload else of)
-            if not found:
+            members = catalogue.group(self.group, None if of_every_workload else of)
+            if not members:
                 raise UsageError(
                     f"--group {self.group}: no kernel in it computes {of}; see `matbench list`"
                 )
-            named += found
+            named += members
         chosen = named + added
         if not chosen:
             default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "ladder")
-            chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
+            chosen = [kernel for group in default for kernel in catalogue.group(group, of)]
         chosen += catalogue.baselines(self.baselines, {kernel.workload for kernel in chosen})
         return list({kernel.name: kernel for kernel in chosen}.values())
 
@@ -96,32 +96,32 @@ class SelectionOptions:
         problems: Sequence[Problem],
         overrides: dict[str, tuple[int, ...]],
         device: Devices,
-        made: CaseMaker | None = None,
+        maker: CaseMaker | None = None,
     ) -> Cases:
         """Each case with its devices: those selected, or the CPU for host baselines.
 
-        Each model has its own cases, `made` in place of the sweep.
+        Each model has its own cases, of `maker` in place of the sweep.
         """
         from matbench.kernelfile import sweep
 
-        made = made or sweep.cases
+        maker = maker or sweep.cases
 
         plain = [kernel for kernel in kernels if not kernel.on_host]
-        found: Cases = []
+        pairs: Cases = []
         models: dict[tuple[str, str], list[DeviceInfo]] = {}
         for info in device.choose_all() if plain else []:
             models.setdefault((info.backend, info.name), []).append(info)
         for alike in models.values():
-            cases = made(plain, problems, overrides, alike[0])
-            found += [(tuple(alike), case) for case in cases]
+            cases = maker(plain, problems, overrides, alike[0])
+            pairs += [(tuple(alike), case) for case in cases]
         for kernel in kernels:
             if kernel.on_host:
                 info, missing = _host_of(kernel)
                 if not isinstance(device, DeviceOptions):
                     missing = "runs on the CPU of one host: measure it without --cluster"
                 for case in sweep.cases([kernel], problems, overrides, info):
-                    found.append(((info,), case if missing is None else skipped(case, missing)))
-        return found
+                    pairs.append(((info,), case if missing is None else skipped(case, missing)))
+        return pairs
 
 
 def skipped(case: Case, reason: str) -> Case:

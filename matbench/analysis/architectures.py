@@ -187,8 +187,8 @@ def named(name: str) -> Architecture:
 
 def of_capability(capability: tuple[int, int] | None) -> Architecture | None:
     """The architecture of a device; None if it is not in the table."""
-    found = (a for a in ARCHITECTURES if a.compute_capability == capability)
-    return next(found, None)
+    matching = (a for a in ARCHITECTURES if a.compute_capability == capability)
+    return next(matching, None)
 
 
 def occupancy(

@@ -50,8 +50,8 @@ class BlockSample(NamedTuple):
 class _Blocks(NamedTuple):
     """The blocks that have both stamps. Ticks count from the first start on the same
     multiprocessor (in `base`), nanoseconds from the first start of all. `unit` numbers the
-    multiprocessors that ran any block, and `names` are their device numbers. If the device does
-    not report multiprocessors, all blocks are on one."""
+    multiprocessors that ran any block, and `names` are their device numbers. If they are not
+    `known`, because the device does not report them, all blocks are on one."""
 
     start: Ints
     end: Ints
@@ -60,7 +60,7 @@ class _Blocks(NamedTuple):
     unit: Ints
     names: npt.NDArray[np.uint64]
     base: npt.NDArray[np.uint64]
-    told: bool
+    known: bool
     row: Ints
     unstamped: int
 
@@ -70,8 +70,8 @@ def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
     kept = stamps[whole]
     if not len(kept):
         raise CaseError(f"none of the {len(stamps):,} blocks has an end stamp")
-    told = bool((kept[:, 2] > 0).all())
-    names, unit = np.unique(kept[:, 4] if told else np.zeros_like(kept[:, 4]), return_inverse=True)
+    known = bool((kept[:, 2] > 0).all())
+    names, unit = np.unique(kept[:, 4] if known else np.zeros_like(kept[:, 4]), return_inverse=True)
     base = np.full(len(names), np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(base, unit, kept[:, 0])
     zero_ns = kept[:, 2].min()
@@ -84,7 +84,7 @@ def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
         unit=unit.astype(np.int64),
         names=names,
         base=base,
-        told=told,
+        known=known,
         row=np.flatnonzero(whole),
         unstamped=len(stamps) - len(kept),
     )
@@ -99,7 +99,7 @@ def brief(sample: BlockSample, device: DeviceInfo, *, clock_is_sm: bool = False)
     units = max(device.limits["multiprocessors"], len(blocks.names))
     return BlockTimes(
         median_ns=float(np.median(blocks.end - blocks.start)) / sample.ticks_per_ns or None,
-        imbalance=_imbalance(blocks, units) if blocks.told else None,
+        imbalance=_imbalance(blocks, units) if blocks.known else None,
         perturbation=sample.perturbation,
         sm_mhz=sample.ticks_per_ns * 1e3 if clock_is_sm else None,
     )
@@ -143,7 +143,7 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
             span_ns=float(placed.end_ns.max()),
             timeline=timeline.make_timeline(placed),
         )
-    if blocks.told:
+    if blocks.known:
         profile = _by_multiprocessor(profile, blocks)
     if not profile.launch_ns > 0:
         return profile
@@ -272,12 +272,12 @@ def _timer_step_ns(blocks: _Blocks) -> float:
 
 def _place(blocks: _Blocks, rate: float, device_kind: str) -> Placed | None:
     """Within a multiprocessor by its ticks, which are finer than the shared clock."""
-    if not blocks.told and device_kind != "cpu":
+    if not blocks.known and device_kind != "cpu":
         return None
-    shift: Floats | float = _moments(blocks, rate)[blocks.unit] if blocks.told else 0.0
+    shift: Floats | float = _moments(blocks, rate)[blocks.unit] if blocks.known else 0.0
     start, end = blocks.start / rate + shift, blocks.end / rate + shift
     first = start.min()
-    unit, names = (blocks.unit, blocks.names) if blocks.told else (None, None)
+    unit, names = (blocks.unit, blocks.names) if blocks.known else (None, None)
     return Placed(blocks.row, start - first, end - first, unit, names)
 
 

@@ -41,19 +41,19 @@ def told_apart(
     return (
         sorted(map(renamed, outcomes), key=lambda outcome: outcome.case.device),
         [
-            msgspec.structs.replace(each, devices=tuple(map(of, each.devices)))
-            for each in environments
+            msgspec.structs.replace(environment, devices=tuple(map(of, environment.devices)))
+            for environment in environments
         ],
     )
 
 
 def places(environments: Iterable[Environment]) -> dict[str, str]:
     """`cuda:0` for the UUID of each device; the UUID itself if two devices had that place."""
-    found = {
+    place_of = {
         info.identity: info.where for environment in environments for info in environment.devices
     }
-    taken = list(found.values())
+    taken = list(place_of.values())
     return {
         identity: place if taken.count(place) == 1 else identity
-        for identity, place in found.items()
+        for identity, place in place_of.items()
     }

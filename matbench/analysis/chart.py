@@ -74,9 +74,9 @@ def make_chart(outcomes: Iterable[Outcome]) -> Chart:
     Each device, kind of samples and kind of inputs has its own lines.
     """
     outcomes = list(outcomes)
-    found = list(dict.fromkeys(o.case.problem.workload for o in outcomes))
-    if len(found) > 1:
-        raise UsageError(f"a chart shows one workload, not {' and '.join(found)}")
+    names = list(dict.fromkeys(o.case.problem.workload for o in outcomes))
+    if len(names) > 1:
+        raise UsageError(f"a chart shows one workload, not {' and '.join(names)}")
     timed = [o for o in outcomes if o.status == "measured" and o.median_ns]
     placed = [o for o in timed if single_size(o.case.problem) is not None]
     if not placed:
@@ -90,7 +90,7 @@ def make_chart(outcomes: Iterable[Outcome]) -> Chart:
         known = at.get(outcome.case.problem.N)
         if known is None or (outcome.median_ns or 0) < (known.median_ns or 0):
             at[outcome.case.problem.N] = outcome
-    workload = workloads.get(found[0])
+    workload = workloads.get(names[0])
     lines = [_line(label, workload, at, awkward=True) for label, at in best.items()]
     if len({point.n for line in lines for point in line.regular}) < 2:  # nothing to be beside
         lines = [_line(label, workload, at, awkward=False) for label, at in best.items()]
@@ -112,15 +112,15 @@ def beside(n: int, others: Iterable[int]) -> int | None:
     return min(near, key=lambda m: abs(m - n), default=None)
 
 
-def _line(label: str, workload: Workload, found: dict[int, Outcome], *, awkward: bool) -> Line:
-    first = next(iter(found.values())).case
+def _line(label: str, workload: Workload, at: dict[int, Outcome], *, awkward: bool) -> Line:
+    first = next(iter(at.values())).case
     return Line(
         label=label,
         precision=first.claims.precision,
         is_baseline=first.group == "baseline",
-        has_claims=any(weakening(o.case.claims) for o in found.values()),
+        has_claims=any(weakening(o.case.claims) for o in at.values()),
         points=tuple(
-            _at(n, found[n], workload, beside(n, found) if awkward else None) for n in sorted(found)
+            _at(n, at[n], workload, beside(n, at) if awkward else None) for n in sorted(at)
         ),
     )
 

@@ -36,31 +36,31 @@ def restricts_sizes(condition: str) -> bool:
 
 def weakenings(claims: Claims) -> list[Weakening]:
     """Each claim that makes a check easier to pass, in the order of front matter."""
-    found = []
+    relaxed = []
     if claims.precision not in ("float32", "float64"):
         words = f"inputs rounded to {claims.precision}"
-        found.append(Weakening("precision", f'precision = "{claims.precision}"', words))
+        relaxed.append(Weakening("precision", f'precision = "{claims.precision}"', words))
     if claims.error_constant > 0:
         words = f"each product may be off by {claims.error_constant:g}·2⁻²⁴"
         declared = f"error_constant = {claims.error_constant:g}"
-        found.append(Weakening("error_constant", declared, words))
+        relaxed.append(Weakening("error_constant", declared, words))
     low, high = claims.exponents or FLOAT32_EXPONENTS
     if low > FLOAT32_EXPONENTS[0] or high < FLOAT32_EXPONENTS[1]:
         words = f"exponents from {low} to {high} only"
-        found.append(Weakening("exponents", f"exponents = [{low}, {high}]", words))
+        relaxed.append(Weakening("exponents", f"exponents = [{low}, {high}]", words))
     if not claims.deterministic:
-        found.append(Weakening("deterministic", "deterministic = false", "not deterministic"))
+        relaxed.append(Weakening("deterministic", "deterministic = false", "not deterministic"))
     result = "float64" if claims.result == "float64" else "float32"
     if claims.accumulator not in (None, "float64", result):
         declared = f'accumulator = "{claims.accumulator}"'
-        found.append(Weakening("accumulator", declared, f"sums in {claims.accumulator}"))
+        relaxed.append(Weakening("accumulator", declared, f"sums in {claims.accumulator}"))
     if claims.result in ("float16", "bfloat16"):
-        found.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
+        relaxed.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
     conditions = filter(restricts_sizes, claims.where)
-    return [*found, *(Weakening("where", text, f"only where {text}") for text in conditions)]
+    return [*relaxed, *(Weakening("where", text, f"only where {text}") for text in conditions)]
 
 
 @functools.cache
 def weakening(claims: Claims) -> tuple[str, ...]:
     """The meanings of these claims; empty for a kernel without claims."""
-    return tuple(each.words for each in weakenings(claims))
+    return tuple(claim.words for claim in weakenings(claims))

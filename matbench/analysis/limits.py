@@ -64,8 +64,8 @@ def impossible(median_ns: float, floors: Iterable[Floor | None]) -> str | None:
     """Why no launch can be that fast, in words; None if one can."""
     for floor in floors:
         if floor is not None and not median_ns >= floor.ns * (1 - _ALLOWANCE):
-            least, found = floor.ns / 1e3, median_ns / 1e3
-            return f"{found:,.4g} µs is impossible: it takes at least {least:,.4g} µs {floor.why}"
+            least, median = floor.ns / 1e3, median_ns / 1e3
+            return f"{median:,.4g} µs is impossible: it takes at least {least:,.4g} µs {floor.why}"
     return None
 
 
@@ -94,10 +94,10 @@ def of_case(info: DeviceInfo, sm_mhz: float | None, case: CaseRecord) -> float |
     product counts as one in the kernel's precision; with an error constant, the kernel splits its
     inputs, and the number of products is not known.
     """
-    own = case.arithmetic
-    if own is None:
+    arithmetic = case.arithmetic
+    if arithmetic is None:
         if case.claims.error_constant > 0:
             return None
-        own = Arithmetic(1, case.claims.precision)
-    most = of_clock(info, sm_mhz, own.precision)
-    return most / own.products if most else None
+        arithmetic = Arithmetic(1, case.claims.precision)
+    most = of_clock(info, sm_mhz, arithmetic.precision)
+    return most / arithmetic.products if most else None

@@ -113,7 +113,7 @@ class DeviceRanking:
 def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> list[DeviceRanking]:
     """A ranking for each device and workload: GPUs first, baselines on the CPU last."""
     names = list(workloads.WORKLOADS)
-    found: dict[tuple[bool, bool, int, str, str], dict[Problem, list[Outcome]]] = {}
+    by_place: dict[tuple[bool, bool, int, str, str], dict[Problem, list[Outcome]]] = {}
     for outcome in outcomes:
         case = outcome.case
         on_cpu = case.device_kind == "cpu"
@@ -122,7 +122,7 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
         place = (baseline, on_cpu, names.index(case.problem.workload), backend, case.device)
         # The seed of the inputs does not affect the time.
         problem = msgspec.structs.replace(case.problem, seed=0)
-        found.setdefault(place, {}).setdefault(problem, []).append(outcome)
+        by_place.setdefault(place, {}).setdefault(problem, []).append(outcome)
     return [
         DeviceRanking(
             workloads.get(names[place[2]]),
@@ -132,7 +132,7 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
                 for problem in sorted(problems, key=_by_work)
             ),
         )
-        for place, problems in sorted(found.items(), key=lambda item: item[0][:3])
+        for place, problems in sorted(by_place.items(), key=lambda item: item[0][:3])
     ]
 
 
@@ -150,8 +150,8 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     """
 
     def apart(outcome: Outcome) -> tuple[bool, bool]:
-        told = outcome.case.claims
-        return bool(claims.weakening(told)), told.result == "float64"
+        stated = outcome.case.claims
+        return bool(claims.weakening(stated)), stated.result == "float64"
 
     def order(outcome: Outcome) -> tuple[int, bool, tuple[bool, bool], float]:
         time = time_ns(outcome)
@@ -198,13 +198,13 @@ def leaders(outcomes: Iterable[Outcome]) -> list[Ranked]:
     CPU baselines lead only if nothing else does. An outcome that does not lead can be left out of
     later calls.
     """
-    found: dict[bool, dict[tuple[object, ...], Ranked]] = {False: {}, True: {}}
+    best: dict[bool, dict[tuple[object, ...], Ranked]] = {False: {}, True: {}}
     for table in tables(outcomes):
         for row in filter(lambda row: row.best, table.rows):
             problem = msgspec.structs.replace(row.outcome.case.problem, seed=0)
             place = (id(table), problem, row.is_double, row.outcome.mode)
-            found[table.baselines].setdefault(place, row)
-    return list((found[False] or found[True]).values())
+            best[table.baselines].setdefault(place, row)
+    return list((best[False] or best[True]).values())
 
 
 def time_ns(outcome: Outcome) -> float | None:

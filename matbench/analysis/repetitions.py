@@ -20,40 +20,40 @@ def sets(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
 
     A repetition that a set already has begins the next set: the same case in another run.
     """
-    found: list[list[Outcome]] = []
+    groups: list[list[Outcome]] = []
     latest: dict[CaseKey, list[Outcome]] = {}
     for outcome in outcomes:
         key = outcome_key(outcome)._replace(repetition=1)
         known = latest.get(key)
         if known is None or any(outcome.repetition == other.repetition for other in known):
-            found.append(known := [])
+            groups.append(known := [])
             latest[key] = known
         known.append(outcome)
-    return found
+    return groups
 
 
 def merged(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """One outcome for each set of repetitions."""
-    return [merge(found) for found in sets(outcomes)]
+    return [merge(repeats) for repeats in sets(outcomes)]
 
 
-def merge(found: Sequence[Outcome]) -> Outcome:
+def merge(repeats: Sequence[Outcome]) -> Outcome:
     """The repetition with the median time; its intervals cover the medians of all of them.
 
     If any repetition is wrong or failed, the first of these.
     """
-    if len(found) == 1:
-        return found[0]
+    if len(repeats) == 1:
+        return repeats[0]
     for status in ("wrong", "failed"):
-        bad = [outcome for outcome in found if outcome.status == status]
+        bad = [outcome for outcome in repeats if outcome.status == status]
         if bad:
-            note = f"{status} in {len(bad)} of {len(found)} processes"
+            note = f"{status} in {len(bad)} of {len(repeats)} processes"
             return msgspec.structs.replace(bad[0], repetition=1, notes=(note, *bad[0].notes))
     timed = sorted(
-        (outcome for outcome in found if outcome.median_ns), key=lambda o: o.median_ns or 0.0
+        (outcome for outcome in repeats if outcome.median_ns), key=lambda o: o.median_ns or 0.0
     )
     if not timed:
-        return found[0]
+        return repeats[0]
     middle = timed[(len(timed) - 1) // 2]
     medians_ns = [outcome.median_ns or 0.0 for outcome in timed]
     most = medians_ns[-1] / medians_ns[0] - 1
@@ -69,7 +69,7 @@ def merge(found: Sequence[Outcome]) -> Outcome:
 
 def _widened(timing: Timing | None, others: Sequence[Timing | None]) -> Timing | None:
     """The timing with an interval that also covers the median of the processes' medians."""
-    medians = [each.median_ns for each in others if each is not None and each.median_ns]
+    medians = [other.median_ns for other in others if other is not None and other.median_ns]
     if timing is None or timing.interval_ns is None or not medians:
         return timing
     low, high = statistics.median_interval(medians)

@@ -216,18 +216,18 @@ def compare_samples(
     """
     a = np.asarray(baseline_ns, dtype=np.float64)
     b = np.asarray(candidate_ns, dtype=np.float64)
-    found = Comparison(None, None, None, "UNDECIDED", looks, (a.size, b.size), "")
+    result = Comparison(None, None, None, "UNDECIDED", looks, (a.size, b.size), "")
     if reason := _unfit(a, b, paired=paired):
-        return msgspec.structs.replace(found, reason=reason)
+        return msgspec.structs.replace(result, reason=reason)
     log_ratio = math.log(np.median(b)) - math.log(np.median(a))
-    found = msgspec.structs.replace(found, ratio=math.exp(log_ratio), p_value=_mann_whitney(a, b))
+    result = msgspec.structs.replace(result, ratio=math.exp(log_ratio), p_value=_mann_whitney(a, b))
     if not min(_rank(a.size, confidence), _rank(b.size, confidence)):
         reason = f"{min(a.size, b.size)} samples are too few; {_fewest(confidence)} are needed"
-        return msgspec.structs.replace(found, reason=reason)
+        return msgspec.structs.replace(result, reason=reason)
     low, high = _log_interval(a, b, confidence, paired=paired)
     verdict, reason = _verdict(low, high, threshold)
     return msgspec.structs.replace(
-        found, interval=(math.exp(low), math.exp(high)), verdict=verdict, reason=reason
+        result, interval=(math.exp(low), math.exp(high)), verdict=verdict, reason=reason
     )
 
 
@@ -274,11 +274,11 @@ def compare_runs(
     counts = len(baseline_ns), len(candidate_ns)
     allowance = variation.processes
     a, b = (np.concatenate([np.asarray(x) for x in side]) for side in (baseline_ns, candidate_ns))
-    found = compare_samples(a, b, threshold, confidence)
-    if found.interval is None or found.ratio is None:
-        return msgspec.structs.replace(found, processes=counts)
-    log_ratio = math.log(found.ratio)
-    low, high = map(math.log, found.interval)
+    result = compare_samples(a, b, threshold, confidence)
+    if result.interval is None or result.ratio is None:
+        return msgspec.structs.replace(result, processes=counts)
+    log_ratio = math.log(result.ratio)
+    low, high = map(math.log, result.interval)
     rank = _shift_rank(*counts, confidence) if min(counts) >= ENOUGH else 0
     if rank:
         allowance = variation.recordings
@@ -288,14 +288,14 @@ def compare_runs(
         log_ratio = float(np.median(second) - np.median(first))
         shifts = np.sort(np.subtract.outer(second, first), axis=None)
         low, high = min(shifts[rank - 1], log_ratio), max(shifts[-rank], log_ratio)
-        found = msgspec.structs.replace(found, p_value=_mann_whitney(first, second))
+        result = msgspec.structs.replace(result, p_value=_mann_whitney(first, second))
     else:
         # Samples of one process are not independent samples of all processes.
-        found = msgspec.structs.replace(found, p_value=None)
+        result = msgspec.structs.replace(result, p_value=None)
     low, high = low - math.log1p(allowance), high + math.log1p(allowance)
     verdict, reason = _verdict(low, high, threshold)
     return msgspec.structs.replace(
-        found,
+        result,
         ratio=math.exp(log_ratio),
         interval=(math.exp(low), math.exp(high)),
         verdict=verdict,

@@ -33,9 +33,9 @@ def make_timeline(placed: Placed) -> Timeline | None:
     start, end = (np.rint(ns).astype(np.int64) for ns in (placed.start_ns, placed.end_ns))
     if len(start) > MOST_BARS:
         return None
-    one = np.zeros(len(start), np.int64)
+    zeros = np.zeros(len(start), np.int64)
     if placed.unit is None:  # a lane only keeps apart what ran at the same time
-        lane, slot = apart(start, end, one), one
+        lane, slot = apart(start, end, zeros), zeros
     else:
         lane, slot = placed.unit, apart(start, end, placed.unit)
     order = np.lexsort((start, lane))

@@ -54,7 +54,7 @@ def _module(name: str) -> Any:
 def choose_all(backend: str, wanted: str | None) -> list[DeviceInfo]:
     """The devices that `--device` lists, in its order; `all` are those like the default one."""
     if wanted is None or wanted.strip().lower() != "all":
-        named = [choose(backend, one) for one in (wanted.split(",") if wanted else [None])]
+        named = [choose(backend, device) for device in (wanted.split(",") if wanted else [None])]
         return list({info.label: info for info in named}.values())
     first = choose(backend, None)
     if first.kind == "cpu":
@@ -68,29 +68,29 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
     `auto` prefers CUDA, if PyCUDA and a device are available, then any OpenCL GPU, then the CPU.
     If it takes the CPU although there is an NVIDIA GPU, it logs the reason.
     """
-    found: list[DeviceInfo] = []
+    infos: list[DeviceInfo] = []
     missing: dict[str, UnavailableError] = {}
     for name in NAMES if backend == "auto" else (backend,):
         try:
-            found += devices(name)
+            infos += devices(name)
         except UnavailableError as error:
             missing[name] = error
-        if found and device is None and found[0].kind == "gpu":
+        if infos and device is None and infos[0].kind == "gpu":
             break
-    if not found:
+    if not infos:
         reasons = "; ".join(f"{name}: {error}" for name, error in missing.items())
         raise NoDeviceError(f"no device to run on; {reasons or 'no backend found one'}")
     if device is None:
-        best = min(found, key=lambda info: info.kind != "gpu")
+        best = min(infos, key=lambda info: info.kind != "gpu")
         if best.kind == "cpu":
             _say_why_no_gpu(missing.get("cuda"))
         return best
     wanted = device.strip().lower()
-    exact = [d for d in found if wanted in (str(d.index), d.place)]
-    alike = [d for d in found if wanted and wanted in d.name.lower()]
+    exact = [d for d in infos if wanted in (str(d.index), d.place)]
+    alike = [d for d in infos if wanted and wanted in d.name.lower()]
     named = exact or [d for d in alike if wanted == d.name.lower()] or alike
     if not named:
-        known = "; ".join(info.label for info in found)
+        known = "; ".join(info.label for info in infos)
         raise UsageError(f"--device {device!r}: no such device; available: {known}")
     same = [] if exact else [d for d in named if d.backend == named[0].backend]
     if len(same) > 1:
@@ -157,8 +157,8 @@ def disassembled(
 
     `UnavailableError` if the tools for it are missing, `BuildError` for a bad source.
     """
-    found = importlib.import_module("matbench.backends.cuda.disassembly")
-    return found.disassembled(capability, kernel, params, cache)  # type: ignore[no-any-return]
+    module = importlib.import_module("matbench.backends.cuda.disassembly")
+    return module.disassembled(capability, kernel, params, cache)  # type: ignore[no-any-return]
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:

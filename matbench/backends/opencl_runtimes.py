@@ -70,13 +70,13 @@ def platforms() -> list[Any]:
 def devices() -> list[Any]:
     """GPUs first; for CPUs, Intel's runtime first, by far the fastest for these kernels."""
     cl = pyopencl()
-    found, failed = [], []
+    offered, failed = [], []
     for platform in platforms():
         try:
-            found += platform.get_devices()
+            offered += platform.get_devices()
         except cl.Error as error:
             failed.append(f"{platform.name.strip()}: {error}")
-    if not found:
+    if not offered:
         raise UnavailableError("; ".join(["no OpenCL runtime offers a device", *failed]))
     gpu = cl.device_type.GPU
-    return sorted(found, key=lambda d: (not d.type & gpu, "Intel" not in d.platform.name))
+    return sorted(offered, key=lambda d: (not d.type & gpu, "Intel" not in d.platform.name))

@@ -221,18 +221,18 @@ def _contenders(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> 
     chosen = files.each(different)
     _require_device(chosen)
     if len({kernel.workload for kernel in chosen}) > 1:
-        each = ", ".join(f"{kernel.name} computes {kernel.workload}" for kernel in chosen)
-        raise UsageError(f"only kernels of one workload can be compared: {each}")
+        which = ", ".join(f"{kernel.name} computes {kernel.workload}" for kernel in chosen)
+        raise UsageError(f"only kernels of one workload can be compared: {which}")
     sides = _labelled(chosen, different)
     return sides if len(sides) > 1 else sides * 2
 
 
 def _labelled(kernels: Sequence[Kernel], given: Sequence[str]) -> list[_Side]:
     """Kernels by name; those of the same name as given on the command line."""
-    own = [kernel.name for kernel in kernels]
+    names = [kernel.name for kernel in kernels]
     return [
-        _Side(kernel, kernel.name if own.count(kernel.name) == 1 else each)
-        for kernel, each in zip(kernels, given, strict=True)
+        _Side(kernel, kernel.name if names.count(kernel.name) == 1 else name)
+        for kernel, name in zip(kernels, given, strict=True)
     ]
 
 
@@ -250,12 +250,12 @@ def _versions(
     chosen = files.each(different)
     _require_device(chosen)
     for number, (kernel, name) in enumerate(_labelled(chosen, different)):
-        found = git_versions.extract(kernel, revision, folder / str(number))
-        if found is None:
+        version = git_versions.extract(kernel, revision, folder / str(number))
+        if version is None:
             remarks.append(f"{name}: new since {revision}, not compared")
             continue
         shown = f"{kernel.path} at {revision}"
-        old = catalogue.load(found.file, shown, found.given(files.given))
+        old = catalogue.load(version.file, shown, version.given(files.given))
         if git_versions.unchanged(old, kernel):
             remarks.append(f"{name}: unchanged since {revision}, not compared")
             continue

@@ -107,11 +107,11 @@ def read_files(files: Iterable[str]) -> list[Contents]:
     """All records in some files; prints notes on oddities."""
     from matbench.records.reading import Contents
 
-    found = [Contents(Path(file)) for file in files]
-    for contents in found:
+    opened = [Contents(Path(file)) for file in files]
+    for contents in opened:
         if contents.note:
             say(f"note: {contents.note}", err=True)
-    return found
+    return opened
 
 
 def exit_with(

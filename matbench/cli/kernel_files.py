@@ -56,14 +56,14 @@ class KernelFiles:
         """The front matter that the command line gives."""
         from matbench.kernelfile import tables
 
-        found: dict[str, Any] = {}
+        table: dict[str, Any] = {}
         for text in self.front_matter:
             key, equals, value = text.partition("=")
             if not equals or not key.strip():
                 raise UsageError(
                     f"--front-matter {text!r:.60}: expected KEY=VALUE, such as precision=tf32"
                 )
-            inner = found
+            inner = table
             *tops, last = (part.strip() for part in key.split("."))
             for top in tops:
                 inner = inner.setdefault(top, {})
@@ -72,7 +72,7 @@ class KernelFiles:
             if last in inner:
                 raise UsageError(f"--front-matter {text!r:.60}: {key.strip()} is given twice")
             inner[last] = tables.value(value.strip())
-        return found
+        return table
 
     def load(self, path: str, others: Sequence[str] = ()) -> Kernel:
         """Load a kernel file with these options, which apply to only one file."""
@@ -125,5 +125,5 @@ class KernelFiles:
 
     def one(self, name: str) -> Kernel:
         """The kernel that `KERNEL|FILE` means."""
-        (found,) = self.named([name])
-        return found
+        (kernel,) = self.named([name])
+        return kernel

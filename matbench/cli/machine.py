@@ -22,13 +22,13 @@ def info() -> None:
 
     cache = Cache()
     cache.prepare()
-    found: list[DeviceInfo] = []
+    devices: list[DeviceInfo] = []
     for name in backends.NAMES:
         try:
-            found += backends.devices(name)
+            devices += backends.devices(name)
         except backends.UnavailableError as error:
             say(f"{name} is unavailable: {error}")
-    for device in found:
+    for device in devices:
         table = Table.grid(padding=(0, 2))
         rows: dict[str, Any] = {
             "driver": device.driver,

@@ -56,7 +56,7 @@ def require_own_kernels(path: Path) -> None:
     if _selects_kernels(click.get_current_context().params) or not is_file:
         return
     environments = Contents(path).environments
-    recorded = [found.argv[1:] for found in environments if found.argv[:1] == ("run",)]
+    recorded = [run.argv[1:] for run in environments if run.argv[:1] == ("run",)]
     if not environments or not all(map(_may_select_kernels, recorded)):
         return
     commands = [resuming_command(arguments, path) for arguments in recorded]
@@ -95,13 +95,13 @@ def draw_error_map(outcome: Outcome, path: str) -> str:
     from matbench.records.outcome import ErrorCells
     from matbench.show.pictures import error_map, files
 
-    found = outcome.error_map
-    if not isinstance(found, ErrorCells):
+    cells = outcome.error_map
+    if not isinstance(cells, ErrorCells):
         return ""
     title = f"{outcome.case.label} on {outcome.case.device}"
     unused = files.unused(Path(path))
     try:
-        error_map.draw(found, unused, title, outcome.reason or "")
+        error_map.draw(cells, unused, title, outcome.reason or "")
     except (MatbenchError, MemoryError) as error:
         return f"no error map: {error}"
     return f"error map: {unused}"

@@ -106,12 +106,12 @@ def commands() -> list[str]:
 
 def options_of(command: str) -> dict[str, type]:
     """The groups of options that features add to a command."""
-    found = {}
+    groups = {}
     for name, place in OPTIONS.get(command, {}).items():
         module, _, group = f"features.{place}".rpartition(".")
         if has(module):
-            found[name] = getattr(load(module), group)
-    return found
+            groups[name] = getattr(load(module), group)
+    return groups
 
 
 def with_lines_to_paste(error: UsageError) -> UsageError:

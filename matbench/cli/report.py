@@ -25,7 +25,7 @@ def report_files(files: tuple[str, ...], fastest: bool, fmt: str) -> None:
 
     contents = read_files(files)
     environments, kept = records_in(contents)
-    findings = [finding for found in contents for finding, _ in found.findings]
+    findings = [finding for file in contents for finding, _ in file.findings]
     grades = [finding for finding in findings if isinstance(finding, Grade)]
     if kept and grades and fmt in ("csv", "json"):
         raise UsageError(f"--format {fmt}: outcomes and grades; report their files separately")

@@ -36,11 +36,11 @@ class _File(NamedTuple):
 
 def builtin() -> list[Kernel]:
     """The kernels that come with matbench, shown as `kernels/NAME.cu`."""
-    found = []
+    files = []
     for path in sorted(kernels_folder().glob("*.cu")):
         shown = f"kernels/{path.name}"
-        found.append(_File(read(path, shown), shown, path))
-    return [*_parsed(tuple(found)), *LIBRARIES]
+        files.append(_File(read(path, shown), shown, path))
+    return [*_parsed(tuple(files)), *LIBRARIES]
 
 
 @functools.cache
@@ -93,14 +93,14 @@ def parse(
 ) -> Kernel:
     """The kernel of a file that holds `data`."""
     beside = tables.beside_of(path)
-    found = None
+    matter = None
     if beside.is_file() and beside != path:
         try:
             text = read(beside, str(beside))[: front_matter.MAX_FILE_BYTES].decode("utf-8-sig")
         except UnicodeDecodeError:
             raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
-        found = tables.Beside(str(beside), text.replace("\r\n", "\n"))
-    return front_matter.parse(data, shown_as or str(path), path, found, given)
+        matter = tables.Beside(str(beside), text.replace("\r\n", "\n"))
+    return front_matter.parse(data, shown_as or str(path), path, matter, given)
 
 
 def read(path: Path, shown: str) -> bytes:
@@ -167,12 +167,12 @@ class Catalogue:
 
     def group(self, name: Group | str, workload: str | None = workloads.DEFAULT) -> list[Kernel]:
         """The kernels of a group (`all`: of every group) and workload, each behind its previous."""
-        found = [
+        members = [
             kernel
             for kernel in self.kernels.values()
             if name in ("all", kernel.group) and workload in (None, kernel.workload)
         ]
-        return lineage.ordered(found, self.kernels)
+        return lineage.ordered(members, self.kernels)
 
     def baselines(
         self, asked: Iterable[str], computed: Collection[str] = (workloads.DEFAULT,)
@@ -183,7 +183,7 @@ class Catalogue:
         """
         every = {kernel.name: kernel for kernel in self.group("baseline", None)}
         known = {name: kernel for name, kernel in every.items() if kernel.workload in computed}
-        found: dict[str, Kernel] = {}
+        chosen: dict[str, Kernel] = {}
         for pattern in (piece.strip() for text in asked for piece in text.split(",")):
             names = fnmatch.filter(known, pattern)
             if not names:
@@ -191,5 +191,5 @@ class Catalogue:
                 other = every.get(pattern)
                 wrong = f"it computes {other.workload}" if other else "no such baseline"
                 raise UsageError(f"--baseline {pattern!r}: {wrong}; available: {there}")
-            found |= {name: known[name] for name in names}
-        return list(found.values())
+            chosen |= {name: known[name] for name in names}
+        return list(chosen.values())

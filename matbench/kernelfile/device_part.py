@@ -38,44 +38,44 @@ class NeedsCudaError(SourceError):
     """The source uses something that only CUDA has."""
 
     def __init__(
-        self, what: str, node: Node, told: str = "needs CUDA ({what}, line {line})"
+        self, what: str, node: Node, message: str = "needs CUDA ({what}, line {line})"
     ) -> None:
-        self.what, self.node, self.told = what, node, told
+        self.what, self.node, self.message = what, node, message
         line = syntax.line_of(node)
-        super().__init__(told.format(what=what, line=line), line)
+        super().__init__(message.format(what=what, line=line), line)
 
     def located(self, code: str) -> NeedsCudaError:
         """The same error, located in the header that this line of the code comes from."""
         lines = code.split("\n")[: self.node.start_point[0]]
         for distance, line in enumerate(reversed(lines)):
-            if found := re.fullmatch(r'#line (\d+) "(.*)"', line):
-                number = int(found[1]) + distance
-                told = self.told.replace("line {line}", f"line {number} of {found[2]}")
-                return NeedsCudaError(self.what, self.node, told)
+            if directive := re.fullmatch(r'#line (\d+) "(.*)"', line):
+                number = int(directive[1]) + distance
+                message = self.message.replace("line {line}", f"line {number} of {directive[2]}")
+                return NeedsCudaError(self.what, self.node, message)
         return self
 
 
 @functools.lru_cache(maxsize=64)
 def device_part(
-    source: str, entry: str, bound: tuple[tuple[str, str], ...] = (), own: tuple[str, ...] = ()
+    source: str, entry: str, bound: tuple[tuple[str, str], ...] = (), included: tuple[str, ...] = ()
 ) -> str:
     """What `entry`, a function's name with its namespaces, needs of a source.
 
     The entry's template parameters are replaced by what they are `bound` to. Headers are dropped,
-    except the user's `own`.
+    except those `included`, the user's.
     """
     code = syntax.expanded(source)
     try:
-        return rewriting.applied(code, _File(code, entry, dict(bound), set(own)).edits())
+        return rewriting.applied(code, _File(code, entry, dict(bound), set(included)).edits())
     except NeedsCudaError as error:
         raise error.located(code) from None
 
 
 class _File:
-    def __init__(self, code: str, entry: str, bound: Mapping[str, str], own: set[str]) -> None:
+    def __init__(self, code: str, entry: str, bound: Mapping[str, str], included: set[str]) -> None:
         self.code = code
         self.bound = bound
-        self.own = own
+        self.included = included
         self.root = syntax.parse(syntax.skeleton(code))
         self.nodes = list(_top(self.root))
         self.entry: Node | None = None
@@ -86,7 +86,7 @@ class _File:
         }
         headers = {_header(node) for node in self.nodes if node.type == "preproc_include"}
         #: Whether the tree does not show all that uses a name: a header or a macro may.
-        self.is_partial = bool(own & headers) or "" in headers or "##" in code
+        self.is_partial = bool(included & headers) or "" in headers or "##" in code
         self.needed = self._needed(entry)
 
     def _needed(self, entry: str) -> set[str]:
@@ -123,7 +123,7 @@ class _File:
 
     def _of_header(self, node: Node) -> Iterator[Edit]:
         name = _header(node)
-        if name and name not in self.own:
+        if name and name not in self.included:
             if not _DEVICE_HEADER.fullmatch(name):
                 yield node.start_byte, node.end_byte, "\n"
             elif not _is_conditional(node):
@@ -204,35 +204,35 @@ def _without_braces(node: Node) -> Iterator[Edit]:
 
 def _names(node: Node) -> set[str]:
     """The names that a top-level node defines."""
-    found = set()
+    names = set()
     inner = node
     while inner.type == "template_declaration" and inner.named_children:
         inner = inner.named_children[-1]
     name = syntax.fields(inner, "name")
     if name is not None:
-        found.add(syntax.text_of(name))
+        names.add(syntax.text_of(name))
     if inner.type in ("function_definition", "declaration", "type_definition"):
         for child in inner.children_by_field_name("declarator"):
             declared = syntax.declared(child)
             named = declared if declared is not None else child
-            found.add(syntax.text_of(named).rpartition("::")[2])
+            names.add(syntax.text_of(named).rpartition("::")[2])
         kind = syntax.fields(inner, "type")
         name = syntax.fields(kind, "name") if kind is not None else None
         if name is not None:
-            found.add(syntax.text_of(name))
-    return {name.partition("<")[0].strip() for name in found}  # a specialisation is of its template
+            names.add(syntax.text_of(name))
+    return {name.partition("<")[0].strip() for name in names}  # a specialisation is of its template
 
 
 def _reached(defined: Mapping[str, set[str]], words: Iterable[str]) -> set[str]:
     """The words, and all names that their definitions use."""
-    found: set[str] = set()
+    reached: set[str] = set()
     pending = list(words)
     while pending:
         name = pending.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             pending.extend(defined.get(name, ()))
-    return found
+    return reached
 
 
 def _is_host(node: Node) -> bool:

@@ -35,13 +35,13 @@ class Entry(NamedTuple):
 
 def parsed(text: str) -> Entry | None:
     """The entry that a text names; None if it is not one."""
-    found = _ENTRY.fullmatch(text.strip())
-    if found is None:
+    match = _ENTRY.fullmatch(text.strip())
+    if match is None:
         return None
-    arguments = signature.pieces(found[2]) if found[2] and found[2].strip() else ()
+    arguments = signature.pieces(match[2]) if match[2] and match[2].strip() else ()
     if not all(argument and _ARGUMENT.fullmatch(argument) for argument in arguments):
         return None
-    return Entry(found[1].removeprefix("::"), arguments)
+    return Entry(match[1].removeprefix("::"), arguments)
 
 
 def entry_of(kernel: Kernel) -> Entry:
@@ -86,10 +86,10 @@ def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
     return {name: value for name, value in params.items() if name not in arguments}
 
 
-def find(found: Iterable[Function], entry: Entry) -> Function | None:
+def find(functions: Iterable[Function], entry: Entry) -> Function | None:
     """The function that an entry names."""
-    same = [function for function in found if function.name == entry.name]
-    same = same or [function for function in found if function.name.endswith(f"::{entry.name}")]
+    same = [function for function in functions if function.name == entry.name]
+    same = same or [function for function in functions if function.name.endswith(f"::{entry.name}")]
     templates = [function for function in same if bool(function.template) == bool(entry.arguments)]
     return next(iter(templates or same), None)
 

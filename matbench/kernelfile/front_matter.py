@@ -232,40 +232,40 @@ class _Reader:
 
     def functions(self, texts: list[str]) -> list[Function]:
         """The functions defined in some texts."""
-        found = []
+        functions = []
         for text in texts:
             with contextlib.suppress(signature.SourceError):
-                found += signature.functions(text)
-        return found
+                functions += signature.functions(text)
+        return functions
 
-    def wanted(self, front: FrontMatter, found: list[Function]) -> Entry:
+    def wanted(self, front: FrontMatter, functions: list[Function]) -> Entry:
         if "entry" not in self.table.values:
-            return self.default_entry(front, found)
+            return self.default_entry(front, functions)
         wanted = entries.parsed(front.entry)
         if wanted is None:
             self.wrong(f"entry {front.entry!r:.60}: not the name of a function", "entry")
         return wanted
 
-    def no_entry(self, found: list[Function], wanted: Entry, named_by: str) -> NoReturn:
+    def no_entry(self, functions: list[Function], wanted: Entry, named_by: str) -> NoReturn:
         if not self.table.is_there and not self.table.given:
             self.fail("no front matter and no `__global__` function; is it a kernel file?", 1)
         with self.blaming(named_by):
             signature.functions(self.source)  # raises if the source cannot be parsed
-        names = list(dict.fromkeys(function.name for function in found))
+        names = list(dict.fromkeys(function.name for function in functions))
         if len(names) > 1 and named_by == "name":
-            which = ", ".join(f"{function.name} (line {function.line})" for function in found)
+            which = ", ".join(f"{function.name} (line {function.line})" for function in functions)
             which = f'several kernels, {which:.200}; choose one, as in entry = "{names[0]}"'
             self.wrong(which, "name")
         hint = f"; the file has {', '.join(names)}" if names else ""
         self.wrong(f"no entry `__global__ void {wanted.name}(…)`{hint:.200}", named_by)
 
-    def default_entry(self, front: FrontMatter, found: list[Function]) -> Entry:
+    def default_entry(self, front: FrontMatter, functions: list[Function]) -> Entry:
         """The function with the kernel's name, or the only one; its swept template arguments."""
         usual = default_entry(front.name)
-        names = list(dict.fromkeys(function.name for function in found))
+        names = list(dict.fromkeys(function.name for function in functions))
         name = names[0] if len(names) == 1 and usual not in names else usual
         wanted = Entry(name, ())
-        function = entries.find(found, wanted)
+        function = entries.find(functions, wanted)
         for parameter in function.template if function else ():
             if parameter.name not in front.sweep | front.tune:
                 break
@@ -399,8 +399,8 @@ class _Reader:
             kinds = f"A is {kernel.contract.storage} and {buffer} is {storage}"
             line = signature.line_of(self.source, entries.entry_of(kernel).name, index)
             self.fail(f"{kinds}; operands must have the same type", line)
-        own = storage in ("float16", "bfloat16", "float64")
-        if (own and storage != kernel.precision) or kernel.precision == "float64" != storage:
+        declared = storage in ("float16", "bfloat16", "float64")
+        if (declared and storage != kernel.precision) or kernel.precision == "float64" != storage:
             self.wrong(
                 f"{parameter.name} is {parameter.type}: set precision = {storage!r}", "precision"
             )

@@ -128,7 +128,7 @@ class _Tree:
             for operand in includes.operands(self.taken[current]):
                 named = includes.name_in(operand)
                 if named is None:
-                    found = {
+                    headers = {
                         other
                         for other in self.names
                         if PurePosixPath(other).is_relative_to(posixpath.dirname(name))
@@ -136,8 +136,8 @@ class _Tree:
                     }
                 else:
                     places = (above, posixpath.dirname(name), *include_dirs)
-                    found = {posixpath.normpath(posixpath.join(place, named)) for place in places}
-                for header in sorted((found & self.names) - self.taken.keys()):
+                    headers = {posixpath.normpath(posixpath.join(place, named)) for place in places}
+                for header in sorted((headers & self.names) - self.taken.keys()):
                     if len(self.taken) >= includes.MAX_FILES:
                         raise UsageError(f"{name}: includes more than {includes.MAX_FILES:,} files")
                     self.take(header)

@@ -79,16 +79,16 @@ def again(kernel: Kernel) -> tuple[Included, ...]:
 
 def identity(data: bytes, included: tuple[Included, ...]) -> str:
     """The hash of a kernel file and all files that it includes."""
-    own = hashlib.sha256(data).hexdigest()
+    digest = hashlib.sha256(data).hexdigest()
     if not included:
-        return own
-    lines = [own, *(f"{header.sha256} {header.name}" for header in included)]
+        return digest
+    lines = [digest, *(f"{header.sha256} {header.name}" for header in included)]
     return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 def texts(included: Iterable[Included], most_bytes: int | None = None) -> list[str]:
     """The texts of the readable included files, up to `most_bytes` in total."""
-    found = []
+    contents = []
     for header in included:
         with contextlib.suppress(OSError):
             path = Path(header.path)
@@ -96,19 +96,19 @@ def texts(included: Iterable[Included], most_bytes: int | None = None) -> list[s
                 most_bytes -= path.stat().st_size
                 if most_bytes < 0:
                     break
-            found.append(path.read_text(encoding="utf-8", errors="replace"))
-    return found
+            contents.append(path.read_text(encoding="utf-8", errors="replace"))
+    return contents
 
 
 def flattened(kernel: Kernel) -> str:
     """The source with the user's headers in place of the lines that include them."""
-    own = {header.path for header in kernel.includes}
+    own_paths = {header.path for header in kernel.includes}
     once: set[Path] = set()
 
     def text_of(text: str, shown: str, folder: Path, above: tuple[Path, ...]) -> str:
         lines = text.split("\n")
         for number, line in enumerate(syntax.without_comments(text).split("\n")):
-            named = _NAMED.match(found[1].strip()) if (found := _DIRECTIVE.match(line)) else None
+            named = _NAMED.match(match[1].strip()) if (match := _DIRECTIVE.match(line)) else None
             if re.match(_HASH + r"pragma[^\S\n]+once\b", line):
                 lines[number], once_here = "", above[-1:]
                 once.update(once_here)
@@ -117,7 +117,7 @@ def flattened(kernel: Kernel) -> str:
             name = named[1] or named[2]
             places = dict.fromkeys((folder, *folders(kernel)) if named[1] else folders(kernel))
             paths = [_located(place / name) for place in places]
-            path = next((path for path in paths if str(path) in own), None)
+            path = next((path for path in paths if str(path) in own_paths), None)
             if path is not None and path not in above:
                 inner = path.read_text(encoding="utf-8-sig", errors="replace")
                 inner = "" if path in once else text_of(inner, name, path.parent, (*above, path))
@@ -144,7 +144,7 @@ class _Search:
         self.file = _located(file)
         self.folder = self.file.parent
         self.folders = (self.folder, *(self.folder / folder for folder in include_dirs))
-        self.found: dict[Path, Included] = {}
+        self.included: dict[Path, Included] = {}
         self.pending: list[tuple[str, Path]] = []  # texts and their folders
         self.took_all = False
 
@@ -161,14 +161,14 @@ class _Search:
                 inner = (folder,) if operand.startswith('"') else ()
                 for place in dict.fromkeys((*inner, *self.folders)):
                     self.add(place / name, name)
-        return tuple(self.found.values())
+        return tuple(self.included.values())
 
     def add(self, path: Path, name: str) -> None:
         try:
             path = _located(path)
-            if path in self.found or not path.is_file():
+            if path in self.included or not path.is_file():
                 return
-            if len(self.found) >= MAX_FILES:
+            if len(self.included) >= MAX_FILES:
                 raise UsageError(f"{self.file}: includes more than {MAX_FILES:,} files")
             with path.open("rb") as file:
                 data = file.read(MAX_FILE_BYTES + 1)
@@ -176,7 +176,7 @@ class _Search:
             return
         if len(data) > MAX_FILE_BYTES:
             raise UsageError(f"{path}: included file is larger than {MAX_FILE_BYTES:,} bytes")
-        self.found[path] = Included(name, str(path), hashlib.sha256(data).hexdigest())
+        self.included[path] = Included(name, str(path), hashlib.sha256(data).hexdigest())
         self.pending.append((data.decode("utf-8-sig", errors="surrogateescape"), path.parent))
 
     def add_all(self, operand: str) -> None:

@@ -124,8 +124,8 @@ def telltale(source: str) -> str | None:
 
     Instrumented builds must be the same kernel as the plain one.
     """
-    found = _TELLTALE.search(without_comments(source))
-    return " ".join(found.group().split()) if found else None
+    match = _TELLTALE.search(without_comments(source))
+    return " ".join(match.group().split()) if match else None
 
 
 def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body: str) -> str:

@@ -69,12 +69,12 @@ def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kern
         return sizes[kernel.name]
 
     def branch(kernel: Kernel) -> list[Kernel]:
-        found = [kernel]
+        line = [kernel]
         for follower in sorted(
             after[kernel.name], key=lambda follower: (*map(neg, size(follower)), follower.name)
         ):
-            found += branch(follower)
-        return found
+            line += branch(follower)
+        return line
 
     starts.sort(key=lambda kernel: (len(line_to(kernel, known)), kernel.name))
     return [kernel for start in starts for kernel in branch(start)]

@@ -47,16 +47,16 @@ class MissingKeysError(UsageError):
 def lacking_keys(given: Given) -> list[str]:
     """The keys that are needed and not there."""
     values, workload, parameters, _, entry = given
-    found = []
+    lacking = []
     if "entry" not in values and lacking_constants(values, entry):
-        found.append("entry")
+        lacking.append("entry")
     args = values.get("args")
     buffers = [text in workload.buffers for text in workload.arguments]
     if not args and buffers != [parameter.pointer for parameter in parameters]:
-        found.append("args")
+        lacking.append("args")
         args = [parameter.name for parameter in parameters]
     launch = {"block", "grid", *(["workspace_bytes"] if WORKSPACE in (args or ()) else [])}
-    return found + [f"launch.{key}" for key in sorted(launch - values.get("launch", {}).keys())]
+    return lacking + [f"launch.{key}" for key in sorted(launch - values.get("launch", {}).keys())]
 
 
 def lacking_constants(values: dict[str, Any], entry: Entry) -> set[str]:

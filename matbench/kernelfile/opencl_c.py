@@ -171,15 +171,15 @@ def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
     """The kernel for OpenCL; `SourceError` if only CUDA has what it uses."""
     entry = entries.entry_of(kernel)
     source = includes.flattened(kernel) if kernel.includes else kernel.source
-    found = entries.find(signature.functions(source), entry)
-    if found is None:
+    function = entries.find(signature.functions(source), entry)
+    if function is None:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
-    bound = entries.bound(found, entry)
+    bound = entries.bound(function, entry)
     values = {name: entries.with_values(text, params) for name, text in bound.items()}
-    own = tuple(header.name for header in kernel.includes)
-    code = device_part(source, found.name, tuple(values.items()), own)
+    own_headers = tuple(header.name for header in kernel.includes)
+    code = device_part(source, function.name, tuple(values.items()), own_headers)
     text, dynamic = _unit(code, kernel.path, entry.last_name)
-    return Unit(text, entry.last_name, found.name, dynamic, entries.macros(kernel, params))
+    return Unit(text, entry.last_name, function.name, dynamic, entries.macros(kernel, params))
 
 
 @lru_cache(maxsize=64)

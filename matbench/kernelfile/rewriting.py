@@ -57,13 +57,13 @@ def as_device_function(node: Node, code: str, name: str) -> DeviceFunction:
     ]
     held = {}
     head = code[node.start_byte : own_name.start_byte]
-    for found in _DRESS.finditer(head):
-        stop = found.end()
+    for match in _DRESS.finditer(head):
+        stop = match.end()
         if head[stop : stop + 1] == "(":
             stop = syntax.closing(head, stop)
-            held[found[0].strip()] = head[found.end() + 1 : stop - 1].strip()
-        word = "static __device__ __forceinline__" if found[0] == "__global__" else ""
-        edits.append((node.start_byte + found.start(), node.start_byte + stop, word))
+            held[match[0].strip()] = head[match.end() + 1 : stop - 1].strip()
+        word = "static __device__ __forceinline__" if match[0] == "__global__" else ""
+        edits.append((node.start_byte + match.start(), node.start_byte + stop, word))
     return DeviceFunction(
         edits, held.get("__cluster_dims__", ""), held.get("__launch_bounds__", "")
     )

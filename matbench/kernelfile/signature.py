@@ -72,12 +72,12 @@ class Function(msgspec.Struct, frozen=True):
 def functions(source: str) -> list[Function]:
     """The `__global__` functions that a source defines, in order of appearance."""
     root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
-    found = [function(node) for node in entries(root)]
-    if not found and root.has_error:
+    definitions = [function(node) for node in entries(root)]
+    if not definitions and root.has_error:
         errors = (node for node in syntax.walk(root) if node.is_error or node.is_missing)
         wrong = next(errors, root)
         raise SourceError("cannot be parsed as CUDA C++", syntax.line_of(wrong))
-    return found
+    return definitions
 
 
 def entries(root: Node) -> list[Node]:
@@ -118,10 +118,10 @@ def words(node: Node) -> set[str]:
 
 def _declarator(node: Node) -> Node | None:
     """The part of a definition that holds the name and the parameters."""
-    found = syntax.fields(node, "declarator")
-    while found is not None and found.type != "function_declarator":
-        found = syntax.fields(found, "declarator")
-    return found
+    declarator = syntax.fields(node, "declarator")
+    while declarator is not None and declarator.type != "function_declarator":
+        declarator = syntax.fields(declarator, "declarator")
+    return declarator
 
 
 def _named(node: Node) -> Node | None:
@@ -180,10 +180,10 @@ def parameter_nodes(node: Node) -> list[Node]:
     declarator = _declarator(node)
     parameters = syntax.fields(declarator, "parameters") if declarator is not None else None
     kinds = ("parameter_declaration", "optional_parameter_declaration")
-    found = [child for child in (parameters.children if parameters else ()) if child.type in kinds]
-    if len(found) == 1 and syntax.text_of(found[0]) == "void":
+    nodes = [child for child in (parameters.children if parameters else ()) if child.type in kinds]
+    if len(nodes) == 1 and syntax.text_of(nodes[0]) == "void":
         return []
-    return found
+    return nodes
 
 
 def end_of_parameters(node: Node) -> int:
@@ -199,7 +199,7 @@ def _bounds(node: Node) -> str | None:
 
 def _template(node: Node) -> tuple[TemplateParameter, ...]:
     listed = syntax.fields(node, "parameters")
-    found = []
+    template = []
     for declared in listed.named_children if listed is not None else ():
         default = syntax.fields(declared, "default_type") or syntax.fields(
             declared, "default_value"
@@ -208,11 +208,11 @@ def _template(node: Node) -> tuple[TemplateParameter, ...]:
         if "type_parameter" in declared.type:
             names = [c for c in declared.named_children if c.type == "type_identifier"]
             name = syntax.text_of(names[0]) if names else ""
-            found.append(TemplateParameter("typename", name, value))
+            template.append(TemplateParameter("typename", name, value))
         else:
             parameter = _declared(declared)
-            found.append(TemplateParameter(parameter.type, parameter.name, value))
-    return tuple(found)
+            template.append(TemplateParameter(parameter.type, parameter.name, value))
+    return tuple(template)
 
 
 def _declared(node: Node) -> Parameter:
@@ -240,8 +240,8 @@ def _is_qualifier(node: Node) -> bool:
 
 def tensor_map(text: str) -> tuple[str, str, str] | None:
     """The matrix of an argument `tensor_map(A, 128, 64)`, and the rows and columns of its box."""
-    found = _TENSOR_MAP_ARGUMENT.fullmatch(text)
-    return (found[1], found[2].strip(), found[3].strip()) if found else None
+    match = _TENSOR_MAP_ARGUMENT.fullmatch(text)
+    return (match[1], match[2].strip(), match[3].strip()) if match else None
 
 
 def holds(kind: str, value: int | float) -> bool:
@@ -271,11 +271,11 @@ def bits_of_16(kind: str, value: float) -> int | None:
 
 def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
     """The parameters of an entry that is not a template, in order."""
-    found = [function for function in functions(source) if function.name == entry]
-    if not found:
+    named = [function for function in functions(source) if function.name == entry]
+    if not named:
         raise SourceError(f"no entry `__global__ void {entry}(…)`", None)
-    checked(found[0].parameters, found[0].line)
-    return found[0].parameters
+    checked(named[0].parameters, named[0].line)
+    return named[0].parameters
 
 
 def is_known(parameter: Parameter) -> bool:
@@ -311,7 +311,7 @@ _NAMING = ("alias_declaration", "preproc_def", "type_definition")
 
 def aliases(source: str) -> dict[str, str]:
     """The type aliases that a source defines: `typedef`, `using`, `#define`."""
-    found = {}
+    meanings = {}
     for node in syntax.outside(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
         if node.type not in _NAMING:
             continue
@@ -321,8 +321,8 @@ def aliases(source: str) -> dict[str, str]:
         of = "declarator" if node.type == "type_definition" else "name"
         name = syntax.fields(node, of)
         if name is not None:
-            found[syntax.text_of(name)] = syntax.text_of(kind)
-    return found
+            meanings[syntax.text_of(name)] = syntax.text_of(kind)
+    return meanings
 
 
 def line_of(source: str, entry: str, index: int) -> int | None:
@@ -337,11 +337,11 @@ def line_of(source: str, entry: str, index: int) -> int | None:
 
 def pieces(text: str, opening: str = "([<", closing: str = ")]>") -> tuple[str, ...]:
     """A text split at commas outside parentheses and other brackets."""
-    found, depth = [""], 0
+    parts, depth = [""], 0
     for character in text:
         depth += (character in opening) - (character in closing)
         if character == "," and depth <= 0:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += character
-    return tuple(piece.strip() for piece in found)
+            parts[-1] += character
+    return tuple(piece.strip() for piece in parts)

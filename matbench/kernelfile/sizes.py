@@ -34,20 +34,20 @@ def _parse_piece(piece: str, workload: Workload) -> list[Size]:
     start, end = (_size(piece, [number], workload) for number in (low, high))
     if low > high:
         raise UsageError(f"size {piece!r}: a range starts with the smaller number")
-    found = [start]
+    sizes = [start]
     while (low := 2 * low) < high:
-        found.append(_size(piece, [low], workload))
-    return [*found, end]
+        sizes.append(_size(piece, [low], workload))
+    return [*sizes, end]
 
 
 def _number(text: str) -> int | None:
     """A whole number, one with a suffix (`4k`), or a power of two written as `2^28`."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return None
-    if found["exponent"]:
-        return 1 << int(found["exponent"])
-    return int(found["digits"]) * _SUFFIX[found["suffix"]]
+    if match["exponent"]:
+        return 1 << int(match["exponent"])
+    return int(match["digits"]) * _SUFFIX[match["suffix"]]
 
 
 def _size(piece: str, numbers: list[int | None], workload: Workload) -> Size:
@@ -77,17 +77,17 @@ def parse_problems(
 
 def parse_scaling(name: str, text: str) -> tuple[float, ...]:
     """`1,-0.5` as the numbers of `--alpha` or `--beta`; whole numbers above 0 for `--batch`."""
-    found: list[float] = []
+    factors: list[float] = []
     for piece in (piece.strip() for piece in text.split(",")):
         if name == "batch":
             is_number = re.fullmatch("[0-9]{1,9}", piece) is not None
             if not is_number or not 1 <= int(piece) <= MOST_PRODUCTS:
                 limits = f"must be a whole number from 1 to {MOST_PRODUCTS:,}, as in 1,64"
                 raise UsageError(f"--batch {piece!r:.40}: {limits}")
-            found.append(int(piece))
+            factors.append(int(piece))
             continue
         value = float(piece) if _DECIMAL.fullmatch(piece) else math.nan
         if not products.is_factor(value):
             raise UsageError(f"--{name} {piece!r:.40}: {products.FACTORS}, as in 1,-0.5")
-        found.append(value)
-    return tuple(dict.fromkeys(found))
+        factors.append(value)
+    return tuple(dict.fromkeys(factors))

@@ -74,8 +74,8 @@ def parameter_sets(
 
 
 def _space(kernel: Kernel, overrides: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    own = kernel.sweep | kernel.tune
-    return kernel.sweep | {name: values for name, values in overrides.items() if name in own}
+    axes = kernel.sweep | kernel.tune
+    return kernel.sweep | {name: values for name, values in overrides.items() if name in axes}
 
 
 def combinations(space: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, int]]:
@@ -96,7 +96,7 @@ def probed(
     """
     workload = workloads.get(kernel.workload)
     first, *others = scalings(kernel, {})
-    found: list[tuple[str, Case]] = []
+    probes: list[tuple[str, Case]] = []
     for params in parameter_sets(kernel, overrides):
         shapes = workload.probes(params)
         for size, purpose in list(shapes.items()):
@@ -106,12 +106,12 @@ def probed(
         for (m, n, k), purpose in shapes.items():
             for kind in workload.probed_inputs:
                 problem = Problem(m, n, k, inputs=kind, workload=workload.name, **first)
-                found.append((purpose, case(kernel, problem, params, device)))
+                probes.append((purpose, case(kernel, problem, params, device)))
         if workload.name == workloads.DEFAULT:
             given = [first | scaling for scaling in (*others, *_PROBED_SCALINGS)]
-            found += _scaled(kernel, params, device, shapes, given)
-    found.sort(key=lambda probe: probe[1].problem)
-    return found + _largest(kernel, overrides, device, memory_bytes or 0)
+            probes += _scaled(kernel, params, device, shapes, given)
+    probes.sort(key=lambda probe: probe[1].problem)
+    return probes + _largest(kernel, overrides, device, memory_bytes or 0)
 
 
 def _scaled(
@@ -205,10 +205,10 @@ def cases(
 def _computed(kernel: Kernel, problems: Sequence[Problem]) -> set[Problem]:
     """The problems that a kernel is run on: those that it can compute, and all problems of a size
     of which it can compute none; these are skipped."""
-    found = {problem for problem in problems if problem.workload == kernel.workload}
-    computed = {problem for problem in found if _not_computed(kernel, problem) is None}
+    given = {problem for problem in problems if problem.workload == kernel.workload}
+    computed = {problem for problem in given if _not_computed(kernel, problem) is None}
     sizes = {problem.size for problem in computed}
-    return {problem for problem in found if problem in computed or problem.size not in sizes}
+    return {problem for problem in given if problem in computed or problem.size not in sizes}
 
 
 def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
@@ -231,10 +231,10 @@ def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
         value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
         texts = (*kernel.args, *map(str, kernel.launch.grid))
-        told = any(re.search(rf"\b{name}\b", text) for text in texts)
+        passed = any(re.search(rf"\b{name}\b", text) for text in texts)
         if kernel.library is not None:
-            told = name != "batch" or not kernel.on_host
-        if value not in known and not told:
+            passed = name != "batch" or not kernel.on_host
+        if value not in known and not passed:
             wanted = listed(f"{number:.9g}" for number in known)
             return f"needs {name} = {wanted} ({name} = {value:.9g})"
     return None
@@ -321,14 +321,14 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
 
     def number(key: str, text: int | str, least: int) -> int:
         try:
-            found = expressions.whole(text, values)
+            value = expressions.whole(text, values)
         except expressions.ExpressionError as error:
             raise expressions.ExpressionError(f"launch.{key} {str(text)!r:.60}: {error}") from None
-        if found < least:
+        if value < least:
             raise expressions.ExpressionError(
-                f"launch.{key} {str(text)!r:.60} is {found}; must be at least {least}"
+                f"launch.{key} {str(text)!r:.60} is {value}; must be at least {least}"
             )
-        return found
+        return value
 
     def three(key: str, axes: tuple[int | str, ...]) -> tuple[int, int, int]:
         x, y, z = [*(number(key, axis, 1) for axis in axes), 1, 1][:3]

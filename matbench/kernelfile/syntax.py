@@ -121,20 +121,20 @@ def defined(code: str) -> dict[str, str]:
 
 def _with_functions(code: str) -> str:
     """Expand macros that define kernels, such as `DEFINE(sgemm, float)`."""
-    for found in list(_FUNCTION.finditer(code)):
-        names = [name.strip() for name in found["names"].split(",")]
-        body = found["body"].replace("\\\n", "\n")
+    for definition in list(_FUNCTION.finditer(code)):
+        names = [name.strip() for name in definition["names"].split(",")]
+        body = definition["body"].replace("\\\n", "\n")
         if "__global__" not in body:
             continue
-        call = re.compile(rf"^[ \t]*{found['macro']}[ \t]*(?=\()", re.MULTILINE)
+        call = re.compile(rf"^[ \t]*{definition['macro']}[ \t]*(?=\()", re.MULTILINE)
         while use := call.search(code):
             end = closing(code, use.end())
             given = [argument.strip() for argument in code[use.end() + 1 : end - 1].split(",")]
             values = dict(zip(names, given, strict=False))
-            made = _WORD.sub(lambda word: values.get(word[0], word[0]), body)  # noqa: B023
-            made = " ".join(re.sub(r"\s*##\s*", "", made).split())
+            expansion = _WORD.sub(lambda word: values.get(word[0], word[0]), body)  # noqa: B023
+            expansion = " ".join(re.sub(r"\s*##\s*", "", expansion).split())
             lines = "\n" * code.count("\n", use.start(), end)
-            code = f"{code[: use.start()]}{made}{lines}{code[end:]}"
+            code = f"{code[: use.start()]}{expansion}{lines}{code[end:]}"
     return code
 
 
@@ -169,12 +169,12 @@ def _without_attributes(code: str) -> str:
     if not _ATTRIBUTES.search(code):
         return code
     pieces, end = [], 0
-    for found in _ATTRIBUTE.finditer(code):
-        if found.start() < end:
+    for match in _ATTRIBUTE.finditer(code):
+        if match.start() < end:
             continue
-        pieces.append(code[end : found.start()])
-        end = closing(code, found.end()) if code[found.end() :][:1] == "(" else found.end()
-        pieces.append(blanked(code[found.start() : end]))
+        pieces.append(code[end : match.start()])
+        end = closing(code, match.end()) if code[match.end() :][:1] == "(" else match.end()
+        pieces.append(blanked(code[match.start() : end]))
     return "".join((*pieces, code[end:]))
 
 

@@ -104,18 +104,18 @@ class Table:
 
     def line_of(self, *keys: str) -> int:
         """The line that sets the last of `keys`, inside its table if it has one."""
-        found, table = 0, ""
+        line, table = 0, ""
         for number, text in enumerate(self.lines):
             header = re.match(r"\s*\[\s*([\w.-]+)\s*\]", text)
             if header:
                 table = header[1]
                 if keys == (table,):
-                    found = number
+                    line = number
             name = re.match(r"\s*[\"']?([\w.-]+)[\"']?\s*=", text)
             if name and name[1] == keys[-1] and (len(keys) == 1 or table == keys[0]):
-                found = number
+                line = number
                 break
-        return self.first_line + found
+        return self.first_line + line
 
 
 def beside_of(path: Path) -> Path:
@@ -144,8 +144,8 @@ def as_toml(table: Mapping[str, Any]) -> str:
 def _merged(table: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(table)
     for key, more in given.items():
-        own = merged.get(key)
-        if isinstance(own, dict) and isinstance(more, Mapping):
-            more = _merged(own, more)
+        current = merged.get(key)
+        if isinstance(current, dict) and isinstance(more, Mapping):
+            more = _merged(current, more)
         merged[key] = more
     return merged

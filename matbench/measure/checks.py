@@ -78,13 +78,13 @@ class Checks:
 
     def sets(self, count: int) -> list[Buffers]:
         """`count` sets of buffers for this kernel."""
-        found = self.prepared.sets(self.shape, count, self.case.kernel)
+        sets = self.prepared.sets(self.shape, count, self.case.kernel)
         if WORKSPACE not in self.case.kernel.args:
-            return found
+            return sets
         while len(self._workspaces) < count:
             self._workspaces.append(self.prepared.workspace(self.launch.workspace_bytes))
-        pairs = zip(found, self._workspaces, strict=False)
-        return [buffers._replace(workspace=own) for buffers, own in pairs]
+        pairs = zip(sets, self._workspaces, strict=False)
+        return [buffers._replace(workspace=workspace) for buffers, workspace in pairs]
 
     def release(self) -> None:
         """Give the workspaces back."""
@@ -155,8 +155,8 @@ class Checks:
         by default on the first set."""
         checks = self.options.checks
         for buffers in sets or [self.buffers]:
-            if (own := buffers.workspace) is not None and "poison" in checks:
-                self.judge.poison(own, UNWORKED)
+            if (workspace := buffers.workspace) is not None and "poison" in checks:
+                self.judge.poison(workspace, UNWORKED)
         if restored and "variables" in checks:
             self.built.program.restore()
         if "persisting" in checks:
@@ -202,11 +202,11 @@ class Checks:
         self.run(trial, staggered=check == "staggered", restored=restored)
         self._require_inputs(trial)
         items = self.buffers.items
-        found = None
+        comparison = None
         for item in self.looked_at:
             self.buffers.take(self.judge, item)
-            found = self.judge.compare(self.C, trial, self.bound)
-            if check in self.options.checks and found.wrong:
+            comparison = self.judge.compare(self.C, trial, self.bound)
+            if check in self.options.checks and comparison.wrong:
                 self.require_guards()  # says more
                 reason, where = self._explained(trial.on_host())
                 if check == "staggered":
@@ -214,8 +214,8 @@ class Checks:
                 wrong = WrongError(self.case, check, f"{_of_batch(item, items)}{reason}", where)
                 wrong.reads_C = trial.C is None and self._is_only_nan(trial)
                 raise wrong
-        assert found is not None
-        return found.accuracy
+        assert comparison is not None
+        return comparison.accuracy
 
     def _is_only_nan(self, trial: DeviceTrial) -> bool:
         """Whether all wrong elements of C are NaN, as if a kernel multiplied the old C by 0."""
@@ -248,14 +248,14 @@ class Checks:
         self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
         self.samples.compare(self.buffers, key, self.bound)
-        again = next((found for found in self.samples.verdicts() if found.wrong), None)
+        again = next((check for check in self.samples.verdicts() if check.wrong), None)
         items = self.buffers.items
         which = f"{_of_batch(verdict.item, items)}with the inputs of --replay {key:x}"
         if again is not None:
             self.buffers.take(self.judge, again.item)
-            reason, found = self._explained(self.samples.trial(key, again.item))
+            reason, errors = self._explained(self.samples.trial(key, again.item))
             which = f"{_of_batch(again.item, items)}with the inputs of --replay {key:x}"
-            return WrongError(self.case, "samples", f"{which}: {reason}", found)
+            return WrongError(self.case, "samples", f"{which}: {reason}", errors)
         count = math.prod(self.prepared.reference.shape)
         where = ""
         if verdict.first is not None:
@@ -327,7 +327,7 @@ class Checks:
         wrong = diagnosis.wrong_elements(C, trial, self.bound)
         if wrong.size == 1 or not wrong.any():
             return reason, None
-        found = error_map.make_error_map(
+        errors = error_map.make_error_map(
             C,
             trial.expected,
             wrong,
@@ -335,7 +335,7 @@ class Checks:
             if trial.R is None or trial.S is None
             else self.bound.allowed(trial.R, trial.S),
         )
-        return reason, found
+        return reason, errors
 
 
 def _of_batch(item: int, items: range) -> str:

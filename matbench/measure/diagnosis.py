@@ -106,39 +106,39 @@ def _nan(C: Array, wrong: Mask) -> str | None:
     """Where NaNs came from, as far as their payloads show it."""
     words = C.view(np.uint64) >> np.uint64(32) if C.dtype == np.float64 else C.view(np.uint32)
     bits = words[wrong & np.isnan(C)]
-    said, told = [], 0
+    said, explained = [], 0
     for payload, origin in _ORIGINS.items():
         count = int((bits == payload).sum())
-        told += count
+        explained += count
         if count:
             said.append(f"{count:,} {origin}")
-    if bits.size > told:
-        said.append(f"{bits.size - told:,} NaN, as from out-of-bounds or uninitialised reads")
+    if bits.size > explained:
+        said.append(f"{bits.size - explained:,} NaN, as from out-of-bounds or uninitialised reads")
     return ", ".join(said) or None
 
 
 def _rearranged(C: Array, expected: Array, wrong: Mask) -> str | None:
     """Right values in wrong places."""
 
-    def near(found: Array, meant: Array, looked_at: Mask) -> bool:
+    def near(actual: Array, meant: Array, looked_at: Mask) -> bool:
         if not looked_at.any():
             return False
         if np.issubdtype(meant.dtype, np.integer):
-            return bool((found == meant)[looked_at].mean() > 0.9)
+            return bool((actual == meant)[looked_at].mean() > 0.9)
         with np.errstate(invalid="ignore", over="ignore"):
-            error = np.abs(found - meant)[looked_at]
+            error = np.abs(actual - meant)[looked_at]
             return bool((error <= 1e-4 * np.abs(meant)[looked_at] + 1e-30).mean() > 0.9)
 
     if wrong.sum() < 3:
         return None
     rows, columns = expected.shape
     if rows == 1 or columns == 1:  # the transpose has the same elements
-        found, meant, off = C.ravel(), expected.ravel(), wrong.ravel()
-        if near(found[1:], meant[:-1], off[1:]):
+        actual, meant, off = C.ravel(), expected.ravel(), wrong.ravel()
+        if near(actual[1:], meant[:-1], off[1:]):
             return "shifted by one, towards the end"
-        if near(found[:-1], meant[1:], off[:-1]):
+        if near(actual[:-1], meant[1:], off[:-1]):
             return "shifted by one, towards the start"
-        return "reversed" if near(found, meant[::-1], off) else None
+        return "reversed" if near(actual, meant[::-1], off) else None
     if rows == columns and near(C, expected.T, wrong):
         return "transposed"
     if near(C, np.ascontiguousarray(expected.T).reshape(rows, columns), wrong):
@@ -151,16 +151,16 @@ def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
     if wrong.sum() < 3:
         return None
     with np.errstate(all="ignore"):
-        found, meant = C[wrong].astype(np.float64), expected[wrong].astype(np.float64)
-        if not np.isfinite(found).all():
+        actual, meant = C[wrong].astype(np.float64), expected[wrong].astype(np.float64)
+        if not np.isfinite(actual).all():
             return None
-        if (found == found[0]).all():
-            return f"all are {found[0]:.6g}"
+        if (actual == actual[0]).all():
+            return f"all are {actual[0]:.6g}"
         size = np.abs(meant).max()
-        difference = found - meant
+        difference = actual - meant
         if size and np.ptp(difference) <= 1e-5 * size and abs(difference.mean()) > 1e-5 * size:
             return f"each off by {difference.mean():+.6g}"
-        ratio = found[meant != 0] / meant[meant != 0]
+        ratio = actual[meant != 0] / meant[meant != 0]
         if ratio.size and np.ptp(ratio) <= 1e-4 * abs(ratio.mean()) < abs(ratio.mean() - 1):
             return f"each multiplied by {ratio.mean():.6g}"
     return None

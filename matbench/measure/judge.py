@@ -246,13 +246,13 @@ class Judge:
         if matrix.pitch > matrix.width and (changed := self._changed_between(matrix)):
             reports.append(f"wrote between the rows of {matrix.name}: {changed:,} elements")
         for side, start in (("before", 0), ("after", guard + matrix.words)):
-            found = self.not_filled(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
-            if found.first is not None:
+            damage = self.not_filled(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
+            if damage.first is not None:
                 self.fill(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
-                distance = guard - found.first if side == "before" else found.first + 1
+                distance = guard - damage.first if side == "before" else damage.first + 1
                 reports.append(
-                    f"wrote outside {matrix.name}: {found.words:,} element"
-                    f"{'s' if found.words > 1 else ''}, starting {distance:,} {side} "
+                    f"wrote outside {matrix.name}: {damage.words:,} element"
+                    f"{'s' if damage.words > 1 else ''}, starting {distance:,} {side} "
                     f"its {'start' if side == 'before' else 'end'}"
                 )
         return reports[0] if reports else None
@@ -338,16 +338,16 @@ class Judge:
     def result(self, C: Guarded, trial: DeviceTrial) -> oracle.Array:
         """C on the host, in its expected shape: the sum of its parts if it has parts."""
         if C.words == math.prod(trial.shape):
-            found = np.empty(trial.shape, trial.dtype)
-            self.backend.read(C.data, found)
-            return found
+            values = np.empty(trial.shape, trial.dtype)
+            self.backend.read(C.data, values)
+            return values
         return oracle.total(self.parts(C, trial))
 
     def parts(self, C: Guarded, trial: DeviceTrial) -> oracle.Array:
         """The partial results on the host, one per block."""
-        found = np.empty((1, C.words), trial.dtype)
-        self.backend.read(C.data, found)
-        return found
+        values = np.empty((1, C.words), trial.dtype)
+        self.backend.read(C.data, values)
+        return values
 
     def seal(self, buffer: Buffer) -> Seal:
         """Remember the contents of a buffer, for `is_intact`."""
@@ -419,10 +419,10 @@ def _halves(word_bytes: int, *words: int) -> tuple[int, ...]:
     return tuple(2 * count for count in words) if word_bytes == 8 else words
 
 
-def _whole(word_bytes: int, found: Difference) -> Difference:
+def _whole(word_bytes: int, diff: Difference) -> Difference:
     if word_bytes != 8:
-        return found
-    return Difference(-(-found.words // 2), None if found.first is None else found.first // 2)
+        return diff
+    return Difference(-(-diff.words // 2), None if diff.first is None else diff.first // 2)
 
 
 def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:

@@ -88,10 +88,10 @@ class Launches:
             cold = self._sampled(self.once_ns, cold=True)
         if self.options.hot:
             hot = self._sampled(self._hot_sampler(), cold=False)
-        own = cold or hot
-        assert own is not None
-        assert own.median_ns is not None
-        times = Times(cold, hot, self._block_times(own.median_ns))
+        timing = cold or hot
+        assert timing is not None
+        assert timing.median_ns is not None
+        times = Times(cold, hot, self._block_times(timing.median_ns))
         self.verify()
         return times
 
@@ -193,8 +193,8 @@ class Launches:
 
     def _sets_in_cache(self) -> int:
         cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
-        one = sum(matrix.data.nbytes for matrix in self.checks.buffers.passed)
-        return min(_MOST_SETS, max(1, cache_bytes // 2 // one))
+        set_bytes = sum(matrix.data.nbytes for matrix in self.checks.buffers.passed)
+        return min(_MOST_SETS, max(1, cache_bytes // 2 // set_bytes))
 
     def _mean_ns(self, count: int) -> float:
         sets = self.checks.sets(count)

@@ -26,17 +26,17 @@ def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
         return None
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     added: Float64 | float = 0.0 if trial.C is None else trial.C.astype(np.float64)
-    for text, found, wanted in _candidates(C, A, B, added, case):
-        if found.shape == wanted.shape and _is(found, wanted, trial.S, bound):
+    for text, actual, wanted in _candidates(C, A, B, added, case):
+        if actual.shape == wanted.shape and _is(actual, wanted, trial.S, bound):
             return text
     return None
 
 
-def _is(found: Array, wanted: Float64, S: Float64, bound: Bound) -> bool:
+def _is(actual: Array, wanted: Float64, S: Float64, bound: Bound) -> bool:
     """Whether all of C is that, within the error bound for terms of any sign."""
     with np.errstate(all="ignore"):
         size = np.full_like(wanted, float(np.abs(S).max()))
-        right: bool = bool((np.abs(found - wanted) <= bound.allowed(wanted, size)).all())
+        right: bool = bool((np.abs(actual - wanted) <= bound.allowed(wanted, size)).all())
     return right
 
 
@@ -54,40 +54,40 @@ def _candidates(
         yield "as if beta were 1", C, alpha * AB + added
     elif case.kernel.reads:
         yield "C is added, as if beta were 1", C, alpha * AB + added
-    own = case.kernel.placing
-    told = set()
+    stored = case.kernel.placing
+    seen = set()
     for layout, transpose in product(get_args(Layout), get_args(Transpose)):
         other = Placing(layout, transpose)
-        if (layout, transpose) == (own.layout, own.transpose):
+        if (layout, transpose) == (stored.layout, stored.transpose):
             continue
-        a, b = (_read(X, name, own, other) for X, name in ((A, "A"), (B, "B")))
+        a, b = (_read(X, name, stored, other) for X, name in ((A, "A"), (B, "B")))
         if np.array_equal(a, A) and np.array_equal(b, B):
             continue  # only C's layout differs: it is transposed, which is reported elsewhere
-        c = _read(C, "C", own, other)
-        wanted = alpha * (a @ b) + (beta * _read(added, "C", own, other) if beta else 0.0)
+        c = _read(C, "C", stored, other)
+        wanted = alpha * (a @ b) + (beta * _read(added, "C", stored, other) if beta else 0.0)
         key = c.tobytes(), wanted.tobytes()
-        if key not in told:
-            told.add(key)
-            yield _words(own, other), c, wanted
+        if key not in seen:
+            seen.add(key)
+            yield _words(stored, other), c, wanted
 
 
-def _read(X: Array | float, name: str, own: Placing, other: Placing) -> Array:
-    """A matrix stored in the layout `own`, read as if it were in the layout `other`."""
+def _read(X: Array | float, name: str, stored: Placing, other: Placing) -> Array:
+    """A matrix stored in the layout `stored`, read as if it were in the layout `other`."""
     matrix = np.asarray(X)
     if matrix.ndim == 0:
         return matrix
-    place, meant = (each.place(name, *matrix.shape) for each in (own, other))
+    place, meant = (placing.place(name, *matrix.shape) for placing in (stored, other))
     memory = np.ascontiguousarray(matrix if place.column_step == 1 else matrix.T).ravel()
     by_rows = meant.column_step == 1
-    found: Array = memory.reshape(matrix.shape if by_rows else matrix.shape[::-1])
-    return found if by_rows else found.T
+    result: Array = memory.reshape(matrix.shape if by_rows else matrix.shape[::-1])
+    return result if by_rows else result.T
 
 
-def _words(own: Placing, other: Placing) -> str:
+def _words(stored: Placing, other: Placing) -> str:
     keys = []
-    if other.layout != own.layout:
+    if other.layout != stored.layout:
         keys.append(f'layout = "{other.layout}"')
-    if other.transpose != own.transpose:
+    if other.transpose != stored.transpose:
         keys.append(f'transpose = "{other.transpose}"')
     by = ", column-major" if other.layout == "column-major" else ""
     return f"it is {_NAMES[other.transpose]}{by}: {' and '.join(keys)}"

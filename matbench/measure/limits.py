@@ -39,8 +39,8 @@ def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:
     info = backend.info
     source = device_kernel("limits.cu", "copy_fours").sha256
     key = repr(("limits/3", info.backend, info.name, info.driver, info.toolkit, source))
-    found = cache.get(key)
-    kept = msgspec.json.decode(found, type=Limits) if found is not None else None
+    data = cache.get(key)
+    kept = msgspec.json.decode(data, type=Limits) if data is not None else None
     if kept is not None and not anew:
         return kept
     copied, read = _bytes_per_s(backend)

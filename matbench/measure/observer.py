@@ -22,14 +22,14 @@ class _Job(msgspec.Struct, frozen=True):
 
 def executable(name: str, option: str, known_as: str | None = None) -> str:
     """A tool's path; `UsageError` says how to get it."""
-    found = programs.which(name) or programs.which(name, path="/usr/local/cuda/bin")
-    if found is None:
+    path = programs.which(name) or programs.which(name, path="/usr/local/cuda/bin")
+    if path is None:
         shown = f"{name} ({known_as})" if known_as else name
         raise UsageError(
             f"{option} needs {shown}, which is part of the CUDA toolkit; add the toolkit's bin "
             "folder to PATH"
         )
-    return found
+    return path
 
 
 # Isolated: otherwise Python would import from the current folder, which is not trusted.

@@ -88,17 +88,17 @@ class Prepared(Memory):
 
         A kernel whose matrices are not row-major gets its own.
         """
-        own = kernel if kernel is not None and layouts.needed(kernel, self.problem) else None
-        layout = (own.placing, own.contract.result) if own else None
-        made = self._sets.setdefault((shape, layout), [])
-        while len(made) < count:
-            if made and own:
-                made.append(made[0]._replace(own=self._own(own)))
+        special = kernel if kernel is not None and layouts.needed(kernel, self.problem) else None
+        layout = (special.placing, special.contract.result) if special else None
+        sets = self._sets.setdefault((shape, layout), [])
+        while len(sets) < count:
+            if sets and special:
+                sets.append(sets[0]._replace(own=self._own(special)))
                 continue
-            inputs = self.inputs if not made else self._guarded_inputs()
+            inputs = self.inputs if not sets else self._guarded_inputs()
             C = self._guarded("C", shape, self._C_bytes)
-            made.append(Buffers(inputs, C, self._own(own) if own else None))
-        return made[:count]
+            sets.append(Buffers(inputs, C, self._own(special) if special else None))
+        return sets[:count]
 
     def first(self, C: Guarded) -> Buffer:
         """The buffer that keeps the C of a case's first run."""

@@ -136,8 +136,8 @@ class Pool:
 
     def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
         """The task's result. `DiedError` or `DeadlineError` leave a fresh process behind."""
-        found: T = result(self.schedule(function, *args, timeout_s=timeout_s))
-        return found
+        value: T = result(self.schedule(function, *args, timeout_s=timeout_s))
+        return value
 
     def said(self) -> output.CapturedOutput:
         """The output of the processes since the last call."""

@@ -16,13 +16,13 @@ def fastest(worker: Worker, cases: list[Case]) -> tuple[Case, str]:
         return (runnable or cases)[0], ""
     looks = [(worker.measure(case), case) for case in runnable]
     timed = [(outcome.median_ns, case) for outcome, case in looks if outcome.median_ns is not None]
-    best = min(timed, key=lambda found: found[0])[1] if timed else runnable[0]
+    best = min(timed, key=lambda pair: pair[0])[1] if timed else runnable[0]
     values: dict[str, dict[int, None]] = {}
     for case in runnable:
         for name, value in case.params.items():
             values.setdefault(name, {})[value] = None
     varied = " and ".join(
-        f"{name} {', '.join(map(str, found))}" for name, found in values.items() if len(found) > 1
+        f"{name} {', '.join(map(str, tried))}" for name, tried in values.items() if len(tried) > 1
     )
     note = f"{best.kernel.name}: the fastest of {len(runnable)} in a quick look at {varied}"
     bad = [f"{settings_of(case.params)} {o.status}" for o, case in looks if o.median_ns is None]

@@ -24,8 +24,8 @@ def spacing(values: Float64, storage: Storage) -> Float64:
     with np.errstate(divide="ignore"):
         exponents = np.frexp(np.abs(values))[1] - 1
     exponents = np.where(values == 0, least, exponents)
-    found: Float64 = np.ldexp(1.0, np.maximum(exponents, least) - bits + 1)
-    return found
+    units: Float64 = np.ldexp(1.0, np.maximum(exponents, least) - bits + 1)
+    return units
 
 
 def nearest(values: Float64, storage: Storage) -> Float64:
@@ -36,5 +36,5 @@ def nearest(values: Float64, storage: Storage) -> Float64:
     with np.errstate(invalid="ignore"):
         rounded = np.where(np.isfinite(values), np.rint(values / unit) * unit, values)
     most = 2.0 ** FORMATS[storage][2] * 2
-    found: Float64 = np.where(np.abs(rounded) >= most, np.copysign(np.inf, rounded), rounded)
-    return found
+    result: Float64 = np.where(np.abs(rounded) >= most, np.copysign(np.inf, rounded), rounded)
+    return result

@@ -121,24 +121,24 @@ class Samples:
             buffers.take_inputs(self.judge, item)
             self._start(f"{self._inputs}_changed", self._drawn(buffers, _key_of(key, item)))
             self._seal(key)
-        found = self.verdicts()
+        verdicts = self.verdicts()
         self._verdicts = before
-        return next((verdict for verdict in found if verdict.wrong), None)
+        return next((verdict for verdict in verdicts if verdict.wrong), None)
 
     def verdicts(self) -> list[SampleCheck]:
         """The verdicts since the last call, in order."""
         if self._sealed:
             words = np.empty((_RESULTS, 3), np.uint64)
             self.backend.read(self.results, words)
-            for (key, own, outside, item), row in zip(self._sealed, words.tolist(), strict=False):
-                wrong, first = row[0] ^ drawn(own, 0), row[1] ^ drawn(own, 1)
-                forged = row[2] != drawn(drawn(own, wrong), first)
+            for (key, seal, outside, item), row in zip(self._sealed, words.tolist(), strict=False):
+                wrong, first = row[0] ^ drawn(seal, 0), row[1] ^ drawn(seal, 1)
+                forged = row[2] != drawn(drawn(seal, wrong), first)
                 place = None if first == _NONE or forged else first
                 verdict = SampleCheck(key, max(wrong, forged), place, forged, outside, item)
                 self._verdicts.append(verdict)
             self._sealed = []
-        found, self._verdicts = self._verdicts, []
-        return found
+        verdicts, self._verdicts = self._verdicts, []
+        return verdicts
 
     def trial(self, key: int, item: int = 0) -> oracle.Trial:
         """The inputs of a launch and its expected C, made on the host."""
@@ -227,10 +227,10 @@ class Samples:
         """Add up the results of the comparing blocks, and seal them against forgery."""
         if self.is_full:
             self._verdicts = self.verdicts()
-        own = secrets.randbits(64)
-        place = {"key": own, "place": len(self._sealed), "blocks": blocks or self.blocks}
+        seal = secrets.randbits(64)
+        place = {"key": seal, "place": len(self._sealed), "blocks": blocks or self.blocks}
         self._start("seal", place, grid=1)
-        self._sealed.append((key, own, outside, item))
+        self._sealed.append((key, seal, outside, item))
 
 
 def _key_of(key: int, item: int) -> int:

@@ -83,17 +83,17 @@ class _Try(NamedTuple):
     def unrest(self) -> tuple[str, ...]:
         """Notes on a GPU's clocks if they were throttled or varied during sampling."""
         during = self.conditions[1:]  # before the first launch, a GPU is idle
-        found = []
+        notes = []
         throttled = sorted({reason for moment in during for reason in moment.throttled})
         if throttled:
-            found.append(f"clocks throttled during sampling: {', '.join(throttled)}")
+            notes.append(f"clocks throttled during sampling: {', '.join(throttled)}")
         clocks = [moment.sm_mhz for moment in during if moment.sm_mhz]
         if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
-            found.append(
+            notes.append(
                 f"SM clock varied from {min(clocks):,} to {max(clocks):,} MHz during sampling "
                 "(`matbench info` says how to hold it)"
             )
-        return tuple(found)
+        return tuple(notes)
 
 
 def _try(

@@ -78,10 +78,10 @@ class Scheduler:
             if not able:
                 assert gone is not None
                 raise gone
-            found = self._work(able, left, do)
+            results = self._work(able, left, do)
             working = len(able)
             while working:
-                result = found.get()
+                result = results.get()
                 if isinstance(result, GoneError):
                     gone = result
                     del devices[_key(gone.device)]
@@ -96,7 +96,7 @@ class Scheduler:
         self, devices: Iterable[DeviceInfo], left: list[Group[T]], do: Callable[[DeviceInfo, T], R]
     ) -> queue.SimpleQueue[tuple[T, R] | BaseException | None]:
         """Start a thread for each device; the last that it puts into the queue is None."""
-        found: queue.SimpleQueue[tuple[T, R] | BaseException | None] = queue.SimpleQueue()
+        results: queue.SimpleQueue[tuple[T, R] | BaseException | None] = queue.SimpleQueue()
         lock = threading.Lock()
 
         def take(device: DeviceInfo) -> Group[T] | None:
@@ -113,21 +113,21 @@ class Scheduler:
                         if self._ended.is_set():
                             return
                         try:
-                            found.put((task, do(device, task)))
+                            results.put((task, do(device, task)))
                         except GoneError:
                             with lock:
                                 left.insert(0, replace(group, tasks=group.tasks[number:]))
                             raise
             except BaseException as error:
-                found.put(error)
+                results.put(error)
             finally:
-                found.put(None)
+                results.put(None)
 
         for device in devices:
             thread = threading.Thread(target=work, args=(device,), daemon=True)
             self._threads.append(thread)
             thread.start()
-        return found
+        return results
 
     def end(self) -> None:
         """Let no thread begin another task."""

@@ -265,13 +265,13 @@ class Session:
                 stack.enter_context(self._checks(case, self._build(case), contract))
                 for case in cases
             ]
-            launches = [Launches(each, inputs_seed) for each in checks]
-            samplers = [each.sampler() for each in launches]
-            spent = clock(lambda: sum(each.verifying_ns for each in launches))
-            found = sample_in_turns(samplers, plan, seed, spent)
-            for each in launches:
-                each.verify()
-        return found
+            launches = [Launches(check, inputs_seed) for check in checks]
+            samplers = [timed.sampler() for timed in launches]
+            spent = clock(lambda: sum(timed.verifying_ns for timed in launches))
+            result = sample_in_turns(samplers, plan, seed, spent)
+            for timed in launches:
+                timed.verify()
+        return result
 
     def _build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> Built:
         width = case.launch.block[0] if case.launch is not None else 1
@@ -300,7 +300,7 @@ class Session:
         # The compiled source must be the one that the record names.
         if name := includes.changed(case.kernel):
             raise CaseError(f"{name} changed after {case.kernel.path} was read; run matbench again")
-        if "malloc" in self.options.checks and any(made.allocates for made in builds.values()):
+        if "malloc" in self.options.checks and any(build.allocates for build in builds.values()):
             raise CaseError(
                 "malloc: allocates memory from the device's heap, which could carry results from "
                 "one launch to the next"

@@ -193,16 +193,16 @@ class Worker:
         self._compiled(case, ("plain",))
         step = self._running if limit_s is None else self._running._replace(deadline_s=limit_s)
         try:
-            found: T = self._task(step, _do, task, args, more)
+            answer: T = self._task(step, _do, task, args, more)
         except LateError:
             self._late[case.build_key] += 1
             raise
-        return found
+        return answer
 
     def call(self, task: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
         """A feature's task that needs no device, in the worker process."""
-        found: T = self._task(self._running, task, *args)
-        return found
+        answer: T = self._task(self._running, task, *args)
+        return answer
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         """A few samples of one case, fewer if they take longer than `limit_ns`."""
@@ -222,8 +222,8 @@ class Worker:
             if unfit is not None:
                 reason = "not compared: the other kernel could not run"
                 first, second = (
-                    unfit if each is case else not_measured(each, self.device, "skipped", reason)
-                    for each in cases
+                    unfit if other is case else not_measured(other, self.device, "skipped", reason)
+                    for other in cases
                 )
                 return compared(first, second)
         try:
@@ -285,8 +285,8 @@ class Worker:
         self, method: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
     ) -> T:
         """Call a method of the session in the worker process."""
-        found: T = self._task(self._running, _do, method, args, more)
-        return found
+        answer: T = self._task(self._running, _do, method, args, more)
+        return answer
 
     def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:
         try:

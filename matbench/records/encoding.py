@@ -25,20 +25,20 @@ def finite(record: T) -> T:
     The note is added to the samples, or else to the outcome, that the numbers belong to. Samples
     are dropped one by one; a pair of bounds becomes unknown as a whole.
     """
-    found: T = _finite(record, "", [])
-    return found
+    result: T = _finite(record, "", [])
+    return result
 
 
 def _finite(value: Any, place: str, lost: list[str]) -> Any:
     """The value without numbers that are not finite; their places are added to `lost`."""
     if isinstance(value, msgspec.Struct):
         notes = getattr(value, "notes", None)
-        told: list[str] = lost if notes is None else []
+        unknown: list[str] = lost if notes is None else []
         above = f"{place}." if place and notes is None else ""
         names = value.__struct_fields__
-        fields = {name: _finite(getattr(value, name), above + name, told) for name in names}
-        if notes is not None and told:
-            note = f"not finite, so recorded as unknown: {', '.join(told)}"
+        fields = {name: _finite(getattr(value, name), above + name, unknown) for name in names}
+        if notes is not None and unknown:
+            note = f"not finite, so recorded as unknown: {', '.join(unknown)}"
             fields["notes"] = (*notes, note)
         if isinstance(value, Timing) and len(fields["samples_ns"]) < len(value.samples_ns):
             # They were those of all samples; this module does not compute statistics.
@@ -69,7 +69,7 @@ def line(record: msgspec.Struct) -> str:
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # File names that are not UTF-8 appear in argv and messages as lone surrogates.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def array(records: Iterable[msgspec.Struct]) -> str:

@@ -43,11 +43,11 @@ def environment(
 
 
 def _installed() -> dict[str, str]:
-    found = {"matbench-cuda": __version__}
+    versions = {"matbench-cuda": __version__}
     for name in _PACKAGES:
         with suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name) or "unknown"
-    return found
+            versions[name] = importlib.metadata.version(name) or "unknown"
+    return versions
 
 
 def state_folder() -> Path:

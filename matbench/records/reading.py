@@ -152,7 +152,7 @@ class Contents:
         if isinstance(record, Environment):
             self.environments.append(record)
             return
-        found = _outcomes(record)
-        self.outcomes += found
+        outcomes = _outcomes(record)
+        self.outcomes += outcomes
         if not isinstance(record, Outcome):  # `blocks` prints the outcome first
-            self.findings.append((record, found or self.outcomes[-1:]))
+            self.findings.append((record, outcomes or self.outcomes[-1:]))

@@ -44,7 +44,7 @@ def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:
     Failed cases are run again, because the cause (a deadline, a lost device, memory used by another
     program, a killed worker) may be gone.
     """
-    return {outcome_key(found): found for found in outcomes if found.status != "failed"}
+    return {outcome_key(outcome): outcome for outcome in outcomes if outcome.status != "failed"}
 
 
 def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:

@@ -29,7 +29,7 @@ def report(records: Iterable[ComparisonRecord], environments: Iterable[Environme
         return case.backend, case.device, record.baseline_name, record.candidate_name
 
     return Report(
-        sections=tuple(_section(found, about) for found in grouped(shown, pair_on_device).values()),
+        sections=tuple(_section(group, about) for group in grouped(shown, pair_on_device).values()),
         footer=counted(shown) or "nothing to compare",
         fields=_FIELDS,
         rows=lambda: shown,
@@ -39,8 +39,8 @@ def report(records: Iterable[ComparisonRecord], environments: Iterable[Environme
 
 def counted(records: Sequence[ComparisonRecord]) -> str:
     """How many have each verdict."""
-    found = [record.verdict or "without a verdict" for record in records]
-    return ", ".join(f"{found.count(verdict):,} {verdict}" for verdict in dict.fromkeys(found))
+    words = [record.verdict or "without a verdict" for record in records]
+    return ", ".join(f"{words.count(verdict):,} {verdict}" for verdict in dict.fromkeys(words))
 
 
 COLUMNS = (
@@ -60,7 +60,7 @@ COLUMNS = (
 def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environment]) -> Section:
     first = records[0]
     never = _never_timed(records)
-    apart = {id(record) for found in never for record in found}
+    apart = {id(record) for group in never for record in group}
     sizes = grouped((record for record in records if id(record) not in apart), _size)
     compared = [set(record.notes) for record in records if record.comparison is not None]
     common = set.intersection(*compared) if compared else set()
@@ -73,7 +73,7 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
         columns=COLUMNS,
         last_title="verdict",
         groups=[
-            *(_group(size, found, common) for size, found in sizes.items()),
+            *(_group(size, group, common) for size, group in sizes.items()),
             Group("", tuple(map(_row_of_several, never))),
         ],
     )
@@ -91,7 +91,7 @@ def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRec
         return kernel, _both_params(record), footnotes.kind(record.reason)
 
     untimed = grouped((record for record in records if record.comparison is None), alike)
-    return [found for found in untimed.values() if len(found) > 1]
+    return [group for group in untimed.values() if len(group) > 1]
 
 
 def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
@@ -103,16 +103,16 @@ def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
 def _group(size: str, records: Sequence[ComparisonRecord], above: Collection[str]) -> Group:
     """The rows of one size, without the notes that are above the table."""
     time = times(records)
-    own = (tuple(note for note in record.notes if note not in above) for record in records)
-    rows = (replace(_placed(r, size, time), notes=n) for r, n in zip(records, own, strict=True))
+    notes = (tuple(note for note in record.notes if note not in above) for record in records)
+    rows = (replace(_placed(r, size, time), notes=n) for r, n in zip(records, notes, strict=True))
     return Group("", tuple(rows))
 
 
 def _placed(record: ComparisonRecord, size: str, time: units.Formatter) -> Row:
     """The row, whose kernel has no cell if the heading names it."""
-    own = row(record, time)
+    plain = row(record, time)
     is_named = record.candidate.case.kernel == record.candidate_name
-    return replace(own, cells=(size, UNKNOWN if is_named else own.cells[1], *own.cells[2:]))
+    return replace(plain, cells=(size, UNKNOWN if is_named else plain.cells[1], *plain.cells[2:]))
 
 
 def times(records: Sequence[ComparisonRecord]) -> units.Formatter:
@@ -123,7 +123,7 @@ def times(records: Sequence[ComparisonRecord]) -> units.Formatter:
 
 def row(record: ComparisonRecord, time: units.Formatter) -> Row:
     """A comparison below `COLUMNS`, in every format."""
-    baseline, candidate, found = record.baseline, record.candidate, record.comparison
+    baseline, candidate, comparison = record.baseline, record.candidate, record.comparison
     return Row(
         cells=(
             _size(record),
@@ -132,10 +132,10 @@ def row(record: ComparisonRecord, time: units.Formatter) -> Row:
             time(baseline.median_ns),
             time(candidate.median_ns),
             units.speedup(record.ratio),
-            units.speedups(found.interval if found else None),
-            units.probability(found.p_value if found else None),
+            units.speedups(comparison.interval if comparison else None),
+            units.probability(comparison.p_value if comparison else None),
             _both(units.error(baseline.max_rel_err), units.error(candidate.max_rel_err)),
-            " + ".join(map(str, found.samples)) if found else UNKNOWN,
+            " + ".join(map(str, comparison.samples)) if comparison else UNKNOWN,
         ),
         status=record.verdict or "no verdict",
         # FASTER and SLOWER need no reason.
@@ -152,10 +152,10 @@ def claimed(record: ComparisonRecord) -> str:
         (record.baseline_name, record.baseline.case.claims),
         (record.candidate_name, record.candidate.case.claims),
     )
-    found = {name: "; ".join(weakening(claims)) for name, claims in sides}
-    if len(set(found.values())) == 1 and len(found) > 1:
-        found = {"both": next(iter(found.values()))}
-    return " · ".join(f"claims of {name}: {text}" for name, text in found.items() if text)
+    texts = {name: "; ".join(weakening(claims)) for name, claims in sides}
+    if len(set(texts.values())) == 1 and len(texts) > 1:
+        texts = {"both": next(iter(texts.values()))}
+    return " · ".join(f"claims of {name}: {text}" for name, text in texts.items() if text)
 
 
 def _both_params(record: ComparisonRecord) -> str:

@@ -42,30 +42,30 @@ def text(report: Report, fmt: str) -> str:
     if fmt == "csv":
         rows = [[at(row, path) for path in report.fields.values()] for row in report.rows()]
         return csv_table(list(report.fields), rows)
-    parts = [part for found in report.sections for part in section(found, fmt)]
+    parts = [part for contents in report.sections for part in section(contents, fmt)]
     return "\n\n".join(part for part in [*parts, prose([report.footer], fmt)] if part)
 
 
-def section(found: Section, fmt: str) -> list[str]:
+def section(contents: Section, fmt: str) -> list[str]:
     """Heading, table and notes; a size that all rows share is in the heading."""
-    found, footnotes = found.printable(), Footnotes()
-    sizes = {group.size for group in found.groups if group.size}
+    contents, footnotes = contents.printable(), Footnotes()
+    sizes = {group.size for group in contents.groups if group.size}
     size = [Column("size")] if len(sizes) > 1 else []
-    last = [Column(found.last_title)] if found.last_title else []
+    last = [Column(contents.last_title)] if contents.last_title else []
     rows = [
         [
             *([group.size] if size else []),
             *row.cells,
             *([last_cell(row, footnotes, inline=True)] if last else []),
         ]
-        for group in found.groups
+        for group in contents.groups
         for row in group.rows
     ]
     one_size = [f"size {next(iter(sizes))}"] if len(sizes) == 1 else []
-    notes = [" ".join(line) for line in (*found.legend, *footnotes.lines())]
+    notes = [" ".join(line) for line in (*contents.legend, *footnotes.lines())]
     return [
-        prose([*found.heading, *one_size], fmt),
-        markup_table([*size, *found.columns, *last], rows, fmt),
+        prose([*contents.heading, *one_size], fmt),
+        markup_table([*size, *contents.columns, *last], rows, fmt),
         prose(notes, fmt),
     ]
 
@@ -90,8 +90,8 @@ def escape(cell: str, fmt: str) -> str:
     if fmt in ("github", "pipe"):
         cell = cell.replace("&", "&amp;").replace("<", "&lt;")
         # An invisible space, because GitHub looks again at what Markdown has made of the rest.
-        cell = _REFERRING.sub(lambda found: f"&#{ord(found[0])};&#8203;", cell)
-        return _MARKUP.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", cell)
+        cell = _REFERRING.sub(lambda match: f"&#{ord(match[0])};&#8203;", cell)
+        return _MARKUP.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", cell)
     if fmt == "rst":
         return re.sub(r"([\\`*|]|_(?![^\W_]))", r"\\\1", cell)
     if fmt == "tsv":

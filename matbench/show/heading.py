@@ -93,8 +93,8 @@ def _range(values: Sequence[float], decimals: int = 0) -> str:
 
 def _repeated(environments: Sequence[Environment]) -> str:
     """How many processes measured each case, if several."""
-    found = {environment.settings.get("repeat", 1) for environment in environments} - {1}
-    return f"each case in {_agreed(map(str, found))} processes" if found else ""
+    counts = {environment.settings.get("repeat", 1) for environment in environments} - {1}
+    return f"each case in {_agreed(map(str, counts))} processes" if counts else ""
 
 
 def _modes(outcomes: Iterable[Outcome]) -> str:

@@ -46,10 +46,10 @@ def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    for title, found in groupby(kernels, lambda kernel: f"{kernel.workload} · {kernel.group}"):
+    for title, members in groupby(kernels, lambda kernel: f"{kernel.workload} · {kernel.group}"):
         yield Text(title, style="bold")
         table = Table.grid(padding=(0, 2))
-        for kernel in found:
+        for kernel in members:
             table.add_row(Text(f"  {kernel.name}"), Text(kernel.summary))
             swept = {name: values for name, values in kernel.sweep.items() if len(values) > 1}
             after = f"after {kernel.previous}" if kernel.previous else ""
@@ -67,7 +67,7 @@ def details(kernel: Kernel, diff: str = "") -> RenderableType:
     from rich.text import Text
 
     rules = kernel.launch
-    own = not kernel.library
+    launched = not kernel.library
     lines = {
         kernel.name: kernel.summary,
         "group": kernel.group,
@@ -77,8 +77,8 @@ def details(kernel: Kernel, diff: str = "") -> RenderableType:
         "default values": _values(kernel.sweep),
         "tuning values": _values(kernel.tune),
         "called as": f"{kernel.entry}({', '.join(kernel.args)})" if kernel.entry else "",
-        "block (threads)": " × ".join(map(str, rules.block)) if own else "",
-        "grid (blocks)": " × ".join(map(str, rules.grid)) if own else "",
+        "block (threads)": " × ".join(map(str, rules.block)) if launched else "",
+        "grid (blocks)": " × ".join(map(str, rules.grid)) if launched else "",
         "shared memory sized at launch (bytes)": str(rules.shared_bytes or ""),
         "workspace (bytes)": "" if rules.workspace_bytes is None else str(rules.workspace_bytes),
         "needs": "; ".join([*kernel.requires, *rules.where]),
@@ -111,18 +111,18 @@ def highlighted(kernel: Kernel) -> RenderableType:
 def _product(kernel: Kernel) -> str:
     """The product with its values of alpha, beta and batch; empty if it is C = A·B."""
     usual = {"alpha": 1.0, "beta": 0.0, "batch": 1}
-    found = []
+    remarks = []
     for name, value in usual.items():
-        own = getattr(kernel, name)
+        declared = getattr(kernel, name)
         passed = any(re.search(rf"\b{name}\b", text) for text in kernel.args)
-        if own != value:
-            values = own if isinstance(own, tuple) else (own,)
-            found.append(f"{name} = {', '.join(f'{number:g}' for number in values)}")
+        if declared != value:
+            values = declared if isinstance(declared, tuple) else (declared,)
+            remarks.append(f"{name} = {', '.join(f'{number:g}' for number in values)}")
         elif passed:
-            found.append(f"any {name}")
+            remarks.append(f"any {name}")
     if kernel.reads:
-        found.append("reads C even if beta = 0")
-    return f"C := alpha·op(A)·op(B) + beta·C; {'; '.join(found)}" if found else ""
+        remarks.append("reads C even if beta = 0")
+    return f"C := alpha·op(A)·op(B) + beta·C; {'; '.join(remarks)}" if remarks else ""
 
 
 def _placed(kernel: Kernel) -> str:

@@ -38,13 +38,13 @@ def report(
     every, given = list(outcomes), list(environments)
     kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
     merged = map(patterns.noted, repetitions.merged(kept))
-    found, about = cards.told_apart(list(merged), given)
-    footer = _counts(found)
+    results, about = cards.told_apart(list(merged), given)
+    footer = _counts(results)
     if fastest:
-        shown = every = ranking.fastest(found)
+        shown = every = ranking.fastest(results)
         footer += f"; {len(shown)} shown: each kernel at its fastest parameters"
     else:
-        shown = found
+        shown = results
     devices = [device for environment in about for device in environment.devices]
     tables = ranking.tables(shown, devices)
     return Report(
@@ -59,8 +59,8 @@ def report(
 def _counts(outcomes: Sequence[Outcome]) -> str:
     if not outcomes:
         return "no outcomes"
-    found = [outcome.status for outcome in outcomes]
-    return ", ".join(f"{found.count(status)} {status}" for status in ranking.STATUSES)
+    statuses = [outcome.status for outcome in outcomes]
+    return ", ".join(f"{statuses.count(status)} {status}" for status in ranking.STATUSES)
 
 
 #: Of every table; the rate and the limit have other names where they are of bytes.
@@ -88,7 +88,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     rate_title, speed = units.rate_column((row.work_per_s for row in table.rows), rate)
     places = _places(table, environments)
     repeated = _repeated(table)
-    apart = {id(row) for found in repeated for _, row in found}
+    apart = {id(row) for cases in repeated for _, row in cases}
     titles = {"rate": rate_title} | ({"% of limit": "% of copy"} if rate == "B/s" else {})
     groups: list[Group] = []
     for problem in table.problems:
@@ -125,11 +125,11 @@ def _rankings(label: str, rows: Sequence[Ranked]) -> Iterator[tuple[str, list[Ra
 
     Rows without a time are not ranked; they are listed with the first, float32 without claims.
     """
-    found: dict[str, list[Ranked]] = {"": []}
+    by_title: dict[str, list[Ranked]] = {"": []}
     for row in rows:
         words = [", float64"] * row.is_double + [", with claims"] * bool(row.claims)
-        found.setdefault("".join(words) if row.rivals else "", []).append(row)
-    yield from ((label + words, together) for words, together in found.items() if together)
+        by_title.setdefault("".join(words) if row.rivals else "", []).append(row)
+    yield from ((label + words, together) for words, together in by_title.items() if together)
 
 
 def _workload_line(workload: Workload) -> tuple[str, ...]:
@@ -145,10 +145,10 @@ def _workload_line(workload: Workload) -> tuple[str, ...]:
 
 
 def _is_perturbed(outcome: Outcome) -> bool:
-    found = outcome.blocks
-    if found is None or found.median_ns is None:
+    blocks = outcome.blocks
+    if blocks is None or blocks.median_ns is None:
         return False
-    return not (found.perturbation or 0.0) <= PERTURBATION_LIMIT
+    return not (blocks.perturbation or 0.0) <= PERTURBATION_LIMIT
 
 
 def _legend(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
@@ -171,7 +171,7 @@ def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
     hot_time = units.durations(row.hot.median_ns for row in ranked if row.hot)
     block_time = units.durations(o.blocks.median_ns for o in outcomes if o.blocks)
 
-    def made(row: Ranked) -> Row:
+    def row_of(row: Ranked) -> Row:
         outcome, hot = row.outcome, row.hot
         block, accuracy = outcome.blocks, outcome.accuracy
         mark = f"{PERTURBED} " if _is_perturbed(outcome) else ""
@@ -202,7 +202,7 @@ def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
             mark=(BEST if row.best else BEST_WITH_CLAIMS) if row.leads and row.rivals > 1 else "",
         )
 
-    return tuple(map(made, ranked))
+    return tuple(map(row_of, ranked))
 
 
 def size_label(problem: Problem) -> str:
@@ -225,18 +225,18 @@ def _claimed(row: Ranked) -> str:
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
     """Whether its samples settled, and the notes on them and on the case."""
-    own = _about(outcome.timing, outcome.notes)
+    notes = _about(outcome.timing, outcome.notes)
     hot = _about(outcome.hot) if outcome.cold is not None else []
-    return (*own, *(f"hot samples: {note}" for note in hot))
+    return (*notes, *(f"hot samples: {note}" for note in hot))
 
 
 def _about(timing: Timing | None, others: Sequence[str] = ()) -> list[str]:
     if timing is None:
         return list(others)
-    found = []
+    state = []
     if timing.settled is False:
-        found = [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
-    return [*found, *timing.notes, *others]
+        state = [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
+    return [*state, *timing.notes, *others]
 
 
 # Rows that are alike at several sizes
@@ -263,24 +263,24 @@ def _repeated(table: DeviceRanking) -> list[list[_Placed]]:
         for row in problem.rows
         if row.outcome.status in ("skipped", "failed")
     )
-    found = grouped(without, alike).values()
-    return [each for each in found if len({problem for problem, _ in each}) > 1]
+    groups = grouped(without, alike).values()
+    return [group for group in groups if len({problem for problem, _ in group}) > 1]
 
 
 def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list[Group]:
     """A group for cases without a result at any size, and one for each other set of sizes."""
 
-    def row(found: list[_Placed]) -> Row:
-        made, *others = rows([row for _, row in found], units.durations([]))
-        return replace(made, reason=footnotes.merged([made.reason, *(o.reason for o in others)]))
+    def row(cases: list[_Placed]) -> Row:
+        first, *others = rows([row for _, row in cases], units.durations([]))
+        return replace(first, reason=footnotes.merged([first.reason, *(o.reason for o in others)]))
 
-    sizes = grouped(repeated, lambda found: tuple(dict.fromkeys(problem for problem, _ in found)))
+    sizes = grouped(repeated, lambda cases: tuple(dict.fromkeys(problem for problem, _ in cases)))
     groups = []
-    for problems, found in sorted(sizes.items(), key=lambda item: -len(item[0])):
+    for problems, cases in sorted(sizes.items(), key=lambda item: -len(item[0])):
         every = len(problems) == len(table.problems)
         label = "all" if every else ", ".join(map(size_label, problems))
         title = "no result at any size" if every else f"no result at {label}"
-        groups.append(Group(title, tuple(map(row, found)), label))
+        groups.append(Group(title, tuple(map(row, cases)), label))
     return groups
 
 

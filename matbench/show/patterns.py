@@ -18,8 +18,8 @@ def noted(outcome: Outcome) -> Outcome:
 def _noted(timing: Timing | None) -> Timing | None:
     if timing is None:
         return None
-    found = patterns.find_patterns(timing.samples_ns, ranking.spread(timing))
-    return msgspec.structs.replace(timing, notes=(*map(_words, found), *timing.notes))
+    seen = patterns.find_patterns(timing.samples_ns, ranking.spread(timing))
+    return msgspec.structs.replace(timing, notes=(*map(_words, seen), *timing.notes))
 
 
 def _words(pattern: Pattern) -> str:

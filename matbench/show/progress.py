@@ -102,15 +102,15 @@ def failure(outcome: Outcome) -> Text:
 
 def places(leaders: Iterable[Ranked]) -> list[Leader]:
     """The leaders in words."""
-    found = []
+    described = []
     for row in leaders:
         case = row.outcome.case
         size = outcomes.size_label(case.problem) + ", float64" * row.is_double
         rate = units.rates([row.work_per_s], workloads.workload_of(case.problem).rate)(
             row.work_per_s
         )
-        found.append(Leader(size, f"{case.kernel} {settings_of(case.params)}".strip(), rate))
-    return found
+        described.append(Leader(size, f"{case.kernel} {settings_of(case.params)}".strip(), rate))
+    return described
 
 
 def _line(text: str, style: str = "") -> Text:

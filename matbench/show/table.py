@@ -74,7 +74,7 @@ class Section:
     def printable(self) -> Section:
         """The section with safe text: a heading is one line, and so is a cell, which may be cut."""
 
-        def made(row: Row) -> Row:
+        def printed(row: Row) -> Row:
             return replace(
                 row,
                 cells=tuple(map(safe.line, row.cells)),
@@ -88,7 +88,7 @@ class Section:
             heading=tuple(map(safe.flat, self.heading)),
             columns=tuple(replace(c, title=safe.line(c.title)) for c in self.columns),
             groups=tuple(
-                Group(safe.line(g.title), tuple(map(made, g.rows)), safe.line(g.size))
+                Group(safe.line(g.title), tuple(map(printed, g.rows)), safe.line(g.size))
                 for g in self.groups
             ),
         )

@@ -52,8 +52,8 @@ class Nvcc(NamedTuple):
 @cache
 def nvcc() -> Nvcc:
     """nvcc with its release; `UnavailableError` if it or its host compiler is missing."""
-    found = find()
-    if found is None:
+    path = find()
+    if path is None:
         raise UnavailableError(
             "nvcc is missing",
             "put the bin folder of a CUDA toolkit on PATH, or without a toolkit: "
@@ -61,8 +61,8 @@ def nvcc() -> Nvcc:
         )
     if os.name == "posix" and not (os.environ.get("NVCC_CCBIN") or programs.which("g++")):
         raise UnavailableError("nvcc needs a host compiler", "install g++")
-    release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(str(found), "--version"))
-    return Nvcc(str(found), release[1] if release else "unknown")
+    release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(str(path), "--version"))
+    return Nvcc(str(path), release[1] if release else "unknown")
 
 
 def find(program: str = "nvcc") -> Path | None:
@@ -83,8 +83,8 @@ def is_from_wheels(nvcc: Path) -> bool:
 
 def _wheels() -> list[Path]:
     """The folders of NVIDIA's wheels."""
-    found = importlib.util.find_spec("nvidia")
-    return list(map(Path, (found and found.submodule_search_locations) or ()))
+    spec = importlib.util.find_spec("nvidia")
+    return list(map(Path, (spec and spec.submodule_search_locations) or ()))
 
 
 @cache
@@ -163,8 +163,8 @@ def request(
         if r.startswith(f"sm_{major}") and r[-1] in "af"
     )
     # Without extra include folders, no header can shadow the toolkit's.
-    own = kernel.file and includes_own_files(kernel)
-    folders = tuple(map(str, includes.folders(kernel))) if own else ()
+    includes_own = kernel.file and includes_own_files(kernel)
+    folders = tuple(map(str, includes.folders(kernel))) if includes_own else ()
     return Request(text, entry, tuple(options), next(exact, f"{major}{minor}"), folders)
 
 
@@ -210,13 +210,13 @@ def compiled(
     An instrumented build gets no more registers than the plain one, or fewer blocks might fit on a
     multiprocessor.
     """
-    found = _compiled(request(kernel, params, variant, capability), cache)
-    if variant != "plain" and found.given.registers is not None:
+    build = _compiled(request(kernel, params, variant, capability), cache)
+    if variant != "plain" and build.given.registers is not None:
         plain = compiled(kernel, params, "plain", capability, cache).given.registers
-        if plain is not None and found.given.registers > plain:
-            options = (*found.request.options, f"-maxrregcount={plain}")
-            return _compiled(found.request._replace(options=options), cache)
-    return found
+        if plain is not None and build.given.registers > plain:
+            options = (*build.request.options, f"-maxrregcount={plain}")
+            return _compiled(build.request._replace(options=options), cache)
+    return build
 
 
 def _compiled(asked: Request, cache: Cache) -> Compiled:
@@ -270,15 +270,15 @@ def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tu
         warnings.simplefilter("always")  # PyCUDA passes on nvcc's output as a warning
         try:
             try:
-                made = make(asked.text, cache_dir=str(cache.folder), **arguments)
+                result = make(asked.text, cache_dir=str(cache.folder), **arguments)
             except OSError:  # the cache's disk is full
-                made = make(asked.text, cache_dir=False, **arguments)
+                result = make(asked.text, cache_dir=False, **arguments)
         except CompileError as error:
             output = error.stderr or error.stdout or str(error)
             if isinstance(output, bytes):  # from the preprocessor
                 output = output.decode(errors="replace")
             raise BuildError(first_error(output)) from None
-    return made, "\n".join(str(warning.message) for warning in said)
+    return result, "\n".join(str(warning.message) for warning in said)
 
 
 def precompile(
@@ -312,11 +312,11 @@ def compiled_resources(
 def through_nvcc(asked: Request, cache: Cache, kernel: Kernel) -> tuple[str, bytes]:
     """What nvcc and ptxas report, and the machine code; from the cache unless it may change."""
     if may_change(kernel):
-        made: bytes | memoryview = _through_nvcc(asked)
+        packed: bytes | memoryview = _through_nvcc(asked)
     else:
         key = repr(("nvcc", asked, nvcc().release))
-        made = cache.get_or_make(key, lambda: _through_nvcc(asked))
-    report, cubin = msgspec.msgpack.decode(made, type=tuple[bytes, bytes])
+        packed = cache.get_or_make(key, lambda: _through_nvcc(asked))
+    report, cubin = msgspec.msgpack.decode(packed, type=tuple[bytes, bytes])
     return report.decode(errors="replace"), cubin
 
 
@@ -353,7 +353,7 @@ def reported(report: str, entry: str) -> Resources:
     """What ptxas reports about one entry; None for values that it does not mention."""
     of_entry = report.partition(f"entry function '{entry}'")[2].partition("entry function")[0]
     registers, spilled, shared = (
-        int(found[1]) if (found := re.search(pattern, of_entry)) else None
+        int(match[1]) if (match := re.search(pattern, of_entry)) else None
         for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores", r"(\d+) bytes smem")
     )
     if shared is None and registers is not None:

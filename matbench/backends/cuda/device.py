@@ -19,17 +19,17 @@ from matbench.model import DeviceInfo
 def driver() -> Any:
     """`pycuda.driver`, initialised."""
     try:
-        import pycuda.driver as found
+        import pycuda.driver as cuda
     except ImportError as error:
         raise UnavailableError(
             f"PyCUDA cannot be imported ({error})",
             "with an NVIDIA driver: matbench doctor --install",
         ) from None
     try:
-        found.init()
-    except found.Error as error:
+        cuda.init()
+    except cuda.Error as error:
         raise UnavailableError(f"no usable NVIDIA driver ({message(error)})") from None
-    return found
+    return cuda
 
 
 def message(error: BaseException) -> str:
@@ -63,20 +63,20 @@ def devices() -> list[DeviceInfo]:
             "update the driver or install an older toolkit",
         )
     try:
-        found = [describe(index, toolkit, supported) for index in range(driver().Device.count())]
+        infos = [describe(index, toolkit, supported) for index in range(driver().Device.count())]
     except driver().Error as error:  # a GPU that has failed, for example
         raise UnavailableError(f"the driver cannot use its devices ({message(error)})") from None
-    if not found:
+    if not infos:
         raise UnavailableError("the driver reports no CUDA device")
     known = compilation.architectures()
-    for info in found:
+    for info in infos:
         number = "{}{}".format(*info.compute_capability or (0, 0))
         if known and number not in known:
             raise UnavailableError(
                 f"the CUDA toolkit {toolkit} does not support {info.name} (sm_{number})",
                 f"install one that does (the driver supports CUDA {supported})",
             )
-    return found
+    return infos
 
 
 def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
@@ -151,5 +151,5 @@ def driver_release() -> str | None:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
         return None
-    found = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", text)
-    return found[1] if found else None
+    match = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", text)
+    return match[1] if match else None

@@ -18,12 +18,12 @@ from matbench.model import Kernel
 @cache
 def nvdisasm() -> str:
     """The path of nvdisasm; `UnavailableError` says how to get it."""
-    found = compilation.find("nvdisasm")
-    if found is None:
+    path = compilation.find("nvdisasm")
+    if path is None:
         raise UnavailableError(
             "nvdisasm is missing", "install the CUDA toolkit, or pip install nvidia-cuda-nvdisasm"
         )
-    return str(found)
+    return str(path)
 
 
 def disassembled(

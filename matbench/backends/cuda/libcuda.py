@@ -28,8 +28,8 @@ def path() -> Path | None:
     if library() is None:
         return None
     mapped = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-    found = (line.split(maxsplit=5)[-1] for line in mapped if "/libcuda.so" in line)
-    return next(map(Path, found), None)
+    places = (line.split(maxsplit=5)[-1] for line in mapped if "/libcuda.so" in line)
+    return next(map(Path, places), None)
 
 
 def version() -> tuple[int, int] | None:
@@ -61,9 +61,9 @@ def gpu_is_present() -> bool:
 
 def uuid(index: int) -> str | None:
     """A device's UUID, `GPU-…`, as nvidia-smi shows it; None if the driver does not say."""
-    driver, device, found = library(), ctypes.c_int(), (ctypes.c_ubyte * 16)()
+    driver, device, octets = library(), ctypes.c_int(), (ctypes.c_ubyte * 16)()
     if driver is None or not hasattr(driver, "cuDeviceGetUuid_v2"):  # before CUDA 11.4
         return None
     status = driver.cuDeviceGet(ctypes.byref(device), index)
-    status = status or driver.cuDeviceGetUuid_v2(found, device)  # also of a part that MIG made
-    return None if status else f"GPU-{UUID(bytes=bytes(found))}"
+    status = status or driver.cuDeviceGetUuid_v2(octets, device)  # also of a part that MIG made
+    return None if status else f"GPU-{UUID(bytes=bytes(octets))}"

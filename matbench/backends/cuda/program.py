@@ -104,10 +104,10 @@ def _parameter_sizes(cu: Any, function: Any) -> Iterator[int | None]:
     """The size in bytes of each parameter of a function; None if the driver does not tell."""
     ask = getattr(cu, "cuFuncGetParamInfo", None)  # since CUDA 12.4
     for index in range(1024):
-        status, *told = ask(function, index) if ask else (None,)
+        status, *values = ask(function, index) if ask else (None,)
         if status == cu.CUresult.CUDA_ERROR_INVALID_VALUE:  # there are no more
             return
-        yield int(told[1]) if status == cu.CUresult.CUDA_SUCCESS else None
+        yield int(values[1]) if status == cu.CUresult.CUDA_SUCCESS else None
         if status != cu.CUresult.CUDA_SUCCESS:
             return
 
@@ -174,12 +174,12 @@ class CudaProgram:
         try:
             bindings = Bindings("the entry's parameters")
             with bindings.function(self.code) as function:
-                found = list(_parameter_sizes(bindings.cu, function))
+                actual = list(_parameter_sizes(bindings.cu, function))
         except CaseError:  # no cuda-bindings, or a bad module, which loading reports
             return
         wanted = [128 if kind is _encoded else np.dtype(kind).itemsize for kind in self.passed]
-        if found and None not in found and found != wanted:
-            shown = [", ".join(map(str, sizes)) for sizes in (found, wanted)]
+        if actual and None not in actual and actual != wanted:
+            shown = [", ".join(map(str, sizes)) for sizes in (actual, wanted)]
             raise BuildError(
                 f"{self.code.entry} has parameters of {shown[0]} bytes, but its source declares "
                 f"{shown[1]}; use parameter types that do not depend on `#if`"

@@ -61,9 +61,9 @@ class Trial(NamedTuple):
 
     @property
     def expected(self) -> Array:
-        found = self.exact if self.exact is not None else self.R
-        assert found is not None
-        return found
+        values = self.exact if self.exact is not None else self.R
+        assert values is not None
+        return values
 
 
 class Sample(NamedTuple):
@@ -93,8 +93,8 @@ class Trials(NamedTuple):
 def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     """The trials of a problem for kernels that read their inputs as `contract` says."""
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
-    made: Trials = module.trials(problem, contract, cache)
-    return made
+    result: Trials = module.trials(problem, contract, cache)
+    return result
 
 
 def sample_trial(
@@ -102,8 +102,8 @@ def sample_trial(
 ) -> Trial:
     """A reference trial changed by a sample."""
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
-    made: Trial = module.sample_trial(problem, contract, trial, sample)
-    return made
+    changed: Trial = module.sample_trial(problem, contract, trial, sample)
+    return changed
 
 
 def generator(problem: Problem, purpose: str) -> np.random.Generator:
@@ -151,8 +151,8 @@ def read_as(values: Float32, contract: NumericContract) -> Float32:
     if contract.precision != "float16":
         return values
     unit = np.float32(2.0**-24)  # the step of numbers below 2⁻¹⁴
-    found: Float32 = np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
-    return found
+    result: Float32 = np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
+    return result
 
 
 def common(readings: Sequence[NumericContract]) -> NumericContract:
@@ -211,8 +211,8 @@ class Bound(NamedTuple):
     least: float = 0.0
 
     def allowed(self, R: Float64, S: Float64) -> Float64:
-        found: Float64 = self.of_S * S + self.of_R * np.abs(R) + self.least
-        return found
+        result: Float64 = self.of_S * S + self.of_R * np.abs(R) + self.least
+        return result
 
 
 def bound(kernel: Kernel, problem: Problem) -> Bound:
@@ -292,8 +292,8 @@ def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
 def total(parts: Array) -> Array:
     """The sum of one partial result per block, 1×1, without overflow."""
     wide = np.int64 if parts.dtype == np.int32 else np.float64
-    found: Array = np.sum(parts, dtype=wide).reshape(1, 1)
-    return found if wide == np.int64 else found.astype(np.float32)
+    result: Array = np.sum(parts, dtype=wide).reshape(1, 1)
+    return result if wide == np.int64 else result.astype(np.float32)
 
 
 def accuracy_of(largest: float, total: float, count: int, share: float) -> Accuracy:

@@ -37,8 +37,8 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
         if contract.precision != "float32":
             rounded = (read_as(values, contract) for values in given.inputs)
             reference = reference_trial(problem, *rounded)
-        last, one = selection_trials(problem, reference)
-    others = (integers.result, lambda: last, lambda: one)
+        last, chosen = selection_trials(problem, reference)
+    others = (integers.result, lambda: last, lambda: chosen)
     return Trials(reference, None if reference is given else given, others)
 
 
@@ -103,8 +103,8 @@ def sample_trial(
 
 def _exponents(bits: Words, contract: NumericContract) -> npt.NDArray[np.int64]:
     exponents = (bits >> np.uint64(1)) % np.uint64(min(shifts(contract)) + 1)
-    found: npt.NDArray[np.int64] = exponents.astype(np.int64)
-    return found
+    result: npt.NDArray[np.int64] = exponents.astype(np.int64)
+    return result
 
 
 def integer_trial(problem: Problem) -> Trial:
@@ -129,9 +129,9 @@ def selection_trials(problem: Problem, trial: Trial) -> tuple[Trial, Trial]:
     """One input is 1 in a single place, the last or a random one, and selects that element."""
     a, b = trial.inputs
     place = int(generator(problem, "selection").integers(problem.N))
-    last, one = np.zeros(a.shape, np.float32), np.zeros(a.shape, np.float32)
-    last[0, -1], one[0, place] = 1, 1
+    last, chosen = np.zeros(a.shape, np.float32), np.zeros(a.shape, np.float32)
+    last[0, -1], chosen[0, place] = 1, 1
     return (
         Trial("selection", (a, last), exact=a[:, -1:].copy()),
-        Trial("selection", (one, b), exact=b[:, place : place + 1].copy()),
+        Trial("selection", (chosen, b), exact=b[:, place : place + 1].copy()),
     )

@@ -32,8 +32,8 @@ def product(A: Float64, B: Float64) -> Float64:
         moved = total - high
         low += (high - (total - moved)) + (term - moved)  # Knuth's two-sum
         high = total
-    found: Float64 = high + low
-    return found
+    rounded: Float64 = high + low
+    return rounded
 
 
 def _slices(X: Float64, bits: int, axis: int) -> list[Float64]:
@@ -41,13 +41,13 @@ def _slices(X: Float64, bits: int, axis: int) -> list[Float64]:
 
     `axis` is the one that a product sums over.
     """
-    found: list[Float64] = []
+    slices: list[Float64] = []
     rest = X
-    while len(found) < _MOST_SLICES and rest.any():
+    while len(slices) < _MOST_SLICES and rest.any():
         largest = np.abs(rest).max(axis=axis, keepdims=True)
         exponent = np.frexp(largest)[1]
         unit = np.ldexp(1.0, exponent - bits)  # of the slice's last bit
         slice_ = np.rint(rest / unit) * unit
-        found.append(slice_)
+        slices.append(slice_)
         rest = rest - slice_
-    return found
+    return slices

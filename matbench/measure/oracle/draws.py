@@ -27,8 +27,8 @@ def drawn(key: int, index: int) -> int:
 
 def drawn_at(key: int, indices: npt.NDArray[Any]) -> Words:
     """The random words at many indices."""
-    found: Words = _mixed(np.uint64(key & _ALL) ^ _mixed(indices.astype(np.uint64)))
-    return found
+    words: Words = _mixed(np.uint64(key & _ALL) ^ _mixed(indices.astype(np.uint64)))
+    return words
 
 
 def permutation(key: int, count: int) -> npt.NDArray[np.int64]:

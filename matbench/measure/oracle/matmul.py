@@ -61,8 +61,8 @@ def contents(problem: Problem, contract: NumericContract) -> Float32 | None:
     if not reads_C(problem, contract):
         return None
     eighths = generator(problem, "C").integers(-64, 65, (problem.M, problem.N))
-    found: Float32 = (eighths / 8).astype(np.float32)
-    return found
+    values: Float32 = (eighths / 8).astype(np.float32)
+    return values
 
 
 def reads_C(problem: Problem, contract: NumericContract) -> bool:
@@ -92,7 +92,7 @@ def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float
     Products of float64 inputs are computed with twice the precision and rounded once.
     """
     given = [np.ascontiguousarray(matrix) for matrix in (A, B)]
-    digests = [(each.shape, each.dtype.str, digest(each.data.cast("B"))) for each in given]
+    digests = [(matrix.shape, matrix.dtype.str, digest(matrix.data.cast("B"))) for matrix in given]
     shape = A.shape[0], B.shape[1]
 
     def kept(what: str, make: Callable[[], Float64]) -> Float64:
@@ -103,8 +103,8 @@ def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float
     def exact() -> Float64:
         if A.dtype == np.float64:
             return doubled.product(A, B)
-        found: Float64 = A.astype(np.float64) @ B.astype(np.float64)
-        return found
+        result: Float64 = A.astype(np.float64) @ B.astype(np.float64)
+        return result
 
     R = kept("R", exact)
     if not (least > A).any() and not (least > B).any():
@@ -112,8 +112,8 @@ def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float
 
     def size() -> Float64:
         a, b = (np.maximum(np.abs(matrix), least).astype(np.float64) for matrix in (A, B))
-        found: Float64 = a @ b
-        return found
+        result: Float64 = a @ b
+        return result
 
     return R, kept(f"S/{least}" if least else "S", size)
 
@@ -228,11 +228,11 @@ def _moved(key: int, count: int, low: int, high: int, *, vary: bool) -> _Moved:
 
 def selected(key: int, count: int, K: int) -> npt.NDArray[np.int64]:
     """The term that each row or column selects; -1 for most, which select none."""
-    found = np.full(count, -1, np.int64)
+    terms = np.full(count, -1, np.int64)
     some = 4 if count >= 32 else 1 if count >= 8 else drawn(key, 9) % 2
     for s in range(some):
-        found[drawn(key, 10 + 2 * s) % count] = drawn(key, 11 + 2 * s) % K
-    return found
+        terms[drawn(key, 10 + 2 * s) % count] = drawn(key, 11 + 2 * s) % K
+    return terms
 
 
 def integer_trial(problem: Problem, contract: NumericContract = FLOAT32) -> Trial:

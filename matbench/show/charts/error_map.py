@@ -14,19 +14,19 @@ _LEAST = 30
 _MOST_POWER = 260
 
 
-def spec(found: ErrorCells, side: int) -> Spec:
+def spec(errors: ErrorCells, side: int) -> Spec:
     """The map with its data; its longer side is at most so many pixels."""
-    rows, columns = len(found.rows), len(found.rows[0])
+    rows, columns = len(errors.rows), len(errors.rows[0])
     pixels = max(1, side // max(rows, columns))
-    most = max((DIGITS.find(cell) for row in found.rows for cell in row), default=0)
-    least = 10.0 ** min(max(found.least_power, -_MOST_POWER), _MOST_POWER)
+    most = max((DIGITS.find(cell) for row in errors.rows for cell in row), default=0)
+    least = 10.0 ** min(max(errors.least_power, -_MOST_POWER), _MOST_POWER)
 
     def edge(name: str, cells: int, title: str) -> Spec:
         """From one edge of a cell to the other, in elements of C."""
         return {
             "field": name, "type": "quantitative", "title": title,
             "scale": {
-                "domain": [0, cells * found.step], "nice": False, "reverse": name == "top",
+                "domain": [0, cells * errors.step], "nice": False, "reverse": name == "top",
             },
             "axis": {"grid": False, "format": ",d", "labelOverlap": True, "tickMinStep": 1},
         }  # fmt: skip
@@ -35,16 +35,16 @@ def spec(found: ErrorCells, side: int) -> Spec:
         "width": max(_LEAST, pixels * columns),
         "height": max(_LEAST, pixels * rows),
         "view": {"fill": RIGHT},
-        "data": {"values": [{"row": i, "cells": cells} for i, cells in enumerate(found.rows)]},
+        "data": {"values": [{"row": i, "cells": cells} for i, cells in enumerate(errors.rows)]},
         "transform": [
             {"calculate": "split(datum.cells, '')", "as": "cell"},
             {"flatten": ["cell"]},
             {"window": [{"op": "row_number", "as": "column"}], "groupby": ["row"]},
             {"filter": "datum.cell != '.'"},
-            {"calculate": f"(datum.column - 1) * {found.step}", "as": "left"},
-            {"calculate": f"datum.column * {found.step}", "as": "right"},
-            {"calculate": f"datum.row * {found.step}", "as": "top"},
-            {"calculate": f"(datum.row + 1) * {found.step}", "as": "bottom"},
+            {"calculate": f"(datum.column - 1) * {errors.step}", "as": "left"},
+            {"calculate": f"datum.column * {errors.step}", "as": "right"},
+            {"calculate": f"datum.row * {errors.step}", "as": "top"},
+            {"calculate": f"(datum.row + 1) * {errors.step}", "as": "bottom"},
             {"calculate": f"{least} * pow(10, indexof('{DIGITS}', datum.cell))", "as": "error"},
         ],
         "mark": "rect",
@@ -61,25 +61,25 @@ def spec(found: ErrorCells, side: int) -> Spec:
                     "type": "log", "domain": [least, least * 10.0 ** (max(most, 0) + 1)],
                     "range": list(ORANGES),
                 },
-                "legend": {"orient": "bottom", "title": _scale(found), "format": "~e"},
+                "legend": {"orient": "bottom", "title": _scale(errors), "format": "~e"},
             },
         },
     }  # fmt: skip
 
 
-def notes(found: ErrorCells) -> list[str]:
+def notes(errors: ErrorCells) -> list[str]:
     """How many elements are wrong, and what a cell is."""
-    M, N = found.shape
-    lines = [f"{found.wrong_elements:,} of {M * N:,} elements wrong"]
-    if found.step > 1:
-        lines.append(f"each cell is the worst of {found.step} × {found.step} elements")
+    M, N = errors.shape
+    lines = [f"{errors.wrong_elements:,} of {M * N:,} elements wrong"]
+    if errors.step > 1:
+        lines.append(f"each cell is the worst of {errors.step} × {errors.step} elements")
     lines.append("light blue: right")
-    if any("!" in row for row in found.rows):
+    if any("!" in row for row in errors.rows):
         lines.append("black: NaN or infinite")
     return lines
 
 
-def _scale(found: ErrorCells) -> str:
-    if found.exact:
+def _scale(errors: ErrorCells) -> str:
+    if errors.exact:
         return "|C − expected|, which must be 0"
     return "|C − expected| / error bound"

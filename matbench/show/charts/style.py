@@ -34,16 +34,16 @@ def looks(lines: Iterable[tuple[str, bool]]) -> dict[str, Look]:
 
     Up to 32 lines differ in colour or shape. Baselines have a colour of their own.
     """
-    found: dict[str, Look] = {}
+    by_name: dict[str, Look] = {}
     used = 0
     for name, is_baseline in lines:
         if is_baseline:
-            found[name] = Look(NEUTRAL, "cross")
+            by_name[name] = Look(NEUTRAL, "cross")
         else:
             shape = SHAPES[(used + used // len(PALETTE)) % len(SHAPES)]
-            found[name] = Look(PALETTE[used % len(PALETTE)], shape)
+            by_name[name] = Look(PALETTE[used % len(PALETTE)], shape)
             used += 1
-    return found
+    return by_name
 
 
 def config(ink: str = INK) -> dict[str, Any]:

@@ -41,6 +41,6 @@ def draw(path: Path, spec: Spec, title: str, lines: Sequence[str] = ()) -> None:
         files.write(path, vl_convert.vegalite_to_png(chart, scale=_PNG_SCALE, allowed_base_urls=[]))
         return
     svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
-    told = html.escape(safe.text(". ".join(lines)))
-    about = f' role="img"><title>{html.escape(safe.text(title))}</title><desc>{told}</desc>'
+    words = html.escape(safe.text(". ".join(lines)))
+    about = f' role="img"><title>{html.escape(safe.text(title))}</title><desc>{words}</desc>'
     files.write(path, svg.replace(">", about, 1).encode())

@@ -11,7 +11,7 @@ from matbench.show.pictures import drawing
 _SIDE = 520
 
 
-def draw(found: ErrorCells, path: Path, title: str, reason: str) -> None:
+def draw(errors: ErrorCells, path: Path, title: str, reason: str) -> None:
     """Draw the map; `UsageError` if it cannot be written."""
-    lines = [reason, " · ".join(error_map.notes(found))]
-    drawing.draw(path, error_map.spec(found, _SIDE), title, lines)
+    lines = [reason, " · ".join(error_map.notes(errors))]
+    drawing.draw(path, error_map.spec(errors, _SIDE), title, lines)

@@ -37,12 +37,10 @@ _USING = {"using_declaration", "namespace_alias_definition"}
 class NeedsCudaError(SourceError):
     """The source uses something that only CUDA has."""
 
-    def __init__(
-        self, what: str, node: Node, message: str = "needs CUDA ({what}, line {line})"
-    ) -> None:
-        self.what, self.node, self.message = what, node, message
+    def __init__(self, what: str, node: Node, where: str | None = None) -> None:
+        self.what, self.node = what, node
         line = syntax.line_of(node)
-        super().__init__(message.format(what=what, line=line), line)
+        super().__init__(f"needs CUDA ({what}, line {where or line})", line)
 
     def located(self, code: str) -> NeedsCudaError:
         """The same error, located in the header that this line of the code comes from."""
@@ -50,8 +48,7 @@ class NeedsCudaError(SourceError):
         for distance, line in enumerate(reversed(lines)):
             if directive := re.fullmatch(r'#line (\d+) "(.*)"', line):
                 number = int(directive[1]) + distance
-                message = self.message.replace("line {line}", f"line {number} of {directive[2]}")
-                return NeedsCudaError(self.what, self.node, message)
+                return NeedsCudaError(self.what, self.node, f"{number} of {directive[2]}")
         return self
 
 

@@ -134,9 +134,12 @@ def test_a_header_beside_the_kernel_is_read_like_the_kernel(tmp_path: Path) -> N
     text = opencl_c.plain_unit(catalogue.load(tmp_path / "mine.cu", given=given)).text
     assert "return 3;" in text
     assert not any(word in text for word in ("cuda_runtime", "cudaEvent_t", "std::", "check"))
-    header.write_text(guarded.format("#include <cuda_bf16.h>"))
-    refused = opencl_c.obstacle(catalogue.load(tmp_path / "mine.cu", given=given))
-    assert refused == "needs CUDA (cuda_bf16.h, line 4 of mine.h)"
+    for name in ("mine.h", "{what}.h"):  # braces in its name mean nothing
+        (tmp_path / name).write_text(guarded.format("#include <cuda_bf16.h>"))
+        text = (tmp_path / "mine.cu").read_text().replace("mine.h", name)
+        (tmp_path / "mine.cu").write_text(text)
+        refused = opencl_c.obstacle(catalogue.load(tmp_path / "mine.cu", given=given))
+        assert refused == f"needs CUDA (cuda_bf16.h, line 4 of {name})"
 
 
 def test_what_the_preprocessor_may_leave_out_is_its_own_matter() -> None:

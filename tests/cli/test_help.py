@@ -12,6 +12,7 @@ from support.paths import ROOT
 from support.scripts import load
 
 from matbench import __version__
+from matbench.cli import registry
 
 COMMANDS = [path for path in command_paths() if not isinstance(command_at(path), click.Group)]
 
@@ -84,3 +85,9 @@ def test_an_option_takes_the_same_in_every_command() -> None:
             assert {values for _, values in kinds} == DIFFERENT[name]
         else:
             assert len(kinds) == 1, f"{name}: {kinds}"
+
+
+@pytest.mark.parametrize("name", registry.COMMANDS)
+def test_a_command_is_listed_with_the_first_sentence_of_its_help(name: str) -> None:
+    text = command_at((name,)).help or ""
+    assert text.partition("\n\n")[0] == registry.COMMANDS[name].summary

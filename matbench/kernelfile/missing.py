@@ -28,7 +28,7 @@ class MissingKeysError(UsageError):
 
     def __init__(self, table: Table, lacking: Sequence[str], given: Given) -> None:
         self.table, self.lacking, self.given = table, lacking, given
-        super().__init__(f"{self.where}: {self.told}; see `matbench new` for an example")
+        super().__init__(f"{self.where}: {self.told}; see docs/kernels.md")
 
     @property
     def where(self) -> str:

@@ -391,7 +391,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     # the workspace
     "a workspace without size": (
         working(instead("[launch]", "[launch] # here")),
-        "`launch.workspace_bytes` is missing; see `matbench new`",
+        "`launch.workspace_bytes` is missing; see docs/kernels.md",
     ),
     "a size without workspace": (
         after(GRID, "// workspace_bytes = 4 # here\n"),

@@ -7,6 +7,7 @@ records, in kernel files, in names of files, in what a kernel prints, in argumen
 from __future__ import annotations
 
 import ast
+import csv
 import json
 import os
 import re
@@ -229,7 +230,8 @@ def test_the_control_without_the_sink_text_commands_the_terminal(
 ) -> None:
     harmless(matbench("report", "old.jsonl", "--format", fmt).stdout)
     monkeypatch.setattr(safe, "_HOSTILE", re.compile("(?!)"))
-    with pytest.raises(AssertionError, match="PWNED"):
+    # Before Python 3.11 a CSV file cannot hold such text at all.
+    with pytest.raises((AssertionError, csv.Error), match="PWNED|need to escape"):
         harmless(matbench("report", "old.jsonl", "--format", fmt).stdout)
 
 

@@ -121,7 +121,8 @@ class RemoteWorkerPool:
 
     def _answer(self, device: DeviceInfo, address: str, task: _Task) -> remote.Answer | None:
         """The answer of the worker; None if it was lost meanwhile."""
-        from distributed import CancelledError, KilledWorker, TimeoutError
+        from distributed import CancelledError, KilledWorker
+        from distributed import TimeoutError as DaskTimeoutError  # another one before Python 3.11
 
         desk = self._desk(device, address)
         ahead = task.ahead if device.kind == "gpu" else []
@@ -135,7 +136,7 @@ class RemoteWorkerPool:
                 return None
         try:
             answer: remote.Answer = future.result(timeout=_GATHER_S)
-        except (CancelledError, KilledWorker, TimeoutError):
+        except (CancelledError, KilledWorker, DaskTimeoutError, TimeoutError):
             return None
         return answer
 

@@ -231,7 +231,7 @@ def test_the_control_without_the_sink_text_commands_the_terminal(
     harmless(matbench("report", "old.jsonl", "--format", fmt).stdout)
     monkeypatch.setattr(safe, "_HOSTILE", re.compile("(?!)"))
     # Before Python 3.11 a CSV file cannot hold such text at all.
-    with pytest.raises((AssertionError, csv.Error), match="PWNED|need to escape"):
+    with pytest.raises((AssertionError, csv.Error), match=r"PWNED|need to escape"):
         harmless(matbench("report", "old.jsonl", "--format", fmt).stdout)
 
 

@@ -187,20 +187,25 @@ def copied(folder: Path, without: Iterable[str]) -> Path:
     return folder
 
 
+def output(copy: Path, *command: str) -> str:
+    """What Python prints in a copy of the project; it must succeed."""
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.mark.slow
 def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
     copy = copied(tmp_path / "copy", FEATURES)
 
     def matbench(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "matbench", *words],
-            cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy)},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return output(copy, "-m", "matbench", *words)
 
     told = matbench("--help")
     core = {name for name, listed in registry.COMMANDS.items() if listed.module.startswith("cli")}
@@ -221,15 +226,8 @@ def test_a_feature_can_be_deleted(name: str, tmp_path: Path) -> None:
     users = {name, *(other for other in FEATURES if name in uses(other))}
     copy = copied(tmp_path / "copy", users)
     loaded = "from matbench.cli.registry import *\nfor n in commands(): load(COMMANDS[n].module)"
-    for command in (["-m", "mypy", "matbench"], ["-c", loaded]):
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy)},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    output(copy, "-m", "mypy", "matbench")
+    output(copy, "-c", loaded)
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:

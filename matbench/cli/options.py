@@ -52,8 +52,8 @@ def grouped(command: F) -> F:
             return group(**{field.name: values.pop(field.name) for field in fields(group)})
 
         if takes_more:
-            found = registry.FeatureOptions({name: taken(group) for name, group in added.items()})
-            values["features"] = found
+            given = {name: taken(group) for name, group in added.items()}
+            values["features"] = registry.FeatureOptions(given)
         for parameter, group in groups.items():
             values[parameter] = taken(group)
         return command(*args, **values)

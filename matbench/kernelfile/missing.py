@@ -48,7 +48,8 @@ def lacking_keys(given: Given) -> list[str]:
     """The keys that are needed and not there."""
     values, workload, parameters, _, entry = given
     lacking = []
-    if "entry" not in values and lacking_constants(values, entry):
+    constants = {*values.get("sweep", {}), *values.get("tune", {})}
+    if "entry" not in values and not constants.issuperset(entry.arguments):
         lacking.append("entry")
     args = values.get("args")
     buffers = [text in workload.buffers for text in workload.arguments]
@@ -57,8 +58,3 @@ def lacking_keys(given: Given) -> list[str]:
         args = [parameter.name for parameter in parameters]
     launch = {"block", "grid", *(["workspace_bytes"] if WORKSPACE in (args or ()) else [])}
     return lacking + [f"launch.{key}" for key in sorted(launch - values.get("launch", {}).keys())]
-
-
-def lacking_constants(values: dict[str, Any], entry: Entry) -> set[str]:
-    """The template arguments that no constant of front matter gives."""
-    return {*entry.arguments} - {*values.get("sweep", {}), *values.get("tune", {})}

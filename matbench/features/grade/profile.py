@@ -10,7 +10,6 @@ import msgspec
 
 from matbench.errors import BuildError, CaseError
 from matbench.features.grade import accuracy, steps
-from matbench.features.grade.steps import STEPS
 from matbench.measure.worker import Worker, is_on_host
 from matbench.model import UNIT_ROUNDOFF, Case, DeviceInfo
 from matbench.records.grade import Batches, Grade, Order
@@ -38,7 +37,7 @@ def grade(worker: Worker, case: Case, seed: int, on_progress: Callable[[str], No
         return not_graded(case, worker.device, seed, case.skip)
     started = time.monotonic()
     statements: dict[str, Any] = {}
-    for name, step in STEPS.items():
+    for name, step in steps.STEPS.items():
         on_progress(step.doing)
         try:
             statement = _asked(worker, case, name, seed)

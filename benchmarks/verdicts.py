@@ -32,6 +32,7 @@ from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import Case, Kernel, Problem
 from matbench.records.comparison import Comparison
+from matbench.show.reasons import comparison_reason
 
 GPU_KERNELS = "tiled,kahan,thread-tile-2d,vectorized,warp-tiled"
 TILE = 16
@@ -91,7 +92,7 @@ class Pair:
         """The kernel against itself or its twin."""
         record = self.session.compare(self.plain, other, plan, seed)
         if record.comparison is None:
-            raise SystemExit(f"{common.label(other)} was not compared: {record.reason}")
+            raise SystemExit(f"{common.label(other)} was not compared: {comparison_reason(record)}")
         return record.comparison
 
     def calibrate(self, by: float, pairs: int, tolerance: float) -> tuple[Case, dict[str, object]]:

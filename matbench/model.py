@@ -374,21 +374,40 @@ class DeviceInfo(msgspec.Struct, frozen=True):
 BuildKey = tuple[str, str, str, frozenset[tuple[str, int]]]
 
 
-class Case(msgspec.Struct, frozen=True):
-    """One kernel on one problem with one set of parameters.
+#: What a case that cannot run lacks; see `Skip`.
+SkipKind = Literal[
+    "condition", "limit", "requirement", "unavailable", "argument", "mistake", "timeouts", "pair"
+]
 
-    `skip` is the reason if it cannot run; `is_mistaken`: the kernel file itself is wrong. `unmet`
-    is what it does not meet, if that is the reason: a condition of `where`, "requires", or the name
-    of a device's limit. `notes` say where its parameters come from.
+
+class Skip(msgspec.Struct, frozen=True):
+    """Why a case cannot run, or was not: what it `needs`, and the numbers or names `given` to it.
+
+    - `condition`: an expression of `where`, or the factors that a kernel computes, and the values;
+    - `limit`: the name of a device's limit; how much is `asked`, and how much `allowed`;
+    - `requirement`: `cuda` or an architecture; the `device` that is neither;
+    - `unavailable`: what the device or the host lacks, in words of the library that said so;
+    - `mistake`: an error in front matter, so the case fails; `argument`: one at these parameters;
+    - `timeouts`: how many `probes` are left after so many `timeouts`;
+    - `pair`: the other kernel of a comparison could not run.
+    """
+
+    kind: SkipKind
+    needs: str = ""
+    given: dict[str, int | float | str] = {}
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One kernel on one problem with one set of parameters; with `skip` it cannot run.
+
+    `notes` say where its parameters come from.
     """
 
     kernel: Kernel
     problem: Problem
     params: dict[str, int]
     launch: Launch | None
-    skip: str | None = None
-    is_mistaken: bool = False
-    unmet: str | None = None
+    skip: Skip | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -24,7 +24,7 @@ from support.records import environment, outcome
 from support.terminal import on_terminal
 
 from matbench import backends
-from matbench.model import DeviceInfo
+from matbench.model import DeviceInfo, Skip, SkipKind
 from matbench.records import encoding, reading
 from matbench.show import safe
 
@@ -76,13 +76,28 @@ where = [{comment}]""".replace("\x7f", "\\u007f")
     return work
 
 
+#: What each kind of skip tells besides what is needed.
+GIVEN: dict[SkipKind, dict[str, int | float | str]] = {
+    "condition": {"N": 8},
+    "limit": {"asked": 9, "allowed": 8},
+    "requirement": {"device": "opencl"},
+    "unavailable": {},
+    "argument": {},
+    "timeouts": {"probes": 3, "timeouts": 2},
+    "pair": {},
+}
+
+
 def hostile_records() -> Iterator[str]:
     """A file of records with hostile text in every field that takes any text."""
     kinds: list[dict[str, Any]] = [
         {},
         {"status": "wrong", "reason": "C is wrong"},
         {"status": "failed", "reason": "no"},
-        {"status": "skipped", "reason": "no"},
+        *(
+            {"status": "skipped", "skip": Skip(kind, "this", given)}
+            for kind, given in GIVEN.items()
+        ),
     ]
     outcomes = [
         outcome(params={"TILE": tile}, notes=("busy",), **kind)

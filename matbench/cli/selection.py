@@ -16,7 +16,7 @@ from matbench.errors import UsageError
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.model import Case, DeviceInfo, Kernel, Problem
+    from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
 
 #: Each case with the devices of one model that may measure it: any one of them.
 PlacedCases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
@@ -103,6 +103,7 @@ class SelectionOptions:
         Each model has its own cases: those of the sweep, if `make_cases` makes no others.
         """
         from matbench.kernelfile import sweep
+        from matbench.model import Skip
 
         make_cases = make_cases or sweep.cases
 
@@ -120,12 +121,15 @@ class SelectionOptions:
                 if not isinstance(device, DeviceOptions):
                     missing = "runs on the CPU of one host: measure it without --cluster"
                 for case in sweep.cases([kernel], problems, overrides, info):
-                    found.append(((info,), case if missing is None else skipped(case, missing)))
+                    if missing is not None:
+                        case = without_launch(case, Skip("unavailable", missing))
+                    found.append(((info,), case))
         return found
 
 
-def skipped(case: Case, reason: str) -> Case:
-    return msgspec.structs.replace(case, skip=reason, launch=None)
+def without_launch(case: Case, skip: Skip) -> Case:
+    """A case that is not run, for a reason that is not in its kernel file."""
+    return msgspec.structs.replace(case, skip=skip, launch=None)
 
 
 def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:

@@ -1,4 +1,4 @@
-"""Kernels × problems × parameters → cases, or skips with a reason."""
+"""Kernels × problems × parameters → cases, some of which cannot run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, products, signature
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip
 
 MAX_CASES = 100_000
 #: The scaling of a product, and the number of products.
@@ -223,8 +223,8 @@ def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator
         yield {}
 
 
-def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
-    """Why a kernel cannot compute a product with this alpha, beta and batch; None if it can.
+def _not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
+    """What keeps a kernel from a product with this alpha, beta and batch; None if it computes it.
 
     It can if its front matter lists them or passes them on. cuBLAS takes any; NumPy no batches.
     """
@@ -236,65 +236,59 @@ def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
             passed = name != "batch" or not kernel.on_host
         if value not in known and not passed:
             wanted = listed(f"{number:.9g}" for number in known)
-            return f"needs {name} = {wanted} ({name} = {value:.9g})"
+            return Skip("condition", f"{name} = {wanted}", {name: value})
     return None
 
 
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
-    """One case with its launch, or with the reason why the device cannot run it.
+    """One case with its launch, or with what keeps the device from running it.
 
     Geometry that no device can launch is a mistake in the kernel file.
     """
     values = {**device.limits, **params, **kernel.values(problem)}
     try:
-        if reason := _unmet_requirement(kernel, device):
-            return Case(kernel, problem, params, None, reason, unmet="requires")
-        if reason := _not_computed(kernel, problem):
-            return Case(kernel, problem, params, None, reason)
-        if condition := _unmet_condition(kernel, values):
-            reason = _needed(condition, values)
-            return Case(kernel, problem, params, None, reason, unmet=condition)
-        launch = _launch(kernel, values)
+        skip = (
+            _unmet_requirement(kernel, device)
+            or _not_computed(kernel, problem)
+            or _unmet_condition(kernel, values)
+        )
+        launch = _launch(kernel, values) if skip is None else None
     except expressions.ExpressionError as error:
-        reason = f"front matter: {error}"
-        return Case(kernel, problem, params, None, reason, is_mistaken=True)
-    try:
-        _check_arguments(kernel, values)
-    except expressions.ExpressionError as error:
-        return Case(kernel, problem, params, None, f"front matter: {error}")
-    limit, reason = _beyond_limits(launch, device.limits) or (None, None)
-    return Case(kernel, problem, params, launch, reason, unmet=limit)
+        skip, launch = Skip("mistake", str(error)), None
+    if launch is not None:
+        try:
+            _check_arguments(kernel, values)
+        except expressions.ExpressionError as error:
+            return Case(kernel, problem, params, None, Skip("argument", str(error)))
+        skip = _beyond_limits(launch, device.limits)
+    return Case(kernel, problem, params, launch, skip)
 
 
-def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
+def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:
     for requirement in kernel.requires:
         if requirement == "cuda" and device.backend != "cuda":
-            return f"needs CUDA; this is {device.backend}"
+            return Skip("requirement", requirement, {"device": device.backend})
         if requirement.startswith("sm_"):
             have = device.compute_capability
             if have is None:
-                return f"needs {requirement}; this is {device.backend}"
+                return Skip("requirement", requirement, {"device": device.backend})
             wanted = divmod(int(requirement[3:].rstrip("af")), 10)
             same = {"a": have == wanted, "f": have[0] == wanted[0]}.get(requirement[-1], True)
             if have < wanted or not same:
-                return f"needs {requirement}; the device is sm_{have[0]}{have[1]}"
+                return Skip("requirement", requirement, {"device": f"sm_{have[0]}{have[1]}"})
     if device.backend == "opencl" and kernel.source:
-        return opencl_c.obstacle(kernel)
-    return device.missing.get(kernel.library or "")
+        missing = opencl_c.obstacle(kernel)
+    else:
+        missing = device.missing.get(kernel.library or "")
+    return Skip("unavailable", missing) if missing else None
 
 
-def _unmet_condition(kernel: Kernel, values: Mapping[str, int | float]) -> str | None:
+def _unmet_condition(kernel: Kernel, values: Mapping[str, int | float]) -> Skip | None:
     for condition in (*workloads.get(kernel.workload).where, *kernel.launch.where):
         if not expressions.evaluate(condition, values):
-            return condition
+            used = expressions.names_in(condition, values)
+            return Skip("condition", condition, {name: values[name] for name in used})
     return None
-
-
-def _needed(condition: str, values: Mapping[str, int | float]) -> str:
-    """A condition that is not met, with the values that it names."""
-    used = expressions.names_in(condition, values)
-    given = ", ".join(f"{name} = {values[name]}" for name in used)
-    return f"needs {condition} ({given})" if given else f"needs {condition}"
 
 
 def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
@@ -343,19 +337,19 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
     )
 
 
-def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> tuple[str, str] | None:
-    """The first device limit that a launch exceeds, whatever its front matter says, and how."""
+def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> Skip | None:
+    """The first device limit that a launch exceeds, whatever its front matter says."""
     asked = {
-        "max_threads_per_block": ("threads per block", launch.threads_per_block),
-        "max_shared_bytes_per_block": ("bytes of shared memory per block", launch.shared_bytes),
+        "max_threads_per_block": launch.threads_per_block,
+        "max_shared_bytes_per_block": launch.shared_bytes,
     }
     for axis, threads, blocks in zip("xyz", launch.block, launch.grid, strict=True):
-        asked[f"max_block_{axis}"] = f"threads in {axis}", threads
-        asked[f"max_grid_{axis}"] = f"blocks in {axis}", blocks
-    if launch.workspace_bytes >= 2**63:
-        needed = f"needs {launch.workspace_bytes:,} bytes of workspace, which no device has"
-        return "workspace_bytes", needed
-    for limit, (what, number) in asked.items():
-        if number > limits[limit]:
-            return limit, f"needs {number:,} {what}; the device allows {limits[limit]:,}"
+        asked |= {f"max_block_{axis}": threads, f"max_grid_{axis}": blocks}
+    allowed = {limit: limits[limit] for limit in asked}
+    asked["workspace_bytes"], allowed["workspace_bytes"] = launch.workspace_bytes, 2**63 - 1
+    for limit, number in asked.items():
+        if number > allowed[limit]:
+            # JSON holds whole numbers of at most 64 bits.
+            kept = number if number < 2**63 else float(number)
+            return Skip("limit", limit, {"asked": kept, "allowed": allowed[limit]})
     return None

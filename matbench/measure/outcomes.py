@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from matbench.model import Case, DeviceInfo
+from matbench.model import Case, DeviceInfo, Skip
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Status
 
@@ -23,15 +23,17 @@ class Clocked(NamedTuple):
 
 
 def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) -> Outcome:
-    """An outcome for a case that was skipped or failed."""
+    """An outcome for a case that is wrong or failed."""
     record = CaseRecord.from_case(case, device)
     return Outcome(case=record, status=status, reason=reason, notes=case.notes)
 
 
-def not_run(case: Case, device: DeviceInfo) -> Outcome:
-    """An outcome for a case with a reason not to run: skipped, or failed if it is mistaken."""
-    assert case.skip is not None
-    return not_measured(case, device, "failed" if case.is_mistaken else "skipped", case.skip)
+def skipped(case: Case, device: DeviceInfo, skip: Skip) -> Outcome:
+    """An outcome for a case that was not run; one with a mistake in its front matter failed."""
+    if skip.kind == "mistake":
+        return not_measured(case, device, "failed", f"front matter: {skip.needs}")
+    record = CaseRecord.from_case(case, device)
+    return Outcome(case=record, status="skipped", skip=skip, notes=case.notes)
 
 
 def compared(

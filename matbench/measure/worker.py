@@ -25,11 +25,11 @@ from matbench.backends import bind_to
 from matbench.errors import BuildError, CaseError, MatbenchError, explanation
 from matbench.measure.builders import Builders
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Clocked, compared, not_measured, not_run
+from matbench.measure.outcomes import Clocked, compared, not_measured, skipped
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.measure.scheduler import Group, Scheduler
-from matbench.model import BuildKey, Case, DeviceInfo, Kernel
+from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 
@@ -220,9 +220,8 @@ class Worker:
         for case in cases:
             unfit = self._unfit(case)
             if unfit is not None:
-                reason = "not compared: the other kernel could not run"
                 first, second = (
-                    unfit if other is case else not_measured(other, self.device, "skipped", reason)
+                    unfit if other is case else skipped(other, self.device, Skip("pair"))
                     for other in cases
                 )
                 return compared(first, second)
@@ -252,7 +251,7 @@ class Worker:
     def _unfit(self, case: Case) -> Outcome | None:
         """The outcome of a case that cannot run; None if its inputs and builds are ready."""
         if case.skip is not None:
-            return not_run(case, self.device)
+            return skipped(case, self.device, case.skip)
         try:
             if not is_on_host(case.kernel):
                 self._ready(case)

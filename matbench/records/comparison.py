@@ -57,15 +57,3 @@ class ComparisonRecord(
     @property
     def ratio(self) -> float | None:
         return self.comparison.ratio if self.comparison is not None else None
-
-    @property
-    def reason(self) -> str:
-        """The reason for the verdict, or for its absence."""
-        if self.comparison is not None:
-            return self.comparison.reason
-        reasons = [
-            f"{side.case.kernel}: {side.status}: {side.reason or 'not timed'}"
-            for side in (self.baseline, self.candidate)
-            if not side.samples_ns
-        ]
-        return "; ".join(dict.fromkeys(reasons))

@@ -24,6 +24,7 @@ from matbench.model import (
     Precision,
     Problem,
     Resources,
+    Skip,
     Storage,
     settings_of,
 )
@@ -219,7 +220,7 @@ class ErrorCells(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_only=True):
-    """The outcome of one case: measured, or wrong, skipped or failed with a reason.
+    """The outcome of one case: measured, or wrong or failed with a `reason`, or skipped.
 
     Only a measured case has times. With both kinds of samples, cases are ranked by the cold ones.
     `copy_bytes_per_s` is the device's bandwidth: bytes read and written by the fastest copy.
@@ -231,6 +232,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     case: CaseRecord
     status: Status
     reason: str | None = None
+    skip: Skip | None = None
     check: str | None = None
     build: Build | None = None
     accuracy: Accuracy | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from matbench.analysis.claims import weakening
@@ -10,10 +10,10 @@ from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
-from matbench.show import footnotes, units
+from matbench.show import reasons, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
-from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
+from matbench.show.table import Column, Field, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
 
 VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow"}
@@ -86,9 +86,9 @@ def _size(record: ComparisonRecord) -> str:
 def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRecord]]:
     """Cases not compared at several sizes, for reasons that differ at most in their numbers."""
 
-    def alike(record: ComparisonRecord) -> tuple[str, ...]:
-        kernel = record.candidate.case.kernel
-        return kernel, _both_params(record), footnotes.kind(record.reason)
+    def alike(record: ComparisonRecord) -> tuple[Hashable, ...]:
+        sides = record.baseline, record.candidate
+        return record.candidate.case.kernel, _both_params(record), *map(reasons.kind, sides)
 
     untimed = grouped((record for record in records if record.comparison is None), alike)
     return [group for group in untimed.values() if len(group) > 1]
@@ -96,8 +96,8 @@ def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRec
 
 def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
     sizes = ", ".join(dict.fromkeys(map(_size, records)))
-    reason = footnotes.merged([record.reason for record in records])
-    return replace(_placed(records[0], sizes, units.durations([])), reason=reason)
+    row = _placed(records[0], sizes, units.durations([]))
+    return replace(row, reason=reasons.comparison_reason(*records))
 
 
 def _group(size: str, records: Sequence[ComparisonRecord], above: Collection[str]) -> Group:
@@ -139,7 +139,7 @@ def row(record: ComparisonRecord, time: units.Formatter) -> Row:
         ),
         status=record.verdict or "no verdict",
         # FASTER and SLOWER need no reason.
-        reason="" if record.verdict in _TURNED else record.reason,
+        reason="" if record.verdict in _TURNED else reasons.comparison_reason(record),
         claims=claimed(record),
         notes=record.notes,
         style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
@@ -169,7 +169,7 @@ def _both(baseline: str, candidate: str) -> str:
 
 
 #: CSV's columns; `ratio` is the candidate's time over the baseline's.
-_FIELDS = {
+_FIELDS: dict[str, Field] = {
     **under("candidate.case", "backend device device_kind"),
     **under("candidate.case.problem", "workload size inputs"),
     "kernel": "candidate.case.kernel",
@@ -187,7 +187,9 @@ _FIELDS = {
     "candidate_max_rel_err": "candidate.max_rel_err",
     "baseline_samples": "comparison.samples.0",
     "candidate_samples": "comparison.samples.1",
-    **under("", "verdict reason notes"),
+    "verdict": "verdict",
+    "reason": reasons.comparison_reason,
+    "notes": "notes",
 }
 
 
@@ -201,10 +203,10 @@ def matrix(records: Sequence[ComparisonRecord], environments: Iterable[Environme
 
     If pairs were compared with several values of a constant, there is a matrix for each.
     """
-    reasons = [record.reason for record in records if record.comparison is None]
+    untimed = [reasons.comparison_reason(r) for r in records if r.comparison is None]
     claims = filter(None, map(claimed, records))
     notes = [note for record in records for note in record.notes]
-    about = dict.fromkeys([*reasons, *claims, *notes])
+    about = dict.fromkeys([*untimed, *claims, *notes])
     return replace(
         report(records, environments),
         sections=tuple(_matrix(title, square) for title, square in _squares(records)),

@@ -14,7 +14,7 @@ from tabulate import tabulate, tabulate_formats
 from matbench.model import settings_of
 from matbench.show import safe
 from matbench.show.footnotes import Footnotes, last_cell
-from matbench.show.table import Column, Report, Section
+from matbench.show.table import Column, Field, Report, Section
 
 # Excluded: these have no known escape for arbitrary text, and records are not trusted.
 _NO_ESCAPE = {
@@ -40,7 +40,7 @@ def text(report: Report, fmt: str) -> str:
     if fmt == "json":
         return report.json()
     if fmt == "csv":
-        rows = [[at(row, path) for path in report.fields.values()] for row in report.rows()]
+        rows = [[at(row, field) for field in report.fields.values()] for row in report.rows()]
         return csv_table(list(report.fields), rows)
     parts = [part for contents in report.sections for part in section(contents, fmt)]
     return "\n\n".join(part for part in [*parts, prose([report.footer], fmt)] if part)
@@ -122,9 +122,11 @@ def csv_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return out.getvalue().removesuffix("\n")
 
 
-def at(value: object, path: str) -> object:
+def at(value: object, field: Field) -> object:
     """The attribute, item or `len` at the end of a path; None if any part of it is None."""
-    for name in path.split("."):
+    if callable(field):
+        return field(value)
+    for name in field.split("."):
         if value is None:
             return None
         if isinstance(value, tuple):

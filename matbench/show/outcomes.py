@@ -13,9 +13,9 @@ from matbench.records import encoding, resuming
 from matbench.records.blocks import PERTURBATION_LIMIT
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
-from matbench.show import footnotes, patterns, units
+from matbench.show import patterns, reasons, units
 from matbench.show.heading import device_lines
-from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
+from matbench.show.table import Column, Field, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
 from matbench.workloads import Workload
 
@@ -194,7 +194,7 @@ def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
                 units.percent(accuracy.bound_ratio) if accuracy else UNKNOWN,
             ),
             status="" if row.rivals else outcome.status,  # a time implies "measured"
-            reason=outcome.reason or "",
+            reason=reasons.outcome_reason(outcome),
             claims=_claimed(row),
             notes=_notes(outcome),
             style=STYLES[outcome.status],
@@ -245,17 +245,12 @@ _Placed = tuple[Problem, Ranked]
 
 
 def _repeated(table: DeviceRanking) -> list[list[_Placed]]:
-    """Cases skipped or failed for the same reason at several sizes, each with those sizes.
-
-    Reasons of skipped cases may name the size, so they may differ in their numbers.
-    """
+    """Cases skipped or failed for the same reason at several sizes, each with those sizes."""
 
     def alike(placed: _Placed) -> tuple[object, ...]:
         outcome, case = placed[1].outcome, placed[1].outcome.case
-        reason = outcome.reason or ""
-        why = footnotes.kind(reason) if outcome.status == "skipped" else reason
         params = tuple(case.params.items())
-        return case.backend, case.kernel, params, outcome.status, why, _notes(outcome)
+        return case.backend, case.kernel, params, reasons.kind(outcome), _notes(outcome)
 
     without = (
         (problem.problem, row)
@@ -271,8 +266,8 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
     """A group for cases without a result at any size, and one for each other set of sizes."""
 
     def row(cases: list[_Placed]) -> Row:
-        first, *others = rows([row for _, row in cases], units.durations([]))
-        return replace(first, reason=footnotes.merged([first.reason, *(o.reason for o in others)]))
+        first, *_ = rows([row for _, row in cases], units.durations([]))
+        return replace(first, reason=reasons.outcome_reason(*(row.outcome for _, row in cases)))
 
     sizes = grouped(repeated, lambda cases: tuple(dict.fromkeys(problem for problem, _ in cases)))
     groups = []
@@ -285,13 +280,14 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
 
 
 #: CSV's columns; numbers are written as recorded.
-FIELDS = {
+FIELDS: dict[str, Field] = {
     **under("outcome.case", "backend device device_id device_kind"),
     **under("outcome.case.problem", "workload size M N K inputs seed"),
     **under("outcome.case", "group kernel"),
     "precision": "outcome.case.claims.precision",
     "params": "outcome.case.params",
-    **under("outcome", "status reason"),
+    "status": "outcome.status",
+    "reason": lambda row: reasons.outcome_reason(row.outcome),
     "best": "best",
     "claims": "claims",
     "median_ns": "outcome.median_ns",

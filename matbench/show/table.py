@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from matbench.show import safe
 from matbench.show.units import UNKNOWN
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+#: How CSV gets a value from a row.
+Field = str | Callable[[Any], object]
 
 
 @dataclass(frozen=True)
@@ -113,13 +115,13 @@ class Section:
 class Report:
     """A table in every format: `sections` and `footer` for people, the rest for programs.
 
-    `fields` names CSV's columns, each with its path in one of `rows`: `outcome.case.params`, or
-    `outcome.timing.interval_ns.0`.
+    `fields` names CSV's columns, each with its path in one of `rows` (`outcome.case.params`, or
+    `outcome.timing.interval_ns.0`), or with a function of the row.
     """
 
     sections: tuple[Section, ...]
     footer: str
-    fields: dict[str, str]
+    fields: Mapping[str, Field]
     rows: Callable[[], Iterable[object]]
     json: Callable[[], str]
 

@@ -197,7 +197,7 @@ def test_the_fastest_parameters_of_each_kernel() -> None:
     assert kept(tiled(8, 3), tiled(16, 1, problem=small)) == [{"TILE": 8}, {"TILE": 16}]
     assert kept(tiled(8, 3), tiled(16, 1, device=GPU)) == [{"TILE": 8}, {"TILE": 16}]
     assert len(ranking.fastest([outcome("x", 3), hot("x", 1)])) == 2
-    skipped = tiled(4, status="skipped", reason="no")
+    skipped = tiled(4, status="skipped")
     wrong = tiled(2, status="wrong", reason="no")
     assert kept(skipped, tiled(8, 3), wrong) == [{"TILE": 8}]
     assert kept(skipped, wrong, skipped) == [{"TILE": 2}]

@@ -13,6 +13,7 @@ from support import record_files, records
 from support.records import repeated, timing
 
 from matbench.analysis import repetitions
+from matbench.model import Skip
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
 
@@ -155,5 +156,5 @@ def test_a_wrong_or_failed_process_decides(statuses: tuple[Any, ...], shown: str
 
 
 def test_a_skipped_case_stays_skipped() -> None:
-    found = repeated(records.outcome(status="skipped", reason="no"), 3)
+    found = repeated(records.outcome(status="skipped", skip=Skip("unavailable", "no")), 3)
     assert repetitions.merge(found) == found[0]

@@ -20,7 +20,7 @@ from matbench.cache import Cache
 from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.measure.options import Options
 from matbench.measure.session import Session
-from matbench.model import Case, DeviceInfo, Kernel
+from matbench.model import Case, DeviceInfo, Kernel, Skip
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
 
@@ -41,7 +41,8 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
     _, outcomes = reading.read(provenance.last_run_path())
     assert [o.case.kernel for o in outcomes] == ["single-block", *sorted(PRODUCTS)]
     assert [o.status for o in outcomes] == ["measured"] + ["skipped"] * len(PRODUCTS)
-    assert {o.reason for o in outcomes[1:]} == {"needs CUDA; this is opencl"}
+    skip = Skip("requirement", "cuda", {"device": "opencl"})
+    assert all(o.skip == skip for o in outcomes[1:])
     assert all(o.case.launch is None for o in outcomes[1:])
     assert "needs CUDA; this is opencl" in result.stdout
 
@@ -77,7 +78,7 @@ def test_skipped_with_the_command_that_fixes_it(device: DeviceInfo) -> None:
     )
     for kernel in PRODUCTS.values():
         case = sweep.case(kernel, problem("8"), {}, lacking)
-        assert case.skip == "nvmath-python is missing; pip install …"
+        assert case.skip == Skip("unavailable", "nvmath-python is missing; pip install …")
         able = sweep.case(kernel, problem("8"), {}, msgspec.structs.replace(lacking, missing={}))
         assert able.skip is None
     [tiled] = [kernel for kernel in catalogue.builtin() if kernel.name == "tiled"]

@@ -23,6 +23,7 @@ from matbench.measure.options import CHECKS, Options
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.outcome import Outcome
+from matbench.show.reasons import skip_reason
 
 FOLDER = Path(__file__).parent
 CHEATS: dict[str, dict[str, Any]] = table(FOLDER / "expected.toml")
@@ -69,8 +70,8 @@ def case_of(name: str, size: str, device: DeviceInfo) -> Case:
     [problem] = parse_problems(size, workload, cheat.get("inputs", workload.probed_inputs[0]))
     [params] = sweep.parameter_sets(kernel, {})
     case = sweep.case(kernel, problem, params, device)
-    if case.skip is not None and "sm_" in case.skip:
-        pytest.skip(case.skip)
+    if case.skip is not None and case.skip.kind == "requirement":
+        pytest.skip(skip_reason(case.skip))
     return case
 
 

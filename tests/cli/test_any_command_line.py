@@ -18,6 +18,7 @@ from support.records import environment, outcome
 
 from matbench import backends, cli
 from matbench.measure.process import DiedError, Pool
+from matbench.model import Skip
 from matbench.records import encoding
 from matbench.show import safe
 
@@ -40,6 +41,7 @@ VARIABLES = st.sampled_from(
 HOSTILE = st.sampled_from(
     ("\x1b]0;title\x07", "\x1b[2J", "\x9b31m", "\u202etxt", "\0", "\r", "\n", "\udc80", "[/]")
 )  # fmt: skip
+
 WORDS = st.one_of(
     st.sampled_from(["old.jsonl", "mine.cu", ".", "out.png", "tiled", "cublas", "cpu", "64", "5%"]),
     (st.integers() | st.floats() | st.sampled_from([0, 2**31, 2**64, 10**300])).map(str),
@@ -90,7 +92,11 @@ def test_any_command_line_is_obeyed_or_refused(
         monkeypatch.setenv(f"MATBENCH_{kind}_DIR", str(tmp_path / kind))
     write_kernel("mine")
     for name in ("old.jsonl", "new.jsonl"):
-        records = [environment(), outcome(), outcome(status="skipped", reason="no")]
+        records = [
+            environment(),
+            outcome(),
+            outcome(status="skipped", skip=Skip("unavailable", "no")),
+        ]
         (tmp_path / name).write_text("\n".join(map(encoding.line, records)), encoding="utf-8")
     done = CliRunner(env=variables).invoke(cli.main, words, prog_name="matbench")
     assert isinstance(done.exception, SystemExit | None), words

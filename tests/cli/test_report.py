@@ -92,12 +92,12 @@ def test_each_kernel_met_its_fate(sweep: Sweep) -> None:
     for (kernel, tile, _), outcome in found.items():
         if kernel == "cuda-only":
             assert outcome.status == "skipped"
-            assert outcome.reason is not None
-            assert outcome.reason.startswith("needs sm_999; this ")
+            assert outcome.skip is not None
+            assert (outcome.skip.kind, outcome.skip.needs) == ("requirement", "sm_999")
         elif tile == 128 and kernel != "foreign":
             assert outcome.status == "skipped"
-            assert outcome.reason is not None
-            assert outcome.reason.startswith("needs 16,384 threads per block; the device allows ")
+            assert outcome.skip is not None
+            assert (outcome.skip.kind, outcome.skip.given["asked"]) == ("limit", 16_384)
         elif kernel == "liar":
             assert outcome.status == "wrong"
             assert outcome.median_ns is None
@@ -126,7 +126,8 @@ def test_a_record_has_the_fields_that_programs_rely_on(sweep: Sweep) -> None:
     for record in outcomes:
         assert record["type"] == "outcome"
         assert record.keys() >= {
-            "case", "status", "reason", "build", "accuracy", "cold", "hot", "blocks", "notes",
+            "case", "status", "reason", "skip", "build", "accuracy", "cold", "hot",
+            "blocks", "notes",
         }  # fmt: skip
         case = record["case"]
         assert case.keys() >= {
@@ -142,7 +143,9 @@ def test_a_record_has_the_fields_that_programs_rely_on(sweep: Sweep) -> None:
             assert record["blocks"]["median_ns"] > 0
             assert record["accuracy"].keys() == {"max_rel_err", "avg_rel_err", "bound_ratio"}
         else:
-            assert record["reason"]
+            skip = record["skip"] or {"kind": "", "needs": "", "given": {}}
+            assert skip.keys() == {"kind", "needs", "given"}
+            assert bool(skip["kind"]) == (record["status"] == "skipped") != bool(record["reason"])
             assert record["cold"] is record["hot"] is record["blocks"] is None
     assert "NaN" not in sweep.output.read_text(encoding="utf-8")
 

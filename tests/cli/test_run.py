@@ -15,7 +15,8 @@ from matbench import backends
 from matbench.cli.options import DeadlineOptions
 from matbench.measure import worker
 from matbench.measure.options import Deadlines, Options
-from matbench.model import DeviceInfo
+from matbench.model import DeviceInfo, Skip
+from matbench.show.reasons import outcome_reason
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -30,9 +31,9 @@ def test_all_right_or_skipped_is_success(matbench: Matbench, device: DeviceInfo)
     result = run(matbench, "tiled", "--set", "TILE=8,500", "--sizes", "9", "--inputs", "signed")
     assert summary(last_run()) == [("tiled", 8, "9", "measured"), ("tiled", 500, "9", "skipped")]
     [_, skipped] = last_run()
-    assert skipped.reason is not None
-    assert skipped.reason.startswith("needs TILE * TILE <= max_threads_per_block (TILE = 500, ")
-    assert skipped.reason in " ".join(result.stdout.split())
+    reason = "needs TILE * TILE <= max_threads_per_block (TILE = 500, "
+    assert outcome_reason(skipped).startswith(reason)
+    assert outcome_reason(skipped) in " ".join(result.stdout.split())
     assert result.stderr == ""
 
 
@@ -63,13 +64,15 @@ def test_a_baseline_on_the_host(matbench: Matbench, device: DeviceInfo) -> None:
     assert found["numpy", "20"].case.device_kind == "cpu"
     loop = found["host-loop", "300"]
     assert loop.status == "skipped"
-    assert loop.reason is not None
+    assert loop.skip is not None
     try:
         backends.host_device()
     except backends.UnavailableError:
-        assert "OpenCL" in loop.reason
+        assert loop.skip.kind == "unavailable"
+        assert "OpenCL" in loop.skip.needs
     else:
-        assert loop.reason.startswith("needs M * N * K <= 2**24 (M = 300")
+        sides = {"M": 300, "N": 300, "K": 300}
+        assert loop.skip == Skip("condition", "M * N * K <= 2**24", {**sides})
         assert found["host-loop", "20"].status == "measured"
 
 

@@ -34,7 +34,7 @@ from matbench.measure.launcher import Memory
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.oracle import matmul
 from matbench.measure.session import Session
-from matbench.model import U32, Case, DeviceInfo, Kernel, Launch, NumericContract
+from matbench.model import U32, Case, DeviceInfo, Kernel, Launch, NumericContract, Skip
 
 pytestmark = pytest.mark.gpu
 
@@ -274,9 +274,10 @@ def test_more_shared_memory_than_48_kib(checks: Session, info: DeviceInfo) -> No
     measured(checks, case)
     measured(checks, case_of("shared-row", f"3x5x{limit // 4}", info, THREADS=256))
     beyond = case_of("shared-row", f"3x5x{limit // 4 + 1}", info, THREADS=256)
-    assert beyond.skip == (
-        "needs K * 4 <= max_shared_bytes_per_block "
-        f"(K = {limit // 4 + 1}, max_shared_bytes_per_block = {limit})"
+    assert beyond.skip == Skip(
+        "condition",
+        "K * 4 <= max_shared_bytes_per_block",
+        {"K": limit // 4 + 1, "max_shared_bytes_per_block": limit},
     )
 
 

@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 from support.devices import CPU, GPU
+from support.optional import present
 
 from matbench.errors import UsageError
 from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Kernel, Launch, LaunchRules, Parameter, Problem
+from matbench.model import Case, DeviceInfo, Kernel, Launch, LaunchRules, Parameter, Problem, Skip
+from matbench.show.reasons import skip_reason
 
 TILED = Kernel(
     name="tiled",
@@ -131,11 +133,14 @@ def test_a_launch_is_worked_out() -> None:
 
 
 def test_a_condition_that_is_not_met_is_the_reason() -> None:
-    assert one(TILED, TILE=64).skip == (
-        "needs TILE * TILE <= max_threads_per_block (TILE = 64, max_threads_per_block = 1024)"
+    assert one(TILED, TILE=64).skip == Skip(
+        "condition",
+        "TILE * TILE <= max_threads_per_block",
+        {"TILE": 64, "max_threads_per_block": 1024},
     )
-    assert one(TILED, 6000, TILE=8).skip == "needs K <= 5000 (K = 6000)"
-    assert one(changed(launch=LaunchRules((1,), (1,), where=("1 > 2",)))).skip == "needs 1 > 2"
+    assert one(TILED, 6000, TILE=8).skip == Skip("condition", "K <= 5000", {"K": 6000})
+    never = changed(launch=LaunchRules((1,), (1,), where=("1 > 2",)))
+    assert one(never).skip == Skip("condition", "1 > 2")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +160,8 @@ def test_a_condition_that_is_not_met_is_the_reason() -> None:
     ],
 )
 def test_requirements(requires: tuple[str, ...], device: DeviceInfo, reason: str | None) -> None:
-    assert one(changed(requires=requires), device=device).skip == reason
+    skip = one(changed(requires=requires), device=device).skip
+    assert (skip and skip_reason(skip)) == reason
 
 
 @pytest.mark.parametrize(
@@ -165,15 +171,15 @@ def test_requirements(requires: tuple[str, ...], device: DeviceInfo, reason: str
         (LaunchRules((1, 1, 65), (1,)), "needs 65 threads in z; the device allows 64"),
         (LaunchRules((1,), (1, 65536)), "needs 65,536 blocks in y; the device allows 65,535"),
         (LaunchRules((1,), (2**31,)), "needs 2,147,483,648 blocks in x"),
-        (LaunchRules((1,), (10**40,)), "blocks in x; the device allows"),
+        (LaunchRules((1,), (10**40,)), "needs 1e+40 blocks in x; the device allows"),
         (LaunchRules((1,), (1,), 49153), "needs 49,153 bytes of shared memory per block"),
     ],
 )
 def test_a_launch_beyond_the_device_is_skipped(rules: LaunchRules, reason: str) -> None:
     case = one(changed(launch=rules))
     assert case.skip is not None
-    assert reason in case.skip
-    assert not case.is_mistaken
+    assert case.skip.kind == "limit"
+    assert reason in skip_reason(case.skip)
 
 
 @pytest.mark.parametrize(
@@ -193,9 +199,8 @@ def test_a_launch_that_no_device_could_make_is_the_files_mistake(
 ) -> None:
     case = one(changed(launch=rules))
     assert case.skip is not None
-    assert case.skip.startswith("front matter: ")
-    assert reason in case.skip
-    assert case.is_mistaken
+    assert case.skip.kind == "mistake"
+    assert reason in case.skip.needs
 
 
 @pytest.mark.parametrize(
@@ -221,8 +226,8 @@ def test_a_launch_that_no_device_could_make_is_the_files_mistake(
     ],
 )
 def test_what_does_not_fit_a_parameter_is_skipped(kind: str, text: str, reason: str | None) -> None:
-    found = one(changed(args=(text,), parameters=(Parameter(kind, "x", False),))).skip
-    assert found is None if reason is None else reason in str(found)
+    skip = one(changed(args=(text,), parameters=(Parameter(kind, "x", False),))).skip
+    assert skip is None if reason is None else reason in skip_reason(present(skip))
 
 
 def test_a_sweep_without_end_is_refused() -> None:
@@ -263,8 +268,9 @@ def test_what_a_kernel_scales_by(
 ) -> None:
     kernel = changed(args=args, **keys)
     at = msgspec.structs.replace(problem(8), **scaling)
-    found = sweep.case(kernel, at, {}, GPU).skip
-    assert found == reason if reason is not None else not str(found).startswith("needs alpha")
+    skip = sweep.case(kernel, at, {}, GPU).skip
+    words = skip_reason(skip) if skip is not None else ""
+    assert words == reason if reason is not None else not words.startswith("needs alpha")
 
 
 def test_the_grid_may_name_the_batch() -> None:
@@ -283,7 +289,7 @@ def test_a_kernel_is_not_run_on_what_only_others_compute() -> None:
     assert ("scaled", 2.0, None) in ran
     assert [each for each in ran if each[0] == PLAIN.name] == [(PLAIN.name, 1.0, None)]
     (alone,) = sweep.cases([PLAIN], [twice], {}, GPU)
-    assert alone.skip == "needs alpha = 1 (alpha = 2)"
+    assert alone.skip == Skip("condition", "alpha = 1", {"alpha": 2.0})
 
 
 def test_every_listed_scaling_is_run() -> None:

@@ -21,6 +21,7 @@ from matbench.measure.options import CHECKS, Options
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
+from matbench.show.reasons import skip_reason
 
 EXPECTED: dict[str, dict[str, Any]] = table(FOLDER / "expected.toml")
 STATEFUL = [name for name, found in EXPECTED.items() if found.get("device_variables")]
@@ -43,8 +44,8 @@ def cases_of(kernel: Kernel, sizes: list[str], device: DeviceInfo) -> list[Case]
         [problem] = parse_problems(size, workload, workload.probed_inputs[0])
         for params in sweep.parameter_sets(kernel, {}):
             case = sweep.case(kernel, problem, params, device)
-            if case.skip is not None and "CUDA" in case.skip:
-                pytest.skip(case.skip)
+            if case.skip is not None and case.skip.kind in ("requirement", "unavailable"):
+                pytest.skip(skip_reason(case.skip))
             assert case.skip is None, case.skip
             found.append(case)
     return found

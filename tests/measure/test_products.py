@@ -21,7 +21,7 @@ from matbench.measure import oracle
 from matbench.measure.options import Options
 from matbench.measure.oracle import Bound, doubled, matmul
 from matbench.measure.session import Session
-from matbench.model import DeviceInfo, NumericContract, Problem
+from matbench.model import DeviceInfo, NumericContract, Problem, Skip
 from matbench.records.outcome import Outcome
 
 SIZE = (19, 33, 26)
@@ -249,7 +249,7 @@ def test_a_factor_that_its_parameter_cannot_hold_is_skipped(
     kernel = catalogue.load(path)
     for alpha, reason in ((0.1, "alpha = 0.1 does not fit into alpha, of type float"), (0.5, None)):
         case = sweep.case(kernel, Problem(*SIZE, alpha=alpha), {}, session.backend.info)
-        assert case.skip == (f"front matter: {reason}" if reason else None)
+        assert case.skip == (Skip("argument", reason) if reason else None)
 
 
 def test_numbers_are_added_at_once(session: Session, tmp_path: Path) -> None:

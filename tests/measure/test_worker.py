@@ -29,7 +29,7 @@ from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import CapturedOutput
 from matbench.measure.process import DeadlineError, DiedError, Pool, result
 from matbench.measure.worker import Worker, WorkerPool
-from matbench.model import Case, DeviceInfo, Problem
+from matbench.model import Case, DeviceInfo, Problem, Skip
 from matbench.records.outcome import Outcome
 
 CHECK_ONLY = Options(timed=False)
@@ -255,8 +255,9 @@ def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter
     kernel = catalogue.load(write_kernel("good"))
     with WorkerPool(CHECK_ONLY, Deadlines()) as pool:
         worker = pool.worker(device)
-        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, "for a reason"))
-        assert (outcome.status, outcome.reason) == ("skipped", "for a reason")
+        skip = Skip("unavailable", "for a reason")
+        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, skip))
+        assert (outcome.status, outcome.skip, outcome.reason) == ("skipped", skip, None)
         assert worker.pool._pool is None
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 from support.tables import CPU, MIXED, environment, made, outcome, rows, shown
 
-from matbench.model import DeviceInfo
+from matbench.model import DeviceInfo, Skip
 from matbench.records import encoding
 from matbench.show import formats, outcomes
 from matbench.show.formats import FORMATS, text
@@ -63,8 +63,9 @@ def test_github_rows_have_the_cells_of_their_header() -> None:
     assert len(set(cells)) <= len(made(*MIXED, evil).sections)
     assert r"a\|b" in table
     assert r"\[x\](http&#58;&#8203;//y) &lt;b> \_\_z\_\_ \`w\` a\*b\*c" in table
-    assert "max_threads_per_block" in text(
-        made(outcome("x", status="skipped", reason="needs max_threads_per_block")), "github"
+    skip = Skip("condition", "max_threads_per_block")
+    assert "needs max_threads_per_block" in text(
+        made(outcome("x", status="skipped", skip=skip)), "github"
     )
 
 

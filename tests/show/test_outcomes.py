@@ -27,12 +27,14 @@ from support.tables import (
 
 from matbench.analysis import repetitions
 from matbench.analysis.ranking import Ranked
-from matbench.model import Conditions, DeviceInfo, Problem
+from matbench.model import Conditions, DeviceInfo, Problem, Skip
 from matbench.records import resuming
 from matbench.records.outcome import Accuracy, Claims, Outcome
 from matbench.show import outcomes
 from matbench.show.formats import text
 from matbench.show.table import Section
+
+NO = Skip("unavailable", "no")
 
 
 def titles(section: Section) -> list[str]:
@@ -121,9 +123,9 @@ def test_a_failure_that_was_tried_anew_is_one_row() -> None:
 def test_the_fastest_parameters_of_each_kernel() -> None:
     found = [
         *(outcome("tiled", ms, params={"TILE": tile}) for tile, ms in ((8, 3), (16, 1), (32, 2))),
-        outcome("tiled", status="skipped", reason="no", params={"TILE": 64}),
+        outcome("tiled", status="skipped", skip=NO, params={"TILE": 64}),
         outcome("other", 4),
-        outcome("never", status="skipped", reason="no"),
+        outcome("never", status="skipped", skip=NO),
     ]
     table = outcomes.report(found, [environment()], fastest=True)
     assert [(row["kernel"], row["params"]) for row in rows(table)] == [
@@ -155,10 +157,11 @@ def test_a_time_says_that_a_case_was_measured() -> None:
 
 def test_rows_with_claims_are_a_group_of_their_own() -> None:
     split = (Claims(error_constant=8.0), Claims(error_constant=16.0))
+    never = Skip("condition", "N <= 8")
     table = made(
         outcome("a", 4), outcome("b", 8), outcome("narrow", 1, precision="tf32"),
         *(outcome(f"split-{n}", n, claims=one) for n, one in enumerate(split, 2)),
-        outcome("never", status="skipped", reason="needs N <= 8", claims=Claims(where=("N <= 8",))),
+        outcome("never", status="skipped", skip=never, claims=Claims(where=("N <= 8",))),
         outcome("bad", status="wrong", reason="no", precision="tf32"),
     )  # fmt: skip
     groups = {
@@ -223,9 +226,9 @@ def test_reasons_are_whole_and_a_long_one_stands_below() -> None:
 
 def test_what_no_size_could_run_is_one_row() -> None:
     def skipped(size: int, name: str = "big", **changes: Any) -> Outcome:
-        reason = f"needs N <= 64 (N = {size})"
+        skip = Skip("condition", "N <= 64", {"N": size})
         at = Problem(size, size, size)
-        said: dict[str, Any] = {"status": "skipped", "reason": reason, "problem": at}
+        said: dict[str, Any] = {"status": "skipped", "skip": skip, "problem": at}
         return outcome(name, **(said | changes))
 
     sizes = (100, 200, 300)
@@ -237,7 +240,9 @@ def test_what_no_size_could_run_is_one_row() -> None:
     never = [skipped(size) for size in sizes]
     twice = [skipped(size, "most") for size in sizes[1:]]
     once = skipped(300, "once")
-    crashed = [skipped(n, "bad", status="failed", reason=f"killed by {n}") for n in sizes[:2]]
+    crashed = [
+        skipped(n, "bad", status="failed", skip=None, reason=f"killed by {n}") for n in sizes[:2]
+    ]
     table = made(*ran, *never, *twice, once, *crashed)
     groups = {
         group.title: [row.cells[0] for row in group.rows] for group in table.sections[0].groups
@@ -286,7 +291,7 @@ def test_numbers_in_their_forms() -> None:
 
 def test_what_nothing_is_known_of_has_no_column() -> None:
     unchecked = outcome("x", accuracy=Accuracy(1e-6, 1e-7, None))
-    table = made(unchecked, outcome("y", status="skipped", reason="no"))
+    table = made(unchecked, outcome("y", status="skipped", skip=NO))
     assert titles(table.sections[0]) == ["kernel", "max rel err", "avg rel err"]
     assert "parameters: TILE=16" in table.sections[0].heading
     assert "★" not in shown(table)

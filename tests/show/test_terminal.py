@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from support.tables import MIXED, made, outcome, perturbed, shown
 
-from matbench.model import Problem
+from matbench.model import Problem, Skip
 from matbench.records.outcome import Accuracy
 from matbench.show import terminal
 from matbench.show.formats import text
@@ -60,7 +60,8 @@ def test_columns_go_the_least_important_first() -> None:
 
 def test_without_a_width_nothing_is_cut() -> None:
     reason = "because " * 100
-    page = shown(made(outcome("x", 1), outcome("y" * 200, status="skipped", reason=reason)))
+    skip = Skip("unavailable", reason)
+    page = shown(made(outcome("x", 1), outcome("y" * 200, status="skipped", skip=skip)))
     assert reason.strip() in page
     assert "y" * 200 in page
 

@@ -15,8 +15,8 @@ from matbench import signals
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.features.tune import search
 from matbench.measure import worker
-from matbench.measure.outcomes import not_measured
-from matbench.model import Case, DeviceInfo
+from matbench.measure.outcomes import skipped
+from matbench.model import Case, DeviceInfo, Skip
 from matbench.records import provenance
 from matbench.records.outcome import CaseRecord, Outcome
 from support.cli import Matbench, Plan, Pretended, Refusal, last_run
@@ -117,7 +117,7 @@ def planned(
     """The cases that a command line selects, without running them."""
 
     def skip(self: worker.Worker, case: Case) -> Outcome:
-        return not_measured(case, self.device, "skipped", "for this test")
+        return skipped(case, self.device, Skip("unavailable", "for this test"))
 
     monkeypatch.setattr(worker.Worker, "measure", skip)
     monkeypatch.setattr(worker.WorkerPool, "start", lambda *_: None)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from rich.console import RenderableType
 
-from matbench.model import Conditions, DeviceInfo, Problem
+from matbench.model import Conditions, DeviceInfo, Problem, Skip
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Accuracy, BlockTimes, Claims, Outcome, Timing
 from matbench.show import formats, outcomes, terminal
@@ -103,9 +103,9 @@ def compared(ratio: float | None = 1.4, size: int = 1000, **changes: Any) -> Com
     )  # fmt: skip
     found = None
     if ratio is None:
-        why = f"needs K * 4 <= 49152 (K = {size})"
+        skip = Skip("condition", "K * 4 <= 49152", {"K": size})
         candidate = outcome(
-            kernel, device=GPU, problem=at, params=params, status="skipped", reason=why
+            kernel, device=GPU, problem=at, params=params, status="skipped", skip=skip
         )
     else:
         interval = (ratio * 0.99, ratio * 1.01)
@@ -118,7 +118,7 @@ MIXED = (
     outcome("slow", 40),
     outcome("wrong-one", 1, status="wrong", reason="last column: expected 1, found 2"),
     outcome("fast", 10),
-    outcome("missing", status="skipped", reason="needs TILE * TILE <= 64 (TILE = 16)"),
+    outcome("missing", status="skipped", skip=Skip("condition", "TILE * TILE <= 64", {"TILE": 16})),
     outcome("broken", status="failed", reason="broken.cu:3: error: no || here\n    x = y\n    ^"),
     outcome("small", 0.25, problem=Problem(256, 256, 256)),
     outcome("odd", 2, problem=Problem(65, 31, 129)),

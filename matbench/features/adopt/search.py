@@ -26,6 +26,7 @@ from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import LateError, Worker
 from matbench.model import STORAGE, Case, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
+from matbench.show.reasons import skip_reason
 
 #: Trials are not timed and have short deadlines.
 OPTIONS = Options(timed=False, blocks=False)
@@ -167,11 +168,12 @@ class _Search:
             case = sweep.case(
                 self.kernel(guess), problem, guess.geometry.params, self.worker.device
             )
-            if case.unmet == "requires":
-                self.refused[build] = case.skip or ""
-                return None
             if case.skip is not None:
-                self.note(guess, 0.005, case.skip)
+                reason = skip_reason(case.skip)
+                if case.skip.kind in ("requirement", "unavailable"):
+                    self.refused[build] = reason
+                else:
+                    self.note(guess, 0.005, reason)
                 return None
             result = self.launched(case, poisoned=poisoned)
         except UsageError as error:

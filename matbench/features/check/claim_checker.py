@@ -124,14 +124,14 @@ class ClaimChecker:
 
     def _freed(self, case: Case, condition: str) -> Case | None:
         """A case without the condition that excludes it; None if something else excludes it."""
-        if case.unmet != condition:
+        if _unmet(case) != condition:
             return None
         rules = case.kernel.launch
         others = tuple(other for other in rules.where if other != condition)
         launch = msgspec.structs.replace(rules, where=others)
         kernel = msgspec.structs.replace(case.kernel, launch=launch)
         freed = sweep.case(kernel, case.problem, case.params, self.worker.device)
-        return None if freed.unmet in others else freed
+        return None if _unmet(freed) in others else freed
 
     # -- runs with other claims ------------------------------------------------------------
 
@@ -164,6 +164,12 @@ def _powers(declared: float) -> Iterator[float]:
 def _is_large(case: Case) -> bool:
     problem = case.problem
     return (problem.M, problem.N, problem.K) in workloads.workload_of(problem).large()
+
+
+def _unmet(case: Case) -> str | None:
+    """The condition of `where` that excludes a case."""
+    skip = case.skip
+    return skip.needs if skip is not None and skip.kind == "condition" else None
 
 
 def _place(outcome: Outcome) -> str:

@@ -27,9 +27,9 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.progress import progress
-from matbench.cli.selection import skipped
+from matbench.cli.selection import without_launch
 from matbench.errors import UsageError
-from matbench.model import Case
+from matbench.model import Case, Skip
 
 if TYPE_CHECKING:
     from matbench.analysis.claims import Weakening
@@ -151,7 +151,7 @@ class Trials:
         from matbench.measure.scheduler import Group
         from matbench.measure.worker import WorkerPool
 
-        given_up: dict[str, str] = {}
+        given_up: dict[str, Skip] = {}
         with (
             WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as pool,
             progress(len(self.probed)) as display,
@@ -163,8 +163,8 @@ class Trials:
                 place = worker.device.place
                 display.begin(f"{case.label}, {case.problem.inputs}: {purpose}", place=place)
                 if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
-                    reason = _given_up(case, self.probed[index:])
-                    case = skipped(case, given_up.setdefault(str(case.params), reason))
+                    skip = _given_up(case, self.probed[index:])
+                    case = without_launch(case, given_up.setdefault(str(case.params), skip))
                     self.probed[index] = purpose, case
                 outcome = worker.measure(case)
                 display.end(place)
@@ -235,10 +235,10 @@ class Trials:
             say(f"compute-sanitizer: {runs} runs, findings: {len(findings)}", err=True)
 
 
-def _given_up(case: Case, left: list[tuple[str, Case]]) -> str:
+def _given_up(case: Case, left: list[tuple[str, Case]]) -> Skip:
     """Why the remaining probes of these parameters are skipped, and how many there are."""
     many = sum(other.params == case.params and other.skip is None for _, other in left)
-    return f"{many} probes skipped after {_DEADLINES} timeouts (see --timeout)"
+    return Skip("timeouts", given={"probes": many, "timeouts": _DEADLINES})
 
 
 def _under_sanitizer(probed: list[tuple[str, Case]]) -> list[tuple[Case, str]]:

@@ -12,6 +12,7 @@ from matbench.analysis.ranking import STATUSES
 from matbench.features.check.probe import Need, Probe
 from matbench.model import DeviceInfo, settings_of
 from matbench.show import footnotes
+from matbench.show.reasons import kind, outcome_reason
 from matbench.show.table import Column, grouped
 from matbench.show.terminal import plain_table
 from matbench.show.units import UNKNOWN
@@ -64,8 +65,8 @@ def _summary(kernel_name: str, device: DeviceInfo, probes: Sequence[Probe]) -> s
     """How many of the probes that could run passed, and why others could not run."""
     name, place = kernel_name, device.label
     outcomes = [probe.outcome for probe in probes]
-    skipped = [o.reason or "" for o in outcomes if o.status == "skipped"]
-    why = "; ".join(map(footnotes.merged, grouped(skipped, footnotes.kind).values()))
+    skipped = [outcome for outcome in outcomes if outcome.status == "skipped"]
+    why = "; ".join(outcome_reason(*alike) for alike in grouped(skipped, kind).values())
     probed = len(outcomes) - len(skipped)
     if not probed:
         return f"{name}: no probe could run on {place}" + (f": {why}" if why else "")

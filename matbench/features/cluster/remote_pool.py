@@ -19,7 +19,7 @@ from matbench.errors import MatbenchError
 from matbench.features.cluster import bundles, remote
 from matbench.features.cluster.cluster import Cluster
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import not_measured, not_run
+from matbench.measure.outcomes import not_measured, skipped
 from matbench.measure.output import Listener
 from matbench.measure.scheduler import Group, Scheduler
 from matbench.model import Case, DeviceInfo
@@ -84,7 +84,7 @@ class RemoteWorkerPool:
 
         def measure(device: DeviceInfo, task: _Task) -> tuple[str, Outcome]:
             if task.case.skip is not None:
-                return device.where, not_run(task.case, device)
+                return device.where, skipped(task.case, device, task.case.skip)
             begin(device, task.case, device.where)
             return device.where, self._measured(device, task)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from matbench.features.explain import machine_code_view
 from matbench.features.explain.bounds import BOUND_SHARE
 from matbench.records.explanation import Explanation
+from matbench.show.reasons import outcome_reason
 from matbench.show.units import Formatter, bytes_, count, percent, rates
 
 #: Below this occupancy there are few warps to hide latency.
@@ -64,7 +65,7 @@ def _unmeasured(explanation: Explanation) -> str:
         return "the run was interrupted" if explanation.case.device else "there is no device"
     if outcome.status == "measured":
         return "no limits were measured"
-    first, _, _ = (outcome.reason or "").partition("\n")
+    first, _, _ = outcome_reason(outcome).partition("\n")
     return f"{outcome.status}, {first}"
 
 

@@ -16,6 +16,7 @@ from matbench.kernelfile import expressions, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Resources
 from matbench.records.explanation import Width
 from matbench.records.outcome import Outcome
+from matbench.show.reasons import outcome_reason, skip_reason
 
 #: The values of TILE to compare, in addition to the kernel's own.
 TILES = (4, 8, 12, 16, 20, 24, 32)
@@ -96,11 +97,12 @@ def elsewhere(
         sides = [str(size) for size in block if size > 1]
         shape = f"{' × '.join(sides)} = " if len(sides) > 1 else ""
         reason = f"{shape}{threads:,} threads per block > {architecture.threads_per_block:,}"
-    elif case.launch is None or case.skip is not None:
-        reason = case.skip or ""
+    elif case.skip is not None:
+        reason = skip_reason(case.skip)
     else:
         try:
             resources = builds.resources(architecture, params)
+            assert case.launch is not None
             return _fitted(known, architecture, case.launch, resources)
         except BuildError as error:
             reason = f"does not build: {error.reason.splitlines()[0]}"
@@ -121,7 +123,7 @@ def here(case: Case, device: DeviceInfo, outcome: Outcome, builds: Builds) -> Wi
         width = _modelled(case, device, None)
     if outcome.status != "measured" and width.status is None:
         status = "illegal" if outcome.status == "skipped" else outcome.status
-        first, _, _ = (outcome.reason or "").partition("\n")
+        first, _, _ = outcome_reason(outcome).partition("\n")
         width = msgspec.structs.replace(width, status=status, reason=first)
     return msgspec.structs.replace(
         width,

@@ -21,6 +21,7 @@ from matbench.measure import launcher
 from matbench.measure.judge import UNWORKED
 from matbench.measure.launcher import Float64, Matrix, Memory, decoded, encoded
 from matbench.model import WORKSPACE, Case, DeviceInfo, Kernel, Problem
+from matbench.show.reasons import skip_reason
 
 
 def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
@@ -76,7 +77,7 @@ class Multiplier:
         size = sweep.allowed(self.kernel, (M, N, K), self.params, self.info) or (M, N, K)
         case = sweep.case(self.kernel, problem_of(self.kernel, *size), self.params, self.info)
         if case.skip is not None:
-            raise CaseError(case.skip)
+            raise CaseError(skip_reason(case.skip))
         return case
 
     def stored(self, values: Float64) -> Float64:

@@ -14,6 +14,7 @@ from matbench.measure.worker import Worker, is_on_host
 from matbench.model import UNIT_ROUNDOFF, Case, DeviceInfo
 from matbench.records.grade import Batches, Grade, Order
 from matbench.records.outcome import CaseRecord
+from matbench.show.reasons import skip_reason
 
 #: After so many steps that miss their deadline, a kernel is given up.
 _MOST_LATE = 2
@@ -34,7 +35,7 @@ def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
 def grade(worker: Worker, case: Case, seed: int, on_progress: Callable[[str], None]) -> Grade:
     """Grade one case's kernel with its parameters; `on_progress` is told each step, in words."""
     if case.skip is not None:
-        return not_graded(case, worker.device, seed, case.skip)
+        return not_graded(case, worker.device, seed, skip_reason(case.skip))
     started = time.monotonic()
     statements: dict[str, Any] = {}
     for name, step in steps.STEPS.items():

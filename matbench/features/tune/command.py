@@ -101,11 +101,13 @@ def tune(
 
 def _tell_refused(spaces: list[Space], *, err: bool) -> None:
     """Say why sizes without any case have none."""
+    from matbench.show.reasons import skip_reason
+
     reasons = [
-        f"{refused.many:,} excluded: {refused.example}"
+        f"{refused.many:,} excluded: {skip_reason(refused.example)}"
         for space in spaces
         if not space.cases
-        for refused in sorted(space.refused.values(), reverse=True)
+        for refused in sorted(space.refused, key=lambda refused: -refused.many)
     ]
     for reason in dict.fromkeys(reasons):
         say(reason, err=err)

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from matbench.kernelfile import sweep, syntax
-from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
 from matbench.records.tuning import SearchSpace
 
 #: Of more combinations than this, only a random sample is examined.
@@ -23,10 +23,10 @@ Values = Mapping[str, tuple[int, ...]]
 
 
 class Refused(NamedTuple):
-    """Combinations excluded by one condition: how many, and the reason for one of them."""
+    """Combinations excluded by one condition or limit: how many, and one of them."""
 
     many: int
-    example: str
+    example: Skip
 
 
 class Space(NamedTuple):
@@ -38,7 +38,7 @@ class Space(NamedTuple):
 
     defaults: list[Case]
     others: list[Case]
-    refused: dict[str, Refused]
+    refused: list[Refused]
     combinations: int
     drawn: int
     merged: int = 0
@@ -52,7 +52,7 @@ class Space(NamedTuple):
             combinations=self.combinations,
             drawn=self.drawn,
             candidates=len(self.cases),
-            refused=sum(refused.many for refused in self.refused.values()),
+            refused=sum(refused.many for refused in self.refused),
             merged=self.merged,
         )
 
@@ -84,7 +84,7 @@ def space(
             break
     defaults = list(candidates.values())
     known = {frozenset(case.params.items()) for case in defaults}
-    refused: dict[str, Refused] = {}
+    refused: dict[tuple[str, str], Refused] = {}
     merged = drawn = 0
     for params in _drawn(values, seed):
         if most is not None and len(candidates) >= most:
@@ -94,14 +94,15 @@ def space(
             continue
         case = sweep.case(kernel, problem, params, device)
         if case.skip is not None:
-            kind = case.unmet or case.skip
-            refused[kind] = Refused(refused.get(kind, Refused(0, ""))[0] + 1, case.skip)
+            kind = case.skip.kind, case.skip.needs
+            before = refused.get(kind, Refused(0, case.skip))
+            refused[kind] = Refused(before.many + 1, case.skip)
         elif candidates.setdefault(_identity(case, words), case) is not case:
             merged += 1
     return Space(
         defaults=defaults,
         others=list(candidates.values())[len(defaults) :],
-        refused=refused,
+        refused=list(refused.values()),
         combinations=math.prod(map(len, values.values())),
         drawn=drawn,
         merged=merged,

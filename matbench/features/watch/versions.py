@@ -22,6 +22,7 @@ from matbench.kernelfile import catalogue, includes, tables
 from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import Case, Included, Kernel, Problem
 from matbench.records.outcome import Outcome
+from matbench.show.reasons import skip_reason
 
 #: How long a file must stay unchanged before a change counts as a save, in seconds: editors empty
 #: a file before they write it, or replace it.
@@ -176,7 +177,8 @@ class Watch:
                 fastest[case.problem] = TimedVersion(case.params, outcome.median_ns)
                 self._best[version.number, case.problem] = case
         if not fastest:
-            version.wrong = "; ".join(dict.fromkeys(f"{c.label} skipped: {c.skip}" for c in cases))
+            skipped = [f"{c.label} skipped: {skip_reason(c.skip)}" for c in cases if c.skip]
+            version.wrong = "; ".join(dict.fromkeys(skipped))
         version.standings = fastest
 
     def _compare(

@@ -14,6 +14,7 @@ from matbench.records.comparison import ComparisonRecord
 from matbench.show import comparisons, safe, units
 from matbench.show.heading import CPU_TIMINGS
 from matbench.show.outcomes import size_label
+from matbench.show.reasons import comparison_reason
 from matbench.show.table import Column, Group, Row, Section, section
 from matbench.show.terminal import section_renderables
 from matbench.show.units import UNKNOWN
@@ -69,7 +70,7 @@ def line(version: Version) -> str:
 
 def _in_words(record: ComparisonRecord) -> str:
     if record.comparison is None or record.ratio is None:
-        return f"not compared with {record.baseline_name}: {record.reason}"
+        return f"not compared with {record.baseline_name}: {comparison_reason(record)}"
     factor = comparisons.cell(record.ratio, record.comparison.verdict)
     return f"{factor} than {record.baseline_name}"
 
@@ -108,5 +109,5 @@ def _row(leading: tuple[str, str, str], record: ComparisonRecord | None) -> Row:
         compared,
         cells=(*leading, against, cells["the candidate is"], cells["interval"]),
         status=record.verdict or "",
-        reason="" if record.comparison else record.reason,
+        reason="" if record.comparison else comparison_reason(record),
     )

@@ -8,7 +8,7 @@ from support.tables import GPU, line_of, outcome, printed
 
 from matbench.features.check import view as probes
 from matbench.features.check.probe import Need, Probe
-from matbench.model import Problem
+from matbench.model import Problem, Skip
 from matbench.records.outcome import Outcome
 
 
@@ -62,7 +62,9 @@ def test_what_claims_are_needed_for_stands_between_what_is_wrong_and_the_summary
 
 
 def test_what_could_not_run_says_why() -> None:
-    skips = [probe(n, status="skipped", reason=f"needs N <= 8 (N = {n})") for n in (15, 16)]
+    skips = [
+        probe(n, status="skipped", skip=Skip("condition", "N <= 8", {"N": n})) for n in (15, 16)
+    ]
     assert shown(*skips).endswith(
         "tiled: no probe could run on cuda:0 A GPU: needs N <= 8 (N = 15…16)"
     )

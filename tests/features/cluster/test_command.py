@@ -25,7 +25,7 @@ from matbench.cli.selection import SelectionOptions
 from matbench.features.cluster import cluster as joining
 from matbench.features.cluster.option import Joined
 from matbench.kernelfile import catalogue
-from matbench.model import DeviceInfo, Problem
+from matbench.model import DeviceInfo, Problem, Skip
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
 
@@ -152,7 +152,9 @@ def test_what_runs_on_the_host_is_skipped() -> None:
     cluster: Any = SimpleNamespace()
     options = SelectionOptions(None, None, ())
     [(_, case)] = options.cases([numpy], [Problem(8, 8, 8)], {}, cluster)
-    assert case.skip == "runs on the CPU of one host: measure it without --cluster"
+    assert case.skip == Skip(
+        "unavailable", "runs on the CPU of one host: measure it without --cluster"
+    )
 
 
 # -- refusals ------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from matbench.kernelfile import catalogue
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import CapturedOutput
 from matbench.measure.scheduler import GoneError, Group
-from matbench.model import Case, DeviceInfo, Problem
+from matbench.model import Case, DeviceInfo, Problem, Skip
 
 distributed = pytest.importorskip("distributed")
 KERNEL = catalogue.load(catalogue.kernels_folder() / "tiled.cu", "kernels/tiled.cu")
@@ -123,7 +123,7 @@ def measured(cluster: Cluster, groups: list[Group[Case]], **more: Any) -> list[A
         outcomes = [outcome for _, outcome in pool.measured(groups, lambda *_: None)]
     used = {address: key for address, key, _ in cluster.errands if address in cluster.members}
     assert cluster.ended[-1].items() >= used.items()
-    return [outcome if outcome.reason else outcome.notes[0] for outcome in outcomes]
+    return [outcome if outcome.reason or outcome.skip else outcome.notes[0] for outcome in outcomes]
 
 
 def test_a_group_stays_on_one_worker() -> None:
@@ -214,9 +214,10 @@ def test_the_first_case_of_a_group_brings_those_that_follow(
 
 def test_skipped_cases_do_not_travel() -> None:
     cluster = Cluster(GPUS[:1], right)
-    groups = [Group((CPU,), [case(16, skip="cannot run")]), Group(GPUS[:1], [case(17)])]
+    skip = Skip("unavailable", "cannot run")
+    groups = [Group((CPU,), [case(16, skip=skip)]), Group(GPUS[:1], [case(17)])]
     second, first = sorted(measured(cluster, groups), key=lambda found: not isinstance(found, str))
-    assert (first.status, first.reason, first.case.device) == ("skipped", "cannot run", CPU.name)
+    assert (first.status, first.skip, first.case.device) == ("skipped", skip, CPU.name)
     assert second == case(17).label
     assert len(cluster.errands) == 1
 

@@ -13,6 +13,7 @@ from matbench.features.diff import recorded
 from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord, Verdict
 from matbench.records.outcome import BlockTimes, Outcome, Timing
+from matbench.show.reasons import comparison_reason
 
 DEVICE = DeviceInfo(
     backend="cuda", index=0, name="Some GPU", kind="gpu", driver="1", toolkit="2", limits={}
@@ -94,7 +95,7 @@ def test_a_case_that_broke_is_named_and_has_no_verdict() -> None:
     wrong = outcome(status="wrong", reason="integers: 3 of 9 wrong", cold=None)
     found = joined([outcome()], [wrong])
     assert found.records[0].verdict is None
-    assert found.records[0].reason == "tiled: wrong: integers: 3 of 9 wrong"
+    assert comparison_reason(found.records[0]) == "tiled: wrong: integers: 3 of 9 wrong"
     assert found.broken == ["tiled TILE=16 at 64 is now wrong: integers: 3 of 9 wrong"]
 
 
@@ -131,7 +132,7 @@ def test_a_clock_that_is_not_known_does_not_differ(blocks: BlockTimes | None) ->
 
 
 def test_a_case_that_was_not_timed_has_no_other_timing() -> None:
-    skipped = outcome(status="skipped", reason="no", cold=None)
+    skipped = outcome(status="skipped", cold=None)
     assert joined([outcome()], [skipped]).differences == []
 
 

@@ -12,7 +12,7 @@ from matbench.analysis.architectures import Architecture, named
 from matbench.errors import BuildError
 from matbench.features.explain import widths
 from matbench.kernelfile import sweep
-from matbench.model import Problem, Resources
+from matbench.model import Problem, Resources, Skip
 from matbench.records.explanation import Width
 from matbench.records.outcome import Build
 
@@ -111,7 +111,8 @@ def test_a_wrong_or_skipped_case_here_has_its_reason_and_no_time() -> None:
     found = widths.here(case, H200, wrong, builds)
     assert (found.status, found.reason, found.measured_ns) == ("wrong", "result: bad", None)
     unknown = msgspec.structs.replace(H200, compute_capability=None)
-    skipped = outcome_of(case, 1e6, status="skipped", reason="no memory", build=None)
+    skip = Skip("unavailable", "no memory")
+    skipped = outcome_of(case, 1e6, status="skipped", skip=skip, build=None)
     found = widths.here(case, unknown, skipped, builds)
     assert (found.architecture, found.status, found.reason) == (None, "illegal", "no memory")
     assert (found.threads_per_block, found.occupancy) == (1024, None)
@@ -120,7 +121,7 @@ def test_a_wrong_or_skipped_case_here_has_its_reason_and_no_time() -> None:
 def test_a_width_that_this_device_cannot_launch_is_illegal_here() -> None:
     case = case_of("tiled", 64, 64)
     assert case.skip is not None
-    skipped = outcome_of(case, 1e6, status="skipped", reason=case.skip, build=None)
+    skipped = outcome_of(case, 1e6, status="skipped", skip=case.skip, build=None)
     found = widths.here(case, H200, skipped, widths.Builds(case.kernel, nothing))
     assert found.here
     assert found.status == "illegal"

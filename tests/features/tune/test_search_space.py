@@ -12,7 +12,7 @@ from support import tunable
 from matbench.features.tune import search_space
 from matbench.features.tune.search_space import Space
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import DeviceInfo, Kernel, Problem
+from matbench.model import DeviceInfo, Kernel, Problem, Skip
 
 SIZE = Problem(48, 48, 48)
 
@@ -40,8 +40,7 @@ def test_every_legal_combination_the_default_first(kernel: Kernel, device: Devic
     }  # fmt: skip
     assert found.cases == [*found.defaults, *found.others]
     assert all(case.skip is None for case in found.cases)
-    [refused] = found.refused.values()
-    assert refused == (3, "needs KIND != 3 (KIND = 3)")
+    assert found.refused == [(3, Skip("condition", "KIND != 3", {"KIND": 3}))]
     record = found.record()
     assert (record.combinations, record.drawn, record.candidates, record.refused) == (12, 12, 9, 3)
     assert record.merged == 0
@@ -92,7 +91,7 @@ def test_a_large_space_is_drawn_from(kernel: Kernel, device: DeviceInfo) -> None
     found = search_space.space(msgspec.structs.replace(kernel, tune=large), SIZE, device, {}, 3)
     assert (found.combinations, found.drawn) == (999**2, search_space.MOST_COMBINATIONS)
     assert len({str(case.params) for case in found.cases}) == len(found.cases) > 19_000
-    assert found.record().refused == sum(refused.many for refused in found.refused.values())
+    assert found.record().refused == sum(refused.many for refused in found.refused)
     # A fair sample: all values, about equally often.
     for name, middle in (("TURNS", 500), ("KIND", 500)):
         below = sum(case.params[name] < middle for case in found.others)

@@ -50,6 +50,7 @@ class Passes:
         self.passes: deque[Pass] = deque(maxlen=2 * LONGEST_ROUND)
         self.round = 0
         self.shortest_round = 1
+        self.without_round = 0  # passes since a round was lengthened or found
         self.is_over = False
         self.expected = 0  # rounds that were skipped the last time
         self.is_linear: bool | None = None
@@ -92,8 +93,12 @@ class Passes:
                 if len(self.moments) > 2 * length:  # none was skipped
                     self._measure(length)
                 if self.round == length:
+                    self.without_round = 0
                     return
         self._forget()
+        self.without_round += 1
+        if self.without_round > 2 * LONGEST_ROUND:
+            self.shortest_round = 1  # what seemed to need longer rounds has passed
 
     def _measure(self, length: int) -> None:
         """What a round of that many passes changes."""
@@ -108,6 +113,7 @@ class Passes:
     def lengthen(self) -> None:
         """Look for longer rounds only."""
         self.shortest_round = min(self.round + 1, LONGEST_ROUND)
+        self.without_round = 0
 
     def confirm(self, before: Moment, now: Moment) -> None:
         """Changes that a later round does not make are not known; branches do not need them."""

@@ -85,6 +85,7 @@ def walked(times: int, end: int, step: int, stages: int, change: int) -> tuple[W
 @example(times=1, end=20_000, step=1, stages=LONGEST_ROUND, change=9_000)
 @example(times=3, end=20_000, step=1, stages=1, change=30_000)
 @example(times=3, end=300, step=1, stages=2, change=150)
+@example(times=1, end=20_000, step=1, stages=7, change=412)  # few rounds before it changes
 def test_counts_and_registers(times: int, end: int, step: int, stages: int, change: int) -> None:
     found, visits = walked(times, end, step, stages, change)
     assert found.stopped is None

@@ -72,7 +72,6 @@ def run() -> str:
             Callout("TFLOP/s", line="kernel"),
             Callout("× slowest", line="kernel"),
             Callout("max rel err", line="kernel"),
-            Callout("size 256, with claims", "after"),
             Callout("skipped", "before", line="single-block"),
             Callout("≈ per block", "before"),
         ],

@@ -1,7 +1,8 @@
 """Which claims of a kernel file weaken a check, and how they are worded.
 
-A kernel that claims less precision, a larger error or fewer sizes passes weaker checks, so its time
-is not ranked with those of kernels without claims. Rankings and tables both use `weakening`.
+A kernel that claims less precision or a larger error passes weaker checks, so its time is not
+ranked with those of kernels without claims. Rankings and tables both use `weakening`. A condition
+on sizes or resources weakens nothing: it says when a kernel runs, not how its result is judged.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def restricts_sizes(condition: str) -> bool:
 
 
 def weakenings(claims: Claims) -> list[Weakening]:
-    """Each claim that makes a check easier to pass, in the order of front matter."""
+    """Each claim on arithmetic that makes a check easier to pass, in the order of front matter."""
     relaxed = []
     if claims.precision not in ("float32", "float64"):
         words = f"inputs rounded to {claims.precision}"
@@ -56,8 +57,13 @@ def weakenings(claims: Claims) -> list[Weakening]:
         relaxed.append(Weakening("accumulator", declared, f"sums in {claims.accumulator}"))
     if claims.result in ("float16", "bfloat16"):
         relaxed.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
-    conditions = filter(restricts_sizes, claims.where)
-    return [*relaxed, *(Weakening("where", text, f"only where {text}") for text in conditions)]
+    return relaxed
+
+
+def conditions(claims: Claims) -> list[Weakening]:
+    """Each condition on sizes, for those who ask whether the kernel needs it."""
+    on_sizes = filter(restricts_sizes, claims.where)
+    return [Weakening("where", text, f"only where {text}") for text in on_sizes]
 
 
 @functools.cache

@@ -17,16 +17,9 @@ from matbench.records.outcome import Claims
         (Claims(exponents=(-12, 15)), "exponents from -12 to 15 only"),
         (Claims(exponents=(-126, 15)), "exponents from -126 to 15 only"),
         (Claims(deterministic=False), "not deterministic"),
-        (Claims(where=("N % 4 == 0",)), "only where N % 4 == 0"),
-        (Claims(where=("ldc % 32 == 0",)), "only where ldc % 32 == 0"),
-        (Claims(where=("stride_a > 1000",)), "only where stride_a > 1000"),
         (Claims(accumulator="float16"), "sums in float16"),
         (Claims(accumulator="float32", result="float64", precision="float64"), "sums in float32"),
         (Claims(result="bfloat16"), "C of bfloat16"),
-        (
-            Claims(where=("M * N <= max_threads_per_block",)),
-            "only where M * N <= max_threads_per_block",
-        ),
     ],
 )
 def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> None:
@@ -41,11 +34,19 @@ def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> 
         Claims(accumulator="float64"),
         Claims(exponents=(-126, 127)),
         Claims(exponents=(-200, 200)),
-        Claims(where=("TILE * TILE <= max_threads_per_block", "BM % TM == 0", "KN < NM")),
+        Claims(where=("TILE * TILE <= max_threads_per_block", "N % 4 == 0", "ldc % 32 == 0")),
     ],
 )
-def test_what_concerns_constants_and_the_device_weakens_nothing(given: Claims) -> None:
+def test_a_condition_or_what_is_usual_weakens_nothing(given: Claims) -> None:
     assert claims.weakening(given) == ()
+
+
+def test_conditions_on_sizes() -> None:
+    texts = ("N % 4 == 0", "ldc % 32 == 0", "stride_a > 1000", "M * N <= max_threads_per_block")
+    constants = ("TILE * TILE <= max_threads_per_block", "BM % TM == 0", "KN < NM")
+    found = claims.conditions(Claims(where=(*constants, *texts)))
+    assert [claim.declared for claim in found] == [*texts]
+    assert found[0] == ("where", "N % 4 == 0", "only where N % 4 == 0")
 
 
 def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:
@@ -54,5 +55,5 @@ def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:
         "inputs rounded to tf32",
         "each product may be off by 2·2⁻²⁴",
         "exponents from -14 to 15 only",
-        "not deterministic", "only where K <= 64", "only where M == N",
+        "not deterministic",
     )  # fmt: skip

@@ -192,7 +192,7 @@ def test_rows_with_claims_are_a_group_of_their_own() -> None:
 
 def test_float64_results_are_a_group_of_their_own() -> None:
     wide = Claims(precision="float64", result="float64")
-    odd = Claims(precision="float64", result="float64", where=("N % 2 == 0",))
+    odd = Claims(precision="float64", result="float64", accumulator="float32")
     table = made(
         outcome("a", 4), outcome("a-64", 5, claims=wide), outcome("b-64", 9, claims=wide),
         outcome("b", 8), outcome("odd-64", 1, claims=odd), outcome("narrow", 1, precision="tf32"),

@@ -114,16 +114,16 @@ class Trials:
         *,
         sanitize: bool,
     ) -> None:
-        from matbench.analysis.claims import weakenings
+        from matbench.analysis.claims import conditions, weakenings
         from matbench.records.outcome import Claims
 
         self.kernel = kernel
         self.devices = devices
         self.probed = probed
         can_run = any(case.skip is None for _, case in probed)
-        self.claims = (
-            weakenings(Claims.from_kernel(kernel)) if kernel.library is None and can_run else []
-        )
+        tried = kernel.library is None and can_run
+        stated = Claims.from_kernel(kernel)
+        self.claims = [*weakenings(stated), *conditions(stated)] if tried else []
         self.runs = _under_sanitizer(probed) if sanitize else []
         self._probes: dict[int, Probe] = {}
         self._needs: dict[str, Need] = {}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.kernels import KernelWriter
 
-from matbench.analysis.claims import weakenings
+from matbench.analysis.claims import conditions, weakenings
 from matbench.features.check.claim_checker import ClaimChecker
 from matbench.features.check.probe import Need
 from matbench.kernelfile import catalogue, sweep
@@ -60,7 +60,8 @@ def needs(write_kernel: KernelWriter, device: DeviceInfo) -> Asked:
         ]
         worker = PlainWorker(device, judged)
         trials = ClaimChecker(worker, probed, first)  # type: ignore[arg-type]
-        found = [trials.need(claim) for claim in weakenings(Claims.from_kernel(kernel))]
+        stated = Claims.from_kernel(kernel)
+        found = [trials.need(claim) for claim in (*weakenings(stated), *conditions(stated))]
         for case in worker.measured if not where else ():
             assert case.problem.inputs == "signed"
         return {need.declared: need for need in found}

@@ -24,7 +24,7 @@ SOURCES = [
 ]
 #: Files that are not drawn from: what is shown, commands, and what needs an NVIDIA GPU.
 SHOWN = re.compile(
-    r"features/(page|doctor)/|(command|option|gate|view|picture|chart|counters|sanitizer)\.py$"
+    r"features/(charts|doctor|page)/|(command|option|gate|view|picture|chart|counters|sanitizer)\.py$"
 )
 #: Statements that are not drawn, with those within them: what needs a GPU, for example.
 NOT_DRAWN = r"if TYPE_CHECKING:|^\s*(assert|import|from) |if [^#]*== \"(cuda|gpu)\""

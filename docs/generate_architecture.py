@@ -15,7 +15,7 @@ BOX_WIDTH, BOX_HEIGHT = 150, 54
 #: The middle of each package's box, its colour, and what lives there in a few words.
 BOXES = {
     "measure": (250, 199, "#0072b2", "build, check, time"),
-    "show": (690, 199, "#009e73", "tables and pictures"),
+    "show": (690, 199, "#009e73", "units, tables, text"),
     "backends": (110, 294, "#0072b2", "CUDA, OpenCL, host"),
     "analysis": (500, 294, "#009e73", "statistics, models"),
     "kernelfile": (250, 394, "#d55e00", "front matter, sweep"),

@@ -22,7 +22,8 @@ import screens
 from rich.console import Console, Group, RenderableType
 from screens import Callout, Spot
 
-from matbench.analysis.chart import make_chart
+from matbench.features.charts import error_map_chart
+from matbench.features.charts.speed_and_error import make_chart
 from matbench.features.check import view as probes
 from matbench.features.check.probe import Need, Probe
 from matbench.features.diff import recorded
@@ -36,7 +37,6 @@ from matbench.features.tune import view as tuning
 from matbench.features.watch import view as watch
 from matbench.records import reading
 from matbench.show import comparisons, outcomes, terminal
-from matbench.show.pictures import error_map
 from matbench.show.table import Report
 
 ROOT = generate_readme.ROOT
@@ -346,7 +346,7 @@ def error_chart() -> str:
     found = examples.wrong_elements()
     title = "forgot-barrier TILE=16 at 50x40x36"
     return drawn(
-        lambda path: error_map.draw(found, path, title, "wrong: reference"), ERROR_MAP, found
+        lambda path: error_map_chart.draw(found, path, title, "wrong: reference"), ERROR_MAP, found
     )
 
 

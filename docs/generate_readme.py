@@ -21,7 +21,7 @@ import screens
 from tabulate import tabulate
 
 from matbench.analysis import ranking
-from matbench.analysis.chart import make_chart
+from matbench.features.charts.speed_and_error import make_chart
 from matbench.features.grade import view as grade
 from matbench.features.plot import picture as chart
 from matbench.kernelfile import catalogue, syntax

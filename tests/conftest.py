@@ -137,7 +137,7 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
 #: simulations and pictures as well, which take half the time of what is left.
 SLOW = re.compile(
     r"backends|cheats|cli|gpu|measure/(?!test_(sampling|session)\.)|analysis/test_statistics"
-    r"|features/(?!explain/sass|\w+/test_(\w*view|scaffold|summation_tree))|show/test_pictures"
+    r"|features/(?!explain/sass|\w+/test_(\w*view|scaffold|speed_and_error|summation_tree))"
     r"|test_(benchmarks|ci|hostile|packaging|pictures|readme)"
 )
 

@@ -1,20 +1,19 @@
-"""Files that commands write: refused if they would destroy or mix up others; error maps."""
+"""Files that commands write: refused if they would destroy or mix up others."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from matbench.cli.options import resuming_command
 from matbench.errors import MatbenchError, UsageError
-
-if TYPE_CHECKING:
-    from matbench.records.outcome import Outcome
 
 #: A longer recorded command line is not shown.
 _LONGEST_COMMAND = 1000
@@ -80,28 +79,19 @@ def _selects_kernels(parameters: Mapping[str, Any]) -> bool:
     return any(parameters[name] for name in selecting)
 
 
-def require_error_map(path: str) -> None:
-    """`UsageError` if no error map can be drawn there; ask before anything is measured for it."""
-    from matbench.show.pictures import files
-
-    files.require(Path(path))
-
-
-def draw_error_map(outcome: Outcome, path: str) -> str:
-    """Draw where C is wrong, to a new file; returns a note that names it, or says why not.
-
-    The note is empty if the outcome has no error map.
-    """
-    from matbench.records.outcome import ErrorCells
-    from matbench.show.pictures import error_map, files
-
-    cells = outcome.error_map
-    if not isinstance(cells, ErrorCells):
-        return ""
-    title = f"{outcome.case.label} on {outcome.case.device}"
-    unused = files.unused(Path(path))
+def write_file(path: Path, data: bytes) -> None:
+    """Replace the file as a whole, with its permissions, or leave it as it was."""
+    target = path.resolve()
+    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
-        error_map.draw(cells, unused, title, outcome.reason or "")
-    except (MatbenchError, MemoryError) as error:
-        return f"no error map: {error}"
-    return f"error map: {unused}"
+        if target.exists() and not target.is_file():  # a device or a pipe
+            path.write_bytes(data)
+            return
+        part.touch(exist_ok=False)  # never through a link
+        part.write_bytes(data)
+        if target.exists():
+            shutil.copymode(target, part)
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -71,7 +71,11 @@ COMMANDS = {
 #: Groups of options that commands have only with a feature: by the names of the commands' functions
 #: their names in `FeatureOptions`, and their classes.
 OPTIONS = {
-    "run": {"cluster": "cluster.option.ClusterOptions", "tuned": "tune.option.TunedOptions"},
+    "run": {
+        "cluster": "cluster.option.ClusterOptions",
+        "tuned": "tune.option.TunedOptions",
+        "error_map": "charts.option.ErrorMapOptions",
+    },
     "compare": {"gate": "diff.gate.GateOptions"},
     "grade": {"tuned": "tune.option.TunedOptions"},
 }

@@ -28,12 +28,7 @@ from matbench.cli.options import (
     grouped,
     option,
 )
-from matbench.cli.outputs import (
-    draw_error_map,
-    require_apart,
-    require_error_map,
-    require_own_kernels,
-)
+from matbench.cli.outputs import require_apart, require_own_kernels
 from matbench.cli.progress import Display, progress
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import Devices, PlacedCases, SelectionOptions
@@ -42,7 +37,7 @@ from matbench.errors import UsageError
 from matbench.workloads import MATMUL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from matbench.measure.options import Deadlines, Options
     from matbench.measure.output import Listener
@@ -95,20 +90,8 @@ class RunOptions:
         help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
     )
     no_blocks: bool = option("--no-blocks", is_flag=True, help="Skip per-block times.")
-    error_map: str | None = option(
-        "--error-map",
-        metavar="FILE.png",
-        help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files "
-        "are kept.",
-    )
-    replay: int | None = option(
-        "--replay",
-        metavar="KEY",
-        callback=_key,
-        help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
-    )
 
-    def measuring(self, launches: LaunchOptions) -> Options:
+    def measuring(self, launches: LaunchOptions, replay: int | None) -> Options:
         """The options of the worker; a smoke run takes just enough samples to time each case."""
         from matbench.measure.options import Options
 
@@ -120,13 +103,19 @@ class RunOptions:
             uncertainty=1e9 if self.smoke else self.uncertainty,
             max_time_s=0.05 if self.smoke else launches.max_time,
             minimum_samples=3 if self.smoke else 10,
-            replay=self.replay,
+            replay=replay,
         )
 
 
 @main.command()
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
 @grouped
+@click.option(
+    "--replay",
+    metavar="KEY",
+    callback=_key,
+    help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
+)
 @fastest_option
 @allow_skips_option
 @format_option
@@ -142,6 +131,7 @@ def run(
     output: OutputOptions,
     deadlines: DeadlineOptions,
     features: FeatureOptions,
+    replay: int | None,
     fastest: bool,
     allow_skips: bool,
     fmt: str,
@@ -161,22 +151,23 @@ def run(
     make_cases = features.value("tuned", "make_cases")
     if make_cases is not None and constants.settings:
         raise UsageError("--tuned cannot be combined with --set")
-    if more.replay is not None and output.resume is not None:
+    if replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
     chosen = _chosen(kernels, selection, files, smoke=more.smoke)
-    _require_outputs(output, more, files.read_for(chosen))
+    _require_outputs(output, features, files.read_for(chosen))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
     cases = selection.cases(chosen, problems, values, cluster or device, make_cases)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
-    sweep = Sweep(cases, more, launches, cluster)
+    options = more.measuring(launches, replay)
+    sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"))
     interruption = Interruption()
     with interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
         sweep.work_through(output, deadlines, settings)
     sweep.show(fmt, fastest=fastest, interrupted=bool(interruption))
-    resume = None if more.replay is not None else output.resuming(sys.argv[2:], sweep.last_run)
+    resume = None if replay is not None else output.resuming(sys.argv[2:], sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=allow_skips)
 
@@ -192,14 +183,13 @@ def _chosen(
     return selection.kernels(names, files, of_every_workload=every)
 
 
-def _require_outputs(output: OutputOptions, more: RunOptions, read: list[Path]) -> None:
+def _require_outputs(output: OutputOptions, features: FeatureOptions, read: list[Path]) -> None:
     """`UsageError` if an output cannot be written, or is one of the files that are `read`."""
     from matbench.records import provenance
 
-    if more.error_map is not None:
-        require_error_map(more.error_map)
+    drawn = features["error_map"].checked() if "error_map" in features else None
     require_apart(
-        {"--output": output.output, "--error-map": more.error_map},
+        {"--output": output.output, "--error-map": drawn},
         [*read, provenance.last_run_path(), output.resume],
     )
     if output.resume is not None:
@@ -241,17 +231,18 @@ class Sweep:
     def __init__(
         self,
         cases: PlacedCases,
-        more: RunOptions,
-        launches: LaunchOptions,
-        cluster: RemoteDevices | None = None,
+        options: Options,
+        repeat: int,
+        cluster: RemoteDevices | None,
+        draw_error_map: Callable[[Outcome], str] | None,
     ) -> None:
         self.cases = cases
         self.cluster = cluster
         every = [info for infos, _ in cases for info in infos]
         self.devices = list({(info.backend, info.identity): info for info in every}.values())
-        self.options = more.measuring(launches)
-        self.error_map = more.error_map
-        self.repeat = more.repeat
+        self.options = options
+        self.repeat = repeat
+        self.draw_error_map = draw_error_map
         self.outcomes: list[Outcome] = []
         self.environment: Environment | None = None
         self._last: RecordWriter | None = None
@@ -411,7 +402,7 @@ class Sweep:
 
     def _with_error_map(self, outcome: Outcome) -> Outcome:
         """The outcome with a note on its error map."""
-        note = draw_error_map(outcome, self.error_map) if self.error_map is not None else ""
+        note = self.draw_error_map(outcome) if self.draw_error_map is not None else ""
         if not note:
             return outcome
         import msgspec

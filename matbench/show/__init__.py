@@ -1,4 +1,4 @@
-"""Turns records into output: units, tables, formats, text and pictures; a view per kind of record.
+"""Turns records into output: units, tables, formats and text; a view per kind of record.
 
 Must never print, or import anything but `records`, `analysis` and the base modules.
 """

@@ -2,8 +2,7 @@
 
 Records, kernel files, file names and a kernel's output are not trusted: their characters must not
 move the cursor, set a title or reverse the direction of text. All output passes one of these:
-`terminal.Screen`, `formats.text`, `pictures.drawing`, the summary of the gate, pages, and
-`cli.console.say`.
+`terminal.Screen`, `formats.text`, the summary of the gate, pages, pictures, and `cli.console.say`.
 """
 
 from __future__ import annotations

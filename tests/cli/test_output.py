@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.pictures import needs_plots
 from support.records import environment, outcome
 
+from matbench.cli.outputs import write_file
+from matbench.errors import UsageError
 from matbench.model import DeviceInfo
 from matbench.records import provenance
 from matbench.records.writing import RecordWriter
@@ -92,6 +95,37 @@ def test_records_that_cannot_be_written_are_one_line(
         "matbench: /proc/x.jsonl: cannot be written: no file can be created in /proc; "
         "name another file\n"
     )
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    path, link = Path("p.svg"), Path("link.svg")
+    link.symlink_to(path)
+    write_file(path, b"old")
+    write_file(link, b"new")
+    assert path.read_bytes() == b"new"
+    assert link.is_symlink()
+
+    def full(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:1])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(UsageError, match=r"p\.svg: cannot be written: No space left on device"):
+        write_file(path, b"newest")
+    assert path.read_bytes() == b"new"
+    assert sorted(Path().iterdir()) == [link, path]
+
+
+def test_a_link_that_waits_beside_the_target_leads_nowhere() -> None:
+    """A cloned repository can hold one for any name that can be guessed."""
+    precious, target = Path("precious"), Path("page.html")
+    precious.write_bytes(b"precious")
+    Path(".page.html.part").symlink_to(precious)
+    write_file(target, b"page")
+    assert (precious.read_bytes(), target.read_bytes()) == (b"precious", b"page")
+    assert not target.is_symlink()
+    assert len(list(Path().iterdir())) == 3
 
 
 # -- outputs that are other files of the command --------------------------------------------------

@@ -213,10 +213,10 @@ def _name(path: Path) -> str | None:
 
 
 def _write(target: Path, table: str, bare: str, into: bool) -> None:
-    from matbench.show.pictures import files
+    from matbench.cli.outputs import write_file
 
     text = table
     if into:
         lines = "".join(f"// {line}".rstrip() + "\n" for line in table.splitlines())
         text = f"// /// matbench\n{lines}// ///\n\n{bare}"
-    files.write(target, text.encode())
+    write_file(target, text.encode())

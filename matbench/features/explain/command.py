@@ -136,10 +136,10 @@ def explain(
 
 def _chosen(files: KernelFiles, name: str, plot: str | None) -> Kernel:
     """The kernel, if it has a source, and if the roofline can be drawn."""
-    from matbench.show.pictures import files as pictures
+    from matbench.features.charts import drawing
 
     if plot is not None:
-        pictures.require(Path(plot))
+        drawing.require(Path(plot))
     chosen = files.one(name)
     require_apart({"--plot": plot}, files.read_for([chosen]))
     if chosen.library is not None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from matbench.features.charts import definitions, drawing, style
+from matbench.features.charts.style import Look
 from matbench.features.explain.roofline import Roofline
 from matbench.features.explain.roofline_view import LABELS
-from matbench.show.charts import definitions, style
-from matbench.show.charts.style import Look
-from matbench.show.pictures import drawing
 
 #: How each kind of point looks; filled if it was measured.
 _LOOKS = {

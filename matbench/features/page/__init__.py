@@ -1,1 +1,3 @@
 """`matbench page`: record files as a page for browsers."""
+
+USES = ("charts",)

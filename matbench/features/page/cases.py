@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import chart, ranking
+from matbench.analysis import ranking
 from matbench.analysis.ranking import Ranked
+from matbench.features.charts import definitions, speed_and_error, style
+from matbench.features.charts.definitions import Spec
+from matbench.features.charts.style import Look
 from matbench.features.page import pareto
 from matbench.model import WORD_BYTES, DeviceInfo, Problem
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Outcome
 from matbench.show import formats, patterns, units
 from matbench.show import outcomes as table
-from matbench.show.charts import definitions, style
-from matbench.show.charts.definitions import Spec
-from matbench.show.charts.style import Look
 from matbench.show.table import Row
 
 
@@ -249,7 +249,7 @@ def _cases(number: int, view: View, problems: _Problems, fastest: set[int]) -> I
     def rate(per_s: float | None) -> str:
         return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
 
-    ns = {problem: chart.single_size(problem) for problem in problems}
+    ns = {problem: speed_and_error.single_size(problem) for problem in problems}
     lengths = {n for p, rows in problems.items() if (n := ns[p]) and any(r.rivals for r in rows)}
     for problem, rows in problems.items():
         n, front = ns[problem], pareto.front((id(row.outcome), row.outcome) for row in rows)
@@ -260,7 +260,7 @@ def _cases(number: int, view: View, problems: _Problems, fastest: set[int]) -> I
             yield Case(
                 view=number,
                 n=n,
-                beside=chart.beside(n, lengths) if n is not None else None,
+                beside=speed_and_error.beside(n, lengths) if n is not None else None,
                 is_baseline=outcome.case.group == "baseline",
                 has_claims=bool(row.claims),
                 is_fastest=id(outcome) in fastest,

@@ -18,7 +18,11 @@ import msgspec
 from matbench import __version__
 from matbench.analysis import ranking
 from matbench.cache import Cache
+from matbench.cli.outputs import write_file
 from matbench.errors import UsageError
+from matbench.features.charts import definitions, drawing, error_map_chart, style
+from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, Spec, quantity
+from matbench.features.charts.style import Look
 from matbench.features.page import cases, summary
 from matbench.features.page import findings as _findings
 from matbench.features.page.cases import COLUMNS, Found
@@ -29,10 +33,6 @@ from matbench.records.environment import Environment
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.records.reading import Finding
 from matbench.show import safe
-from matbench.show.charts import definitions, error_map, style
-from matbench.show.charts.definitions import PERCENT, SCIENTIFIC, Spec, quantity
-from matbench.show.charts.style import Look
-from matbench.show.pictures import files
 
 _HERE = Path(__file__).parent
 _MAP_SIDE = 250  # pixels
@@ -46,15 +46,15 @@ _TITLES = {
 
 def require(path: Path, *, force: bool) -> None:
     """`UsageError` if no page can be written to `path`; ask before anything is measured for it."""
-    files.require_file(path, (".html", ".htm"), wrong_suffix="a page's name ends in .html")
+    drawing.require_file(path, (".html", ".htm"), wrong_suffix="a page's name ends in .html")
     if path.exists() and not force:
         raise UsageError(f"{path}: exists; --force replaces it")
-    files.require_libraries(path, "pages")
+    drawing.require_libraries(path, "pages")
 
 
 def write(path: Path, text: str) -> None:
     """Replace the file as a whole, or leave it as it was."""
-    files.write(path, text.encode())
+    write_file(path, text.encode())
 
 
 def page(
@@ -211,7 +211,9 @@ def _maps(outcomes: Iterable[Outcome]) -> dict[int, Chart]:
     """The error map of each case that has one."""
     return {
         index: Chart(
-            "Error map", " · ".join(error_map.notes(cells)), error_map.spec(cells, _MAP_SIDE)
+            "Error map",
+            " · ".join(error_map_chart.notes(cells)),
+            error_map_chart.spec(cells, _MAP_SIDE),
         )
         for index, outcome in enumerate(outcomes)
         if isinstance(cells := outcome.error_map, ErrorCells)

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from matbench.cli import registry
+from matbench.features.charts import definitions
+from matbench.features.charts.definitions import Spec
 from matbench.model import settings_of
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
@@ -23,8 +25,6 @@ from matbench.records.outcome import Outcome
 from matbench.records.reading import Finding
 from matbench.records.tuning import TuningRecord
 from matbench.show import comparisons, formats
-from matbench.show.charts import definitions
-from matbench.show.charts.definitions import Spec
 from matbench.show.outcomes import size_label
 from matbench.show.table import Section, grouped
 

@@ -1,1 +1,3 @@
 """`matbench plot`: record files as a picture."""
+
+USES = ("charts",)

@@ -32,11 +32,11 @@ def plot(files: tuple[str, ...], output: str) -> None:
     matbench plot mine.jsonl --output mine.svg
     """
     from matbench.analysis import cards, repetitions
+    from matbench.features.charts import drawing
     from matbench.features.plot import picture
-    from matbench.show.pictures import files as pictures
 
     require_apart({"--output": output}, files)
-    pictures.require(Path(output))
+    drawing.require(Path(output))
     environments, outcomes = records_in(read_files(files))
     distinct, _ = cards.told_apart(repetitions.merged(outcomes), environments)
     devices = dict.fromkeys(outcome.case.device for outcome in distinct)

@@ -7,15 +7,13 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from matbench.analysis import chart
-from matbench.analysis.chart import At, Chart, Line
 from matbench.errors import UsageError
+from matbench.features.charts import definitions, drawing, style
+from matbench.features.charts.definitions import Spec
+from matbench.features.charts.speed_and_error import At, Chart, Line, make_chart
+from matbench.features.charts.style import Look
 from matbench.records.outcome import Outcome
 from matbench.show import units
-from matbench.show.charts import definitions, style
-from matbench.show.charts.definitions import Spec
-from matbench.show.charts.style import Look
-from matbench.show.pictures import drawing, files
 from matbench.show.table import grouped
 
 _WIDTH = 330
@@ -33,9 +31,9 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
 
     `UsageError` if they cannot be drawn, or if the file cannot be written.
     """
-    files.require(path)
+    drawing.require(path)
     try:
-        shown = chart.make_chart(outcomes)
+        shown = make_chart(outcomes)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     sizes = shown.sizes

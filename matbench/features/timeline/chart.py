@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from matbench.features.charts.definitions import Spec
 from matbench.records.blocks import BlockProfile, Timeline
-from matbench.show.charts.definitions import Spec
 
 
 def spec(timeline: Timeline, profile: BlockProfile) -> Spec:

@@ -55,16 +55,16 @@ def profile_blocks(
     matbench blocks mine.cu --timeline mine.html
     """
     from matbench.analysis import blocks
+    from matbench.features.charts import drawing
     from matbench.features.timeline import picture, view
     from matbench.kernelfile import sweep
     from matbench.measure.quick_look import fastest
     from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
     from matbench.show import outcomes
-    from matbench.show.pictures import files as pictures
 
     if timeline is not None:
-        pictures.require(Path(timeline), ".html")
+        drawing.require(Path(timeline), ".html")
     chosen = files.one(kernel)
     require_apart({"--timeline": timeline}, files.read_for([chosen]))
     if chosen.library is not None:
@@ -89,7 +89,7 @@ def profile_blocks(
     profile = blocks.analyse(clocked.stamps, case.launch, info)
     if timeline is not None:
         path = Path(timeline)
-        if pictures.suffix(path) == "html":
+        if drawing.suffix(path) == "html":
             write_page(path, [clocked.outcome], [about], [(profile, [clocked.outcome])])
         else:
             picture.draw(profile, path, case.label)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from matbench.errors import UsageError
+from matbench.features.charts import drawing
 from matbench.features.timeline import chart
 from matbench.records.blocks import MOST_BARS, PERTURBATION_LIMIT, BlockProfile
-from matbench.show.pictures import drawing
 
 _WIDTH = 1000
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from matbench.analysis.blocks import BlockSample
+from matbench.features.charts.definitions import Spec
 from matbench.features.timeline import chart
 from matbench.records import encoding
 from matbench.records.blocks import PERTURBATION_LIMIT, BlockProfile
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.show.charts.definitions import Spec
 from matbench.show.heading import CPU_TIMINGS
 from matbench.show.table import Column, Fact, Group, Report, Row, Section, facts_section, section
 from matbench.show.units import UNKNOWN, count, number, percent, share

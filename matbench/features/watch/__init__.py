@@ -1,1 +1,3 @@
 """`matbench watch`: measures a kernel file whenever it is saved."""
+
+USES = ("charts",)

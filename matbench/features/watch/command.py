@@ -21,13 +21,12 @@ from matbench.cli.options import (
     SizeOptions,
     grouped,
 )
-from matbench.cli.outputs import draw_error_map, require_error_map
 from matbench.errors import UsageError
+from matbench.features.charts.option import ErrorMapOptions
 
 if TYPE_CHECKING:
     from matbench.features.watch.versions import Saves, Watch
     from matbench.model import Case, Kernel
-    from matbench.records.outcome import Outcome
 
 #: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 3.0
@@ -36,11 +35,6 @@ _TURNS_S = 3.0
 @main.command()
 @click.argument("file", metavar="FILE")
 @grouped
-@click.option(
-    "--error-map",
-    metavar="FILE.png",
-    help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files are kept.",
-)
 def watch(
     file: str,
     files: KernelFiles,
@@ -49,7 +43,7 @@ def watch(
     device: DeviceOptions,
     launches: LaunchOptions,
     deadlines: DeadlineOptions,
-    error_map: str | None,
+    error_maps: ErrorMapOptions,
 ) -> None:
     """Check and time FILE whenever it is saved, until Ctrl-C.
 
@@ -66,8 +60,7 @@ def watch(
     from matbench.measure.worker import WorkerPool
 
     path = _existing(file)
-    if error_map is not None:
-        require_error_map(error_map)
+    error_maps.checked()
     info = device.choose()
     launches.require_one_kind(info)
     given = files.given
@@ -81,11 +74,7 @@ def watch(
     with WorkerPool(options, deadlines.deadlines, say_printed) as pool:
         pool.start([info])
         worker = pool.worker(info)
-
-        def draw(outcome: Outcome) -> str:
-            return draw_error_map(outcome, error_map) if error_map is not None else ""
-
-        watched = Watch(pool, worker, path, cases, plan, draw, given)
+        watched = Watch(pool, worker, path, cases, plan, error_maps.draw, given)
         try:
             first = catalogue.load(path, given=given)
         except UsageError:

@@ -1,19 +1,14 @@
-"""Pictures from the command line: `matbench plot`, timelines, error maps."""
+"""Pictures from the command line: `matbench plot`, timelines."""
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench
-from support.paths import BAD_KERNELS, ROOT
-from support.pictures import bars, near, needs_plots, picture, words
+from support.pictures import bars, needs_plots, words
 
-from matbench.errors import UsageError
 from matbench.model import DeviceInfo
-from matbench.show.pictures import error_map
 
 
 @needs_plots
@@ -24,71 +19,6 @@ def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix:
     text = path.read_text(encoding="utf-8")
     assert "tiled TILE=16 at 100" in text
     assert suffix == ".html" or len(bars(text)) == 49
-
-
-def test_without_what_draws_nothing_is_run(
-    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    for command in (
-        ("blocks", "tiled", "--timeline", tmp_path / "t.html"),
-        ("run", "tiled", "--error-map", tmp_path / "e.png"),
-        ("page", ROOT / "results" / "h200.jsonl", "--output", tmp_path / "p.html"),
-    ):
-        done = matbench(*command, code=2)
-        assert done.stdout == ""
-        assert done.stderr.endswith("pip install 'matbench-cuda[plots]'\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "message"), [("e.html", "must end in .svg or .png"), ("missing/e.png", "no folder")]
-)
-def test_an_error_map_that_cannot_be_written(matbench: Matbench, name: str, message: str) -> None:
-    done = matbench("run", "tiled", "--error-map", name, code=2)
-    assert done.stdout == ""
-    assert message in done.stderr
-
-
-@needs_plots
-def test_each_wrong_case_gets_a_picture_and_right_ones_none(
-    matbench: Matbench, tmp_path: Path
-) -> None:
-    arguments: tuple[str, ...] = ("run", "tiled", "--set", "TILE=8", "--format", "json")
-    arguments += ("--error-map", str(tmp_path / "e.png"))
-    matbench(*arguments, "--sizes", "20")
-    assert list(tmp_path.iterdir()) == []
-
-    bad = BAD_KERNELS / "bad-last-row-left-out.cu"
-    done = matbench(*arguments, "--sizes", "20,24,20x31x7", "--kernel", bad, code=1)
-    outcomes = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
-    wrong = [outcome for outcome in outcomes if outcome["status"] == "wrong"]
-    assert [outcome["notes"] for outcome in wrong] == [
-        [f"error map: {tmp_path / name}"] for name in ("e.png", "e_2.png", "e_3.png")
-    ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["e.png", "e_2.png", "e_3.png"]
-    image = picture(tmp_path / "e.png")
-    black = near(image, "#000000").mean(axis=1)
-    assert 0 < (black > 0.5).sum() < len(image) / 10, "one row of 20 was never written"
-
-
-@needs_plots
-def test_a_picture_that_fails_leaves_the_outcome(
-    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "e.png"
-
-    def fail(*_: object) -> None:
-        raise UsageError(f"{path}: cannot be written: No space left on device")
-
-    monkeypatch.setattr(error_map, "draw", fail)
-    bad = BAD_KERNELS / "bad-last-row-left-out.cu"
-    run = ("run", bad, "--set", "TILE=8", "--sizes", "20", "--error-map", path)
-    done = matbench(*run, "--format", "json", code=1)
-    [outcome] = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
-    assert outcome["status"] == "wrong"
-    [note] = outcome["notes"]
-    assert note.startswith(f"no error map: {path}: cannot be written")
 
 
 @needs_plots

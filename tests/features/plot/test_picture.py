@@ -18,10 +18,10 @@ from support.ladder import LADDER, timed
 from support.pictures import Mark, marks, needs_plots, picture, texts, words
 
 from matbench.errors import UsageError
+from matbench.features.charts import style
 from matbench.features.plot import picture as chart
 from matbench.model import Precision, Problem, WorkloadName
 from matbench.records.outcome import Accuracy, Claims, Outcome
-from matbench.show.charts import style
 
 pytestmark = needs_plots
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from support.pictures import TITLE, near, needs_plots, picture, words
 
-from matbench.analysis import error_map as reduction
+from matbench.analysis import error_map
+from matbench.features.charts import error_map_chart
+from matbench.features.charts.error_map_chart import MISSING, RIGHT
+from matbench.features.charts.style import ORANGES
 from matbench.records.outcome import ErrorCells
-from matbench.show.charts.error_map import MISSING, RIGHT
-from matbench.show.charts.style import ORANGES
-from matbench.show.pictures import error_map
 
 pytestmark = needs_plots
 
@@ -23,11 +23,11 @@ def wrong_at(shape: tuple[int, int], *at: tuple[int, int], off: float = 1.0) -> 
     C = R.astype(np.float32)
     for place in at:
         C[place] += np.float32(off)
-    return reduction.make_error_map(C, R, ~(C == R))
+    return error_map.make_error_map(C, R, ~(C == R))
 
 
 def draw(found: ErrorCells, path: Path) -> np.ndarray:
-    error_map.draw(found, path, TITLE, "reference: 1 element is wrong")
+    error_map_chart.draw(found, path, TITLE, "reference: 1 element is wrong")
     return picture(path)
 
 
@@ -62,7 +62,7 @@ def test_any_shape_of_c(shape: tuple[int, int], tmp_path: Path) -> None:
 
 def test_an_error_map_says_how_many_are_wrong(tmp_path: Path) -> None:
     found = wrong_at((1000, 900), (5, 8), (6, 8), off=np.inf)
-    error_map.draw(found, tmp_path / "e.svg", TITLE, "reference: 2 elements are wrong")
+    error_map_chart.draw(found, tmp_path / "e.svg", TITLE, "reference: 2 elements are wrong")
     said = words((tmp_path / "e.svg").read_text(encoding="utf-8"))
     for part in (
         TITLE, "reference: 2 elements are wrong", "2 of 900,000 elements wrong",
@@ -70,3 +70,10 @@ def test_an_error_map_says_how_many_are_wrong(tmp_path: Path) -> None:
         "black: NaN or infinite",
     ):  # fmt: skip
         assert part in said
+
+
+def test_a_name_that_nothing_lies_at(tmp_path: Path) -> None:
+    path = tmp_path / "e.png"
+    for name in ("e.png", "e_2.png", "e_3.png"):
+        assert error_map_chart.unused(path) == tmp_path / name
+        (tmp_path / name).touch()

@@ -1,6 +1,7 @@
 """Every chart as a Vega-Lite specification, without its main data: `data` are to be added.
 
-In an expression, `isolated` holds the names of the kernels that stand out, or is empty.
+Vega computes axes, legends and the places of all text. In an expression, `isolated` holds the names
+of the kernels that stand out, or is empty.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from matbench.show.charts.style import NEUTRAL, PALETTE, Look
+from matbench.features.charts.style import NEUTRAL, PALETTE, Look
 
 Spec = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]

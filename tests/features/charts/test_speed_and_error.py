@@ -6,14 +6,14 @@ import pytest
 from support import records
 from support.ladder import LADDER, timed
 
-from matbench.analysis import chart
 from matbench.errors import UsageError
+from matbench.features.charts import speed_and_error
 from matbench.model import Problem
 from matbench.records.outcome import Claims, Outcome
 
 
 def test_a_line_is_a_kernel_at_its_fastest_and_the_fastest_comes_first() -> None:
-    shown = chart.make_chart(LADDER)
+    shown = speed_and_error.make_chart(LADDER)
     found = shown.lines
     assert shown.left_out == 1
     assert shown.sizes == [1000, 2000]
@@ -29,18 +29,18 @@ def test_a_line_is_a_kernel_at_its_fastest_and_the_fastest_comes_first() -> None
 
 
 def labels(*outcomes: Outcome) -> list[str]:
-    return [line.label for line in chart.make_chart(outcomes).lines]
+    return [line.label for line in speed_and_error.make_chart(outcomes).lines]
 
 
 def test_an_interval_of_times_is_one_of_rates() -> None:
     cold = records.timing(2.0, interval_ns=(1.6e6, 4e6))
-    [line] = chart.make_chart([timed("a", 1000, 2.0, cold=cold)]).lines
+    [line] = speed_and_error.make_chart([timed("a", 1000, 2.0, cold=cold)]).lines
     [point] = line.points
     assert (point.low, point.work_per_s, point.high) == pytest.approx((0.5e12, 1e12, 1.25e12))
 
 
 def beside(*sizes: int) -> dict[int, int | None]:
-    [line] = chart.make_chart([timed("a", n, 1) for n in sizes]).lines
+    [line] = speed_and_error.make_chart([timed("a", n, 1) for n in sizes]).lines
     assert [p.n for p in line.regular] == [p.n for p in line.points if p.beside is None]
     return {point.n: point.beside for point in line.points}
 
@@ -54,7 +54,7 @@ def test_a_size_beside_one_with_more_factors_of_two_is_awkward() -> None:
 
 
 def test_a_size_is_awkward_only_for_kernels_measured_beside_it() -> None:
-    first, second = chart.make_chart(
+    first, second = speed_and_error.make_chart(
         [timed("a", n, 1) for n in (1000, 2048)] + [timed("b", n, 2) for n in (1000, 1024, 2048)]
     ).lines
     assert [p.beside for p in first.points] == [None, None]
@@ -63,7 +63,7 @@ def test_a_size_is_awkward_only_for_kernels_measured_beside_it() -> None:
 
 def test_a_line_tells_whether_its_kernel_has_claims() -> None:
     narrow = timed("narrow", 8, 1, claims=Claims(precision="tf32"))
-    found = chart.make_chart([narrow, timed("plain", 8, 2)]).lines
+    found = speed_and_error.make_chart([narrow, timed("plain", 8, 2)]).lines
     assert {line.label: line.has_claims for line in found} == {"narrow": True, "plain": False}
 
 
@@ -78,7 +78,7 @@ def test_devices_and_ways_of_timing_are_lines_of_their_own() -> None:
 
 def test_what_is_no_chart_is_refused() -> None:
     with pytest.raises(UsageError, match="no measured case has a single size n"):
-        chart.make_chart(LADDER[-2:])
+        speed_and_error.make_chart(LADDER[-2:])
     dot = timed("d", 8, 1, problem=Problem(1, 8, 1, workload="dot"))
     with pytest.raises(UsageError, match="a chart shows one workload, not matmul and dot"):
-        chart.make_chart([LADDER[0], dot])
+        speed_and_error.make_chart([LADDER[0], dot])

@@ -10,8 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from support.pictures import SVG, needs_plots, picture, texts
 
-from matbench.show.charts import style
-from matbench.show.pictures import drawing
+from matbench.features.charts import drawing, style
 
 pytestmark = needs_plots
 HOSTILE = "<&>\"' $x$ \u202e\0\ufffe ]]> 😀 --><script>"

@@ -1,0 +1,1 @@
+"""Charts, which Vega draws, and their style, for pages and pictures; `matbench run --error-map`."""

@@ -1,0 +1,33 @@
+"""Requirements for the file of a picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from matbench.errors import UsageError
+from matbench.features.charts import drawing
+
+
+@pytest.mark.parametrize("name", ["t.gif", "t", "t.svg.txt", ".svg"])
+def test_a_kind_of_picture_that_is_not_made(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"name must end in \.svg, \.png or \.html"):
+        drawing.require(tmp_path / name, ".html")
+
+
+def test_a_picture_needs_a_folder_and_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no folder"):
+        drawing.require(tmp_path / "missing" / "t.svg")
+    (tmp_path / "t.svg").mkdir()
+    with pytest.raises(UsageError, match="is a folder"):
+        drawing.require(tmp_path / "t.svg")
+
+
+def test_what_draws_is_named_if_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(UsageError, match=r"need vl_convert; pip install 'matbench-cuda\[plots\]'$"):
+        drawing.require(tmp_path / "t.svg")

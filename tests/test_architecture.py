@@ -171,7 +171,7 @@ def test_all_that_the_registry_names_is_there() -> None:
     for command in registry.OPTIONS:
         assert len(registry.options_of(command)) == len(registry.OPTIONS[command])
     with_command = {place.split(".")[1] for place in places if place.startswith("features.")}
-    assert {*FEATURES} - with_command == {"cluster"}  # has an option of `run`
+    assert {*FEATURES} - with_command == {"cluster", "versions"}  # have options of others
 
 
 def copied(folder: Path, without: Iterable[str]) -> Path:
@@ -212,7 +212,9 @@ def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
     assert {line.split()[0] for line in told.partition("Commands:")[2].split("\n") if line} == core
     for name in core - {"cache"}:
         options = matbench(name, "--help")
-        assert not re.search("^  --(tuned|cluster|fail-if-slower|summary) ", options, re.MULTILINE)
+        assert not re.search(
+            "^  --(tuned|cluster|against|fail-if-slower|summary) ", options, re.MULTILINE
+        )
     quick = ("--sizes", "33", "--set", "TILE=8", "--max-time", "0.1")
     assert "33" in matbench("run", "tiled", *quick, "--output", "mine.jsonl")
     assert "naive-2d" in matbench("compare", "tiled", "naive-2d", *quick)

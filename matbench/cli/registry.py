@@ -72,7 +72,7 @@ COMMANDS = {
 #: their names in `FeatureOptions`, and their classes.
 OPTIONS = {
     "run": {"cluster": "cluster.option.ClusterOptions", "tuned": "tune.option.TunedOptions"},
-    "compare": {"gate": "diff.gate.GateOptions"},
+    "compare": {"versions": "versions.option.VersionOptions", "gate": "diff.gate.GateOptions"},
     "grade": {"tuned": "tune.option.TunedOptions"},
 }
 

@@ -25,7 +25,7 @@ from matbench.backends import bind_to
 from matbench.errors import BuildError, CaseError, MatbenchError, explanation
 from matbench.measure.builders import Builders
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Clocked, compared, not_measured, skipped
+from matbench.measure.outcomes import compared, not_measured, skipped
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.measure.scheduler import Group, Scheduler
@@ -157,7 +157,7 @@ class Worker:
 
     def measure(self, case: Case) -> Outcome:
         """Build, check and time one case."""
-        unfit = self._unfit(case)
+        unfit = self.unfit(case)
         if unfit is not None:
             return unfit
         try:
@@ -166,16 +166,6 @@ class Worker:
             return self._ask(_methods().measure, case)
         except CaseError as error:
             return self._failed(case, error)
-
-    def clock_blocks(self, case: Case) -> Clocked:
-        """Build and check one case, and time its blocks."""
-        unfit = self._unfit(case)
-        if unfit is not None:
-            return Clocked(unfit)
-        try:
-            return self._ask(_methods().clock_blocks, case)
-        except CaseError as error:
-            return Clocked(self._failed(case, error))
 
     def ask(
         self,
@@ -218,7 +208,7 @@ class Worker:
         """Time both cases in turns; without a comparison if one cannot run."""
         cases = (baseline, candidate)
         for case in cases:
-            unfit = self._unfit(case)
+            unfit = self.unfit(case)
             if unfit is not None:
                 first, second = (
                     unfit if other is case else skipped(other, self.device, Skip("pair"))
@@ -248,7 +238,7 @@ class Worker:
         self._late[case.build_key] += isinstance(error, LateError)
         return not_measured(case, self.device, "failed", error.reason)
 
-    def _unfit(self, case: Case) -> Outcome | None:
+    def unfit(self, case: Case) -> Outcome | None:
         """The outcome of a case that cannot run; None if its inputs and builds are ready."""
         if case.skip is not None:
             return skipped(case, self.device, case.skip)

@@ -253,7 +253,7 @@ def interrupting(listening: None, monkeypatch: pytest.MonkeyPatch) -> Interrupti
 
             monkeypatch.setattr(worker.Worker, name, interrupted)
 
-        for name in ("measure", "look", "compare", "clock_blocks"):
+        for name in ("measure", "look", "compare", "ask"):
             replace(name)
 
     return interrupt

@@ -20,6 +20,7 @@ from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
 from matbench.features.grade.multiplier import Multiplier
+from matbench.features.timeline.clocking import clocked_here
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.measure.judge import OUTSIDE_WORKSPACE, UNWORKED, Guarded
 from matbench.measure.options import Options
@@ -176,7 +177,7 @@ def test_a_quick_look_and_block_times_have_one(file: Path, timed: Session) -> No
     case = case_of(file, text(), timed)
     assert timed.look(case, 3, 1e9, check=True).status == "measured"
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
-    assert timed.clock_blocks(case).stamps is not None
+    assert clocked_here(timed, case).stamps is not None
 
 
 def multiplier(kernel: Kernel, session: Session) -> Multiplier:

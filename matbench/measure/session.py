@@ -29,7 +29,7 @@ from matbench.measure.options import Options
 from matbench.measure.outcomes import compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
-from matbench.measure.sampling import clock, sample_briefly, sample_in_turns
+from matbench.measure.sampling import clock, sample_in_turns
 from matbench.model import (
     WORD_BYTES,
     BuildKey,
@@ -74,23 +74,6 @@ class Session:
         """Check and time a case; `CaseError` if the kernel could not run."""
         timed = self.options.timed and self.options.replay is None
         return self.outcome_after(case, self._timed if timed else self.untimed)
-
-    def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
-        """A few samples of a plain build; with `check`, it is checked first.
-
-        Sampling ends early after two samples longer than `limit_ns`.
-        """
-
-        def brief(checks: Checks) -> Times:
-            if check:
-                checks.before_timing()
-            launches = Launches(checks)
-            taken = sample_briefly(launches.sampler(), samples, limit_ns)
-            launches.verify()
-            notes = (f"a quick look: only {len(taken)} samples",)
-            return own_times(taken, self.options, launches.seed, notes)
-
-        return self.outcome_after(case, brief, ("plain",))
 
     def compare(
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int

@@ -163,9 +163,9 @@ class Worker:
         try:
             if is_on_host(case.kernel):
                 return self._task(self._running, _measure_library, case)
-            return self._ask(_methods().measure, case)
+            return self.with_session(_methods().measure, case)
         except CaseError as error:
-            return self._failed(case, error)
+            return self.failed(case, error)
 
     def ask(
         self,
@@ -194,14 +194,6 @@ class Worker:
         answer: T = self._task(self._running, task, *args)
         return answer
 
-    def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
-        """A few samples of one case, fewer if they take longer than `limit_ns`."""
-        try:
-            self._ready(case, ("plain",))
-            return self._ask(_methods().look, case, samples, limit_ns, check=check)
-        except CaseError as error:
-            return self._failed(case, error)
-
     def compare(
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
     ) -> ComparisonRecord:
@@ -229,12 +221,13 @@ class Worker:
 
     def limits(self, *, anew: bool = False) -> Limits:
         """The device's limits, measured once and cached; `CaseError` if that fails."""
-        return self._ask(_methods().limits, anew=anew)
+        return self.with_session(_methods().limits, anew=anew)
 
     def close(self) -> None:
         self.pool.kill()
 
-    def _failed(self, case: Case, error: CaseError) -> Outcome:
+    def failed(self, case: Case, error: CaseError) -> Outcome:
+        """The outcome of a case that ended with this error."""
         self._late[case.build_key] += isinstance(error, LateError)
         return not_measured(case, self.device, "failed", error.reason)
 
@@ -244,12 +237,12 @@ class Worker:
             return skipped(case, self.device, case.skip)
         try:
             if not is_on_host(case.kernel):
-                self._ready(case)
+                self.ready(case)
         except CaseError as error:
-            return self._failed(case, error)
+            return self.failed(case, error)
         return None
 
-    def _ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
+    def ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
         """Prepare inputs and builds, also in a worker that has just replaced another.
 
         A kernel that did not compile is not compiled again for another problem.
@@ -270,11 +263,11 @@ class Worker:
             self._refused[key] = error
             raise
 
-    def _ask(
-        self, method: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
+    def with_session(
+        self, task: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
     ) -> T:
-        """Call a method of the session in the worker process."""
-        answer: T = self._task(self._running, _do, method, args, more)
+        """A task with the open device, for a case that is ready or none."""
+        answer: T = self._task(self._running, _do, task, args, more)
         return answer
 
     def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.analysis.block_times import BlockSample
 from matbench.errors import CaseError
-from matbench.measure.checks import Checks
-from matbench.measure.launches import SLOW_NS, Launches, Times
-from matbench.measure.outcomes import not_measured
-from matbench.measure.session import Session
 from matbench.measure.worker import Worker
 from matbench.model import Case
 from matbench.records.outcome import Outcome
+
+if TYPE_CHECKING:
+    from matbench.measure.checks import Checks
+    from matbench.measure.launches import Times
+    from matbench.measure.session import Session
 
 
 class Clocked(NamedTuple):
@@ -28,13 +29,15 @@ def clocked(worker: Worker, case: Case) -> Clocked:
     if unfit is not None:
         return Clocked(unfit)
     try:
-        return worker.ask(case, None, clocked_here, case)
+        return worker.with_session(clocked_here, case)
     except CaseError as error:
-        return Clocked(not_measured(case, worker.device, "failed", error.reason))
+        return Clocked(worker.failed(case, error))
 
 
 def clocked_here(session: Session, case: Case) -> Clocked:
     """Check a case, then time its blocks; without stamps if the kernel is not right."""
+    from matbench.measure.launches import SLOW_NS, Launches
+
     stamps = None
 
     def clock_all(checks: Checks) -> Times:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from matbench.analysis.blocks import BlockSample
+from matbench.analysis.block_times import BlockSample
 from matbench.features.check.probe import Need, Probe
 from matbench.features.watch.version import TimedVersion, Version
 from matbench.model import DeviceInfo, Problem

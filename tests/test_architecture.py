@@ -171,7 +171,8 @@ def test_all_that_the_registry_names_is_there() -> None:
     for command in registry.OPTIONS:
         assert len(registry.options_of(command)) == len(registry.OPTIONS[command])
     with_command = {place.split(".")[1] for place in places if place.startswith("features.")}
-    assert {*FEATURES} - with_command == {"charts", "cluster"}  # they have options of `run`
+    # These have options of other commands.
+    assert {*FEATURES} - with_command == {"charts", "cluster", "versions"}
 
 
 def copied(folder: Path, without: Iterable[str]) -> Path:
@@ -213,7 +214,9 @@ def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
     for name in core - {"cache"}:
         options = matbench(name, "--help")
         assert not re.search(
-            "^  --(tuned|cluster|error-map|fail-if-slower|summary) ", options, re.MULTILINE
+            "^  --(tuned|cluster|error-map|against|fail-if-slower|summary) ",
+            options,
+            re.MULTILINE,
         )
     quick = ("--sizes", "33", "--set", "TILE=8", "--max-time", "0.1")
     assert "33" in matbench("run", "tiled", *quick, "--output", "mine.jsonl")

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from matbench import temporary
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed, show_report
+from matbench.cli.console import Interruption, say_printed, show_report
 from matbench.cli.kernel_files import KernelFiles, is_path, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
@@ -49,17 +48,11 @@ _TURNS_S = 10.0
     shell_complete=kernel_names,
 )
 @click.option("--matrix", is_flag=True, help="Compare any number of kernels pairwise.")
-@click.option(
-    "--against",
-    metavar="REV",
-    help="Compare each kernel with its file as of a git revision, such as main or HEAD~1.",
-)
 @grouped
 @format_option
 def compare(
     contenders: tuple[str, ...],
     matrix: bool,
-    against: str | None,
     files: KernelFiles,
     sizes: SizeOptions,
     constants: ConstantOptions,
@@ -90,12 +83,13 @@ def compare(
 
     info = device.choose()
     launches.require_one_kind(info)
+    of_versions = features.value("versions", "against") is not None
     with ExitStack() as stack:
-        if against is None:
-            pairs, remarks = _pairs(contenders, files, matrix=matrix)
+        if of_versions:
+            changed = features["versions"].changed(_sides(contenders, files), files.given)
+            pairs, remarks = stack.enter_context(changed)
         else:
-            folder = stack.enter_context(temporary.folder())
-            pairs, remarks = _versions(contenders, files, against, folder)
+            pairs, remarks = _pairs(contenders, files, matrix=matrix), []
         kernels = _kernels(pairs, features, files, contenders)
         rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
         most_s = launches.max_time or _TURNS_S
@@ -115,14 +109,14 @@ def compare(
     if gate := features.get("gate"):
         gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
-    _exit(records, gate, of_versions=against is not None)
+    _exit(records, gate, of_versions=of_versions)
 
 
 def _kernels(
-    pairs: list[_Pair], features: FeatureOptions, files: KernelFiles, contenders: Sequence[str]
+    pairs: list[Pair], features: FeatureOptions, files: KernelFiles, contenders: Sequence[str]
 ) -> list[Kernel]:
     """The kernels of all sides; `UsageError` if the summary would replace a file that is read."""
-    kernels = [side.kernel for side in _sides(pairs)]
+    kernels = [*{side.label: side.kernel for pair in pairs for side in pair}.values()]
     read = [*files.read_for(kernels), *map(Path, filter(is_path, contenders))]
     require_apart({"--summary": features.value("gate", "summary")}, read)
     return kernels
@@ -143,20 +137,20 @@ def _exit(records: list[ComparisonRecord], gate: Any, *, of_versions: bool) -> N
     sys.exit(broken)
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """A kernel, or a version of one, and its name in the table."""
 
     kernel: Kernel
     label: str
 
 
-_Pair = tuple[_Side, _Side]
+Pair = tuple[Side, Side]
 
 
 class _Turns(NamedTuple):
     """A pair at one problem, with values of constants."""
 
-    pair: _Pair
+    pair: Pair
     problem: Problem
     given: dict[str, tuple[int, ...]]
 
@@ -186,7 +180,7 @@ class _Turns(NamedTuple):
 
 
 def _rounds(
-    pairs: Sequence[_Pair], problems: Sequence[Problem], overrides: dict[str, tuple[int, ...]]
+    pairs: Sequence[Pair], problems: Sequence[Problem], overrides: dict[str, tuple[int, ...]]
 ) -> list[_Turns]:
     """Each pair at each problem of its workload, with each value that both are given."""
     from matbench.kernelfile import sweep
@@ -200,81 +194,34 @@ def _rounds(
     ]
 
 
-def _sides(pairs: Sequence[_Pair]) -> list[_Side]:
-    return list({side.label: side for pair in pairs for side in pair}.values())
-
-
-def _pairs(
-    names: tuple[str, ...], files: KernelFiles, *, matrix: bool
-) -> tuple[list[_Pair], list[str]]:
-    """Every two of the kernels to compare, and no remarks."""
-    return list(combinations(_contenders(names, files, matrix=matrix), 2)), []
-
-
-def _contenders(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> list[_Side]:
-    """The kernels to compare; a kernel named twice is compared with itself."""
+def _pairs(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> list[Pair]:
+    """Every two of the kernels to compare; a kernel named twice is compared with itself."""
     if any(name.endswith(".jsonl") for name in names):
         raise UsageError("to compare record files, use `matbench diff OLD.jsonl NEW.jsonl`")
     if len(names) < 2 or (len(names) > 2 and not matrix):
         raise UsageError("name two kernels, or any number with --matrix or --against")
-    different = list(dict.fromkeys(names))
-    chosen = files.each(different)
-    _require_device(chosen)
-    if len({kernel.workload for kernel in chosen}) > 1:
-        which = ", ".join(f"{kernel.name} computes {kernel.workload}" for kernel in chosen)
+    sides = _sides(names, files)
+    if len({side.kernel.workload for side in sides}) > 1:
+        which = ", ".join(f"{one.kernel.name} computes {one.kernel.workload}" for one in sides)
         raise UsageError(f"only kernels of one workload can be compared: {which}")
-    sides = _labelled(chosen, different)
-    return sides if len(sides) > 1 else sides * 2
+    return list(combinations(sides if len(sides) > 1 else sides * 2, 2))
 
 
-def _labelled(kernels: Sequence[Kernel], given: Sequence[str]) -> list[_Side]:
-    """Kernels by name; those of the same name as given on the command line."""
-    names = [kernel.name for kernel in kernels]
-    return [
-        _Side(kernel, kernel.name if names.count(kernel.name) == 1 else name)
-        for kernel, name in zip(kernels, given, strict=True)
-    ]
-
-
-def _versions(
-    names: tuple[str, ...], files: KernelFiles, revision: str, folder: Path
-) -> tuple[list[_Pair], list[str]]:
-    """Each kernel that has changed since a revision, and its file as of then as the baseline.
-
-    Also prints and returns remarks on the others.
-    """
-    from matbench.kernelfile import catalogue, git_versions
-
-    pairs, remarks = [], []
+def _sides(names: tuple[str, ...], files: KernelFiles) -> list[Side]:
+    """The kernels by name; those of the same name as given on the command line."""
     different = list(dict.fromkeys(names))
-    chosen = files.each(different)
-    _require_device(chosen)
-    for number, (kernel, name) in enumerate(_labelled(chosen, different)):
-        version = git_versions.extract(kernel, revision, folder / str(number))
-        if version is None:
-            remarks.append(f"{name}: new since {revision}, not compared")
-            continue
-        shown = f"{kernel.path} at {revision}"
-        old = catalogue.load(version.file, shown, version.given(files.given))
-        if git_versions.unchanged(old, kernel):
-            remarks.append(f"{name}: unchanged since {revision}, not compared")
-            continue
-        label = f"{name} at {revision}"
-        if old.workload != kernel.workload:
-            raise UsageError(f"{label} computes {old.workload}, and now {kernel.workload}")
-        pairs.append((_Side(old, label), _Side(kernel, name)))
-    for remark in remarks:
-        say(remark, err=True)
-    return pairs, remarks
-
-
-def _require_device(kernels: Sequence[Kernel]) -> None:
+    kernels = files.each(different)
     for kernel in kernels:
         if kernel.on_host:
             raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
+    known = [kernel.name for kernel in kernels]
+    return [
+        Side(kernel, kernel.name if known.count(kernel.name) == 1 else name)
+        for kernel, name in zip(kernels, different, strict=True)
+    ]
 
 
-def _shared(pair: _Pair, overrides: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def _shared(pair: Pair, overrides: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """The constants given on the command line that both kernels sweep."""
     return {
         name: values

@@ -76,7 +76,7 @@ OPTIONS = {
         "tuned": "tune.option.TunedOptions",
         "error_map": "charts.option.ErrorMapOptions",
     },
-    "compare": {"gate": "diff.gate.GateOptions"},
+    "compare": {"versions": "versions.option.VersionOptions", "gate": "diff.gate.GateOptions"},
     "grade": {"tuned": "tune.option.TunedOptions"},
 }
 

@@ -12,7 +12,6 @@ or in a file `NAME.toml` beside it. Keys given on the command line replace those
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping
@@ -129,16 +128,6 @@ def value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         return text
-
-
-def as_toml(table: Mapping[str, Any]) -> str:
-    """A table as TOML; nested tables come last."""
-    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
-    for name, inner in table.items():
-        if isinstance(inner, dict):
-            lines += ["", f"[{name}]", *as_toml(inner).splitlines()]
-    return "\n".join(lines) + "\n"
 
 
 def _merged(table: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

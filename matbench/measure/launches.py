@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matbench.analysis import blocks
-from matbench.analysis.blocks import BlockSample
+from matbench.analysis import block_times
+from matbench.analysis.block_times import BlockSample
 from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Program
 from matbench.errors import CaseError
 from matbench.measure.checks import Checks
@@ -220,7 +220,7 @@ class Launches:
         sample = self.stamps(self.built.clocked, 5 if short else 1, None if short else plain_ns)
         try:
             is_sm = self.backend.clock_is_sm
-            return blocks.brief(sample, self.backend.info, clock_is_sm=is_sm)
+            return block_times.brief(sample, self.backend.info, clock_is_sm=is_sm)
         except CaseError:
             return None
 

@@ -5,21 +5,9 @@ Imports little, so that the main process can import it while a worker opens its 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 from matbench.model import Case, DeviceInfo, Skip
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Status
-
-if TYPE_CHECKING:
-    from matbench.analysis.blocks import BlockSample
-
-
-class Clocked(NamedTuple):
-    """The outcome of a case, and the stamps of its blocks; None if it was not right."""
-
-    outcome: Outcome
-    stamps: BlockSample | None = None
 
 
 def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) -> Outcome:

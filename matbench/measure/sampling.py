@@ -120,7 +120,7 @@ def _try(
     started = looked = clock()
     stopped = None
     while stopped is None:
-        samples.append(_positive(sample()))
+        samples.append(positive(sample()))
         now = clock()
         stopped = rule.decide(samples, now - started)
         if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
@@ -146,20 +146,11 @@ def sample_in_turns(
     started = clock()
     for order in statistics.interleaved_order(plan.looks[-1], seed):
         for which in order:
-            samples[which].append(_positive(samplers[which]()))
+            samples[which].append(positive(samplers[which]()))
         comparison = plan.decide(*samples, clock() - started)
         if comparison is not None:
             return samples, comparison
     raise AssertionError("a plan ends at its last look")
-
-
-def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:
-    """`count` samples, or only two if neither is within `limit_ns`."""
-    sample()  # warm-up
-    taken: list[float] = []
-    while len(taken) < count and not (len(taken) > 1 and min(taken) > limit_ns):
-        taken.append(_positive(sample()))
-    return taken
 
 
 def timing_of(
@@ -176,7 +167,7 @@ def timing_of(
     )
 
 
-def _positive(sample_ns: float) -> float:
+def positive(sample_ns: float) -> float:
     """The sample; `CaseError` if the clock did not advance."""
     if not 0 < sample_ns < math.inf:
         raise CaseError("the device's clock did not advance during a launch")

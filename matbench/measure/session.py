@@ -24,12 +24,12 @@ from matbench.kernelfile import includes, instrument
 from matbench.measure import limits, oracle
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
-from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
+from matbench.measure.launches import Launches, Times, own_times
 from matbench.measure.options import Options
-from matbench.measure.outcomes import Clocked, compared
+from matbench.measure.outcomes import compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
-from matbench.measure.sampling import clock, sample_briefly, sample_in_turns
+from matbench.measure.sampling import clock, sample_in_turns
 from matbench.model import (
     WORD_BYTES,
     BuildKey,
@@ -73,24 +73,7 @@ class Session:
     def measure(self, case: Case) -> Outcome:
         """Check and time a case; `CaseError` if the kernel could not run."""
         timed = self.options.timed and self.options.replay is None
-        return self._outcome_after(case, self._timed if timed else self._untimed)
-
-    def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
-        """A few samples of a plain build; with `check`, it is checked first.
-
-        Sampling ends early after two samples longer than `limit_ns`.
-        """
-
-        def brief(checks: Checks) -> Times:
-            if check:
-                checks.before_timing()
-            launches = Launches(checks)
-            taken = sample_briefly(launches.sampler(), samples, limit_ns)
-            launches.verify()
-            notes = (f"a quick look: only {len(taken)} samples",)
-            return own_times(taken, self.options, launches.seed, notes)
-
-        return self._outcome_after(case, brief, ("plain",))
+        return self.outcome_after(case, self._timed if timed else self.untimed)
 
     def compare(
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
@@ -102,7 +85,7 @@ class Session:
             if first != second:
                 kind = "inputs" if what == "storage" else "results"
                 raise CaseError(f"{first} and {second} {kind} cannot be compared")
-        outcomes = [self._outcome_after(case, self._untimed) for case in cases]
+        outcomes = [self.outcome_after(case, self.untimed) for case in cases]
         cases = tuple(map(self._as_it_reads, cases))
         if any(outcome.status != "measured" for outcome in outcomes):
             return compared(*outcomes)
@@ -117,23 +100,6 @@ class Session:
             for case, outcome, taken in zip(cases, outcomes, samples, strict=True)
         )
         return compared(*timed, comparison=comparison)
-
-    def clock_blocks(self, case: Case) -> Clocked:
-        """Check a case, then time its blocks; without stamps if the kernel is not right."""
-        stamps = None
-
-        def clock_all(checks: Checks) -> Times:
-            nonlocal stamps
-            times = self._untimed(checks)
-            if checks.built.clocked is not None:
-                launches = Launches(checks)
-                pairs = 9 if launches.once_ns() < SLOW_NS else 1
-                stamps = launches.stamps(checks.built.clocked, pairs)
-                launches.verify()
-            return times
-
-        outcome = self._outcome_after(case, clock_all)
-        return Clocked(outcome, stamps if outcome.status == "measured" else None)
 
     def limits(self, *, anew: bool = False) -> Limits:
         """The device's limits, measured once and cached; `CaseError` if that fails."""
@@ -186,7 +152,7 @@ class Session:
         kernel = msgspec.structs.replace(case.kernel, reads=("C",))
         return msgspec.structs.replace(case, kernel=kernel)
 
-    def _outcome_after(
+    def outcome_after(
         self,
         case: Case,
         measured: Callable[[Checks], Times],
@@ -205,14 +171,14 @@ class Session:
         except WrongError as wrong:
             if wrong.reads_C and case.problem.workload == "matmul" and case.problem.beta == 0:
                 self._reading_C.add(case.build_key)
-                again = self._outcome_after(case, measured, variants)
+                again = self.outcome_after(case, measured, variants)
                 if again.status == "measured":
                     return again
                 self._reading_C.discard(case.build_key)  # there is another mistake
             return self._outcome(case, checks.accuracy, variants=variants, wrong=wrong)
         return self._outcome(case, checks.accuracy, times, variants=variants)
 
-    def _untimed(self, checks: Checks) -> Times:
+    def untimed(self, checks: Checks) -> Times:
         """Check a case without timing it."""
         checks.before_timing()
         Launches(checks).untimed()

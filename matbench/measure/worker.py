@@ -25,7 +25,7 @@ from matbench.backends import bind_to
 from matbench.errors import BuildError, CaseError, MatbenchError, explanation
 from matbench.measure.builders import Builders
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Clocked, compared, not_measured, skipped
+from matbench.measure.outcomes import compared, not_measured, skipped
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.measure.scheduler import Group, Scheduler
@@ -157,25 +157,15 @@ class Worker:
 
     def measure(self, case: Case) -> Outcome:
         """Build, check and time one case."""
-        unfit = self._unfit(case)
+        unfit = self.unfit(case)
         if unfit is not None:
             return unfit
         try:
             if is_on_host(case.kernel):
                 return self._task(self._running, _measure_library, case)
-            return self._ask(_methods().measure, case)
+            return self.with_session(_methods().measure, case)
         except CaseError as error:
-            return self._failed(case, error)
-
-    def clock_blocks(self, case: Case) -> Clocked:
-        """Build and check one case, and time its blocks."""
-        unfit = self._unfit(case)
-        if unfit is not None:
-            return Clocked(unfit)
-        try:
-            return self._ask(_methods().clock_blocks, case)
-        except CaseError as error:
-            return Clocked(self._failed(case, error))
+            return self.failed(case, error)
 
     def ask(
         self,
@@ -204,21 +194,13 @@ class Worker:
         answer: T = self._task(self._running, task, *args)
         return answer
 
-    def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
-        """A few samples of one case, fewer if they take longer than `limit_ns`."""
-        try:
-            self._ready(case, ("plain",))
-            return self._ask(_methods().look, case, samples, limit_ns, check=check)
-        except CaseError as error:
-            return self._failed(case, error)
-
     def compare(
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
     ) -> ComparisonRecord:
         """Time both cases in turns; without a comparison if one cannot run."""
         cases = (baseline, candidate)
         for case in cases:
-            unfit = self._unfit(case)
+            unfit = self.unfit(case)
             if unfit is not None:
                 first, second = (
                     unfit if other is case else skipped(other, self.device, Skip("pair"))
@@ -239,27 +221,28 @@ class Worker:
 
     def limits(self, *, anew: bool = False) -> Limits:
         """The device's limits, measured once and cached; `CaseError` if that fails."""
-        return self._ask(_methods().limits, anew=anew)
+        return self.with_session(_methods().limits, anew=anew)
 
     def close(self) -> None:
         self.pool.kill()
 
-    def _failed(self, case: Case, error: CaseError) -> Outcome:
+    def failed(self, case: Case, error: CaseError) -> Outcome:
+        """The outcome of a case that ended with this error."""
         self._late[case.build_key] += isinstance(error, LateError)
         return not_measured(case, self.device, "failed", error.reason)
 
-    def _unfit(self, case: Case) -> Outcome | None:
+    def unfit(self, case: Case) -> Outcome | None:
         """The outcome of a case that cannot run; None if its inputs and builds are ready."""
         if case.skip is not None:
             return skipped(case, self.device, case.skip)
         try:
             if not is_on_host(case.kernel):
-                self._ready(case)
+                self.ready(case)
         except CaseError as error:
-            return self._failed(case, error)
+            return self.failed(case, error)
         return None
 
-    def _ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
+    def ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
         """Prepare inputs and builds, also in a worker that has just replaced another.
 
         A kernel that did not compile is not compiled again for another problem.
@@ -280,11 +263,11 @@ class Worker:
             self._refused[key] = error
             raise
 
-    def _ask(
-        self, method: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
+    def with_session(
+        self, task: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
     ) -> T:
-        """Call a method of the session in the worker process."""
-        answer: T = self._task(self._running, _do, method, args, more)
+        """A task with the open device, for a case that is ready or none."""
+        answer: T = self._task(self._running, _do, task, args, more)
         return answer
 
     def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:

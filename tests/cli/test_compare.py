@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.cli import Matbench
-from support.kernels import GOOD_BODY, SLOW_BODY, KernelWriter
+from support.kernels import GOOD_BODY, SLOW_BODY, KernelWriter, kernel_text
 
 from matbench.model import DeviceInfo
 
@@ -170,3 +170,31 @@ def test_nothing_to_judge_is_no_pass(matbench: Matbench, device: DeviceInfo) -> 
     told = matbench("compare", "tiled", "tiled-dynamic", "--sizes", "8", "--set", "TILE=500",
                     "--fail-if-slower", "5%", code=1).stderr  # fmt: skip
     assert "--fail-if-slower had nothing to judge" in told
+
+
+def test_two_files_of_the_same_name(matbench: Matbench, device: DeviceInfo) -> None:
+    wrong = kernel_text().replace("k < K", "k < K - 1")
+    for folder, text in {"old": kernel_text(), "new": kernel_text() + "//\n", "bad": wrong}.items():
+        Path(folder).mkdir()
+        Path(folder, "mine.cu").write_text(text)
+    record = compare(matbench, "old/mine.cu", "new/mine.cu", *BRIEFLY)
+    assert (record["baseline_name"], record["candidate_name"]) == ("old/mine.cu", "new/mine.cu")
+    assert record["comparison"]["ratio"] > 0
+    assert record["baseline"]["case"]["sha256"] != record["candidate"]["case"]["sha256"]
+    shown = matbench("compare", "new/mine.cu", "old/mine.cu", "--sizes", "64", *BRIEFLY).stdout
+    assert "candidate old/mine.cu against baseline new/mine.cu" in shown
+    # Each file is compiled, not the first of the name.
+    record = compare(matbench, "old/mine.cu", "bad/mine.cu", *BRIEFLY, code=1)
+    assert record["candidate"]["status"] == "wrong"
+    assert record["baseline"]["status"] != "wrong"
+
+
+def test_a_file_against_itself_and_a_built_in_kernel_of_that_name(
+    matbench: Matbench, device: DeviceInfo
+) -> None:
+    Path("tiled.cu").write_text(kernel_text("tiled"))
+    same = compare(matbench, "tiled.cu", "tiled.cu", *BRIEFLY, "--threshold", "900%")
+    assert same["comparison"]["verdict"] in ("SAME", "UNDECIDED")  # on a busy machine
+    record = compare(matbench, "tiled", "tiled.cu", *BRIEFLY, "--set", "TILE=8")
+    assert (record["baseline_name"], record["candidate_name"]) == ("tiled", "tiled.cu")
+    assert record["baseline"]["case"]["sha256"] != record["candidate"]["case"]["sha256"]

@@ -20,6 +20,8 @@ from support.kernels import GOOD_BODY, SPIN_BODY, kernel_text
 from support.terminal import COMMAND, alive, assert_gone, on_terminal, started
 
 from matbench.cli.options import OutputOptions
+from matbench.features.timeline import clocking
+from matbench.features.tune import looking
 from matbench.measure import worker
 from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
@@ -243,18 +245,20 @@ def interrupting(listening: None, monkeypatch: pytest.MonkeyPatch) -> Interrupti
     def interrupt(nth: int) -> None:
         begun = itertools.count(1)
 
-        def replace(name: str) -> None:
-            method = getattr(worker.Worker, name)
+        def replace(place: Any, name: str) -> None:
+            method = getattr(place, name)
 
             def interrupted(*arguments: Any, **more: Any) -> Any:
                 if next(begun) == nth:
                     os.kill(os.getpid(), signal.SIGINT)
                 return method(*arguments, **more)
 
-            monkeypatch.setattr(worker.Worker, name, interrupted)
+            monkeypatch.setattr(place, name, interrupted)
 
-        for name in ("measure", "look", "compare", "clock_blocks"):
-            replace(name)
+        for name in ("measure", "compare"):
+            replace(worker.Worker, name)
+        replace(looking, "look")
+        replace(clocking, "clocked")
 
     return interrupt
 

@@ -22,11 +22,12 @@ from support.optional import present
 from support.products import INPUTS, PRODUCTS, SIZES, allowed_skip, problem
 
 from matbench import backends
-from matbench.analysis import blocks
 from matbench.backends import Backend
 from matbench.backends.cuda import compilation
 from matbench.cache import Cache
 from matbench.errors import BuildError, MatbenchError, OutOfMemoryError
+from matbench.features.timeline.clocking import clocked_here
+from matbench.features.timeline.profile import analyse
 from matbench.kernelfile import catalogue, front_matter, signature, sweep
 from matbench.measure import judge, oracle, worker
 from matbench.measure.builders import Builders
@@ -326,11 +327,11 @@ def test_block_stamps_agree_with_events(
     case = case_of(name, "1000", info, **params)
     profiles = []
     for _ in range(5):
-        outcome, sample = timed.clock_blocks(case)
+        outcome, sample = clocked_here(timed, case)
         assert outcome.status == "measured", outcome.reason
         sample, launch = present(sample), present(case.launch)
         assert len(sample.stamps) == launch.blocks
-        profiles.append(blocks.analyse(sample, launch, info))
+        profiles.append(analyse(sample, launch, info))
     for profile in profiles:
         assert profile.unstamped_blocks == 0
         assert profile.multiprocessors == info.limits["multiprocessors"]

@@ -8,7 +8,7 @@ import pytest
 
 from matbench.measure import sampling
 from matbench.measure.options import Options
-from matbench.measure.sampling import sample_briefly, sample_until_known
+from matbench.measure.sampling import sample_until_known
 from matbench.model import Conditions
 from matbench.records.outcome import Timing
 
@@ -66,16 +66,6 @@ def test_a_processor_is_never_sampled_again_for_its_clocks() -> None:
     found = sampled([busy])
     assert found.attempts == 1
     assert found.conditions[0] == busy
-
-
-@pytest.mark.parametrize(
-    ("times", "taken"), [((900, 5, 5, 5), 4), ((5, 900, 5, 5), 4), ((900, 901, 5, 5), 2)]
-)
-def test_a_first_look_ends_only_if_every_sample_is_slow(
-    times: tuple[float, ...], taken: int
-) -> None:
-    told = iter((5.0, *times))  # the first one warms up
-    assert len(sample_briefly(lambda: next(told), 4, limit_ns=100)) == taken
 
 
 def test_half_of_what_passes_counts_however_long_verifying_takes(

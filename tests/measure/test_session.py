@@ -16,6 +16,7 @@ from matbench.analysis import limits, statistics
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import CaseError
+from matbench.features.tune.looking import look_here
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import launches
 from matbench.measure.launches import Launches
@@ -185,7 +186,7 @@ def test_a_long_launch_is_timed_once_in_a_hot_sample(
 
     monkeypatch.setattr(timed.backend, "time_hot_ns", slow)
     case = case_of(write_kernel(), timed, size=8)
-    assert timed.look(case, 4, 1e12, check=True).status == "measured"
+    assert look_here(timed, case, 4, 1e12, check=True).status == "measured"
     assert counts[0] == 3  # to know how long a launch takes
     assert set(counts[1:]) == {2}  # a warm-up, and the launch that counts
 

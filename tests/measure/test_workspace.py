@@ -20,6 +20,8 @@ from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
 from matbench.features.grade.multiplier import Multiplier
+from matbench.features.timeline.clocking import clocked_here
+from matbench.features.tune.looking import look_here
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.measure.judge import OUTSIDE_WORKSPACE, UNWORKED, Guarded
 from matbench.measure.options import Options
@@ -174,9 +176,9 @@ def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) ->
 
 def test_a_quick_look_and_block_times_have_one(file: Path, timed: Session) -> None:
     case = case_of(file, text(), timed)
-    assert timed.look(case, 3, 1e9, check=True).status == "measured"
+    assert look_here(timed, case, 3, 1e9, check=True).status == "measured"
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
-    assert timed.clock_blocks(case).stamps is not None
+    assert clocked_here(timed, case).stamps is not None
 
 
 def multiplier(kernel: Kernel, session: Session) -> Multiplier:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matbench.analysis import blocks
-from matbench.analysis.blocks import BlockSample
+from matbench.analysis.block_times import BlockSample
+from matbench.features.timeline import profile
 from matbench.model import DeviceInfo, Launch
 from matbench.records.blocks import BlockProfile
 
@@ -57,7 +57,7 @@ def sampled(
 
 def analysed(sample: BlockSample, on: DeviceInfo | None = None) -> BlockProfile:
     launch = Launch(grid=(len(sample.stamps), 1, 1), block=(64, 1, 1))
-    return blocks.analyse(sample, launch, on or gpu_or_cpu())
+    return profile.analyse(sample, launch, on or gpu_or_cpu())
 
 
 #: Two multiprocessors: the second one is idle for the last quarter of 200 µs.

@@ -56,6 +56,7 @@ def adopt(
     matbench adopt sgemm.cuh
     matbench run sgemm.cuh
     """
+    from matbench.features.adopt.suggestions import as_toml
     from matbench.kernelfile import tables
 
     path = Path(file)
@@ -77,7 +78,7 @@ def adopt(
     if _source(path) != source:
         raise UsageError(f"{path}: changed during the trials; run this command again")
     _require_free(path, source, target, into=into, force=force)
-    table = tables.as_toml({**({"name": name} if name else {}), **(first.table or {})})
+    table = as_toml({**({"name": name} if name else {}), **(first.table or {})})
     _write(target, table, bare, into)
     say(f"wrote {target}" if into or len(results) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:

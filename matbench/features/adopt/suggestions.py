@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matbench.errors import UsageError
@@ -12,7 +13,6 @@ from matbench.features.adopt import argument_guesses, launch_guesses
 from matbench.features.adopt.argument_guesses import Call
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import tables
 from matbench.kernelfile.missing import Given, MissingKeysError
 from matbench.kernelfile.signature import Function
 from matbench.model import WORKSPACE, Parameter
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 def suggested(error: MissingKeysError) -> UsageError:
     """The error with lines to paste below it: an example of each missing key."""
     table, examples = error.table, _examples(error.lacking, error.given)
-    paste = [line for line in tables.as_toml(examples).splitlines() if line]
+    paste = [line for line in as_toml(examples).splitlines() if line]
     hint = "add lines such as:"
     if not table.is_there:
         hint = f"Run `matbench adopt {table.shown}`, or write {table.beside_name}:"
@@ -36,6 +36,16 @@ def suggested(error: MissingKeysError) -> UsageError:
     if table.is_fenced:
         paste = [f"// {line}" for line in paste]
     return UsageError(f"{error.where}: {error.told}; {hint}", paste)
+
+
+def as_toml(table: Mapping[str, Any]) -> str:
+    """A table as TOML; nested tables come last."""
+    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    for name, inner in table.items():
+        if isinstance(inner, dict):
+            lines += ["", f"[{name}]", *as_toml(inner).splitlines()]
+    return "\n".join(lines) + "\n"
 
 
 def _examples(lacking: Sequence[str], given: Given) -> dict[str, Any]:

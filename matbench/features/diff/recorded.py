@@ -9,8 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import repetitions, statistics
+from matbench.analysis import repetitions
 from matbench.analysis.ranking import sm_mhz
+from matbench.features.diff import runs
 from matbench.model import Problem
 from matbench.records import resuming
 from matbench.records.comparison import Comparison, ComparisonRecord
@@ -120,8 +121,8 @@ def _compared(
     if not (record.baseline.samples_ns and record.candidate.samples_ns):
         return record
     then, now = ([o.samples_ns for o in side if o.samples_ns] for side in pair)
-    variation = statistics.VARIATIONS[record.candidate.case.device_kind]
-    comparison = statistics.compare_runs(then, now, variation, threshold, CONFIDENCE)
+    variation = runs.VARIATIONS[record.candidate.case.device_kind]
+    comparison = runs.compare_runs(then, now, variation, threshold, CONFIDENCE)
     notes = (_note(comparison),) if comparison.interval is not None else ()
     if doubts:
         reason = f"not comparable: {'; '.join(doubts)}"
@@ -131,9 +132,9 @@ def _compared(
 
 def _note(comparison: Comparison) -> str:
     """By how much the interval is wider because runs differ."""
-    enough = comparison.processes is not None and min(comparison.processes) >= statistics.ENOUGH
+    enough = comparison.processes is not None and min(comparison.processes) >= runs.ENOUGH
     between = "recordings" if enough else "processes"
-    hint = "" if enough else f"; record both sides with --repeat {statistics.ENOUGH}"
+    hint = "" if enough else f"; record both sides with --repeat {runs.ENOUGH}"
     difference = f"{comparison.allowance:.2%} between {between}{hint}"
     return f"the interval allows for a difference of {difference}"
 

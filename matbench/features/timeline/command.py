@@ -54,9 +54,9 @@ def profile_blocks(
     matbench blocks tiled --sizes 1000 --set TILE=16
     matbench blocks mine.cu --timeline mine.html
     """
-    from matbench.analysis import blocks
     from matbench.features.charts import drawing
-    from matbench.features.timeline import picture, view
+    from matbench.features.timeline import clocking, picture, view
+    from matbench.features.timeline.profile import analyse
     from matbench.kernelfile import sweep
     from matbench.measure.quick_look import fastest
     from matbench.measure.worker import WorkerPool
@@ -80,13 +80,13 @@ def profile_blocks(
     ):
         display.begin(f"{chosen.name} at {problem.size}")
         case, _ = fastest(pool.worker(info), cases)
-        clocked = pool.worker(info).clock_blocks(case)
+        clocked = clocking.clocked(pool.worker(info), case)
     interruption.exit(0, 1, "cases")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
     if clocked.stamps is None or case.launch is None:
         show_report(outcomes.report([clocked.outcome], [about]), fmt)
         sys.exit(0 if clocked.outcome.status == "skipped" else 1)
-    profile = blocks.analyse(clocked.stamps, case.launch, info)
+    profile = analyse(clocked.stamps, case.launch, info)
     if timeline is not None:
         path = Path(timeline)
         if drawing.suffix(path) == "html":

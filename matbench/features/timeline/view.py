@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from matbench.analysis.blocks import BlockSample
+from matbench.analysis.block_times import BlockSample
 from matbench.features.charts.definitions import Spec
 from matbench.features.timeline import chart
 from matbench.records import encoding

@@ -20,6 +20,7 @@ import msgspec
 
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.errors import UsageError
+from matbench.features.tune import looking
 from matbench.features.tune.search_space import Space
 from matbench.features.tune.stored import Store, without_inputs
 from matbench.kernelfile import sweep
@@ -148,7 +149,7 @@ class Search:
             ranked = self.ranking()
             for standing in ranked[:count]:
                 advance(_label(standing.case, ranked[0]))
-                outcome = worker.look(standing.case, samples, math.inf, check=False)
+                outcome = looking.look(worker, standing.case, samples, math.inf, check=False)
                 standing.goes_on(outcome, number)
         self._finals(worker, builders, advance, len(planned))
         self.complete = True
@@ -166,7 +167,7 @@ class Search:
             advance(_label(case, best))
             # Defaults are what all are compared with, so they are not cut short.
             hopeless_ns = math.inf if is_default or best is None else _HOPELESS * best.median_ns
-            outcome = worker.look(case, _FIRST_SAMPLES, hopeless_ns, check=True)
+            outcome = looking.look(worker, case, _FIRST_SAMPLES, hopeless_ns, check=True)
             standing = Candidate(case, outcome, is_default)
             self.standings.append(standing)
             if outcome.median_ns is not None and (best is None or standing.rank < best.rank):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support import records
-from support.cli import Matbench
+from support.cli import Matbench, Refusal
 from support.records import repeated, timing
 
 from matbench.model import Conditions, DeviceInfo
@@ -129,3 +129,28 @@ def test_nothing_to_judge_is_no_pass(tmp_path: Path, matbench: Matbench) -> None
     new = write(tmp_path / "new.jsonl", steady("naive-2d"))
     told = matbench("diff", old, new, "--fail-if-slower", "5%", code=1).stderr
     assert "--fail-if-slower had nothing to judge" in told
+
+
+def test_diff_writes_the_same_summary(matbench: Matbench, tmp_path: Path) -> None:
+    old, new, summary = (tmp_path / name for name in ("old.jsonl", "new.jsonl", "summary.md"))
+    write(old, records.outcome("tiled"), records.outcome("kahan"))
+    write(new, records.outcome("tiled", status="wrong", reason="3 of 9"), records.outcome("kahan"))
+    matbench("diff", old, new, "--summary", summary)
+    text = summary.read_text()
+    assert text.startswith("### 1 case is wrong or failed\n")
+    assert "- tiled TILE=16 at 17x33x65 is now wrong: 3 of 9\n" in text
+
+
+@pytest.mark.usefixtures("own_state")
+@pytest.mark.parametrize("target", ["folder", "folder/no/file.md", "\udcff/x"])
+def test_a_summary_that_cannot_be_written_is_told_before_measuring(
+    target: str, refusal: Refusal, device: DeviceInfo, nothing_runs: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    Path("folder").mkdir()
+    told = refusal("compare", "tiled", "naive-2d", "--summary", target)
+    assert told.startswith("--summary ")
+    assert "cannot be written" in told
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", target)
+    told = refusal("diff", "kept.jsonl", "kept.jsonl")
+    assert "cannot be written" in told

@@ -13,7 +13,7 @@ from rich.console import Console
 from support import records
 from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
 
-from matbench.analysis.blocks import BlockSample
+from matbench.analysis.block_times import BlockSample
 from matbench.features.timeline import view as blocks
 from matbench.model import DeviceInfo
 from matbench.records.outcome import BlockTimes

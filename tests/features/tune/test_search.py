@@ -15,8 +15,8 @@ from support.optional import present
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.errors import UsageError
+from matbench.features.tune import looking, search_space
 from matbench.features.tune import search as tuning
-from matbench.features.tune import search_space
 from matbench.features.tune.search import Budget, Search
 from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue, sweep
@@ -85,6 +85,12 @@ class Clockwork:
         timing = Timing(samples_ns=(median_ns,) * samples, median_ns=median_ns, seed="0")
         record = CaseRecord.from_case(case, self.device)
         return Outcome(case=record, status="measured", accuracy=accuracy, hot=timing)
+
+    def ready(self, *_: object) -> None: ...
+
+    def with_session(self, task: object, *arguments: Any, **more: Any) -> Outcome:
+        assert task is looking.look_here
+        return self.look(*arguments, **more)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         self.looks.append((case.params["TURNS"], samples, limit_ns, check))
@@ -268,6 +274,16 @@ def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceIn
     assert kept.params["TURNS"] == fastest
 
 
+@pytest.mark.parametrize(
+    ("times", "taken"), [((900, 5, 5, 5), 4), ((5, 900, 5, 5), 4), ((900, 901, 5, 5), 2)]
+)
+def test_a_first_look_ends_only_if_every_sample_is_slow(
+    times: tuple[float, ...], taken: int
+) -> None:
+    told = iter((5.0, *times))  # the first one warms up
+    assert len(looking.sample_briefly(lambda: next(told), 4, limit_ns=100)) == taken
+
+
 # -- on a device ----------------------------------------------------------------------------------
 
 
@@ -277,7 +293,7 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
 
         def look(turns: int, kind: int, *arguments: Any, check: bool = True) -> Outcome:
             case = sweep.case(kernel, SIZE, {"TURNS": turns, "KIND": kind}, device)
-            return worker.look(case, *arguments, check=check)
+            return looking.look(worker, case, *arguments, check=check)
 
         slow = look(64, 1, 50, 1.0)
         assert (slow.status, len(slow.samples_ns)) == ("measured", 2)

@@ -10,26 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.launches import UNEVEN, analysed, sampled
 
-from matbench.analysis import timeline
+from matbench.features.timeline import lanes
 from matbench.records.blocks import Bar, Timeline
 
 
-def placed(ran: list[tuple[int, float, float]], *, told: bool = True) -> timeline.Placed:
+def placed(ran: list[tuple[int, float, float]], *, told: bool = True) -> lanes.Placed:
     """Blocks as multiprocessor, start and end in ns."""
     unit, start, end = (np.array(column) for column in zip(*ran, strict=True))
     names, lane = np.unique(unit.astype(np.uint64), return_inverse=True)
     told_unit = (lane.astype(np.int64), names) if told else (None, None)
-    return timeline.Placed(np.arange(len(ran)), start.astype(float), end.astype(float), *told_unit)
+    return lanes.Placed(np.arange(len(ran)), start.astype(float), end.astype(float), *told_unit)
 
 
 def test_slots_of_one_unit_never_overlap() -> None:
     start, end = np.array([0.0, 1, 2, 10, 11]), np.array([5.0, 3, 4, 12, 13])
-    slots = timeline.apart(start, end, np.array([0, 0, 0, 0, 1]))
+    slots = lanes.apart(start, end, np.array([0, 0, 0, 0, 1]))
     assert slots.tolist() == [0, 1, 2, 0, 0]
 
 
 def test_few_blocks_are_all_there() -> None:
-    found = timeline.make_timeline(placed([(7, 0, 10), (3, 0, 30), (7, 5, 20), (7, 10, 12)]))
+    found = lanes.make_timeline(placed([(7, 0, 10), (3, 0, 30), (7, 5, 20), (7, 10, 12)]))
     assert found == Timeline(
         lanes=2,
         slots=2,
@@ -42,7 +42,7 @@ def test_few_blocks_are_all_there() -> None:
 
 
 def test_without_multiprocessors_lanes_only_keep_blocks_apart() -> None:
-    found = timeline.make_timeline(placed([(0, 0, 10), (0, 5, 20), (0, 10, 30)], told=False))
+    found = lanes.make_timeline(placed([(0, 0, 10), (0, 5, 20), (0, 10, 30)], told=False))
     assert found is not None
     assert (found.multiprocessors, found.lanes, found.slots) == (None, 2, 1)
     assert [bar.lane for bar in found.bars] == [0, 0, 1]
@@ -50,16 +50,16 @@ def test_without_multiprocessors_lanes_only_keep_blocks_apart() -> None:
 
 def test_too_many_blocks_have_no_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = [(unit, 100.0 * wave, 100.0 * wave + 90) for unit in range(3) for wave in range(20)]
-    monkeypatch.setattr(timeline, "MOST_BARS", 60)
-    assert timeline.make_timeline(placed(ran)) is not None
-    assert timeline.make_timeline(placed([*ran, (1, 3000, 3001)])) is None
+    monkeypatch.setattr(lanes, "MOST_BARS", 60)
+    assert lanes.make_timeline(placed(ran)) is not None
+    assert lanes.make_timeline(placed([*ran, (1, 3000, 3001)])) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1e4), st.floats(0, 1e3)), min_size=1))
 def test_any_timeline_can_be_read_again(ran: list[tuple[int, float, float]]) -> None:
     ends = [(unit, start, start + took) for unit, start, took in ran]
     for told in (True, False):
-        found = timeline.make_timeline(placed(ends, told=told))
+        found = lanes.make_timeline(placed(ends, told=told))
         assert found is not None
         assert sorted(bar.block for bar in found.bars) == list(range(len(ran)))
         for lane in range(found.lanes):

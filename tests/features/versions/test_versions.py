@@ -1,4 +1,4 @@
-"""`matbench compare` on versions of a kernel: two files, or a file and a git revision of it."""
+"""`matbench compare --against`: a kernel and its file as of a git revision."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import record_files
 from support.cli import Matbench, Refusal
 from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
-from support.records import outcome
+from support.paths import ROOT
 from support.repository import git, tree
 from support.terminal import on_terminal
 
@@ -57,43 +56,6 @@ def records(text: str) -> list[dict[str, Any]]:
     environment, *found = json.loads(text)
     assert environment["type"] == "environment"
     return list(found)
-
-
-# Two files
-
-
-def test_two_files_of_the_same_name(matbench: Matbench, device: DeviceInfo) -> None:
-    wrong = kernel_text().replace("k < K", "k < K - 1")
-    for folder, text in {"old": kernel_text(), "new": kernel_text() + "//\n", "bad": wrong}.items():
-        Path(folder).mkdir()
-        Path(folder, "mine.cu").write_text(text)
-    arguments = ("compare", *BRIEFLY, "--format", "json")
-    [record] = records(matbench(*arguments, "old/mine.cu", "new/mine.cu").stdout)
-    assert (record["baseline_name"], record["candidate_name"]) == ("old/mine.cu", "new/mine.cu")
-    assert record["comparison"]["ratio"] > 0
-    assert record["baseline"]["case"]["sha256"] != record["candidate"]["case"]["sha256"]
-    shown = matbench("compare", "new/mine.cu", "old/mine.cu", *BRIEFLY).stdout
-    assert "candidate old/mine.cu against baseline new/mine.cu" in shown
-    # Each file is compiled, not the first of the name.
-    [record] = records(matbench(*arguments, "old/mine.cu", "bad/mine.cu", code=1).stdout)
-    assert record["candidate"]["status"] == "wrong"
-    assert record["baseline"]["status"] != "wrong"
-
-
-def test_a_file_against_itself_and_a_built_in_kernel_of_that_name(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
-    Path("tiled.cu").write_text(kernel_text("tiled"))
-    [same] = records(matbench("compare", "tiled.cu", "tiled.cu", *BRIEFLY, "--threshold", "900%",
-                              "--format", "json").stdout)  # fmt: skip
-    assert same["comparison"]["verdict"] in ("SAME", "UNDECIDED")  # on a busy machine
-    [record] = records(matbench("compare", "tiled", "tiled.cu", *BRIEFLY, "--set", "TILE=8",
-                                "--format", "json").stdout)  # fmt: skip
-    assert (record["baseline_name"], record["candidate_name"]) == ("tiled", "tiled.cu")
-    assert record["baseline"]["case"]["sha256"] != record["candidate"]["case"]["sha256"]
-
-
-# A revision
 
 
 def test_a_kernel_that_became_slower_fails(
@@ -155,7 +117,7 @@ def test_several_kernels_of_several_workloads(
     for folder in ("a", "b"):
         Path(folder).mkdir()
         Path(folder, "mine.cu").write_text(kernel_text())
-    dot = Path(__file__).parents[2] / "kernels" / "dot-tree.cu"
+    dot = ROOT / "kernels" / "dot-tree.cu"
     Path("dots.cu").write_text(dot.read_text().replace('name = "dot-tree"', 'name = "dots"'))
     git(Path(), "add", ".")
     git(Path(), "commit", "-q", "-m", "more")
@@ -251,9 +213,6 @@ def test_ctrl_c_leaves_no_temporary_folder(
     assert left(tmp_path) == []
 
 
-# The summary
-
-
 def test_the_summary_is_appended(
     matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -273,27 +232,3 @@ def test_the_summary_is_appended(
     assert workflow.read_text().count("### ") == 1
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "")
     matbench(*arguments, code=1)
-
-
-def test_diff_writes_the_same_summary(matbench: Matbench, tmp_path: Path) -> None:
-    old, new, summary = (tmp_path / name for name in ("old.jsonl", "new.jsonl", "summary.md"))
-    record_files.write(old, outcome("tiled"), outcome("kahan"))
-    record_files.write(new, outcome("tiled", status="wrong", reason="3 of 9"), outcome("kahan"))
-    matbench("diff", old, new, "--summary", summary)
-    text = summary.read_text()
-    assert text.startswith("### 1 case is wrong or failed\n")
-    assert "- tiled TILE=16 at 17x33x65 is now wrong: 3 of 9\n" in text
-
-
-@pytest.mark.parametrize("target", ["folder", "folder/no/file.md", "\udcff/x"])
-def test_a_summary_that_cannot_be_written_is_told_before_measuring(
-    target: str, refusal: Refusal, device: DeviceInfo, nothing_runs: None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    Path("folder").mkdir()
-    told = refusal("compare", "tiled", "naive-2d", "--summary", target)
-    assert told.startswith("--summary ")
-    assert "cannot be written" in told
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", target)
-    told = refusal("diff", "kept.jsonl", "kept.jsonl")
-    assert "cannot be written" in told

@@ -12,7 +12,8 @@ from support.repository import commit, git
 
 from matbench import git as matbench_git
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, git_versions, includes
+from matbench.features.versions import git_versions
+from matbench.kernelfile import catalogue, includes
 from matbench.model import Kernel
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")

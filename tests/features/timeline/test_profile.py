@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
 
-from matbench.analysis import blocks
+from matbench.analysis import block_times
 from matbench.errors import CaseError
 from matbench.records import encoding, reading
 from matbench.records.blocks import Quartiles, Spread
@@ -273,12 +273,14 @@ def test_a_profile_can_be_read_again(ran: list[Block], told: bool) -> None:
 
 def test_the_brief_figures_are_those_of_the_whole_analysis() -> None:
     instant = sampled([Block(7, 500, 500)], event_ns=900.0)
-    assert blocks.brief(instant, gpu_or_cpu("cpu")).median_ns is None  # a record holds no time of 0
+    assert (
+        block_times.brief(instant, gpu_or_cpu("cpu")).median_ns is None
+    )  # a record holds no time of 0
     for told, kind in ((True, "gpu"), (False, "cpu")):
         sample, on = sampled(UNEVEN, told=told), gpu_or_cpu(kind)
         whole = analysed(sample, on)
-        found = blocks.brief(sample, on)
+        found = block_times.brief(sample, on)
         assert found.median_ns == pytest.approx(whole.duration_us.median * 1e3)
         assert (found.imbalance, found.perturbation) == (whole.imbalance, whole.perturbation)
         assert found.sm_mhz is None
-        assert blocks.brief(sample, on, clock_is_sm=True).sm_mhz == 2000
+        assert block_times.brief(sample, on, clock_is_sm=True).sm_mhz == 2000

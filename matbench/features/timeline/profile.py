@@ -2,30 +2,21 @@
 
 Pure arithmetic. Ticks are compared only within one multiprocessor; figures across multiprocessors
 use a clock that they share, or are None.
-
-On a GPU each multiprocessor's tick counter has its own start, and `%globaltimer` is the clock that
-all share. On a CPU all compute units read one clock, and it is not known which unit ran a block.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from matbench.analysis import timeline
-from matbench.analysis.timeline import Placed
-from matbench.errors import CaseError
+from matbench.analysis import block_times
+from matbench.analysis.block_times import Blocks, BlockSample, Floats, Ints, Numbers
+from matbench.features.timeline import lanes
+from matbench.features.timeline.lanes import Placed
 from matbench.model import DeviceInfo, Launch
 from matbench.records.blocks import Bin, BlockProfile, Counters, Quartiles, Spread
-from matbench.records.outcome import BlockTimes
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Numbers = TypeVar("Numbers", Ints, Floats)
 
 #: Counters are aligned if they differ by at most this share of the span plus two steps of the
 #: shared clock, but by no more than the second share.
@@ -35,79 +26,9 @@ _BINS = 12
 _REACH = 3
 
 
-class BlockSample(NamedTuple):
-    """The stamps of one instrumented launch, a row per block: start and end in ticks, start and
-    end in nanoseconds (0 if the device has no clock that all multiprocessors share), and the
-    multiprocessor. Also the event times of that launch and of an empty one."""
-
-    stamps: npt.NDArray[np.uint64]
-    ticks_per_ns: float
-    event_ns: float
-    empty_ns: float
-    perturbation: float
-
-
-class _Blocks(NamedTuple):
-    """The blocks that have both stamps. Ticks count from the first start on the same
-    multiprocessor (in `base`), nanoseconds from the first start of all. `unit` numbers the
-    multiprocessors that ran any block, and `names` are their device numbers. If they are not
-    `known`, because the device does not report them, all blocks are on one."""
-
-    start: Ints
-    end: Ints
-    start_ns: Ints
-    end_ns: Ints
-    unit: Ints
-    names: npt.NDArray[np.uint64]
-    base: npt.NDArray[np.uint64]
-    known: bool
-    row: Ints
-    unstamped: int
-
-
-def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
-    whole = (stamps[:, 1] > 0) & (stamps[:, 1] >= stamps[:, 0])
-    kept = stamps[whole]
-    if not len(kept):
-        raise CaseError(f"none of the {len(stamps):,} blocks has an end stamp")
-    known = bool((kept[:, 2] > 0).all())
-    names, unit = np.unique(kept[:, 4] if known else np.zeros_like(kept[:, 4]), return_inverse=True)
-    base = np.full(len(names), np.iinfo(np.uint64).max, np.uint64)
-    np.minimum.at(base, unit, kept[:, 0])
-    zero_ns = kept[:, 2].min()
-    # Subtracted as integers: nanoseconds since 1970 do not fit in a float.
-    return _Blocks(
-        start=(kept[:, 0] - base[unit]).astype(np.int64),
-        end=(kept[:, 1] - base[unit]).astype(np.int64),
-        start_ns=(kept[:, 2] - zero_ns).astype(np.int64),
-        end_ns=(np.maximum(kept[:, 3], kept[:, 2]) - zero_ns).astype(np.int64),
-        unit=unit.astype(np.int64),
-        names=names,
-        base=base,
-        known=known,
-        row=np.flatnonzero(whole),
-        unstamped=len(stamps) - len(kept),
-    )
-
-
-def brief(sample: BlockSample, device: DeviceInfo, *, clock_is_sm: bool = False) -> BlockTimes:
-    """The figures that a sweep shows for each case; `CaseError` if no block has both stamps.
-
-    `clock_is_sm`: ticks are those of the SM clock, so that the sample also gives its frequency.
-    """
-    blocks = _read(sample.stamps)
-    units = max(device.limits["multiprocessors"], len(blocks.names))
-    return BlockTimes(
-        median_ns=float(np.median(blocks.end - blocks.start)) / sample.ticks_per_ns or None,
-        imbalance=_imbalance(blocks, units) if blocks.known else None,
-        perturbation=sample.perturbation,
-        sm_mhz=sample.ticks_per_ns * 1e3 if clock_is_sm else None,
-    )
-
-
 def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockProfile:
     """All figures from the stamps of one launch; `CaseError` if no block has both stamps."""
-    blocks, rate = _read(sample.stamps), sample.ticks_per_ns
+    blocks, rate = block_times.read(sample.stamps), sample.ticks_per_ns
     durations = blocks.end - blocks.start
     ticks = Quartiles(*np.percentile(durations, [0, 25, 50, 75, 100]).tolist())
     ends = blocks.base[blocks.unit] + blocks.end.astype(np.uint64)
@@ -141,7 +62,7 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
             waves=len(durations) / running,
             tail_share=_tail_share(placed),
             span_ns=float(placed.end_ns.max()),
-            timeline=timeline.make_timeline(placed),
+            timeline=lanes.make_timeline(placed),
         )
     if blocks.known:
         profile = _by_multiprocessor(profile, blocks)
@@ -154,7 +75,7 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
     )
 
 
-def _by_multiprocessor(profile: BlockProfile, blocks: _Blocks) -> BlockProfile:
+def _by_multiprocessor(profile: BlockProfile, blocks: Blocks) -> BlockProfile:
     """The profile with what is known if each block's multiprocessor is."""
     rate, units = profile.ticks_per_ns, max(profile.multiprocessors, len(blocks.names))
     resident = _most_together(blocks.start, blocks.end, blocks.unit)
@@ -172,7 +93,7 @@ def _by_multiprocessor(profile: BlockProfile, blocks: _Blocks) -> BlockProfile:
         resident_most=int(resident.max()),
         resident_median=float(np.median(resident)),
         waves=profile.blocks / int(resident.sum()),
-        imbalance=_imbalance(blocks, units),
+        imbalance=block_times.imbalance(blocks, units),
         counters="one" if len(blocks.names) == 1 else counters,
         counter_offset_ticks=apart_ticks,
         span_ns=span_ns,
@@ -209,13 +130,6 @@ def _histogram(durations: Ints, us_per_tick: float) -> tuple[Bin, ...]:
 # Multiprocessors, each by its own counter
 
 
-def _last(ends: Numbers, unit: Ints) -> Numbers:
-    """The last end on each multiprocessor; none is negative."""
-    last: Numbers = np.zeros(int(unit.max()) + 1, ends.dtype)
-    np.maximum.at(last, unit, ends)
-    return last
-
-
 def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> Ints:
     """The most blocks that overlap on each multiprocessor; blocks that only touch do not."""
     if unit is None:
@@ -228,23 +142,10 @@ def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> In
     return np.maximum(most, 1)  # by a coarse clock, blocks may take no time
 
 
-def _imbalance(blocks: _Blocks, multiprocessors: int) -> float | None:
-    """The longest busy time over the mean of all multiprocessors, minus 1."""
-    order = np.lexsort((blocks.start, blocks.unit))
-    unit = blocks.unit[order]
-    # One axis for all multiprocessors: each one's times follow those of the one before.
-    room = np.cumsum(_last(blocks.end, blocks.unit) + 1)
-    shift = np.concatenate([[0], room[:-1]])[unit]
-    start, end = blocks.start[order] + shift, blocks.end[order] + shift
-    reached = np.concatenate([[0], np.maximum.accumulate(end)[:-1]])
-    busy = np.bincount(unit, weights=np.maximum(0, end - np.maximum(start, reached)))
-    return float(busy.max() * multiprocessors / busy.sum() - 1) if busy.any() else None
-
-
 # All multiprocessors, by a clock that they share
 
 
-def _moments(blocks: _Blocks, rate: float) -> Floats:
+def _moments(blocks: Blocks, rate: float) -> Floats:
     """When each multiprocessor's first block started, in ns by the shared clock.
 
     The median over its blocks, because a single stamp may be late by a step of that clock.
@@ -256,7 +157,7 @@ def _moments(blocks: _Blocks, rate: float) -> Floats:
     return moments
 
 
-def _apart_ticks(blocks: _Blocks, rate: float) -> float:
+def _apart_ticks(blocks: Blocks, rate: float) -> float:
     """The largest difference between counters at one moment."""
     moments = _moments(blocks, rate)
     # Unsigned differences wrap around; converted to signed numbers they are right.
@@ -264,13 +165,13 @@ def _apart_ticks(blocks: _Blocks, rate: float) -> float:
     return float(np.ptp(ahead - (moments - moments[0]) * rate))
 
 
-def _timer_step_ns(blocks: _Blocks) -> float:
+def _timer_step_ns(blocks: Blocks) -> float:
     """The smallest observed step of the shared clock; 0 if none was."""
     seen = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
     return float(np.diff(seen).min()) if len(seen) > 1 else 0.0
 
 
-def _place(blocks: _Blocks, rate: float, device_kind: str) -> Placed | None:
+def _place(blocks: Blocks, rate: float, device_kind: str) -> Placed | None:
     """Within a multiprocessor by its ticks, which are finer than the shared clock."""
     if not blocks.known and device_kind != "cpu":
         return None
@@ -285,7 +186,7 @@ def _tail_share(placed: Placed) -> float:
     _, start, end, unit, _ = placed
     span = float(end.max())
     if unit is not None:
-        full_until = float(_last(end, unit).min())
+        full_until = float(block_times.last(end, unit).min())
     else:
         ends = np.sort(end)
         # Before the i-th end, the blocks that have started minus the i that have ended are running.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
 from matbench.analysis import statistics
-from matbench.analysis.statistics import ENOUGH, VARIATIONS, Variation, _shift_rank, compare_runs
+from matbench.features.diff.runs import ENOUGH, VARIATIONS, Variation, _shift_rank, compare_runs
 from matbench.records.comparison import Comparison
 
 NONE = Variation(0.0, 0.0)
@@ -56,7 +56,7 @@ def test_the_rank_is_that_of_the_exact_mann_whitney_test(m: int, n: int, confide
 @pytest.fixture
 def no_p_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take most of the time, and decide nothing."""
-    monkeypatch.setattr(statistics, "_mann_whitney", lambda a, b: 0.5)
+    monkeypatch.setattr(statistics, "mann_whitney", lambda a, b: 0.5)
 
 
 def simulated(

@@ -1,0 +1,54 @@
+"""Times the blocks of a case by the stamps of an instrumented build."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from matbench.analysis.block_times import BlockSample
+from matbench.errors import CaseError
+from matbench.measure.worker import Worker
+from matbench.model import Case
+from matbench.records.outcome import Outcome
+
+if TYPE_CHECKING:
+    from matbench.measure.checks import Checks
+    from matbench.measure.launches import Times
+    from matbench.measure.session import Session
+
+
+class Clocked(NamedTuple):
+    """The outcome of a case, and the stamps of its blocks; None if it was not right."""
+
+    outcome: Outcome
+    stamps: BlockSample | None = None
+
+
+def clocked(worker: Worker, case: Case) -> Clocked:
+    """Build and check one case, and time its blocks."""
+    unfit = worker.unfit(case)
+    if unfit is not None:
+        return Clocked(unfit)
+    try:
+        return worker.with_session(clocked_here, case)
+    except CaseError as error:
+        return Clocked(worker.failed(case, error))
+
+
+def clocked_here(session: Session, case: Case) -> Clocked:
+    """Check a case, then time its blocks; without stamps if the kernel is not right."""
+    from matbench.measure.launches import SLOW_NS, Launches
+
+    stamps = None
+
+    def clock_all(checks: Checks) -> Times:
+        nonlocal stamps
+        times = session.untimed(checks)
+        if checks.built.clocked is not None:
+            launches = Launches(checks)
+            pairs = 9 if launches.once_ns() < SLOW_NS else 1
+            stamps = launches.stamps(checks.built.clocked, pairs)
+            launches.verify()
+        return times
+
+    outcome = session.outcome_after(case, clock_all)
+    return Clocked(outcome, stamps if outcome.status == "measured" else None)

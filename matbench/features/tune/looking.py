@@ -1,0 +1,55 @@
+"""Times a case with a few samples: enough to tell whether it may be among the fastest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matbench.errors import CaseError
+from matbench.measure.sampling import Sampler, positive
+from matbench.measure.worker import Worker
+from matbench.model import Case
+from matbench.records.outcome import Outcome
+
+if TYPE_CHECKING:
+    from matbench.measure.checks import Checks
+    from matbench.measure.launches import Times
+    from matbench.measure.session import Session
+
+
+def look(worker: Worker, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
+    """A few samples of one case, fewer if they take longer than `limit_ns`."""
+    try:
+        worker.ready(case, ("plain",))
+        return worker.with_session(look_here, case, samples, limit_ns, check=check)
+    except CaseError as error:
+        return worker.failed(case, error)
+
+
+def look_here(
+    session: Session, case: Case, samples: int, limit_ns: float, *, check: bool
+) -> Outcome:
+    """A few samples of a plain build; with `check`, it is checked first.
+
+    Sampling ends early after two samples longer than `limit_ns`.
+    """
+    from matbench.measure.launches import Launches, own_times
+
+    def brief(checks: Checks) -> Times:
+        if check:
+            checks.before_timing()
+        launches = Launches(checks)
+        taken = sample_briefly(launches.sampler(), samples, limit_ns)
+        launches.verify()
+        notes = (f"a quick look: only {len(taken)} samples",)
+        return own_times(taken, session.options, launches.seed, notes)
+
+    return session.outcome_after(case, brief, ("plain",))
+
+
+def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:
+    """`count` samples, or only two if neither is within `limit_ns`."""
+    sample()  # warm-up
+    taken: list[float] = []
+    while len(taken) < count and not (len(taken) > 1 and min(taken) > limit_ns):
+        taken.append(positive(sample()))
+    return taken

@@ -9,9 +9,9 @@ from support.machine_code import needs_nvdisasm
 from support.paths import ROOT
 
 from matbench import backends
-from matbench.analysis.architectures import named
 from matbench.cache import Cache
 from matbench.features.explain import machine_code
+from matbench.features.explain.other_devices import named
 from matbench.kernelfile import sweep
 from matbench.model import Problem
 from matbench.records.explanation import MachineCode

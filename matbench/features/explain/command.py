@@ -97,7 +97,7 @@ def explain(
     matbench explain mine.cu --plot roofline.svg
     """
     from matbench.features.explain import counters as ncu
-    from matbench.features.explain import widths
+    from matbench.features.explain import other_devices, widths
     from matbench.kernelfile import sweep
 
     if counters:
@@ -112,7 +112,7 @@ def explain(
     overrides = constants.values([chosen])
     tile = _tile(overrides)
     params = list(sweep.parameter_sets(chosen, _widened(chosen, overrides)))
-    devices = [*([info] if info else []), *map(widths.device_of, named)]
+    devices = [*([info] if info else []), *map(other_devices.device_of, named)]
     problem = widths.largest_legal(chosen, problems, params, devices)
     looks = Looks(chosen, problem, params, info, named)
     with Interruption() as interruption:
@@ -244,7 +244,7 @@ class Looks:
         from matbench import backends
         from matbench.analysis import architectures, ranking
         from matbench.cache import Cache
-        from matbench.features.explain import machine_code, widths
+        from matbench.features.explain import machine_code, other_devices
         from matbench.kernelfile import sweep
 
         gpu = self.device if self.device is not None and self.device.backend == "cuda" else None
@@ -254,7 +254,7 @@ class Looks:
         )  # fmt: skip
         if architecture is None or (outcome is not None and outcome.status == "wrong"):
             return None
-        at = gpu or widths.device_of(architecture)
+        at = gpu or other_devices.device_of(architecture)
         placed = sweep.case(self.kernel, self.problem, case.params, at)
         if placed.launch is None or placed.skip is not None:
             return None
@@ -323,13 +323,13 @@ def _draw(explanation: Explanation, path: Path) -> None:
 
 def _architectures(arch: str | None, info: DeviceInfo | None) -> tuple[list[Architecture], bool]:
     """The named architectures, and whether this device is among them."""
-    from matbench.analysis import architectures
+    from matbench.features.explain.other_devices import named
 
     if arch is None:
         arch = "this" if info is not None and info.kind == "gpu" else f"{_CURRENT},this"
     names = [name.strip().lower() for name in arch.split(",")]
-    named = [architectures.named(name) for name in names if name != "this"]
-    return list({target.name: target for target in named}.values()), "this" in names
+    wanted = [named(name) for name in names if name != "this"]
+    return list({target.name: target for target in wanted}.values()), "this" in names
 
 
 def _tile(overrides: dict[str, tuple[int, ...]]) -> int | None:

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import msgspec
 
 from matbench import workloads
-from matbench.analysis.architectures import Architecture, occupancy
+from matbench.analysis.architectures import Architecture
+from matbench.features.explain.occupancy import occupancy
+from matbench.features.explain.other_devices import limits
 from matbench.features.explain.sass import flow, listing, prediction, waits
 from matbench.features.explain.sass.memory import Cost
 from matbench.features.explain.sass.tally import Tally, tally
@@ -154,7 +156,7 @@ def _constants(
     if generation in _CLUSTER_BLOCKS:
         constants[_CLUSTER_BLOCKS[generation]] = function.cluster_blocks
     kernel = case.kernel
-    values = {**architecture.limits, **case.params, **kernel.values(case.problem)}
+    values = {**limits(architecture), **case.params, **kernel.values(case.problem)}
     for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=False)):
         offset, nbytes = function.parameters.get(index, (0, 0))
         if nbytes not in (4, 8):

@@ -18,11 +18,12 @@ from matbench.analysis.limits import of_clock
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
-from matbench.features.explain import counters, other_devices
+from matbench.features.explain import counters, limits, other_devices
 from matbench.features.explain.occupancy import occupancy
 from matbench.kernelfile import sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure import limits
+from matbench.measure.options import Options
+from matbench.measure.session import Session
 from matbench.model import DeviceInfo, Kernel, Launch, Problem
 
 pytestmark = pytest.mark.gpu
@@ -118,7 +119,7 @@ def test_nvcc_alone_gives_what_the_driver_says(cuda: Backend, info: DeviceInfo) 
 
 @pytest.mark.alone
 def test_limits_lie_below_what_the_clock_allows(cuda: Backend) -> None:
-    found = limits.measured(cuda, Cache(), anew=True)
+    found = limits.measured(Session(cuda, Cache(), Options()), anew=True)
     allowed = present(of_clock(cuda.info, found.sm_mhz))
     assert 0.6 <= found.fma_flop_per_s / allowed <= 1.02, found
     assert found.copy_bytes_per_s > 1e11, found

@@ -38,7 +38,7 @@ from matbench.errors import CaseError, MatbenchError, UsageError
 if TYPE_CHECKING:
     from matbench.analysis.architectures import Architecture
     from matbench.features.explain.widths import Builds
-    from matbench.measure.worker import WorkerPool
+    from matbench.measure.worker import Worker
     from matbench.model import Case, DeviceInfo, Kernel, Problem, Resources
     from matbench.records.explanation import (
         Explanation,
@@ -194,14 +194,18 @@ class Looks:
             for case in cases:
                 display.begin(case.label)
                 self.measured.append((case, pool.worker(info).measure(case)))
-            if any(outcome.status == "measured" for _, outcome in self.measured):
+            ran = [case for case, outcome in self.measured if outcome.status == "measured"]
+            if ran:
                 display.begin("the device's limits")
-                self._measure_limits(pool, info)
+                self._measure_limits(pool.worker(info), ran[0])
 
-    def _measure_limits(self, pool: WorkerPool, info: DeviceInfo) -> None:
+    def _measure_limits(self, worker: Worker, case: Case) -> None:
+        from matbench.features.explain import limits
+
         try:
             # Other processes lower a CPU's limits, so they are measured each time.
-            self.limits = pool.worker(info).limits(anew=info.kind == "cpu")
+            anew = worker.device.kind == "cpu"
+            self.limits = worker.ask(case, None, limits.measured, anew=anew)
         except CaseError as error:
             say(f"the device's limits could not be measured: {error.reason}", err=True)
 

@@ -56,8 +56,8 @@ def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture(autouse=True)
 def limits_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device's limits, measured only once."""
-    measured = Worker.limits
-    monkeypatch.setattr(Worker, "limits", lambda self, *, anew=False: measured(self))
+    ask = Worker.ask
+    monkeypatch.setattr(Worker, "ask", lambda *asked, anew: ask(*asked))
 
 
 @pytest.fixture

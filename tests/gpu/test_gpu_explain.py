@@ -109,7 +109,7 @@ def test_the_driver_agrees_for_any_block(
 def test_nvcc_alone_gives_what_the_driver_says(cuda: Backend, info: DeviceInfo) -> None:
     kernel, params = KERNELS["tiled"], {"TILE": 16}
     capability = present(info.compute_capability)
-    compiled = present(backends.compiled_resources(capability, kernel, params, Cache()))
+    compiled = backends.compiled_by_nvcc(capability, kernel, params, Cache()).resources
     built = cuda.build(kernel, params).resources
     assert (compiled.registers, compiled.static_shared_bytes) == (
         built.registers,

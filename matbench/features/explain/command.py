@@ -245,10 +245,9 @@ class Looks:
 
         None, with a note, if the tools are missing or the case cannot be launched there.
         """
-        from matbench import backends
         from matbench.analysis import architectures, ranking
         from matbench.cache import Cache
-        from matbench.features.explain import machine_code, other_devices
+        from matbench.features.explain import disassembly, machine_code, other_devices
         from matbench.kernelfile import sweep
 
         gpu = self.device if self.device is not None and self.device.backend == "cuda" else None
@@ -263,14 +262,14 @@ class Looks:
         if placed.launch is None or placed.skip is not None:
             return None
         try:
-            disassembly = backends.disassembled(
+            code = disassembly.disassembled(
                 architecture.compute_capability, self.kernel, case.params, Cache()
             )
             return machine_code.machine_code(
-                (disassembly.listing, disassembly.entry, disassembly.architecture),
+                (code.listing, code.entry, code.architecture),
                 placed,
                 architecture,
-                resources=disassembly.resources,
+                resources=code.resources,
                 multiprocessors=gpu.limits["multiprocessors"] if gpu else None,
                 sm_mhz=ranking.held_mhz(outcome.timing) if gpu and outcome else None,
             )
@@ -286,8 +285,11 @@ class Looks:
         cache = Cache()
 
         def compiled(architecture: Architecture, params: dict[str, int]) -> Resources | None:
-            capability = architecture.compute_capability
-            return backends.compiled_resources(capability, self.kernel, params, cache)
+            at = architecture.compute_capability
+            try:
+                return backends.compiled_by_nvcc(at, self.kernel, params, cache).resources
+            except backends.UnavailableError:
+                return None
 
         return Builds(self.kernel, compiled, [outcome for _, outcome in self.measured])
 

@@ -47,13 +47,6 @@ def device_lines(
     return [line for line in lines if line]
 
 
-def used_devices(environments: Sequence[Environment]) -> list[str]:
-    """The devices of some runs, each with its software, for reports without outcomes."""
-    devices = [device for environment in environments for device in environment.devices]
-    lines = [f"{device.label} · driver {device.driver} · {device.toolkit}" for device in devices]
-    return list(dict.fromkeys(lines))
-
-
 def _host_load(outcomes: Iterable[Outcome]) -> str:
     """The host's load when its cases began, and its frequency governor."""
     moments = [

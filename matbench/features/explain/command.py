@@ -15,8 +15,8 @@ from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import (
     Interruption,
-    chart_width,
     exit_with,
+    open_console,
     say,
     say_printed,
     show_report,
@@ -312,8 +312,14 @@ def _show(
     about = provenance.environment(sys.argv[1:], [info] if info is not None else [], {})
     if plot is not None:
         _draw(result, Path(plot))
-    chart = chart_width() if fmt in ("rich", "plain") else None
+    chart = _chart_width() if fmt in ("rich", "plain") else None
     show_report(view.report(result, [about], chart=chart), fmt)
+
+
+def _chart_width() -> int:
+    """The width of a text chart."""
+    console = open_console()
+    return min(console.width, 100) if console.is_terminal else 76
 
 
 def _draw(explanation: Explanation, path: Path) -> None:

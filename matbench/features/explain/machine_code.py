@@ -81,6 +81,12 @@ def machine_code(
     return _on_device(record, operations, launch, multiprocessors, sm_mhz)
 
 
+def busy(code: MachineCode) -> dict[str, float]:
+    """The share of the time at the ceiling for which each resource is busy, the most first."""
+    most = code.block_cycles or max(code.cycles.values(), default=0.0)
+    return {name: cycles / most for name, cycles in code.cycles.items()}
+
+
 def _resident(
     launch: Launch,
     architecture: Architecture,

@@ -29,7 +29,6 @@ from matbench.records.grade import (
     Sums,
     Ulps,
 )
-from matbench.show.heading import used_devices
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN, count, is_known, number, share, superscript
 
@@ -304,11 +303,18 @@ def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) ->
     rows = [_row(grade, with_params=several[grade.case.kernel] > 1) for grade in grades]
     heading = (
         "Kernels compared",
-        *used_devices(environments),
+        *_used_devices(environments),
         "bits: for which grade A holds · ulp: largest error on uniform inputs · sums: bits of the "
         "accumulator",
     )
     return section(heading, columns, "order of sums", (Group("", tuple(rows)),))
+
+
+def _used_devices(environments: Sequence[Environment]) -> list[str]:
+    """The devices of some runs, each with its software."""
+    devices = [device for environment in environments for device in environment.devices]
+    lines = [f"{device.label} · driver {device.driver} · {device.toolkit}" for device in devices]
+    return list(dict.fromkeys(lines))
 
 
 def _row(grade: Grade, *, with_params: bool) -> Row:

@@ -19,6 +19,7 @@ import msgspec
 from tabulate import tabulate
 
 from matbench.analysis import ranking
+from matbench.features.explain.machine_code import busy
 from matbench.kernelfile import catalogue, syntax
 from matbench.model import Kernel
 from matbench.records import reading
@@ -200,7 +201,7 @@ def predictions(kernels: Sequence[Kernel]) -> str:
 
 def busiest(code: MachineCode) -> str:
     """The resources that are busy for most of the time at the ceiling."""
-    shown = [f"{name} {share:.0%}" for name, share in code.busy.items() if share >= NEARLY]
+    shown = [f"{name} {share:.0%}" for name, share in busy(code).items() if share >= NEARLY]
     return ", ".join(shown)
 
 

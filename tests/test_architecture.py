@@ -171,8 +171,9 @@ def test_all_that_the_registry_names_is_there() -> None:
     for command in registry.OPTIONS:
         assert len(registry.options_of(command)) == len(registry.OPTIONS[command])
     with_command = {place.split(".")[1] for place in places if place.startswith("features.")}
-    # These have options of other commands.
-    assert {*FEATURES} - with_command == {"charts", "cluster", "versions"}
+    # These have options of other commands, or work for other features.
+    others = {"charts", "cluster", "nvidia_tools", "versions"}
+    assert {*FEATURES} - with_command == others
 
 
 def copied(folder: Path, without: Iterable[str]) -> Path:

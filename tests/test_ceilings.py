@@ -8,10 +8,9 @@ from support.h200 import H200, KERNELS
 from support.machine_code import needs_nvdisasm
 from support.paths import ROOT
 
-from matbench import backends
-from matbench.analysis.architectures import named
 from matbench.cache import Cache
-from matbench.features.explain import machine_code
+from matbench.features.explain import disassembly, machine_code
+from matbench.features.explain.other_devices import named
 from matbench.kernelfile import sweep
 from matbench.model import Problem
 from matbench.records.explanation import MachineCode
@@ -52,7 +51,7 @@ def test_the_ceilings_are_derived_again(name: str) -> None:
     n, limits = COMMITTED["n"], H200.limits | {"max_shared_bytes_per_block": 232448}
     device = msgspec.structs.replace(H200, limits=limits)
     case = sweep.case(KERNELS.get(name), Problem(n, n, n), rung["params"], device)
-    made = backends.disassembled((9, 0), case.kernel, case.params, Cache())
+    made = disassembly.disassembled((9, 0), case.kernel, case.params, Cache())
     found = machine_code.machine_code(
         (made.listing, made.entry, made.architecture),
         case,

@@ -15,8 +15,8 @@ from support.cli import QUICK
 from support.paths import ROOT
 
 from matbench import programs
+from matbench.features.nvidia_tools import observer
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import observer
 from matbench.model import DeviceInfo, Problem
 
 #: Modules that the processes of a run, and their parents, import first.

@@ -1,4 +1,4 @@
-"""NVIDIA's architectures by name: what a multiprocessor holds, and how many blocks fit on it.
+"""NVIDIA's architectures: what a multiprocessor holds, and what it computes per clock.
 
 The figures are NVIDIA's own:
 
@@ -15,19 +15,12 @@ The figures are NVIDIA's own:
 
 from __future__ import annotations
 
-import difflib
-import re
-
 import msgspec
 
-from matbench.errors import UsageError
 from matbench.model import Precision
-from matbench.records.explanation import Limiter, Occupancy
 
 WARP = 32
 KIB = 1024
-#: Registers are allocated to a warp in units of these.
-_REGISTER_UNIT = 256
 
 
 class Architecture(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,28 +65,6 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def warps(self) -> int:
         return self.threads // WARP
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """The limits that front matter may name, except the number of multiprocessors.
-
-        Programming guide: 1.0 has blocks of 512 × 512 × 64 and grids of 65,535 × 65,535 × 1; grids
-        grew to 2³¹ - 1 in x with 3.0.
-        """
-        first = self.compute_capability < (2, 0)
-        widest = 512 if first else 1024
-        return {
-            "max_threads_per_block": self.threads_per_block,
-            "max_block_x": widest,
-            "max_block_y": widest,
-            "max_block_z": 64,
-            "max_grid_x": 2**31 - 1 if self.compute_capability >= (3, 0) else 65535,
-            "max_grid_y": 65535,
-            "max_grid_z": 1 if first else 65535,
-            "max_shared_bytes_per_block": self.largest_shared_bytes,
-            "max_static_shared_bytes": self.shared_bytes_per_block,
-            "warp_size": WARP,
-        }
 
 
 _FERMI = {
@@ -169,92 +140,7 @@ ARCHITECTURES: tuple[Architecture, ...] = _table(
 )  # fmt: skip
 
 
-def named(name: str) -> Architecture:
-    """The architecture of a family (its first), a chip or a compute capability (3.5, sm_35)."""
-    wanted = name.strip().lower()
-    number = re.fullmatch(r"(?:sm_)?([0-9]{1,2})\.?([0-9])", wanted)
-    for architecture in ARCHITECTURES:
-        names = (architecture.family, architecture.chip, architecture.name)
-        if wanted in map(str.lower, names):
-            return architecture
-        if number and architecture.compute_capability == (int(number[1]), int(number[2])):
-            return architecture
-    families = list(dict.fromkeys(architecture.family.lower() for architecture in ARCHITECTURES))
-    near = difflib.get_close_matches(wanted, families, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(families)}, or 8.6"
-    raise UsageError(f"no architecture {name!r}; {hint}")
-
-
 def of_capability(capability: tuple[int, int] | None) -> Architecture | None:
     """The architecture of a device; None if it is not in the table."""
     matching = (a for a in ARCHITECTURES if a.compute_capability == capability)
     return next(matching, None)
-
-
-def occupancy(
-    architecture: Architecture,
-    threads_per_block: int,
-    *,
-    registers: int | None,
-    shared_bytes: int,
-) -> Occupancy:
-    """How many blocks of that many threads fit on a multiprocessor, and what limits them.
-
-    `registers` are per thread; None if not known, and then they do not limit. `shared_bytes` are
-    per block, static and dynamic. As in NVIDIA's occupancy calculator, all of a multiprocessor's
-    memory that can be configured as shared memory is.
-    """
-    refused = _refusal(architecture, threads_per_block, registers, shared_bytes)
-    if refused:
-        return Occupancy(0, 0, 0.0, {}, (), refused)
-    warps = -(-threads_per_block // WARP)
-    by: dict[Limiter, int] = {
-        "threads": architecture.warps // warps,
-        "blocks": architecture.blocks,
-    }
-    if registers:
-        in_partition = architecture.registers // architecture.partitions
-        resident = in_partition // _registers_of_warp(registers)
-        by["registers"] = resident * architecture.partitions // warps
-    if shared_bytes:
-        by["shared memory"] = architecture.shared_bytes // _rounded(
-            shared_bytes + architecture.reserved_shared_bytes, architecture.shared_unit_bytes
-        )
-    blocks = min(by.values())
-    limiters = tuple(resource for resource, most in by.items() if most == blocks)
-    return Occupancy(blocks, blocks * warps, blocks * warps / architecture.warps, by, limiters)
-
-
-def _refusal(
-    architecture: Architecture, threads: int, registers: int | None, shared_bytes: int
-) -> str | None:
-    """Why such a block cannot be launched; None if it can."""
-    if threads > architecture.threads_per_block:
-        return f"{threads:,} threads per block > {architecture.threads_per_block:,}"
-    if shared_bytes > architecture.largest_shared_bytes:
-        return f"{shared_bytes:,} bytes of shared memory > {architecture.largest_shared_bytes:,}"
-    if not registers:
-        return None
-    if registers > architecture.registers_per_thread:
-        return f"{registers} registers per thread > {architecture.registers_per_thread}"
-    needed = _registers_of_block(architecture, -(-threads // WARP), registers)
-    if needed > architecture.registers_per_block:
-        return f"{needed:,} registers per block > {architecture.registers_per_block:,}"
-    return None
-
-
-def _registers_of_warp(registers: int) -> int:
-    return _rounded(registers * WARP, _REGISTER_UNIT)
-
-
-def _registers_of_block(architecture: Architecture, warps: int, registers: int) -> int:
-    """The registers that a launch must have: as if its warps filled all partitions evenly.
-
-    Pascal 6.0 has two partitions, but its launch limits are those of four, as on 6.1.
-    """
-    partitions = 4 if architecture.family == "Pascal" else architecture.partitions
-    return _registers_of_warp(registers) * _rounded(warps, partitions)
-
-
-def _rounded(number: int, unit: int) -> int:
-    return -(-number // unit) * unit

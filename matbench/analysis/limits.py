@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from matbench.analysis import architectures
 from matbench.model import Arithmetic, DeviceInfo, Precision
-from matbench.records.explanation import Limits
 from matbench.records.outcome import CaseRecord, TimingMode
 
 
@@ -26,6 +25,13 @@ def _cache_bytes(info: DeviceInfo) -> int:
 _ALLOWANCE = 0.05
 
 
+class Bandwidth(NamedTuple):
+    """What was measured on a device; copies count bytes read and written."""
+
+    copy_bytes_per_s: float
+    read_bytes_per_s: float
+
+
 class Floor(NamedTuple):
     """The minimum time of a launch, and the reason for it."""
 
@@ -34,7 +40,7 @@ class Floor(NamedTuple):
 
 
 def floor_of_bytes(
-    read_bytes: int, written_bytes: int, info: DeviceInfo, measured: Limits
+    read_bytes: int, written_bytes: int, info: DeviceInfo, measured: Bandwidth
 ) -> Floor:
     """The time to read each input once from memory, and to write what the cache cannot hold.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench.backends.host import bind_to
@@ -19,7 +20,7 @@ from matbench.backends.protocol import (
     Argument,
     Backend,
     Buffer,
-    Disassembly,
+    CudaCode,
     NoDeviceError,
     Program,
     TensorMap,
@@ -27,16 +28,16 @@ from matbench.backends.protocol import (
     Variant,
 )
 from matbench.errors import UsageError
-from matbench.model import DeviceInfo, Kernel, Resources
+from matbench.model import DeviceInfo, Kernel
 
 if TYPE_CHECKING:
     from matbench.cache import Cache
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Backend", "Buffer",
-    "Disassembly", "NoDeviceError", "Program", "TensorMap", "UnavailableError", "Variant",
-    "bind_to", "can_precompile", "choose", "choose_all", "compiled_resources", "devices",
-    "disassembled", "host_conditions", "host_device", "open_backend", "precompile",
+    "CudaCode", "NoDeviceError", "Program", "TensorMap", "UnavailableError", "Variant", "bind_to",
+    "can_precompile", "choose", "choose_all", "compiled_by_nvcc", "devices", "host_conditions",
+    "host_device", "open_backend", "precompile", "toolkit_program",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")
@@ -135,30 +136,22 @@ def precompile(
     _module(info.backend).precompile(info, kernel, params, cache, variants)
 
 
-def compiled_resources(
+def compiled_by_nvcc(
     capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
-) -> Resources | None:
-    """The resources that nvcc assigns a kernel for a compute capability, with or without a GPU.
+) -> CudaCode:
+    """What nvcc makes of a kernel for a compute capability, with or without a GPU.
 
-    None if there is no nvcc, or none that compiles for it; `BuildError` for a bad source.
+    `UnavailableError` if there is no nvcc, or none that compiles for it; `BuildError` for a bad
+    source.
     """
-    try:
-        return _module("cuda").compiled_resources(  # type: ignore[no-any-return]
-            capability, kernel, params, cache
-        )
-    except UnavailableError:
-        return None
+    return _module("cuda").compiled_by_nvcc(  # type: ignore[no-any-return]
+        capability, kernel, params, cache
+    )
 
 
-def disassembled(
-    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
-) -> Disassembly:
-    """A kernel's machine code for a compute capability, with or without a GPU.
-
-    `UnavailableError` if the tools for it are missing, `BuildError` for a bad source.
-    """
-    module = importlib.import_module("matbench.backends.cuda.disassembly")
-    return module.disassembled(capability, kernel, params, cache)  # type: ignore[no-any-return]
+def toolkit_program(name: str) -> Path | None:
+    """A program of the CUDA toolkit; None if it is missing."""
+    return _module("cuda").find(name)  # type: ignore[no-any-return]
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:

@@ -48,10 +48,10 @@ class TensorMap(NamedTuple):
     box: tuple[int, int]
 
 
-class Disassembly(NamedTuple):
-    """A kernel's machine code: nvdisasm's listing of `entry`, for `architecture` (`sm_90a`)."""
+class CudaCode(NamedTuple):
+    """A kernel's machine code: `entry` in a cubin for `architecture` (`sm_90a`)."""
 
-    listing: str
+    cubin: bytes
     entry: str
     architecture: str
     resources: Resources

@@ -68,12 +68,6 @@ def open_console(*, stderr: bool = False) -> Screen:
     return console if console.is_terminal else Screen(stderr=stderr, width=10_000)
 
 
-def chart_width() -> int:
-    """The width of a text chart."""
-    console = open_console()
-    return min(console.width, 100) if console.is_terminal else 76
-
-
 def show_rich(*renderables: Any) -> None:
     console = open_console()
     for renderable in renderables:

@@ -14,7 +14,7 @@ from matbench.model import BuildKey, Case, DeviceInfo
 _Model = tuple[str, str]
 
 #: Files of `device_code`, each with one of its kernels; the worker itself compiles `judge.cu`.
-_OWN = (("samples.cu", "seal"), ("poison.cu", "poison_shared"), ("limits.cu", "copy_fours"))
+_OWN = (("samples.cu", "seal"), ("poison.cu", "poison_shared"), ("bandwidth.cu", "copy_fours"))
 
 
 class Builders:

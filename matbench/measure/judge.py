@@ -445,23 +445,23 @@ def _difference(rows: npt.NDArray[np.float64]) -> Difference:
     return Difference(count, int(first[first >= 0].min()) if count else None)
 
 
-def device_source(file: str) -> str:
-    """The source text to compile for a file of `device_code`."""
+def device_source(file: str, folder: Path = _FOLDER) -> str:
+    """The source text to compile for a file of `device_code`, or of a feature."""
     files = (*_BEHIND.get(file, ()), file)
-    return "".join((_FOLDER / name).read_text(encoding="utf-8") for name in files)
+    return "".join((folder / name).read_text(encoding="utf-8") for name in files)
 
 
 @cache
-def device_kernel(file: str, entry: str) -> Kernel:
-    """One of matbench's own kernels, from `device_code`."""
-    source = device_source(file)
+def device_kernel(file: str, entry: str, folder: Path = _FOLDER) -> Kernel:
+    """One of matbench's own kernels, from `device_code` or a feature."""
+    source = device_source(file, folder)
     return Kernel(
         name=entry,
         summary="",
         launch=LaunchRules(block=(1,), grid=(1,)),
         entry=entry,
         source=source,
-        path=f"matbench/measure/device_code/{file}",
+        path=(folder / file).relative_to(Path(__file__).parents[2]).as_posix(),
         sha256=hashlib.sha256(source.encode()).hexdigest(),
         parameters=signature.parameters(source, entry),
     )

@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import architectures
-from matbench.analysis import limits as limits_of
+from matbench.analysis import architectures, limits
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument
-from matbench.measure import limits, oracle
+from matbench.measure import bandwidth, oracle
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
 from matbench.measure.launches import Launches, Times, own_times
@@ -40,12 +39,11 @@ from matbench.model import (
     Problem,
 )
 from matbench.records.comparison import Comparison, ComparisonRecord
-from matbench.records.explanation import Limits
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
 
 
 class Session:
-    """A device, and the data its cases share: the inputs of one problem, builds, limits."""
+    """A device, and the data its cases share: the inputs of one problem, builds, its bandwidth."""
 
     def __init__(self, backend: Backend, cache: Cache, options: Options) -> None:
         self.backend = backend
@@ -55,7 +53,7 @@ class Session:
         self._prepared: Prepared | None = None
         self._samples: Samples | None = None
         self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
-        self._limits: Limits | None = None
+        self._bandwidth: limits.Bandwidth | None = None
         self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
 
     def prepare(self, problem: Problem, contract: NumericContract) -> None:
@@ -100,11 +98,6 @@ class Session:
             for case, outcome, taken in zip(cases, outcomes, samples, strict=True)
         )
         return compared(*timed, comparison=comparison)
-
-    def limits(self, *, anew: bool = False) -> Limits:
-        """The device's limits, measured once and cached; `CaseError` if that fails."""
-        self._limits = limits.measured(self.backend, self.cache, anew=anew)
-        return self._limits
 
     def close(self) -> None:
         """Release all memory and the device."""
@@ -190,9 +183,9 @@ class Session:
         checks.before_timing()
         times = Launches(checks).time()
         checks.after_timing()
-        bandwidth = self._copy_bytes_per_s(checks.case.problem)
+        copied = self._copy_bytes_per_s(checks.case.problem)
         doubts = self._doubts(checks.case, times)
-        return times._replace(copy_bytes_per_s=bandwidth, notes=doubts)
+        return times._replace(copy_bytes_per_s=copied, notes=doubts)
 
     def _doubts(self, case: Case, times: Times) -> tuple[str, ...]:
         """`WrongError` if times are impossible on the device.
@@ -208,15 +201,15 @@ class Session:
         workload, problem = workloads.workload_of(case.problem), case.problem
         clock = info.properties.get("clock rate (MHz)")
         most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in timing.conditions)]) or None
-        floors = [limits_of.floor_of_operations(workload.operations(problem), info, most_mhz)]
+        floors = [limits.floor_of_operations(workload.operations(problem), info, most_mhz)]
         is_certain = times.cold is not None and info.kind == "gpu"
-        if is_certain and self._limits is not None:
+        if is_certain and self._bandwidth is not None:
             contract = case.kernel.contract
             words = sum(workload.words(name, problem) for name in workload.reads)
             read = WORD_BYTES[contract.storage] * words * problem.batch
             written = WORD_BYTES[contract.result] * workload.words("C", problem) * problem.batch
-            floors.append(limits_of.floor_of_bytes(read, written, info, self._limits))
-        reason = limits_of.impossible(median_ns, floors)
+            floors.append(limits.floor_of_bytes(read, written, info, self._bandwidth))
+        reason = limits.impossible(median_ns, floors)
         if reason is not None and is_certain:
             raise WrongError(case, "impossible", reason)
         return () if reason is None else (reason,)
@@ -326,10 +319,10 @@ class Session:
     def _copy_bytes_per_s(self, problem: Problem) -> float | None:
         """The device's bandwidth; on a CPU only if the workload's rate is in bytes."""
         counted = workloads.workload_of(problem).rate == "B/s"
-        if self._limits is None and (counted or self.backend.info.kind == "gpu"):
+        if self._bandwidth is None and (counted or self.backend.info.kind == "gpu"):
             with contextlib.suppress(CaseError):  # for example, too little memory
-                self.limits()
-        return self._limits.copy_bytes_per_s if self._limits is not None else None
+                self._bandwidth = bandwidth.measured(self.backend, self.cache)
+        return self._bandwidth.copy_bytes_per_s if self._bandwidth is not None else None
 
     def _forget(self) -> None:
         if self._prepared is not None:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.backends import Variant
     from matbench.measure.session import Session
-    from matbench.records.explanation import Limits
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -218,10 +217,6 @@ class Worker:
             reason = f"comparing: {error.reason}"
             first, second = (not_measured(case, self.device, "failed", reason) for case in cases)
             return compared(first, second)
-
-    def limits(self, *, anew: bool = False) -> Limits:
-        """The device's limits, measured once and cached; `CaseError` if that fails."""
-        return self.with_session(_methods().limits, anew=anew)
 
     def close(self) -> None:
         self.pool.kill()

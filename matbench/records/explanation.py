@@ -182,12 +182,6 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     global_least_cycles: float = 0.0
     not_derived: tuple[NotDerived, ...] = ()
 
-    @property
-    def busy(self) -> dict[str, float]:
-        """The share of the time at the ceiling for which each resource is busy, the most first."""
-        most = self.block_cycles or max(self.cycles.values(), default=0.0)
-        return {name: cycles / most for name, cycles in self.cycles.items()}
-
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
     """What limits a case, and the shares that show it.

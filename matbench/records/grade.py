@@ -15,7 +15,6 @@ from matbench.records.outcome import Amount, CaseRecord, Factor
 
 #: The tightest bound that holds: by element, by row and column, by matrix, or none.
 Letter = Literal["A", "B", "C", "D", "unclear"]
-LETTERS: tuple[Letter, ...] = ("A", "B", "C", "D", "unclear")
 
 
 class Level(msgspec.Struct, frozen=True):

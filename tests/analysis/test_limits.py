@@ -9,7 +9,6 @@ from support.records import outcome
 
 from matbench.analysis import limits
 from matbench.model import Arithmetic, Precision
-from matbench.records.explanation import Limits
 from matbench.records.outcome import Claims
 
 
@@ -64,15 +63,7 @@ def test_only_what_fits_is_held_by_the_cache_and_only_if_it_was_left_alone() -> 
 
 # -- lower bounds of a launch's time -------------------------------------------------------------
 
-MEASURED = Limits(
-    device="GPU",
-    driver="",
-    copy_bytes_per_s=4e12,
-    read_bytes_per_s=4.5e12,
-    fma_flop_per_s=6e13,
-    sm_mhz=1980,
-    when="",
-)
+MEASURED = limits.Bandwidth(copy_bytes_per_s=4e12, read_bytes_per_s=4.5e12)
 
 
 def test_inputs_cannot_be_read_faster_than_the_device_reads() -> None:

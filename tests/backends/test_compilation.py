@@ -148,11 +148,11 @@ def test_a_kernel_is_compiled_for_the_architecture_it_requires(
 
 @needs_nvcc
 def test_registers_are_known_without_gpu_and_pycuda(cache: Cache, temporary: Path) -> None:
-    found = backends.compiled_resources(SM_90, tiled(), TILE, cache)
-    assert found is not None
+    found = backends.compiled_by_nvcc(SM_90, tiled(), TILE, cache).resources
     assert found.registers
     assert found == Resources(found.registers, 2 * 8 * 8 * 4, spilled_bytes=0)
-    assert backends.compiled_resources((6, 1), tiled(), TILE, cache) is None
+    with pytest.raises(UnavailableError, match=r"nvcc [\d.]+ does not know sm_61"):
+        backends.compiled_by_nvcc((6, 1), tiled(), TILE, cache)
     assert not list(temporary.iterdir())
 
 
@@ -161,7 +161,7 @@ def test_an_error_is_shown_with_its_line(cache: Cache, write_kernel: KernelWrite
     path = write_kernel(body=kernel_text().replace("sum += ", "summ += "))
     line = next(n for n, one in enumerate(path.read_text().splitlines(), 1) if "summ +=" in one)
     with pytest.raises(BuildError) as refused:
-        backends.compiled_resources(SM_90, catalogue.load(path), TILE, cache)
+        backends.compiled_by_nvcc(SM_90, catalogue.load(path), TILE, cache)
     message, source, caret = refused.value.reason.splitlines()
     assert message == f'{path}({line}): error: identifier "summ" is undefined'
     assert source.lstrip().startswith("summ += A[")
@@ -244,7 +244,7 @@ def test_nvcc_runs_again_if_anything_has_changed(
     def runs(capability: tuple[int, int] = SM_90, tile: int = 8, **change: Any) -> int:
         """How often it has run, with a build of `tiled` that is changed like this."""
         kernel = msgspec.structs.replace(tiled(), **change)
-        backends.compiled_resources(capability, kernel, {"TILE": tile}, cache)
+        backends.compiled_by_nvcc(capability, kernel, {"TILE": tile}, cache)
         return len(log.read_text())
 
     changes: list[dict[str, Any]] = [
@@ -282,8 +282,8 @@ def shared_bytes_of(kernel: Kernel, cache: Cache, through: str) -> int | None:
     """Four times the value that the kernel uses for AMOUNT."""
     if through == "pycuda":
         return compiled(kernel, cache).given.static_shared_bytes
-    found = backends.compiled_resources(SM_90, kernel, TILE, cache)
-    return found.static_shared_bytes if found else None
+    found = backends.compiled_by_nvcc(SM_90, kernel, TILE, cache).resources
+    return found.static_shared_bytes
 
 
 @pytest.fixture(params=["pycuda", "nvcc"])

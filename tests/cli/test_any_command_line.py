@@ -73,8 +73,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     dead.set_exception(DiedError("is not started in this test"))
     missing = mock.Mock(side_effect=backends.UnavailableError("no compiler in this test"))
     monkeypatch.setattr(Pool, "schedule", lambda *_, **__: dead)
-    monkeypatch.setattr(backends, "compiled_resources", lambda *_: None)
-    monkeypatch.setattr(backends, "disassembled", missing)
+    monkeypatch.setattr(backends, "compiled_by_nvcc", missing)
 
 
 @settings(suppress_health_check=list(HealthCheck))

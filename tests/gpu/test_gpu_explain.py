@@ -18,10 +18,12 @@ from matbench.analysis.limits import of_clock
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
-from matbench.features.explain import counters
+from matbench.features.explain import counters, limits, other_devices
+from matbench.features.explain.occupancy import occupancy
 from matbench.kernelfile import sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure import limits
+from matbench.measure.options import Options
+from matbench.measure.session import Session
 from matbench.model import DeviceInfo, Kernel, Launch, Problem
 
 pytestmark = pytest.mark.gpu
@@ -53,7 +55,8 @@ def architecture(info: DeviceInfo) -> architectures.Architecture:
 def test_the_table_has_this_devices_limits(
     info: DeviceInfo, architecture: architectures.Architecture
 ) -> None:
-    assert {name: info.limits[name] for name in architecture.limits} == architecture.limits
+    expected = other_devices.limits(architecture)
+    assert {name: info.limits[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
@@ -67,7 +70,7 @@ def test_the_driver_counts_as_many_resident_blocks(
             continue
         program = cuda.build(kernel, params)
         given = program.resources
-        table = architectures.occupancy(
+        table = occupancy(
             architecture,
             case.launch.threads_per_block,
             registers=given.registers,
@@ -88,7 +91,7 @@ def test_the_driver_agrees_for_any_block(
     apart = {}
     for threads in THREADS:
         for shared_bytes in SHARED_BYTES:
-            table = architectures.occupancy(
+            table = occupancy(
                 architecture,
                 threads,
                 registers=given.registers,
@@ -106,7 +109,7 @@ def test_the_driver_agrees_for_any_block(
 def test_nvcc_alone_gives_what_the_driver_says(cuda: Backend, info: DeviceInfo) -> None:
     kernel, params = KERNELS["tiled"], {"TILE": 16}
     capability = present(info.compute_capability)
-    compiled = present(backends.compiled_resources(capability, kernel, params, Cache()))
+    compiled = backends.compiled_by_nvcc(capability, kernel, params, Cache()).resources
     built = cuda.build(kernel, params).resources
     assert (compiled.registers, compiled.static_shared_bytes) == (
         built.registers,
@@ -116,7 +119,7 @@ def test_nvcc_alone_gives_what_the_driver_says(cuda: Backend, info: DeviceInfo) 
 
 @pytest.mark.alone
 def test_limits_lie_below_what_the_clock_allows(cuda: Backend) -> None:
-    found = limits.measured(cuda, Cache(), anew=True)
+    found = limits.measured(Session(cuda, Cache(), Options()), anew=True)
     allowed = present(of_clock(cuda.info, found.sm_mhz))
     assert 0.6 <= found.fma_flop_per_s / allowed <= 1.02, found
     assert found.copy_bytes_per_s > 1e11, found

@@ -24,6 +24,7 @@ from support.products import (
     problem,
 )
 
+import matbench
 from matbench import workloads
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, instrument, libraries, sweep
@@ -216,7 +217,7 @@ def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
     assert f".text.{entry}\0".encode() in cubin
 
 
-DEVICE_CODE = sorted(Path(judge.__file__).parent.glob("device_code/*.cu"))
+DEVICE_CODE = sorted(Path(matbench.__file__).parent.rglob("*.cu"))
 
 
 @needs_nvcc
@@ -226,7 +227,7 @@ DEVICE_CODE = sorted(Path(judge.__file__).parent.glob("device_code/*.cu"))
 )
 def test_what_judges_compiles_too(path: Path, arch: str, tmp_path: Path) -> None:
     unit = tmp_path / path.name
-    unit.write_text(judge.device_source(path.name), encoding="utf-8")
+    unit.write_text(judge.device_source(path.name, path.parent), encoding="utf-8")
     assert compile_cubin(unit, arch, None, *STRICT)
 
 

@@ -48,13 +48,13 @@ def installed(patch: pytest.MonkeyPatch, found: list[DeviceInfo]) -> None:
 def begin(device: DeviceInfo, options: Options) -> None:
     """In a worker process: any of the cards is the first OpenCL device, the CPU.
 
-    Its limits are not measured: those of a GPU take a CPU long.
+    Its bandwidth is not measured: that of a GPU takes a CPU long.
     """
     from matbench.backends import opencl_runtimes
-    from matbench.measure import limits
+    from matbench.measure import bandwidth
 
     real: Any = opencl_runtimes.devices
-    measured = limits.measured
+    measured = bandwidth.measured
 
     def known(backend: backends.Backend, *args: Any, **more: Any) -> Any:
         if backend.info.kind == "gpu":
@@ -64,7 +64,7 @@ def begin(device: DeviceInfo, options: Options) -> None:
     if not hasattr(opencl_runtimes, "is_dealt"):  # a process may begin again
         opencl_runtimes.is_dealt = True  # type: ignore[attr-defined]
         opencl_runtimes.devices = lambda: [real()[0]] * 8
-        limits.measured = known
+        bandwidth.measured = known
     # These two rely on a GPU's clock, and on processors that do nothing else.
     checks = options.checks - {"idle", "impossible"}
     _begin(device, msgspec.structs.replace(options, checks=checks))

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from matbench.analysis.architectures import named
 from matbench.backends import UnavailableError
-from matbench.backends.cuda import compilation, disassembly
+from matbench.backends.cuda import compilation
+from matbench.features.explain import disassembly
+from matbench.features.explain.other_devices import named
 from matbench.features.explain.sass import flow, listing
 from matbench.features.explain.sass.tally import Tally, tally
 

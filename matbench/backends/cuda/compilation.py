@@ -26,7 +26,7 @@ from matbench import programs, temporary
 from matbench.backends import building
 from matbench.backends.building import INCLUDE, apart, first_error, includes_own_files
 from matbench.backends.cuda import symbols
-from matbench.backends.protocol import UnavailableError, Variant
+from matbench.backends.protocol import CudaCode, UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import entry as entries
@@ -295,18 +295,19 @@ def precompile(
                 raise
 
 
-def compiled_resources(
+def compiled_by_nvcc(
     capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
-) -> Resources | None:
-    """The resources that nvcc assigns a kernel for a compute capability; needs no GPU or PyCUDA.
+) -> CudaCode:
+    """What nvcc makes of a kernel for a compute capability; needs no GPU or PyCUDA.
 
-    None if this nvcc does not know the capability.
+    `UnavailableError` without an nvcc for it, `BuildError` for a bad source.
     """
     if "{}{}".format(*capability) not in architectures():
-        return None
+        raise UnavailableError("nvcc {} does not know sm_{}{}".format(nvcc().release, *capability))
     asked = request(kernel, params, "plain", capability)
-    report, _ = through_nvcc(asked, cache, kernel)
-    return reported(report, symbols.lowered(report, asked.entry))
+    report, cubin = through_nvcc(asked, cache, kernel)
+    entry = symbols.lowered(report, asked.entry)
+    return CudaCode(cubin, entry, asked.virtual_and_real[1], reported(report, entry))
 
 
 def through_nvcc(asked: Request, cache: Cache, kernel: Kernel) -> tuple[str, bytes]:

@@ -11,7 +11,7 @@ from collections import Counter
 
 from matbench.errors import MatbenchError
 from matbench.features.check.probe import SanitizerFinding
-from matbench.measure import observer
+from matbench.features.nvidia_tools import observer
 from matbench.model import Case, DeviceInfo
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")

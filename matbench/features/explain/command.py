@@ -15,8 +15,8 @@ from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import (
     Interruption,
-    chart_width,
     exit_with,
+    open_console,
     say,
     say_printed,
     show_report,
@@ -38,7 +38,7 @@ from matbench.errors import CaseError, MatbenchError, UsageError
 if TYPE_CHECKING:
     from matbench.analysis.architectures import Architecture
     from matbench.features.explain.widths import Builds
-    from matbench.measure.worker import WorkerPool
+    from matbench.measure.worker import Worker
     from matbench.model import Case, DeviceInfo, Kernel, Problem, Resources
     from matbench.records.explanation import (
         Explanation,
@@ -97,7 +97,7 @@ def explain(
     matbench explain mine.cu --plot roofline.svg
     """
     from matbench.features.explain import counters as ncu
-    from matbench.features.explain import widths
+    from matbench.features.explain import other_devices, widths
     from matbench.kernelfile import sweep
 
     if counters:
@@ -112,7 +112,7 @@ def explain(
     overrides = constants.values([chosen])
     tile = _tile(overrides)
     params = list(sweep.parameter_sets(chosen, _widened(chosen, overrides)))
-    devices = [*([info] if info else []), *map(widths.device_of, named)]
+    devices = [*([info] if info else []), *map(other_devices.device_of, named)]
     problem = widths.largest_legal(chosen, problems, params, devices)
     looks = Looks(chosen, problem, params, info, named)
     with Interruption() as interruption:
@@ -194,14 +194,18 @@ class Looks:
             for case in cases:
                 display.begin(case.label)
                 self.measured.append((case, pool.worker(info).measure(case)))
-            if any(outcome.status == "measured" for _, outcome in self.measured):
+            ran = [case for case, outcome in self.measured if outcome.status == "measured"]
+            if ran:
                 display.begin("the device's limits")
-                self._measure_limits(pool, info)
+                self._measure_limits(pool.worker(info), ran[0])
 
-    def _measure_limits(self, pool: WorkerPool, info: DeviceInfo) -> None:
+    def _measure_limits(self, worker: Worker, case: Case) -> None:
+        from matbench.features.explain import limits
+
         try:
             # Other processes lower a CPU's limits, so they are measured each time.
-            self.limits = pool.worker(info).limits(anew=info.kind == "cpu")
+            anew = worker.device.kind == "cpu"
+            self.limits = worker.ask(case, None, limits.measured, anew=anew)
         except CaseError as error:
             say(f"the device's limits could not be measured: {error.reason}", err=True)
 
@@ -241,10 +245,9 @@ class Looks:
 
         None, with a note, if the tools are missing or the case cannot be launched there.
         """
-        from matbench import backends
         from matbench.analysis import architectures, ranking
         from matbench.cache import Cache
-        from matbench.features.explain import machine_code, widths
+        from matbench.features.explain import disassembly, machine_code, other_devices
         from matbench.kernelfile import sweep
 
         gpu = self.device if self.device is not None and self.device.backend == "cuda" else None
@@ -254,19 +257,19 @@ class Looks:
         )  # fmt: skip
         if architecture is None or (outcome is not None and outcome.status == "wrong"):
             return None
-        at = gpu or widths.device_of(architecture)
+        at = gpu or other_devices.device_of(architecture)
         placed = sweep.case(self.kernel, self.problem, case.params, at)
         if placed.launch is None or placed.skip is not None:
             return None
         try:
-            disassembly = backends.disassembled(
+            code = disassembly.disassembled(
                 architecture.compute_capability, self.kernel, case.params, Cache()
             )
             return machine_code.machine_code(
-                (disassembly.listing, disassembly.entry, disassembly.architecture),
+                (code.listing, code.entry, code.architecture),
                 placed,
                 architecture,
-                resources=disassembly.resources,
+                resources=code.resources,
                 multiprocessors=gpu.limits["multiprocessors"] if gpu else None,
                 sm_mhz=ranking.held_mhz(outcome.timing) if gpu and outcome else None,
             )
@@ -282,8 +285,11 @@ class Looks:
         cache = Cache()
 
         def compiled(architecture: Architecture, params: dict[str, int]) -> Resources | None:
-            capability = architecture.compute_capability
-            return backends.compiled_resources(capability, self.kernel, params, cache)
+            at = architecture.compute_capability
+            try:
+                return backends.compiled_by_nvcc(at, self.kernel, params, cache).resources
+            except backends.UnavailableError:
+                return None
 
         return Builds(self.kernel, compiled, [outcome for _, outcome in self.measured])
 
@@ -306,8 +312,14 @@ def _show(
     about = provenance.environment(sys.argv[1:], [info] if info is not None else [], {})
     if plot is not None:
         _draw(result, Path(plot))
-    chart = chart_width() if fmt in ("rich", "plain") else None
+    chart = _chart_width() if fmt in ("rich", "plain") else None
     show_report(view.report(result, [about], chart=chart), fmt)
+
+
+def _chart_width() -> int:
+    """The width of a text chart."""
+    console = open_console()
+    return min(console.width, 100) if console.is_terminal else 76
 
 
 def _draw(explanation: Explanation, path: Path) -> None:
@@ -323,13 +335,13 @@ def _draw(explanation: Explanation, path: Path) -> None:
 
 def _architectures(arch: str | None, info: DeviceInfo | None) -> tuple[list[Architecture], bool]:
     """The named architectures, and whether this device is among them."""
-    from matbench.analysis import architectures
+    from matbench.features.explain.other_devices import named
 
     if arch is None:
         arch = "this" if info is not None and info.kind == "gpu" else f"{_CURRENT},this"
     names = [name.strip().lower() for name in arch.split(",")]
-    named = [architectures.named(name) for name in names if name != "this"]
-    return list({target.name: target for target in named}.values()), "this" in names
+    wanted = [named(name) for name in names if name != "this"]
+    return list({target.name: target for target in wanted}.values()), "this" in names
 
 
 def _tile(overrides: dict[str, tuple[int, ...]]) -> int | None:

@@ -11,8 +11,8 @@ import math
 import re
 
 from matbench.errors import MatbenchError
+from matbench.features.nvidia_tools import observer
 from matbench.kernelfile import entry
-from matbench.measure import observer
 from matbench.model import Case, DeviceInfo
 from matbench.records.explanation import HardwareCounters
 

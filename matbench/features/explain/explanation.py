@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from matbench import workloads
-from matbench.analysis import architectures
 from matbench.analysis.limits import of_case
 from matbench.analysis.ranking import held_mhz
+from matbench.features.explain import other_devices
 from matbench.features.explain.bounds import bound
 from matbench.features.explain.traffic import of_code, traffic
-from matbench.features.explain.widths import device_of
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.explanation import Explanation, HardwareCounters, Limits, MachineCode, Width
 from matbench.records.outcome import CaseRecord, Outcome
@@ -58,7 +57,7 @@ def explanation(
     tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
     # Without a device: the first of the requested architectures.
     named = (width.architecture for width in widths if width.architecture is not None)
-    at = device or device_of(architectures.named(next(named)))
+    at = device or other_devices.device_of(other_devices.named(next(named)))
     moved = traffic(case.kernel, case.problem, case.params, at.limits)
     if moved.loads is None and code is not None:
         moved = of_code(moved, code, case.kernel)

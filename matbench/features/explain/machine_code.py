@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import msgspec
 
 from matbench import workloads
-from matbench.analysis.architectures import Architecture, occupancy
+from matbench.analysis.architectures import Architecture
+from matbench.features.explain.occupancy import occupancy
+from matbench.features.explain.other_devices import limits
 from matbench.features.explain.sass import flow, listing, prediction, waits
 from matbench.features.explain.sass.memory import Cost
 from matbench.features.explain.sass.tally import Tally, tally
@@ -77,6 +79,12 @@ def machine_code(
     operations = workloads.workload_of(case.problem).operations(case.problem)
     record = _with_ceiling(record, operations / launch.blocks, architecture.fp32_lanes)
     return _on_device(record, operations, launch, multiprocessors, sm_mhz)
+
+
+def busy(code: MachineCode) -> dict[str, float]:
+    """The share of the time at the ceiling for which each resource is busy, the most first."""
+    most = code.block_cycles or max(code.cycles.values(), default=0.0)
+    return {name: cycles / most for name, cycles in code.cycles.items()}
 
 
 def _resident(
@@ -154,7 +162,7 @@ def _constants(
     if generation in _CLUSTER_BLOCKS:
         constants[_CLUSTER_BLOCKS[generation]] = function.cluster_blocks
     kernel = case.kernel
-    values = {**architecture.limits, **case.params, **kernel.values(case.problem)}
+    values = {**limits(architecture), **case.params, **kernel.values(case.problem)}
     for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=False)):
         offset, nbytes = function.parameters.get(index, (0, 0))
         if nbytes not in (4, 8):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from matbench.features.explain.machine_code import busy
 from matbench.features.explain.sass import prediction
 from matbench.records.explanation import (
     Explanation,
@@ -116,7 +117,7 @@ def _accesses(code: MachineCode) -> Iterator[Fact]:
 
 def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
     together = prediction.MEMORY
-    for name, share in code.busy.items():
+    for name, share in busy(code).items():
         if share >= _SMALL:
             remark = "binds: busy all the time at the ceiling" if share == 1 else ""
             measured = counted.get(together if name in _PATH else name)
@@ -139,7 +140,7 @@ def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
 
 def _idle(code: MachineCode) -> float:
     """The share of the time at the ceiling for which the busiest resource waits."""
-    return 1 - max(code.busy.values(), default=1.0)
+    return 1 - max(busy(code).values(), default=1.0)
 
 
 def _shares(counts: Mapping[str, float]) -> str:
@@ -167,7 +168,7 @@ def words(explanation: Explanation) -> Iterator[str]:
     if not code.cycles or (code.operations_per_cycle is None and code.least_cycles is None):
         yield "No ceiling follows from the machine code: the table says what is not derived."
         return
-    (resource, most), *rest = code.busy.items()
+    (resource, most), *rest = busy(code).items()
     beside = [f"{name} {share:.0%}" for name, share in rest[:3] if share >= 0.5]
     if (idle := _idle(code)) >= _ROUNDED:
         beside.insert(0, f"{most:.0%} busy, {idle:.0%} waits")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from matbench import workloads
-from matbench.analysis import architectures
 from matbench.analysis.ranking import spread
 from matbench.features.explain import machine_code_view
 from matbench.features.explain.bounds import dram_traffic_bytes
 from matbench.features.explain.bounds_view import rates_of, words
+from matbench.features.explain.other_devices import named
 from matbench.features.explain.roofline import roofline
 from matbench.features.explain.roofline_view import chart as roofline_chart
 from matbench.model import WORD_BYTES, settings_of
@@ -196,7 +196,7 @@ def _width_section(explanation: Explanation, widths: Sequence[Width], device: st
     first = widths[0]
     heading = [f"this device: {device}"] if first.here else []
     if first.architecture is not None:
-        a = architectures.named(first.architecture)
+        a = named(first.architecture)
         heading.append(
             f"{a.name}: a multiprocessor holds {a.threads:,} threads, {a.blocks} blocks, "
             f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
@@ -216,7 +216,7 @@ def _unknown(widths: Sequence[Width]) -> Iterator[str]:
     if any(width.shared_bytes is None for width in fitting):
         yield "static shared memory unknown: assumed to be 0"
     first = fitting[0].architecture if fitting else None
-    if first is not None and architectures.named(first).compute_capability < (2, 0):
+    if first is not None and named(first).compute_capability < (2, 0):
         yield "not counted: launch parameters, which are in shared memory here (≤ 256 bytes)"
 
 

@@ -11,6 +11,8 @@ import msgspec
 from matbench.analysis import architectures
 from matbench.analysis.architectures import ARCHITECTURES, Architecture
 from matbench.errors import BuildError
+from matbench.features.explain.occupancy import occupancy
+from matbench.features.explain.other_devices import device_of
 from matbench.features.explain.traffic import traffic
 from matbench.kernelfile import expressions, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Resources
@@ -20,8 +22,6 @@ from matbench.show.reasons import outcome_reason, skip_reason
 
 #: The values of TILE to compare, in addition to the kernel's own.
 TILES = (4, 8, 12, 16, 20, 24, 32)
-#: A placeholder: front matter may use the number of multiprocessors, which depends on the product.
-_MULTIPROCESSORS = 128
 
 #: Compiles for one architecture; None if no compiler supports it. May raise `BuildError`.
 Compile = Callable[[Architecture, dict[str, int]], Resources | None]
@@ -54,20 +54,6 @@ class Builds:
                     resources = self._compiled(architecture, params)
                     self._shared_bytes[key] = resources.static_shared_bytes if resources else None
         return self._shared_bytes.get(key)
-
-
-def device_of(architecture: Architecture) -> DeviceInfo:
-    """A generic device of that architecture."""
-    return DeviceInfo(
-        backend="cuda",
-        index=0,
-        name=architecture.name,
-        kind="gpu",
-        driver="",
-        toolkit="",
-        limits=architecture.limits | {"multiprocessors": _MULTIPROCESSORS},
-        compute_capability=architecture.compute_capability,
-    )
 
 
 def largest_legal(
@@ -163,7 +149,7 @@ def _fitted(
     )
     if architecture is None:
         return width
-    fits = architectures.occupancy(
+    fits = occupancy(
         architecture,
         launch.threads_per_block,
         registers=width.registers,

@@ -6,7 +6,7 @@ import sys
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -126,7 +126,7 @@ def _show(grades: list[Grade], about: Environment, fmt: str, *, tree: bool) -> N
 
 def _exit(grades: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None) -> None:
     """Exit 1 for a grade that is too low, and for a kernel that failed."""
-    from matbench.records.grade import LETTERS
+    from matbench.records.grade import Letter
 
     failed = [
         graded
@@ -134,7 +134,8 @@ def _exit(grades: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: s
         if graded.reason and not case.skip
     ]
     if at_least is not None:
-        allowed = LETTERS[: LETTERS.index(at_least) + 1]
+        letters = get_args(Letter)  # the best first
+        allowed = letters[: letters.index(at_least) + 1]
         failed += [graded for graded in grades if graded.letter not in allowed]
     if failed or all(case.skip for _, case in cases):
         sys.exit(1)

@@ -303,14 +303,14 @@ def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) ->
     rows = [_row(grade, with_params=several[grade.case.kernel] > 1) for grade in grades]
     heading = (
         "Kernels compared",
-        *_devices(environments),
+        *_used_devices(environments),
         "bits: for which grade A holds · ulp: largest error on uniform inputs · sums: bits of the "
         "accumulator",
     )
     return section(heading, columns, "order of sums", (Group("", tuple(rows)),))
 
 
-def _devices(environments: Sequence[Environment]) -> list[str]:
+def _used_devices(environments: Sequence[Environment]) -> list[str]:
     """The devices of some runs, each with its software."""
     devices = [device for environment in environments for device in environment.devices]
     lines = [f"{device.label} · driver {device.driver} · {device.toolkit}" for device in devices]

@@ -180,7 +180,7 @@ def _bars(profile: BlockProfile) -> Iterator[tuple[str, ...]]:
     bins = profile.histogram
     narrowest = min(bar.high_us - bar.low_us for bar in bins)
     decimals = min(6, max(0, 1 - math.floor(math.log10(narrowest))))
-    most = max(bar.blocks for bar in bins)
+    most = max(bar.blocks for bar in bins) or 1  # a record may say that there were none
     for interval in bins:
         yield (
             f"{interval.low_us:,.{decimals}f} to {interval.high_us:,.{decimals}f}",

@@ -15,11 +15,10 @@ from support.machine_code import missing
 from support.nvcc import find_nvcc
 
 from matbench import backends, programs
+from matbench.features.explain import disassembly
 from matbench.measure.worker import Worker
 from matbench.model import DeviceInfo, Problem
 from matbench.records.explanation import Explanation
-
-DISASSEMBLED = backends.disassembled
 
 MIRROR = """\
 // /// matbench
@@ -45,19 +44,19 @@ extern "C" __global__ void mirror(const int *A, int *C, int N)
 def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled for other architectures unless a test says so."""
     if "nvcc_on_path" not in request.fixturenames:
-        monkeypatch.setattr(backends, "compiled_resources", lambda *_: None)
 
         def missing(*_: object) -> None:
-            raise backends.UnavailableError("nvdisasm is missing")
+            raise backends.UnavailableError("nvcc is missing")
 
-        monkeypatch.setattr(backends, "disassembled", missing)
+        monkeypatch.setattr(backends, "compiled_by_nvcc", missing)
+        monkeypatch.setattr(disassembly, "nvdisasm", lambda: "nvdisasm")
 
 
 @pytest.fixture(autouse=True)
 def limits_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device's limits, measured only once."""
-    measured = Worker.limits
-    monkeypatch.setattr(Worker, "limits", lambda self, *, anew=False: measured(self))
+    ask = Worker.ask
+    monkeypatch.setattr(Worker, "ask", lambda *asked, anew: ask(*asked))
 
 
 @pytest.fixture
@@ -302,11 +301,10 @@ def test_what_computes_nothing_has_no_roofline(matbench: Matbench, tmp_path: Pat
 
 
 @pytest.fixture
-def machine_code(nvcc_on_path: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def machine_code(nvcc_on_path: None) -> None:
     """nvcc and nvdisasm, from the toolkit or from wheels."""
     if (why := missing()) is not None:
         pytest.skip(why)
-    monkeypatch.setattr(backends, "disassembled", DISASSEMBLED)
 
 
 @pytest.mark.usefixtures("no_device", "machine_code")
@@ -338,5 +336,5 @@ def test_traffic_without_a_model_is_derived(matbench: Matbench, write_kernel: Ke
 def test_missing_tools_are_said_in_one_line(matbench: Matbench) -> None:
     result = matbench("explain", "tiled", "--arch", "sm_90", "--format", "plain")
     assert result.exit_code == 0
-    assert "machine code not read: nvdisasm is missing" in result.stderr.splitlines()
+    assert "machine code not read: nvcc is missing" in result.stderr.splitlines()
     assert "machine code:" not in result.stdout

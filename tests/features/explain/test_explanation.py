@@ -7,9 +7,9 @@ import pytest
 from support import records
 from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of, split_case
 
-from matbench.analysis.architectures import named
 from matbench.features.explain import widths
 from matbench.features.explain.explanation import chosen, explanation
+from matbench.features.explain.other_devices import named
 from matbench.kernelfile import sweep
 from matbench.model import Arithmetic, Case, Conditions, Problem
 from matbench.records.explanation import Bound, Explanation

@@ -6,8 +6,8 @@ import pytest
 from support.h200 import case_of
 from support.machine_code import listing_of
 
-from matbench.analysis.architectures import named
 from matbench.features.explain.machine_code import machine_code
+from matbench.features.explain.other_devices import named
 from matbench.model import Resources
 from matbench.records.explanation import MachineCode, NotDerived
 

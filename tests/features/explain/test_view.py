@@ -11,9 +11,9 @@ import msgspec
 from support import records
 from support.h200 import H200, LIMITS, case_of, outcome_of, split_case
 
-from matbench.analysis.architectures import named
 from matbench.features.explain import widths
 from matbench.features.explain.explanation import explanation
+from matbench.features.explain.other_devices import named
 from matbench.features.explain.view import facts, report
 from matbench.model import Resources
 from matbench.records.explanation import Explanation, HardwareCounters

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 from support.h200 import H200, KERNELS, case_of, outcome_of
 
-from matbench.analysis.architectures import Architecture, named
+from matbench.analysis.architectures import Architecture
 from matbench.errors import BuildError
 from matbench.features.explain import widths
+from matbench.features.explain.other_devices import device_of, named
 from matbench.kernelfile import sweep
 from matbench.model import Problem, Resources, Skip
 from matbench.records.explanation import Width
@@ -131,7 +132,7 @@ def test_a_width_that_this_device_cannot_launch_is_illegal_here() -> None:
 def test_the_largest_size_that_a_device_can_run_is_taken() -> None:
     """Of the sizes 64 and 1048576, the first kernel takes only 64, the other both."""
     problems = [Problem(1, n, 1, workload="reverse") for n in (64, 2**20)]
-    devices = [widths.device_of(named(arch)) for arch in ("g80", "hopper")]
+    devices = [device_of(named(arch)) for arch in ("g80", "hopper")]
     for name, expected in (("reverse-static", 64), ("reverse-direct", 2**20)):
         kernel = KERNELS.get(name)
         params = list(sweep.parameter_sets(kernel, {}))
@@ -141,7 +142,7 @@ def test_the_largest_size_that_a_device_can_run_is_taken() -> None:
 
 def test_the_first_device_that_can_run_it_decides() -> None:
     kernel = KERNELS.get("warp-tiled")
-    devices = [widths.device_of(named(arch)) for arch in ("g80", "hopper")]
+    devices = [device_of(named(arch)) for arch in ("g80", "hopper")]
     problems = [Problem(n, n, n) for n in (33, 64)]
     params = list(sweep.parameter_sets(kernel, {}))
     assert widths.largest_legal(kernel, problems, params, devices) == problems[-1]

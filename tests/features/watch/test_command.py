@@ -120,7 +120,7 @@ def test_each_save_gets_a_line(
     save(path, good)
     line = watch.line()
     won = re.search(
-        r"version 5, .*: right; .* at 48 \(TILE=8\); ([\d.]+) × faster than version 1", line
+        r"version 5, .*: right; .* at 48 \(TILE=8\); ([\d.,]+) × faster than version 1", line
     )
     assert won, line
     assert float(won[1]) > 2, line

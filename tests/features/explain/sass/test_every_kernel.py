@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from support.machine_code import needs_nvdisasm
 
-from matbench import backends
-from matbench.analysis import architectures
 from matbench.cache import Cache
-from matbench.features.explain import machine_code, traffic, widths
+from matbench.features.explain import disassembly, machine_code, traffic
+from matbench.features.explain.other_devices import device_of, named
 from matbench.features.explain.sass import effects, flow, listing, pipes
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Kernel, Problem
@@ -36,12 +35,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     return Cache(folder)
 
 
-def disassembled(name: str, arch: str, cache: Cache) -> backends.Disassembly:
-    kernel, capability = KERNELS[name], architectures.named(arch).compute_capability
+def disassembled(name: str, arch: str, cache: Cache) -> disassembly.Disassembly:
+    kernel, capability = KERNELS[name], named(arch).compute_capability
     params = next(iter(sweep.parameter_sets(kernel, {})))
-    if sweep._unmet_requirement(kernel, widths.device_of(architectures.named(arch))):
+    if sweep._unmet_requirement(kernel, device_of(named(arch))):
         pytest.skip(f"{name} is not for {arch}")
-    return backends.disassembled(capability, kernel, params, cache)
+    return disassembly.disassembled(capability, kernel, params, cache)
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
@@ -61,11 +60,11 @@ def test_every_instruction_is_known(name: str, arch: str, cache: Cache) -> None:
 
 
 def found(kernel: Kernel, n: int, arch: str, cache: Cache) -> MachineCode:
-    architecture = architectures.named(arch)
-    device = widths.device_of(architecture)
+    architecture = named(arch)
+    device = device_of(architecture)
     problem, params = Problem(n, n, n), next(iter(sweep.parameter_sets(kernel, {})))
     case = sweep.case(kernel, problem, params, device)
-    made = backends.disassembled(architecture.compute_capability, kernel, params, cache)
+    made = disassembly.disassembled(architecture.compute_capability, kernel, params, cache)
     return machine_code.machine_code(
         (made.listing, made.entry, made.architecture), case, architecture
     )

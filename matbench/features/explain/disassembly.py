@@ -6,19 +6,28 @@ import hashlib
 import re
 import subprocess
 from functools import cache
+from typing import NamedTuple
 
-from matbench import temporary
-from matbench.backends.cuda import compilation, symbols
-from matbench.backends.protocol import Disassembly, UnavailableError
+from matbench import backends, temporary
+from matbench.backends import UnavailableError
 from matbench.cache import Cache
 from matbench.errors import BuildError
-from matbench.model import Kernel
+from matbench.model import Kernel, Resources
+
+
+class Disassembly(NamedTuple):
+    """A kernel's machine code: nvdisasm's listing of `entry`, for `architecture` (`sm_90a`)."""
+
+    listing: str
+    entry: str
+    architecture: str
+    resources: Resources
 
 
 @cache
 def nvdisasm() -> str:
     """The path of nvdisasm; `UnavailableError` says how to get it."""
-    path = compilation.find("nvdisasm")
+    path = backends.toolkit_program("nvdisasm")
     if path is None:
         raise UnavailableError(
             "nvdisasm is missing", "install the CUDA toolkit, or pip install nvidia-cuda-nvdisasm"
@@ -34,15 +43,10 @@ def disassembled(
     `UnavailableError` without nvcc and nvdisasm for it, `BuildError` for a bad source.
     """
     nvdisasm()
-    if "{}{}".format(*capability) not in compilation.architectures():
-        release = compilation.nvcc().release
-        raise UnavailableError("nvcc {} does not know sm_{}{}".format(release, *capability))
-    asked = compilation.request(kernel, params, "plain", capability)
-    report, cubin = compilation.through_nvcc(asked, cache, kernel)
-    entry = symbols.lowered(report, asked.entry)
-    key = repr(("nvdisasm", hashlib.sha256(cubin).hexdigest(), entry))
-    text = bytes(cache.get_or_make(key, lambda: _listing(cubin, entry).encode())).decode()
-    return Disassembly(text, entry, asked.virtual_and_real[1], compilation.reported(report, entry))
+    code = backends.compiled_by_nvcc(capability, kernel, params, cache)
+    key = repr(("nvdisasm", hashlib.sha256(code.cubin).hexdigest(), code.entry))
+    listing = cache.get_or_make(key, lambda: _listing(code.cubin, code.entry).encode())
+    return Disassembly(bytes(listing).decode(), code.entry, code.architecture, code.resources)
 
 
 def _listing(cubin: bytes, entry: str) -> str:

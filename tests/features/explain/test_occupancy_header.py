@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from support.nvcc import find_nvcc
 
-from matbench.analysis.architectures import ARCHITECTURES, WARP, Architecture, occupancy
+from matbench.analysis.architectures import ARCHITECTURES, WARP, Architecture
+from matbench.features.explain.occupancy import occupancy
 
 #: Reads a device and a kernel per line, and prints the resident blocks per multiprocessor.
 ASKS_THE_HEADER = r"""

@@ -36,7 +36,7 @@ def executable(name: str, option: str, known_as: str | None = None) -> str:
 _START = """
 import sys
 sys.path[:] = {path!r}
-from matbench.measure import observer
+from matbench.features.nvidia_tools import observer
 observer.child(sys.argv[1])
 """
 

@@ -1,4 +1,4 @@
-// Measures a device's limits: copying and reading memory, and multiply-adds in registers.
+// Measures a device's bandwidth: copying and reading memory.
 
 extern "C" __global__ void copy_fours(const float4 *from, float4 *to, size_t count)
 {
@@ -26,25 +26,4 @@ extern "C" __global__ void read_fours(const float4 *from, float *out, size_t cou
             sum += from[i].x + from[i].y + from[i].z + from[i].w;
     }
     if (!(sum == sum)) out[0] = sum;
-}
-
-// Eight independent sums, so that no multiply-add waits for the previous one; `rounds` times eight
-// multiply-adds of each. The result is stored so that the compiler cannot remove the arithmetic.
-extern "C" __global__ void multiply_add(float *out, float factor, float addend, int rounds)
-{
-    float sum[8];
-    for (int i = 0; i < 8; ++i)
-        sum[i] = (float)(threadIdx.x + i);
-    for (int round = 0; round < rounds; ++round) {
-        #pragma unroll
-        for (int step = 0; step < 8; ++step) {
-            #pragma unroll
-            for (int i = 0; i < 8; ++i)
-                sum[i] = fmaf(sum[i], factor, addend);
-        }
-    }
-    float total = 0.0f;
-    for (int i = 0; i < 8; ++i)
-        total += sum[i];
-    out[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = total;
 }

@@ -1,0 +1,1 @@
+"""One case under one of NVIDIA's tools, for `check` and `explain`."""

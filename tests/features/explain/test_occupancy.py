@@ -1,0 +1,111 @@
+"""Occupancy: well-known cases and invariants."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matbench.analysis.architectures import ARCHITECTURES, Architecture
+from matbench.features.explain.occupancy import occupancy
+from matbench.features.explain.other_devices import named
+
+
+def blocks(name: str, threads: int, registers: int | None, shared_bytes: int = 0) -> int:
+    found = occupancy(named(name), threads, registers=registers, shared_bytes=shared_bytes)
+    return found.blocks
+
+
+# -- well-known cases ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "threads", "registers", "shared_bytes", "expected", "limiters"),
+    [
+        # All of an A100: 2,048 threads of 32 registers fill its 65,536.
+        ("8.0", 256, 32, 0, 8, ("threads", "registers")),
+        ("8.0", 256, 33, 0, 6, ("registers",)),
+        ("8.0", 32, 16, 0, 32, ("blocks",)),
+        ("8.0", 1024, 64, 0, 1, ("registers",)),
+        # The lecture's: two 16×16 tiles in 2 KB would fit eight times into 16 KB, but 768 threads
+        # hold three blocks of 256.
+        ("g80", 256, None, 2048, 3, ("threads",)),
+        ("g80", 64, None, 2048, 8, ("blocks", "shared memory")),
+        ("fermi", 192, None, 0, 8, ("threads", "blocks")),
+        ("kepler", 256, 32, 0, 8, ("threads", "registers")),
+        ("7.5", 1024, 32, 0, 1, ("threads",)),
+        # From 8.0 on each block takes 1 KiB more than it asks for.
+        ("9.0", 128, 32, 227 * 1024, 1, ("shared memory",)),
+        ("9.0", 128, 32, 113 * 1024, 2, ("shared memory",)),
+        ("8.6", 128, 32, 49 * 1024, 2, ("shared memory",)),
+        ("8.6", 128, 32, 49 * 1024 + 1, 1, ("shared memory",)),
+    ],
+)
+def test_well_known_occupancies(
+    name: str,
+    threads: int,
+    registers: int | None,
+    shared_bytes: int,
+    expected: int,
+    limiters: tuple[str, ...],
+) -> None:
+    found = occupancy(named(name), threads, registers=registers, shared_bytes=shared_bytes)
+    assert (found.blocks, found.limiters) == (expected, limiters)
+    assert found.refused is None
+
+
+def test_a_full_multiprocessor_is_all_of_it() -> None:
+    found = occupancy(named("8.0"), 256, registers=32, shared_bytes=0)
+    assert (found.warps, found.share) == (64, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "threads", "registers", "shared_bytes", "reason"),
+    [
+        ("g80", 1024, None, 0, "1,024 threads per block > 512"),
+        ("g80", 256, None, 20000, "20,000 bytes of shared memory > 16,384"),
+        ("kepler", 256, 64, 0, "64 registers per thread > 63"),
+        ("9.0", 1024, 72, 0, "73,728 registers per block > 65,536"),
+    ],
+)
+def test_what_cannot_be_launched_says_why(
+    name: str, threads: int, registers: int | None, shared_bytes: int, reason: str
+) -> None:
+    found = occupancy(named(name), threads, registers=registers, shared_bytes=shared_bytes)
+    assert found.refused == reason
+    assert (found.blocks, found.share) == (0, 0.0)
+
+
+# -- invariants ----------------------------------------------------------------------------------
+
+any_architecture = st.sampled_from(ARCHITECTURES)
+any_threads = st.integers(1, 1024)
+any_registers = st.none() | st.integers(0, 255)
+any_shared_bytes = st.integers(0, 230_000)
+
+
+@given(any_architecture, any_threads, any_registers, any_shared_bytes)
+def test_resident_blocks_fit_into_the_multiprocessor(
+    a: Architecture, threads: int, registers: int | None, shared_bytes: int
+) -> None:
+    found = occupancy(a, threads, registers=registers, shared_bytes=shared_bytes)
+    assert (found.blocks == 0) == (found.refused is not None)
+    assert 0 <= found.share <= 1
+    assert found.blocks <= a.blocks
+    assert found.blocks * threads <= a.threads
+    assert found.blocks * shared_bytes <= a.shared_bytes
+    assert found.blocks * threads * (registers or 0) <= a.registers
+    if found.blocks:
+        assert found.limiters
+        assert all(found.by[resource] == found.blocks for resource in found.limiters)
+
+
+@given(any_architecture, any_threads, any_registers, any_shared_bytes, st.integers(0, 4096))
+def test_asking_for_more_never_makes_room_for_more(
+    a: Architecture, threads: int, registers: int | None, shared_bytes: int, more: int
+) -> None:
+    least = occupancy(a, threads, registers=registers, shared_bytes=shared_bytes)
+    larger = occupancy(a, threads, registers=registers, shared_bytes=shared_bytes + more)
+    assert larger.blocks <= least.blocks
+    unknown = occupancy(a, threads, registers=None, shared_bytes=shared_bytes)
+    assert least.blocks <= unknown.blocks

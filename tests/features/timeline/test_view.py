@@ -6,6 +6,7 @@ import csv
 import io
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,6 +130,13 @@ def test_the_longest_bar_of_the_histogram_is_that_of_most_blocks() -> None:
         ("8", "67%", 40),
         ("4", "33%", 20),
     ]
+
+
+def test_a_histogram_without_blocks_has_no_bars() -> None:
+    found = analysed(sampled(UNEVEN))
+    empty = tuple(msgspec.structs.replace(bar, blocks=0) for bar in found.histogram)
+    rows = list(blocks._bars(msgspec.structs.replace(found, histogram=empty)))
+    assert {cells[1:] for cells in rows} == {("0", "0.0%", "")}
 
 
 def test_stamps_as_csv_leave_out_what_the_device_does_not_tell() -> None:

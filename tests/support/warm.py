@@ -24,6 +24,8 @@ from matbench.errors import CaseError
 from matbench.measure import output, worker
 from matbench.measure.process import DiedError, Pool
 
+#: Where processes have their folders: they outlive the test that started them.
+_FOLDER = tempfile.gettempdir()
 #: Exceptions of a task whose process was lost.
 _LOST = (ProcessExpired, TimeoutError, BrokenProcessPool, CancelledError)
 
@@ -43,7 +45,8 @@ class WarmPool:
     ) -> Any:
         if self._used is None:
             self._used = self._at_rest() or _new(self._told())
-        self._last = self._used[0].schedule(function, *args, timeout_s=timeout_s)
+        with mock.patch.object(tempfile, "tempdir", _FOLDER):
+            self._last = self._used[0].schedule(function, *args, timeout_s=timeout_s)
         return self._last
 
     def _told(self) -> bytes:

@@ -6,13 +6,13 @@ ranked among themselves, below the others, and so are kernels with float64 resul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import claims, limits, statistics
+from matbench.analysis import claims, leaders, limits, statistics
 from matbench.model import DeviceInfo, Precision, Problem
 from matbench.records.outcome import Outcome, Status, Timing, TimingMode
 
@@ -35,7 +35,8 @@ class Ranked:
 
     `spread` and `of_limit` are shares, `of_cublas` is cuBLAS's time over its own, and
     `times_slowest` the slowest's. `rivals` counts the cases of the ranking, itself included, and
-    `leads` says that none of them is faster. `claims` are those that weaken a check, in words.
+    `leads` says that none of them is known to be faster. `claims` are those that weaken a check, in
+    words.
     """
 
     outcome: Outcome
@@ -50,7 +51,7 @@ class Ranked:
 
     @property
     def best(self) -> bool:
-        """Whether it is the fastest of the kernels without claims."""
+        """Whether it leads the kernels without claims."""
         return self.leads and not self.claims
 
     @property
@@ -159,12 +160,13 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
         return STATUSES.index(outcome.status), time is None, among, time or 0.0
 
     ordered = sorted(outcomes, key=order)
-    times: dict[tuple[TimingMode | None, tuple[bool, bool]], list[float]] = {}
+    rivals: dict[tuple[TimingMode | None, tuple[bool, bool]], list[Outcome]] = {}
     fastest: dict[tuple[TimingMode | None, str], float] = {}
     for outcome in ordered:
         if (time := time_ns(outcome)) is not None:
-            times.setdefault((outcome.mode, apart(outcome)), []).append(time)
+            rivals.setdefault((outcome.mode, apart(outcome)), []).append(outcome)
             fastest.setdefault((outcome.mode, outcome.case.kernel), time)
+    leading = {id(leader) for together in rivals.values() for leader in _leading(together)}
     named = {(info.backend, info.name): info for info in devices}
     ranked = []
     for outcome in ordered:
@@ -172,7 +174,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
         if time is None:
             ranked.append(Ranked(outcome, claims=claimed))
             continue
-        case, rivals = outcome.case, times[outcome.mode, apart(outcome)]
+        case, together = outcome.case, rivals[outcome.mode, apart(outcome)]
         product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
         cublas_ns = fastest.get((outcome.mode, product))
         work_per_s = workloads.workload_of(case.problem).work(case.problem) / time * 1e9
@@ -181,29 +183,36 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
                 outcome,
                 spread=spread(outcome.timing),
                 work_per_s=work_per_s,
-                times_slowest=rivals[-1] / time,
+                times_slowest=(time_ns(together[-1]) or time) / time,
                 of_cublas=cublas_ns / time if cublas_ns else None,
                 of_limit=_of_limit(outcome, work_per_s, named.get((case.backend, case.device))),
-                leads=time == rivals[0],
-                rivals=len(rivals),
+                leads=id(outcome) in leading,
+                rivals=len(together),
                 claims=claimed,
             )
         )
     return tuple(ranked)
 
 
-def leaders(outcomes: Iterable[Outcome]) -> list[Ranked]:
-    """The fastest case of each ranking without claims, and of equals the first.
+def _leading(rivals: Sequence[Outcome]) -> Iterator[Outcome]:
+    """Those that may be the fastest of a ranking; all have times."""
+    timings = [outcome.timing for outcome in rivals if outcome.timing is not None]
+    flags = leaders.may_lead(timings, rivals[0].case.device_kind)
+    return (outcome for outcome, leads in zip(rivals, flags, strict=True) if leads)
+
+
+def best_of(outcomes: Iterable[Outcome]) -> list[list[Ranked]]:
+    """The cases that lead each ranking without claims, fastest first.
 
     CPU baselines lead only if nothing else does. An outcome that does not lead can be left out of
     later calls.
     """
-    best: dict[bool, dict[tuple[object, ...], Ranked]] = {False: {}, True: {}}
+    best: dict[bool, dict[tuple[object, ...], list[Ranked]]] = {False: {}, True: {}}
     for table in tables(outcomes):
         for row in filter(lambda row: row.best, table.rows):
             problem = msgspec.structs.replace(row.outcome.case.problem, seed=0)
             place = (id(table), problem, row.is_double, row.outcome.mode)
-            best[table.baselines].setdefault(place, row)
+            best[table.baselines].setdefault(place, []).append(row)
     return list((best[False] or best[True]).values())
 
 

@@ -113,10 +113,11 @@ class Display:
 
         if place in self._steps and outcome.is_broken:
             self.print(failure(outcome), no_wrap=True, overflow="ellipsis")
-        leaders = ranking.leaders([*self._leading, outcome])
+        best = ranking.best_of([*self._leading, outcome])
         with self.lock:
             self._done += 1
-            self._leading, self._fastest = [row.outcome for row in leaders], places(leaders)
+            self._leading = [row.outcome for rows in best for row in rows]
+            self._fastest = places(best)
             step = self._steps.pop(place, None)
             if step is not None and step.kind is not None and outcome.status != "skipped":
                 self._estimate.add(step.kind, time.monotonic() - step.start_s)

@@ -42,7 +42,7 @@ def _finite(value: Any, place: str, lost: list[str]) -> Any:
             fields["notes"] = (*notes, note)
         if isinstance(value, Timing) and len(fields["samples_ns"]) < len(value.samples_ns):
             # They were those of all samples; this module does not compute statistics.
-            fields |= {"median_ns": None, "interval_ns": None}
+            fields |= {"median_ns": None, "interval_ns": None, "rounds": ()}
         return type(value)(**fields)
     if isinstance(value, dict):
         return {name: _finite(item, f"{place}.{name}", lost) for name, item in value.items()}

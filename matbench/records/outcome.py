@@ -160,10 +160,12 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     `attempts` counts how often sampling was restarted because clocks were unstable, `conditions`
     are those before and during it, and `notes` give reasons to doubt the samples. `graph`: hot
     launches as one CUDA graph. `seed`, in hexadecimal, is that of the launches' inputs: each launch
-    had its own inputs, and each result was verified.
+    had its own inputs, and each result was verified. `rounds` has the number of samples of each
+    round; without them, all samples were taken in one.
     """
 
     samples_ns: tuple[Nanoseconds, ...] = ()
+    rounds: tuple[Positive, ...] = ()
     median_ns: Nanoseconds | None
     interval_ns: tuple[Nanoseconds, Nanoseconds] | None = None
     graph: bool = False
@@ -174,6 +176,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[Conditions, ...] = ()
     seed: str
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.rounds and sum(self.rounds) != len(self.samples_ns):
+            raise ValueError(f"rounds of {sum(self.rounds)} samples, but {len(self.samples_ns)}")
 
 
 class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,10 @@ _OTHER_LINES = 3
 
 
 class Leader(NamedTuple):
-    """A size, the fastest kernel there with its parameters, and its speed."""
+    """A size, the fastest kernel there with its parameters, and its speed.
+
+    The name also says how many others may be the fastest.
+    """
 
     size: str
     name: str
@@ -100,16 +103,19 @@ def failure(outcome: Outcome) -> Text:
     return Text.assemble((outcome.status, outcomes.STYLES[outcome.status]), " ", about)
 
 
-def places(leaders: Iterable[Ranked]) -> list[Leader]:
-    """The leaders in words."""
+def places(best: Iterable[Sequence[Ranked]]) -> list[Leader]:
+    """The leaders of each ranking in words."""
     described = []
-    for row in leaders:
+    for row, *others in best:
         case = row.outcome.case
         size = outcomes.size_label(case.problem) + ", float64" * row.is_double
         rate = units.rates([row.work_per_s], workloads.workload_of(case.problem).rate)(
             row.work_per_s
         )
-        described.append(Leader(size, f"{case.kernel} {settings_of(case.params)}".strip(), rate))
+        name = f"{case.kernel} {settings_of(case.params)}".strip()
+        if others:
+            name += f" or one of {len(others)} others" if len(others) > 1 else " or another"
+        described.append(Leader(size, name, rate))
     return described
 
 

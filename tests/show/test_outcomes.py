@@ -209,6 +209,15 @@ def test_float64_results_are_a_group_of_their_own() -> None:
     }
 
 
+def test_what_cannot_be_told_apart_shares_the_star() -> None:
+    """On a CPU, a single round of samples tells no difference below a quarter."""
+    table = made(outcome("a", 4), outcome("b", 4.5), outcome("c", 8))
+    assert "4.500 ms" in line_of(shown(table), "b ★")
+    assert [row["best"] for row in rows(table)] == ["true", "true", "false"]
+    apart = made(outcome("a", 4, GPU), outcome("b", 4.5, GPU))
+    assert [row["best"] for row in rows(apart)] == ["true", "false"]
+
+
 def test_a_star_needs_rivals() -> None:
     alone = made(outcome("a", 1), outcome("b", 2, problem=Problem(64, 64, 64)))
     assert "★" not in shown(alone)

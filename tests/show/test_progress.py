@@ -100,7 +100,7 @@ def test_numbers_do_not_move_while_they_grow() -> None:
 
 def test_only_the_fastest_without_claims_are_named() -> None:
     at: dict[str, Any] = {"problem": Problem(256, 256, 256)}
-    leaders = ranking.leaders(
+    leaders = ranking.best_of(
         [
             outcome("tiled", 2.0, **at),
             outcome("rounds", 0.1, claims=Claims(precision="tf32"), **at),
@@ -115,9 +115,17 @@ def test_only_the_fastest_without_claims_are_named() -> None:
     ]
 
 
+def test_others_that_may_be_the_fastest_are_counted() -> None:
+    found = [outcome(name, ms) for name, ms in (("a", 2.0), ("b", 2.1), ("c", 2.2), ("d", 4.0))]
+    assert [place.name for place in places(ranking.best_of(found))] == [
+        "a TILE=16 or one of 2 others"
+    ]
+    assert [p.name for p in places(ranking.best_of(found[1::-1]))] == ["a TILE=16 or another"]
+
+
 def test_bytes_are_counted_where_the_table_counts_bytes() -> None:
     problem = Problem(1, 1_000_000, 1, workload="dot", inputs="signed")
-    [place] = places(ranking.leaders([outcome("dot-tree", 1.0, problem=problem)]))
+    [place] = places(ranking.best_of([outcome("dot-tree", 1.0, problem=problem)]))
     assert place.rate == "8.00 GB/s"
 
 
@@ -132,7 +140,7 @@ def test_a_failure_is_one_safe_line() -> None:
 
 def test_names_are_made_safe() -> None:
     made = outcome("ti\x1bled", cold=timing(1.0))
-    state = Progress(1, 0, 0, labels=["ti\x1b\nled"], fastest=places(ranking.leaders([made])))
+    state = Progress(1, 0, 0, labels=["ti\x1b\nled"], fastest=places(ranking.best_of([made])))
     assert [line for line in drawn(state) if "led" in line] == [
         "ti\ufffd led", "17x33x65  ti\ufffdled TILE=16  72.9 MFLOP/s",
     ]  # fmt: skip

@@ -70,10 +70,8 @@ def _place(row: Ranked) -> tuple[bool, bool, bool, float]:
 def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
     square = [(p, row) for p, row in ranked if p.problem.size.isdecimal()]
     problem, row = (square or list(ranked))[-1]
-    name = row.outcome.case.kernel
-    rivals = {
-        r.outcome.case.kernel for r in problem.rows if r.rivals and _place(r)[:3] == _place(row)[:3]
-    }
+    rivals = {r.outcome.case.kernel for r in _rivals(problem, row)}
+    names = _leading(problem, row)
     size = size_label(problem.problem)
     where = f"at n = {size}" if problem.problem.size.isdecimal() else f"at size {size}"
     figures = [_rate(row)(row.work_per_s)]
@@ -81,8 +79,25 @@ def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
         figures.append(f"{row.of_cublas:.2f} × cuBLAS")
     if row.outcome.max_rel_err is not None:
         figures.append(f"error {units.error(row.outcome.max_rel_err)}")
-    what = f"is the fastest of {len(rivals)} kernels" if len(rivals) > 1 else "was measured"
-    return f"{name} {what} {where}: {', '.join(filter(None, figures))}."
+    of = f"of {len(rivals)} kernels {where}"
+    if len(names) > 1:
+        said = f"{', '.join(names[:-1])} and {names[-1]} are the fastest {of}, not told apart"
+    elif len(rivals) > 1:
+        said = f"{names[0]} is the fastest {of}"
+    else:
+        said = f"{names[0]} was measured {where}"
+    return f"{said}: {', '.join(filter(None, figures))}."
+
+
+def _rivals(problem: ProblemRanking, row: Ranked) -> list[Ranked]:
+    """The rows of a problem that rank with this one."""
+    return [r for r in problem.rows if r.rivals and _place(r)[:3] == _place(row)[:3]]
+
+
+def _leading(problem: ProblemRanking, row: Ranked) -> list[str]:
+    """The fastest kernel, and those that may be as fast."""
+    named = [r.outcome.case.kernel for r in _rivals(problem, row) if r.leads or r is row]
+    return list(dict.fromkeys(named))
 
 
 def _rate(row: Ranked) -> units.Formatter:
@@ -93,7 +108,9 @@ def _winners(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> Section:
     rows = []
     for problem, row in ranked:
         [plain] = outcomes.rows([row], _rate(row))
-        rows.append(replace(plain, cells=(size_label(problem.problem), *plain.cells), mark=""))
+        size, (_, *cells) = size_label(problem.problem), plain.cells
+        names = ", ".join(_leading(problem, row))
+        rows.append(replace(plain, cells=(size, names, *cells), mark=""))
     heading = ["The fastest kernel of each size"]
     every = section(heading, [Column("size"), *outcomes.COLUMNS], "", [Group("", tuple(rows))])
     return every.with_columns(_WINNER)

@@ -57,6 +57,17 @@ def test_the_sentence_is_about_the_largest_square_size() -> None:
     assert len(found.winners.rows) == len({o.case.problem.size for o in outcomes})
 
 
+def test_kernels_that_cannot_be_told_apart_are_all_the_fastest() -> None:
+    outcomes = [square(name, 64, ms) for name, ms in (("a", 1.0), ("b", 1.1), ("c", 3.0))]
+    outcomes += [square(name, 32, ms) for name, ms in (("a", 0.2), ("c", 0.1))]
+    found = summary.make_summary(outcomes, [records.environment()])
+    assert found.sentence.startswith(
+        "a and b are the fastest of 3 kernels at n = 64, not told apart: "
+    )
+    assert found.winners is not None
+    assert [row.cells[1] for row in found.winners.rows] == ["c", "a, b"]
+
+
 def test_what_is_wrong_is_said_first() -> None:
     outcomes = [square("a", 64, 1.0), records.outcome("b", status="wrong", reason="no")]
     found = summary.make_summary(outcomes, [records.environment()])

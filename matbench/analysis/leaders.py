@@ -1,0 +1,106 @@
+"""Which of several cases may be the fastest, from how much their times vary between rounds.
+
+A case is timed in several rounds, in each of which all cases of a size take their turn. The samples
+of one round are closer together than the medians of rounds: between rounds, clocks and other
+programs change. So cases are compared by the medians of their rounds, with the variance between
+rounds pooled over the cases, all with all (Tukey and Kramer's procedure).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from matbench.records.outcome import Timing
+
+CONFIDENCE = 0.95
+#: Smaller differences never decide: in one process, they may be fixed by where memory lies.
+LEAST = {"gpu": 0.005, "cpu": 0.03}
+#: The same for cases that were all timed in one round, so that nothing is known of others.
+LEAST_OF_ONE_ROUND = {"gpu": 0.005, "cpu": 0.25}
+#: The variance is that of cases that are at most so many times as slow as the fastest.
+_ALIKE = 2.0
+
+Vector = npt.NDArray[np.float64]
+
+
+def round_medians_ns(timing: Timing) -> list[float]:
+    """The median of each round, in nanoseconds; of all samples if they are of one round."""
+    if not timing.rounds:
+        return [timing.median_ns] if timing.median_ns is not None else []
+    ends = list(itertools.accumulate(timing.rounds, initial=0))
+    samples = timing.samples_ns
+    return [float(np.median(samples[i:j])) for i, j in itertools.pairwise(ends) if j > i]
+
+
+def may_lead(timings: Sequence[Timing], kind: Literal["gpu", "cpu"]) -> list[bool]:
+    """Whether none of the others is known to be faster, for each; `kind` is that of the device.
+
+    All have a positive median. The probability that any difference between equal cases decides is
+    at most 1 − `CONFIDENCE`.
+    """
+    logarithms = [np.log(round_medians_ns(timing)) for timing in timings]
+    means = [float(rounds.mean()) for rounds in logarithms]
+    first = min(range(len(means)), key=means.__getitem__)
+    alike = [x for x, mean in zip(logarithms, means, strict=True) if mean - means[first] < _LOG]
+    freedom = sum(rounds.size - 1 for rounds in alike)
+    if not freedom:
+        return _of_one_round(timings, means, first, LEAST_OF_ONE_ROUND[kind])
+    squares = sum(float(np.square(rounds - rounds.mean()).sum()) for rounds in alike)
+    width = math.sqrt(squares / freedom) * studentized_range(len(alike), freedom) / math.sqrt(2)
+    least = math.log1p(LEAST[kind])
+    return [
+        mean - means[first]
+        <= max(least, width * math.sqrt(1 / rounds.size + 1 / logarithms[first].size))
+        for rounds, mean in zip(logarithms, means, strict=True)
+    ]
+
+
+_LOG = math.log(_ALIKE)
+
+
+def _of_one_round(
+    timings: Sequence[Timing], means: Sequence[float], first: int, least: float
+) -> list[bool]:
+    """By the intervals of the medians, which tell nothing of other rounds."""
+    _, high_ns = timings[first].interval_ns or (0.0, math.exp(means[first]))
+    lows_ns = (
+        timing.interval_ns[0] if timing.interval_ns else math.exp(mean)
+        for timing, mean in zip(timings, means, strict=True)
+    )
+    return [low_ns <= (1 + least) * high_ns for low_ns in lows_ns]
+
+
+@lru_cache(maxsize=256)
+def studentized_range(count: int, freedom: int, confidence: float = CONFIDENCE) -> float:
+    """The quantile of the range of `count` ≥ 2 normal means over their estimated deviation.
+
+    `freedom`: the degrees of freedom of the estimate. By numerical integration, to four digits:
+    importing scipy's distributions takes longer than measuring a case.
+    """
+    z = np.linspace(-9, 9, 1801)
+    below = np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in z])
+    density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    # The range is at most w: z is the largest of `count`, and the others lie within w below it.
+    ranges = np.linspace(0, 18, 361)
+    inside = below - np.interp(z - ranges[:, None], z, below, left=0.0)
+    within = count * (inside ** (count - 1) @ density) * (z[1] - z[0])
+    deviation = 8 / math.sqrt(2 * freedom)
+    s = np.linspace(max(1e-9, 1 - deviation), 1 + deviation, 801)
+    half = freedom / 2
+    logarithm = math.log(2) + half * math.log(half) - math.lgamma(half)
+    weights = np.exp(logarithm + (freedom - 1) * np.log(s) - half * s * s) * (s[1] - s[0])
+    low, high = 0.0, 200.0
+    while high - low > 1e-5:
+        middle = (low + high) / 2
+        if weights @ np.interp(middle * s, ranges, within) < confidence:
+            low = middle
+        else:
+            high = middle
+    return high

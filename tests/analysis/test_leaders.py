@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from support.records import timing
 
 from matbench.analysis import leaders
 from matbench.analysis.leaders import LEAST, LEAST_OF_ONE_ROUND, may_lead, studentized_range
+from matbench.records import encoding
 from matbench.records.outcome import Timing
 
 CASES, ROUNDS = 4, 5
@@ -34,6 +36,13 @@ def test_quantiles_are_those_of_scipy(count: int, freedom: int) -> None:
 def test_medians_of_rounds() -> None:
     assert leaders.round_medians_ns(timing(samples_ns=(1, 2, 3, 9, 8), rounds=(3, 2))) == [2, 8.5]
     assert leaders.round_medians_ns(timing(samples_ns=(1, 2, 9))) == [2]
+
+
+def test_rounds_have_all_samples() -> None:
+    with pytest.raises(ValueError, match="rounds of 3 samples, but 2"):
+        timing(samples_ns=(1, 2), rounds=(1, 2))
+    lost = encoding.finite(timing(samples_ns=(1.0, math.inf, 2.0), rounds=(1, 2)))
+    assert (lost.samples_ns, lost.rounds) == ((1.0, 2.0), ())
 
 
 def simulated(slower: float, seed: int, deviation: float = 0.03) -> list[bool]:

@@ -258,6 +258,9 @@ def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter
         skip = Skip("unavailable", "for a reason")
         outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, skip))
         assert (outcome.status, outcome.skip, outcome.reason) == ("skipped", skip, None)
+        skip = Skip("mistake", "launch.grid is 0")
+        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, skip))
+        assert (outcome.status, outcome.reason) == ("failed", "front matter: launch.grid is 0")
         assert worker.pool._pool is None
 
 

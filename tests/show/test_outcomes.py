@@ -269,6 +269,8 @@ def test_what_no_size_could_run_is_one_row() -> None:
     assert line_of(plain, "big").startswith("all ")
     assert line_of(plain, "most").startswith("200, 300 ")
     assert len(rows(table)) == 14
+    told = [row["reason"] for row in rows(table) if row["kernel"] == "once"]
+    assert told == ["needs N <= 64 (N = 300)"]
     assert table.footer == "6 measured, 0 wrong, 2 failed, 6 skipped"
 
 

@@ -78,7 +78,9 @@ def test_the_columns_of_the_table(run: Run) -> None:
         csv.DictReader(io.StringIO(run("run", "tiled", "--sizes", "64", "--format", "csv")))
     )
     assert {row["params"] for row in rows} == {f"TILE={width}" for width in TILE_WIDTHS}
-    assert [row["best"] for row in rows].count("true") == 1
+    fastest = min((row for row in rows if row["median_ns"]), key=lambda r: float(r["median_ns"]))
+    assert fastest["best"] == "true"  # others may share it
+    assert all(row["best"] == "false" for row in rows if row["status"] != "measured")
     for row in rows:
         median, low, high = (
             float(row[f"{name}_ns"]) for name in ("median", "interval_low", "interval_high")

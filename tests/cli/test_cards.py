@@ -53,7 +53,7 @@ def test_a_size_is_measured_on_one_gpu_and_all_gpus_work(
     assert "8 measured, 0 wrong, 0 failed, 0 skipped" in result.stdout
     assert re.search(r"on opencl:0", result.stdout)
     assert re.search(r"on opencl:1", result.stdout)
-    assert result.stdout.count("★") == 4
+    assert result.stdout.count("★") >= 4  # one a size at least; equals share it
 
 
 def test_repetitions_of_a_case_are_measured_on_the_same_gpu(

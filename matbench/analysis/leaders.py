@@ -1,9 +1,9 @@
 """Which of several cases may be the fastest, from how much their times vary between rounds.
 
-A case is timed in several rounds, in each of which all cases of a size take their turn. The samples
-of one round are closer together than the medians of rounds: between rounds, clocks and other
-programs change. So cases are compared by the medians of their rounds, with the variance between
-rounds pooled over the cases, all with all (Tukey and Kramer's procedure).
+Samples of one round are closer together than the medians of rounds, in each of which all cases of a
+size take their turn: between rounds, clocks and other programs change. So cases with several rounds
+are compared by their medians, with the variance between rounds pooled over the cases, all with all
+(Tukey and Kramer's procedure); cases of one round by intervals, with a margin for other rounds.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CONFIDENCE = 0.95
 LEAST = {"gpu": 0.005, "cpu": 0.03}
 #: The same for cases that were all timed in one round, so that nothing is known of others.
 LEAST_OF_ONE_ROUND = {"gpu": 0.005, "cpu": 0.25}
-#: The variance is that of cases that are at most so many times as slow as the fastest.
-_ALIKE = 2.0
+#: The variance is that of cases that are less than so much slower than the fastest, as a logarithm.
+_ALIKE = math.log(2)
 
 Vector = npt.NDArray[np.float64]
 
@@ -48,7 +48,7 @@ def may_lead(timings: Sequence[Timing], kind: Literal["gpu", "cpu"]) -> list[boo
     logarithms = [np.log(round_medians_ns(timing)) for timing in timings]
     means = [float(rounds.mean()) for rounds in logarithms]
     first = min(range(len(means)), key=means.__getitem__)
-    alike = [x for x, mean in zip(logarithms, means, strict=True) if mean - means[first] < _LOG]
+    alike = [x for x, mean in zip(logarithms, means, strict=True) if mean - means[first] < _ALIKE]
     freedom = sum(rounds.size - 1 for rounds in alike)
     if not freedom:
         return _of_one_round(timings, means, first, LEAST_OF_ONE_ROUND[kind])
@@ -60,9 +60,6 @@ def may_lead(timings: Sequence[Timing], kind: Literal["gpu", "cpu"]) -> list[boo
         <= max(least, width * math.sqrt(1 / rounds.size + 1 / logarithms[first].size))
         for rounds, mean in zip(logarithms, means, strict=True)
     ]
-
-
-_LOG = math.log(_ALIKE)
 
 
 def _of_one_round(

@@ -50,12 +50,12 @@ class Estimate:
         return next(map(statistics.median_low, known), None)
 
     def left_s(
-        self, left: Mapping[Kind, int], now: Sequence[tuple[Kind, float]] = ()
+        self, left: Mapping[Kind, int], now: Sequence[tuple[Kind, float]] = (), devices: int = 1
     ) -> float | None:
         """How many seconds the cases left will take; None if one of them may take any time.
 
-        `now`: the kinds of the current cases, some of those, which are measured at the same time,
-        and the seconds that each has already taken.
+        `now`: the kinds of the cases that were begun, some of those, and the seconds that each has
+        already taken. So many `devices` work at the same time.
         """
         total_s = None
         for kind, many in left.items():
@@ -66,4 +66,4 @@ class Estimate:
                 return None
             spent_s = sum(min(case_s, spent_s) for current, spent_s in now if current == kind)
             total_s = (total_s or 0.0) + many * case_s - spent_s
-        return total_s / max(1, len(now)) if total_s is not None else None
+        return total_s / max(1, devices) if total_s is not None else None

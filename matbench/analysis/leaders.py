@@ -42,12 +42,12 @@ def round_medians_ns(timing: Timing) -> list[float]:
 def may_lead(timings: Sequence[Timing], kind: Literal["gpu", "cpu"]) -> list[bool]:
     """Whether none of the others is known to be faster, for each; `kind` is that of the device.
 
-    All have a positive median. The probability that any difference between equal cases decides is
-    at most 1 − `CONFIDENCE`.
+    All have a positive median, and the one with the smallest leads. The probability that any
+    difference between equal cases decides is at most 1 − `CONFIDENCE`.
     """
     logarithms = [np.log(round_medians_ns(timing)) for timing in timings]
     means = [float(rounds.mean()) for rounds in logarithms]
-    first = min(range(len(means)), key=means.__getitem__)
+    first = min(range(len(means)), key=lambda place: timings[place].median_ns or math.inf)
     alike = [x for x, mean in zip(logarithms, means, strict=True) if mean - means[first] < _ALIKE]
     freedom = sum(rounds.size - 1 for rounds in alike)
     if not freedom:

@@ -45,13 +45,16 @@ class TwoModes(NamedTuple):
 Pattern = Drift | Autocorrelation | TwoModes
 
 
-def find_patterns(samples_ns: Samples, half_width: float | None) -> Iterator[Pattern]:
+def find_patterns(
+    samples_ns: Samples, half_width: float | None, *, in_rounds: bool = False
+) -> Iterator[Pattern]:
     """The patterns that change what a median with this half-width, a share of it, means.
 
     A drift matters if it exceeds both 1% and the interval; two modes if they are that far apart and
     about equally frequent. Autocorrelation matters if the interval is below 1%, but would not be if
-    it were computed for the equivalent number of independent samples. For independent normal
-    samples, each has a false-positive rate below 0.5%. Outliers do not move a median.
+    it were computed for the equivalent number of independent samples; not if the samples were taken
+    `in_rounds`, since the interval then covers how those differ. For independent normal samples,
+    each has a false-positive rate below 0.5%. Outliers do not move a median.
     """
     x = np.asarray(samples_ns, dtype=np.float64)
     if x.size < _FEWEST or np.ptp(x) == 0:
@@ -61,7 +64,11 @@ def find_patterns(samples_ns: Samples, half_width: float | None) -> Iterator[Pat
     drift, r, modes = _drift(x), _autocorrelation(x), _two_modes(x)
     if abs(drift) >= least:
         yield Drift(drift)
-    if r > 0 and stated < NOTABLE <= stated * math.sqrt((1 + r) / (1 - min(r, 1 - 1e-9))):
+    if (
+        not in_rounds
+        and r > 0
+        and stated < NOTABLE <= stated * math.sqrt((1 + r) / (1 - min(r, 1 - 1e-9)))
+    ):
         yield Autocorrelation(r)
     if modes is not None and modes.ratio - 1 >= least:
         yield modes

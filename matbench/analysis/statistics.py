@@ -24,6 +24,10 @@ Vector = npt.NDArray[np.float64]
 
 SETTLED = "settled"
 TIME_IS_UP = "time is up"
+ROUNDS_DIFFER = "rounds differ"
+#: Launches slower than this, in nanoseconds, are repeated as little as possible: three times.
+SLOW_LAUNCH_NS = 1e9
+SLOW_MINIMUM = 3
 
 #: Each look at the samples is another chance to stop on an interval that is narrow by luck, so
 #: looks are rare: each is at this many times the count of the one before.
@@ -112,16 +116,34 @@ class StoppingRule(msgspec.Struct, frozen=True):
     narrow by luck.
 
     Nothing is settled before `minimum_time_ns`. Sampling never stops before `minimum` samples, not
-    even after `maximum_time_ns`, except that launches slower than `slow_launch_ns` may stop after
-    `slow_minimum` samples.
+    even after `maximum_time_ns`, except that slow launches may stop after `slow_minimum` samples.
+
+    If other rounds will follow (`is_last` is false), the 95% interval alone decides.
     """
 
     precision: float = 0.005
     minimum: int = 10
     minimum_time_ns: float = 0.0
     maximum_time_ns: float = 2e9
-    slow_launch_ns: float = 1e9
-    slow_minimum: int = 3
+    slow_minimum: int = SLOW_MINIMUM
+    is_last: bool = True
+
+    def of_round(self, number: int, rounds: int, before: int, least: int = 1) -> StoppingRule:
+        """The rule for round `number` of `rounds`, from 1, after `before` samples in earlier ones.
+
+        It decides on the samples of all rounds so far. Each round has its share of the time and of
+        the samples, but at `least` so many; the uncertainty of fewer rounds is larger by the square
+        root.
+        """
+        return msgspec.structs.replace(
+            self,
+            precision=self.precision * math.sqrt(rounds / number),
+            minimum=max(before + least, -(-self.minimum * number // rounds)),
+            minimum_time_ns=self.minimum_time_ns / rounds,
+            maximum_time_ns=self.maximum_time_ns / rounds,
+            slow_minimum=max(before + 1, min(self.slow_minimum, number)),
+            is_last=number == rounds,
+        )
 
     def decide(self, samples_ns: Samples, elapsed_ns: float) -> str | None:
         """None to continue, or why to stop: `SETTLED`, or `TIME_IS_UP` if not settled in time.
@@ -130,7 +152,7 @@ class StoppingRule(msgspec.Struct, frozen=True):
         """
         count = len(samples_ns)
         if count < self.minimum and not (
-            count >= self.slow_minimum and np.median(samples_ns) > self.slow_launch_ns
+            count >= self.slow_minimum and np.median(samples_ns) > SLOW_LAUNCH_NS
         ):
             return None
         time_is_up = not elapsed_ns < self.maximum_time_ns
@@ -151,6 +173,8 @@ class StoppingRule(msgspec.Struct, frozen=True):
         half_width = relative_half_width(samples_ns)
         if half_width > self.precision:
             return False
+        if not self.is_last:
+            return True
         guard = relative_half_width(samples_ns, GUARD_CONFIDENCE)
         if guard == 0:
             return True  # all samples are equal

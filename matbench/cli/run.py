@@ -103,6 +103,7 @@ class RunOptions:
             uncertainty=1e9 if self.smoke else self.uncertainty,
             max_time_s=0.05 if self.smoke else launches.max_time,
             minimum_samples=3 if self.smoke else 10,
+            rounds=1 if self.smoke or replay is not None else None,
             replay=replay,
         )
 
@@ -225,7 +226,8 @@ class RemoteDevices(Devices, Protocol):
 class Sweep:
     """Measures cases on one or several devices; each is recorded as soon as it is done.
 
-    One device measures all cases of a problem.
+    One device measures all cases of a problem. Those that have only some of their rounds when
+    Ctrl-C ends the sweep are recorded then.
     """
 
     def __init__(
@@ -308,22 +310,36 @@ class Sweep:
         writers: list[RecordWriter],
         display: Display,
     ) -> None:
-        """Measure what is left of a repetition; each outcome is recorded before the next case."""
+        """Measure what is left of a repetition, and record each outcome when it is complete."""
         import msgspec
 
         from matbench.records.outcome import CaseRecord
+        from matbench.records.resuming import outcome_key
 
-        def begin(info: DeviceInfo, case: Case, place: str) -> None:
-            display.begin(case.label, CaseRecord.from_case(case, info), place)
+        def begin(info: DeviceInfo, case: Case) -> None:
+            display.begin(case.label, CaseRecord.from_case(case, info), info.where)
 
-        for place, measured in pool.measured(self._groups(repetition.to_measure), begin):
+        def keep(measured: Outcome) -> Outcome:
             drawn = self._with_error_map(measured)
             outcome = msgspec.structs.replace(drawn, repetition=repetition.number)
             with signals.defer_interrupts():  # what is recorded counts as done
                 for writer in reversed(writers):  # the copy first
                     writer.write(outcome)
                 self.outcomes.append(outcome)
-            display.done(outcome, place)
+            return outcome
+
+        begun: dict[CaseKey, Outcome] = {}  # those with rounds left
+        try:
+            for visit in pool.measured(self._groups(repetition.to_measure), begin):
+                key = outcome_key(visit.outcome)
+                begun[key] = visit.outcome
+                if visit.share == 1.0:
+                    keep(begun.pop(key))
+                display.done(visit.outcome, visit.place, visit.share)
+        except KeyboardInterrupt:
+            for outcome in begun.values():
+                keep(outcome)
+            raise
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""

@@ -143,6 +143,10 @@ class Checks:
                     f"two runs on the same inputs, first {place}; fix the race, or declare "
                     "`deterministic = false`",
                 )
+        self.require_sources()
+
+    def require_sources(self) -> None:
+        """`WrongError` if matbench's copy of the inputs changed."""
         if "sources" in self.options.checks and not self.prepared.is_intact():
             raise WrongError(
                 self.case,

@@ -62,11 +62,15 @@ class Launches:
     """Launches of one case, each with its own inputs and each verified.
 
     `seed` determines their keys. Cases that take turns share it, and so have the same inputs; then
-    each launch is verified before the other case's turn.
+    each launch is verified before the other case's turn. `so_far` has the times of earlier rounds,
+    if there were any.
     """
 
-    def __init__(self, checks: Checks, seed: int | None = None) -> None:
+    def __init__(
+        self, checks: Checks, seed: int | None = None, so_far: Times | None = None
+    ) -> None:
         self.takes_turns = seed is not None
+        self.so_far = so_far
         self.checks = checks
         self.samples = checks.samples
         self.backend = checks.backend
@@ -82,20 +86,22 @@ class Launches:
         self.verifying_ns = 0
 
     def time(self) -> Times:
-        """Sample until the medians are known, then time the blocks."""
-        cold = hot = None
+        """Sample until the medians are known, then time the blocks, in the first round alone."""
+        before, cold, hot = self.so_far or Times(), None, None
         if self.options.cold:
-            cold = self._sampled(self.once_ns, cold=True)
+            cold = self._sampled(self.once_ns, before.cold, cold=True)
         if self.options.hot:
-            hot = self._sampled(self._hot_sampler(), cold=False)
-        timing = cold or hot
-        assert timing is not None
-        assert timing.median_ns is not None
-        times = Times(cold, hot, self._block_times(timing.median_ns))
+            hot = self._sampled(self._hot_sampler(), before.hot, cold=False)
+        times = Times(cold, hot, before.blocks)
+        if self.so_far is None:
+            timing = cold or hot
+            assert timing is not None
+            assert timing.median_ns is not None
+            times = times._replace(blocks=self._block_times(timing.median_ns))
         self.verify()
         return times
 
-    def _sampled(self, sample: Sampler, *, cold: bool) -> Timing:
+    def _sampled(self, sample: Sampler, so_far: Timing | None, *, cold: bool) -> Timing:
         taken = sample_until_known(
             sample,
             self.seed,
@@ -103,6 +109,7 @@ class Launches:
             self.backend.conditions,
             cold=cold,
             clock=clock(lambda: self.verifying_ns),
+            so_far=so_far,
         )
         self.verify()
         return taken

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from matbench.analysis import statistics
+from matbench.analysis.leaders import round_medians_ns
 from matbench.errors import CaseError
 from matbench.measure.options import Options
 from matbench.model import Conditions
@@ -24,6 +25,10 @@ _LOOK_AT_CLOCKS_NS = 50_000_000
 _CLOCK_TOLERANCE = 0.02
 #: The minimum time for taking cold samples of a GPU.
 _LEAST_TIME_NS = 30e6
+#: The fewest samples in each round, so that one outlier does not move its median; one if a launch
+#: takes longer than this.
+_LEAST_SAMPLES = 3
+_QUICK_NS = 10e6
 
 Sampler = Callable[[], float]
 
@@ -50,26 +55,67 @@ def sample_until_known(
     *,
     cold: bool = False,
     clock: Callable[[], int] = time.perf_counter_ns,
+    so_far: Timing | None = None,
 ) -> Timing:
     """Take samples (nanoseconds) until the median is known to the requested uncertainty.
 
     If a GPU's clocks were throttled or varied meanwhile, up to two more attempts are made. The most
     stable attempt counts, with notes if it was not stable either. `clock` gives the nanoseconds
     that count towards the time limit.
+
+    If there are several rounds, this is one of them, and `so_far` has those before. The result has
+    the samples of all.
     """
     tries: list[_Try] = []
     while len(tries) < _MOST_TRIES:
-        tries.append(_try(sample, options, conditions, cold, clock))
+        tries.append(_try(sample, options, conditions, cold, clock, so_far))
         if not tries[-1].unrest:
             break
     best = min(tries, key=lambda attempt: len(attempt.unrest))
-    return msgspec.structs.replace(
+    timing = msgspec.structs.replace(
         timing_of(best.samples, seed, graph=options.graph and not cold, notes=best.unrest),
         warmups=best.warmups,
         settled=best.stopped == statistics.SETTLED,
         stopped=best.stopped,
         conditions=best.conditions,
         attempts=len(tries),
+    )
+    return timing if options.rounds == 1 else _joined(so_far, timing, options)
+
+
+def _joined(so_far: Timing | None, last: Timing, options: Options) -> Timing:
+    """The rounds so far and the last one.
+
+    The interval covers that of all samples, and the medians of all rounds that have several:
+    the samples of one round do not show how much rounds differ.
+    """
+    earlier = so_far or msgspec.structs.replace(last, samples_ns=(), warmups=0, conditions=())
+    samples = (*earlier.samples_ns, *last.samples_ns)
+    timing = msgspec.structs.replace(
+        last,
+        samples_ns=samples,
+        rounds=(*earlier.rounds, len(last.samples_ns)),
+        median_ns=float(np.median(samples)),
+        warmups=(earlier.warmups or 0) + (last.warmups or 0),
+        conditions=(*earlier.conditions, *last.conditions),
+        attempts=max(earlier.attempts or 1, last.attempts or 1),
+        notes=tuple(dict.fromkeys((*earlier.notes, *last.notes))),
+    )
+    pairs = zip(round_medians_ns(timing), timing.rounds, strict=True)
+    medians_ns = [median for median, count in pairs if count >= _LEAST_SAMPLES]
+    low, high = statistics.median_interval(samples)
+    interval_ns = min([low, *medians_ns]), max([high, *medians_ns])
+    assert timing.median_ns is not None
+    assert options.uncertainty is not None
+    allowed_ns = options.uncertainty * timing.median_ns
+    stopped = last.stopped
+    if (high - low) / 2 > allowed_ns:
+        stopped = statistics.TIME_IS_UP
+    elif (interval_ns[1] - interval_ns[0]) / 2 > allowed_ns:
+        stopped = statistics.ROUNDS_DIFFER
+    settled = stopped == statistics.SETTLED
+    return msgspec.structs.replace(
+        timing, interval_ns=interval_ns, stopped=stopped, settled=settled
     )
 
 
@@ -102,20 +148,13 @@ def _try(
     conditions: Callable[[], Conditions],
     cold: bool,
     clock: Callable[[], int],
+    so_far: Timing | None,
 ) -> _Try:
-    assert options.uncertainty is not None
-    assert options.max_time_s is not None
     before = conditions()
-    warmups = [sample()]
-    while not statistics.settled_warm_up(warmups):
-        warmups.append(sample())
-    rule = statistics.StoppingRule(
-        precision=options.uncertainty,
-        minimum=options.minimum_samples,
-        minimum_time_ns=_LEAST_TIME_NS if cold else 0.0,
-        maximum_time_ns=options.max_time_s * 1e9,
-    )
-    samples: list[float] = []
+    warmups = _warmed_up(sample, so_far)
+    rule = _rule(options, cold, so_far)
+    samples = list(so_far.samples_ns) if so_far is not None else []
+    earlier = len(samples)
     seen = [before, conditions()]
     started = looked = clock()
     stopped = None
@@ -126,7 +165,41 @@ def _try(
         if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
             seen.append(conditions())
             looked = now
-    return _Try(samples, len(warmups), stopped, tuple(seen))
+    return _Try(samples[earlier:], warmups, stopped, tuple(seen))
+
+
+def _warmed_up(sample: Sampler, so_far: Timing | None) -> int:
+    """Launch before the samples, and say how often; in later rounds once, or not if it is slow."""
+    if so_far is not None and not _is_quick(so_far):
+        return 0
+    warmups = [sample()]
+    while so_far is None and not statistics.settled_warm_up(warmups):
+        warmups.append(sample())
+    return len(warmups)
+
+
+def _is_quick(timing: Timing) -> bool:
+    """Whether a launch is so short that a few more cost little."""
+    return timing.median_ns is not None and timing.median_ns < _QUICK_NS
+
+
+def _rule(options: Options, cold: bool, so_far: Timing | None) -> statistics.StoppingRule:
+    """When to stop, in the round after those so far if there are several."""
+    assert options.uncertainty is not None
+    assert options.max_time_s is not None
+    assert options.rounds is not None
+    rule = statistics.StoppingRule(
+        precision=options.uncertainty,
+        minimum=options.minimum_samples,
+        minimum_time_ns=_LEAST_TIME_NS if cold else 0.0,
+        maximum_time_ns=options.max_time_s * 1e9,
+    )
+    if options.rounds == 1:
+        return rule
+    if so_far is None:
+        return rule.of_round(1, options.rounds, 0, least=_LEAST_SAMPLES)
+    least = _LEAST_SAMPLES if _is_quick(so_far) else 1
+    return rule.of_round(len(so_far.rounds) + 1, options.rounds, len(so_far.samples_ns), least)
 
 
 def sample_in_turns(

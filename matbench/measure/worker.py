@@ -28,6 +28,7 @@ from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import compared, not_measured, skipped
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
+from matbench.measure.rounds import Rounds, Visit, in_rounds, rounds_on
 from matbench.measure.scheduler import Group, Scheduler
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
 from matbench.records.comparison import ComparisonRecord
@@ -154,15 +155,15 @@ class Worker:
         device."""
         return self._late[case.build_key]
 
-    def measure(self, case: Case) -> Outcome:
-        """Build, check and time one case."""
-        unfit = self.unfit(case)
+    def measure(self, case: Case, so_far: Outcome | None = None) -> Outcome:
+        """Build, check and time one case, or take one more round if `so_far` has others."""
+        unfit = self.unfit(case) if so_far is None else None
         if unfit is not None:
             return unfit
         try:
             if is_on_host(case.kernel):
                 return self._task(self._running, _measure_library, case)
-            return self.with_session(_methods().measure, case)
+            return self.with_session(_methods().measure, case, so_far)
         except CaseError as error:
             return self.failed(case, error)
 
@@ -318,8 +319,8 @@ class CaseRunner(Protocol):
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None: ...
     def renew(self) -> None: ...
     def measured(
-        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
-    ) -> Iterator[tuple[str, Outcome]]: ...
+        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case], None]
+    ) -> Iterator[Visit]: ...
 
 
 class WorkerPool:
@@ -371,15 +372,19 @@ class WorkerPool:
         yield from self._scheduler.results(every, lambda info, task: do(self.worker(info), task))
 
     def measured(
-        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
-    ) -> Iterator[tuple[str, Outcome]]:
-        """Measure all cases of the groups; `begin` is called with the place of each that begins."""
+        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case], None]
+    ) -> Iterator[Visit]:
+        """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
 
-        def measure(worker: Worker, case: Case) -> tuple[str, Outcome]:
-            begin(worker.device, case, worker.device.place)
-            return worker.device.place, worker.measure(case)
+        def visit(worker: Worker, rounds: Rounds) -> Visit | None:
+            def measure(so_far: Outcome | None) -> Outcome:
+                begin(worker.device, rounds.case)
+                return worker.measure(rounds.case, so_far)
 
-        return (measured for _, measured in self.distribute(groups, measure))
+            return rounds.visit(worker.device, rounds_on(worker.device, self.options), measure)
+
+        visits = self.distribute(in_rounds(groups, self.options), visit)
+        return (visit for _, visit in visits if visit is not None)
 
     def renew(self) -> None:
         """End all workers' processes: the next case starts in a new one."""

@@ -159,9 +159,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     requested uncertainty, `stopped` why sampling ended; both are None if none was requested.
     `attempts` counts how often sampling was restarted because clocks were unstable, `conditions`
     are those before and during it, and `notes` give reasons to doubt the samples. `graph`: hot
-    launches as one CUDA graph. `seed`, in hexadecimal, is that of the launches' inputs: each launch
-    had its own inputs, and each result was verified. `rounds` has the number of samples of each
-    round; without them, all samples were taken in one.
+    launches as one CUDA graph. `seed`, in hexadecimal, is that of the inputs of the last round's
+    launches: each launch had its own inputs, and each result was verified. `rounds` has the number
+    of samples of each round; without them, all samples were taken in one.
     """
 
     samples_ns: tuple[Nanoseconds, ...] = ()

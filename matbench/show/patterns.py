@@ -18,7 +18,8 @@ def noted(outcome: Outcome) -> Outcome:
 def _noted(timing: Timing | None) -> Timing | None:
     if timing is None:
         return None
-    seen = patterns.find_patterns(timing.samples_ns, ranking.spread(timing))
+    in_rounds = len(timing.rounds) > 1
+    seen = patterns.find_patterns(timing.samples_ns, ranking.spread(timing), in_rounds=in_rounds)
     return msgspec.structs.replace(timing, notes=(*map(_words, seen), *timing.notes))
 
 

@@ -39,7 +39,8 @@ class Leader(NamedTuple):
 class Progress:
     """The state of a sweep at one moment, laid out to fit the terminal.
 
-    Without `total` steps are not counted. `fastest` are the leaders of the outcomes so far.
+    Without `total` steps are not counted. `begun`: what those that are not done amount to.
+    `fastest` are the leaders of the outcomes so far.
     """
 
     total: int | None
@@ -49,6 +50,7 @@ class Progress:
     doing: str = ""
     labels: Sequence[str] = ()
     fastest: Sequence[Leader] = ()
+    begun: float = 0.0
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._bar(options.max_width, edges=console.no_color)
@@ -91,7 +93,7 @@ class Progress:
         if bar_width < _NARROWEST_BAR:
             line.add_row(figures)
         else:
-            bar = ProgressBar(self.total, self.done, width=bar_width)
+            bar = ProgressBar(self.total, self.done + self.begun, width=bar_width)
             line.add_row(*left, bar, *right, figures)
         return line
 

@@ -67,7 +67,7 @@ def pretended(own_state: None, monkeypatch: pytest.MonkeyPatch, device: DeviceIn
     labels: list[str] = []
 
     def pretend(median_ns: Callable[[int], float]) -> list[str]:
-        def measure(self: worker.Worker, case: Case) -> Outcome:
+        def measure(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
             labels.append(case.label)
             median = median_ns(len(labels))
             samples = tuple(median * (1 + (i % 5 - 2) / 1000) for i in range(20))
@@ -116,7 +116,7 @@ def planned(
 ) -> Plan:
     """The cases that a command line selects, without running them."""
 
-    def skip(self: worker.Worker, case: Case) -> Outcome:
+    def skip(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
         return skipped(case, self.device, Skip("unavailable", "for this test"))
 
     monkeypatch.setattr(worker.Worker, "measure", skip)

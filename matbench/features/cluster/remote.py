@@ -27,10 +27,11 @@ from matbench.records.outcome import Outcome
 class Errand(msgspec.Struct, frozen=True):
     """A case to measure, and those that will follow, which can be built meanwhile.
 
-    Each comes with its kernel's files.
+    Each comes with its kernel's files. `so_far` is the outcome of the case's earlier rounds.
     """
 
     cases: list[tuple[Case, Bundle]]
+    so_far: Outcome | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -81,7 +82,7 @@ def measure(desk: Desk, errand: Errand) -> Answer:
     desk.pool.build_ahead([(desk.device, task) for task in ahead])
     worker = desk.pool.worker(desk.device)
     worker.listener = lambda printer, what: said.append((printer, what))
-    return Answer(worker.measure(case), tuple(said))
+    return Answer(worker.measure(case, errand.so_far), tuple(said))
 
 
 def _arrived(case: Case, bundle: Bundle) -> Case:

@@ -21,6 +21,7 @@ from matbench.features.cluster.cluster import Cluster
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import not_measured, skipped
 from matbench.measure.output import Listener
+from matbench.measure.rounds import Rounds, Visit, in_rounds, rounds_on
 from matbench.measure.scheduler import Group, Scheduler
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
@@ -37,10 +38,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class _Task:
-    """A case, those that follow it and can be built meanwhile, and how many workers it lost."""
+    """A case, those that follow it and can be built meanwhile, its outcome in earlier rounds, and
+    how many workers it lost."""
 
     case: Case
     ahead: Sequence[Case] = ()
+    so_far: Outcome | None = None
     losses: int = 0
 
 
@@ -78,23 +81,25 @@ class RemoteWorkerPool:
         self.cluster.end({address: future.key for address, future in desks.values()})
 
     def measured(
-        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
-    ) -> Iterator[tuple[str, Outcome]]:
-        """Measure all cases of the groups; `begin` is called with the place of each that begins."""
+        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case], None]
+    ) -> Iterator[Visit]:
+        """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
+        tasks = in_rounds(groups, self.options)
+        ahead = {group.tasks[0]: [rounds.case for rounds in group.tasks[1:]] for group in tasks}
 
-        def measure(device: DeviceInfo, task: _Task) -> tuple[str, Outcome]:
-            if task.case.skip is not None:
-                return device.where, skipped(task.case, device, task.case.skip)
-            begin(device, task.case, device.where)
-            return device.where, self._measured(device, task)
+        def visit(device: DeviceInfo, rounds: Rounds) -> Visit | None:
+            def measure(so_far: Outcome | None) -> Outcome:
+                case = rounds.case
+                if case.skip is not None:
+                    return skipped(case, device, case.skip)
+                begin(device, case)
+                following = ahead.get(rounds, ()) if so_far is None else ()
+                return self._measured(device, _Task(case, following, so_far))
 
-        tasks = [
-            Group(group.devices, [_Task(case) for case in group.tasks], group.cost)
-            for group in groups
-        ]
-        for group in tasks:
-            group.tasks[0].ahead = [task.case for task in group.tasks[1:]]
-        return (done for _, done in self._scheduler.at_the_same_time(tasks, measure))
+            return rounds.visit(device, rounds_on(device, self.options), measure)
+
+        visits = self._scheduler.at_the_same_time(tasks, visit)
+        return (visit for _, visit in visits if visit is not None)
 
     def _measured(self, device: DeviceInfo, task: _Task) -> Outcome:
         """What a device's worker found about a case; after two lost workers it has failed."""
@@ -126,7 +131,7 @@ class RemoteWorkerPool:
 
         desk = self._desk(device, address)
         ahead = task.ahead if device.kind == "gpu" else []
-        errand = remote.Errand([self._packed(case) for case in (task.case, *ahead)])
+        errand = remote.Errand([self._packed(case) for case in (task.case, *ahead)], task.so_far)
         resources = {device.kind.upper(): 1}
         future = self._submit(address, remote.measure, desk, errand, resources=resources)
         done = threading.Event()

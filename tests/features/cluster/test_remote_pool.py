@@ -120,7 +120,7 @@ def measured(cluster: Cluster, groups: list[Group[Case]], **more: Any) -> list[A
     """What the pool found: the label of each case, or its outcome if that has a reason."""
     pool = RemoteWorkerPool(cluster, Options(), Deadlines(), more.get("listener"))  # type: ignore[arg-type]
     with pool:
-        outcomes = [outcome for _, outcome in pool.measured(groups, lambda *_: None)]
+        outcomes = [visit.outcome for visit in pool.measured(groups, lambda *_: None)]
     used = {address: key for address, key, _ in cluster.errands if address in cluster.members}
     assert cluster.ended[-1].items() >= used.items()
     return [outcome if outcome.reason or outcome.skip else outcome.notes[0] for outcome in outcomes]

@@ -1,0 +1,85 @@
+"""The kernels of a size take turns, in rounds: what drifts meanwhile affects all of them alike.
+
+In the first round each is checked and timed, in order; later ones are shorter, and in random order.
+Kernels whose inputs differ are visited one group after the other, because inputs take long to make.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from matbench.analysis.statistics import SLOW_LAUNCH_NS, SLOW_MINIMUM
+from matbench.measure.options import Options
+from matbench.measure.scheduler import Group
+from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import Outcome
+
+
+class Visit(NamedTuple):
+    """The outcome of a case so far, where, and the share of its rounds that are done."""
+
+    place: str
+    outcome: Outcome
+    share: float = 1.0
+
+
+@dataclass(eq=False)
+class Rounds:
+    """The rounds of one case: its outcome so far, and the share that is done."""
+
+    case: Case
+    outcome: Outcome | None = None
+    share: float = 0.0
+
+    def visit(
+        self, device: DeviceInfo, rounds: int, measure: Callable[[Outcome | None], Outcome]
+    ) -> Visit | None:
+        """Take one more of so many rounds, by `measure`; None if there is nothing left to do."""
+        if self.share == 1.0:
+            return None
+        if self.outcome is not None and self.outcome.case.device_id != device.identity:
+            self.share = 1.0  # its own device is lost
+        else:
+            self.outcome = measure(self.outcome)
+            self.share = _share(self.outcome, rounds)
+        return Visit(device.where, self.outcome, self.share)
+
+
+def _share(outcome: Outcome, rounds: int) -> float:
+    """How many of the rounds an outcome has; all if it can have no more."""
+    timing = outcome.timing if outcome.status == "measured" else None
+    if timing is None or timing.median_ns is None or not timing.rounds:
+        return 1.0
+    if timing.median_ns > SLOW_LAUNCH_NS:
+        rounds = min(rounds, SLOW_MINIMUM)
+    return min(1.0, len(timing.rounds) / rounds)
+
+
+def in_rounds(groups: Iterable[Group[Case]], options: Options) -> list[Group[Rounds]]:
+    """The visits of each group: its cases in order, then again in random orders."""
+    return [
+        Group(
+            group.devices,
+            list(_visits(group.tasks, rounds_on(group.devices[0], options))),
+            group.cost,
+        )
+        for group in groups
+    ]
+
+
+def rounds_on(device: DeviceInfo, options: Options) -> int:
+    """How many rounds there are on a device."""
+    return options.on(device.kind).rounds or 1
+
+
+def _visits(cases: Sequence[Case], rounds: int) -> Iterator[Rounds]:
+    alike: dict[object, list[Rounds]] = {}
+    for case in cases:
+        alike.setdefault((case.problem, case.kernel.contract), []).append(Rounds(case))
+    for together in alike.values():
+        yield from together
+        for _ in range(rounds - 1):
+            yield from random.SystemRandom().sample(together, len(together))

@@ -1,0 +1,201 @@
+"""Rounds: the kernels of a size take turns, and what differs between rounds is in the interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.cli import Matbench, records_in
+from support.devices import CPU, GPU
+from support.records import outcome, timing
+
+from matbench.analysis import statistics
+from matbench.measure import worker
+from matbench.measure.options import Options
+from matbench.measure.rounds import Rounds, Visit, in_rounds
+from matbench.measure.sampling import sample_until_known
+from matbench.measure.scheduler import Group
+from matbench.model import Case, Conditions, DeviceInfo, Kernel, LaunchRules, Problem
+from matbench.records.outcome import Outcome, Timing
+
+FLOAT32 = Kernel(name="plain", launch=LaunchRules(block=(1,), grid=(1,)))
+TF32 = msgspec.structs.replace(FLOAT32, name="tensor", precision="tf32")
+BY_DEFAULT = Options(rounds=None)
+
+
+def cases(kernels: list[Kernel]) -> list[Case]:
+    """One for each, told apart by TILE."""
+    return [Case(k, Problem(8, 8, 8), {"TILE": i}, None) for i, k in enumerate(kernels)]
+
+
+@given(st.lists(st.sampled_from([FLOAT32, TF32]), min_size=1, max_size=8))
+def test_each_round_has_every_case_once_and_like_cases_stay_together(kernels: list[Kernel]) -> None:
+    [group] = in_rounds([Group((CPU,), cases(kernels), 3.0)], BY_DEFAULT)
+    visited = [rounds.case.params["TILE"] for rounds in group.tasks]
+    assert Counter(visited) == dict.fromkeys(range(len(kernels)), 7)
+    assert (group.devices, group.cost) == ((CPU,), 3.0)
+    place = 0
+    for name in dict.fromkeys(kernel.name for kernel in kernels):
+        alike = [i for i, kernel in enumerate(kernels) if kernel.name == name]
+        assert visited[place : place + len(alike)] == alike, "the first round is in order"
+        for _ in range(7):
+            assert sorted(visited[place : place + len(alike)]) == alike
+            place += len(alike)
+
+
+def test_later_rounds_are_in_random_order() -> None:
+    orders = set()
+    for _ in range(20):
+        [group] = in_rounds([Group((GPU,), cases([FLOAT32] * 6))], BY_DEFAULT)
+        orders.add(tuple(rounds.case.params["TILE"] for rounds in group.tasks[6:12]))
+    assert len(orders) > 10
+    [single] = in_rounds([Group((GPU,), cases([FLOAT32] * 6))], Options())
+    assert len(single.tasks) == 6
+
+
+def visits(*outcomes: Outcome, device: DeviceInfo = CPU, rounds: int = 7) -> list[Visit | None]:
+    """What becomes of a case whose measurements are these."""
+    one, told = Rounds(cases([FLOAT32])[0]), iter(outcomes)
+    return [one.visit(device, rounds, lambda _: next(told)) for _ in outcomes]
+
+
+def after(*counts: int, ms: float = 1.0, **changes: Any) -> Outcome:
+    return outcome(
+        cold=timing(samples_ns=[ms * 1e6] * sum(counts), rounds=counts),
+        device_id=CPU.identity,
+        **changes,
+    )
+
+
+def test_a_case_is_done_after_its_rounds() -> None:
+    shares = [visit.share for visit in visits(*(after(*[3] * i) for i in range(1, 8))) if visit]
+    assert shares == [pytest.approx(i / 7) for i in range(1, 8)]
+    one = Rounds(cases([FLOAT32])[0], after(*[3] * 7), 1.0)
+    assert one.visit(CPU, 7, lambda _: pytest.fail("it was done")) is None
+
+
+def test_a_launch_of_more_than_a_second_has_three_rounds() -> None:
+    shares = [visit.share for visit in visits(*(after(*[1] * i, ms=1100) for i in (1, 2, 3)))
+              if visit]  # fmt: skip
+    assert shares == [pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        outcome(status="wrong", reason="all of it", device_id=CPU.identity),
+        outcome(status="failed", reason="crashed", device_id=CPU.identity),
+        outcome(status="skipped", device_id=CPU.identity),
+        outcome(cold=timing(), device_id=CPU.identity),  # measured, without rounds: NumPy
+    ],
+    ids=lambda ended: ended.status,
+)
+def test_what_is_over_has_no_further_round(ended: Outcome) -> None:
+    assert visits(ended, ended) == [Visit(CPU.where, ended, 1.0), None]
+    begun = after(3)
+    assert visits(begun, ended, ended)[1:] == [Visit(CPU.where, ended, 1.0), None]
+
+
+def test_rounds_on_another_device_do_not_count() -> None:
+    """A group goes on elsewhere when its device is lost: what there is then stands."""
+    other = msgspec.structs.replace(CPU, properties={"UUID": "another"})
+    one = Rounds(cases([FLOAT32])[0], after(3, 3))
+    assert one.visit(other, 7, lambda _: pytest.fail("elsewhere")) == Visit(
+        other.where, after(3, 3), 1.0
+    )
+
+
+# -- the samples of several rounds -----------------------------------------------------------------
+
+
+def sampled(times_ns: list[list[float]], rounds: int | None = None, **changes: Any) -> Timing:
+    """Rounds of samples that take these times; a round that needs more repeats its own."""
+    options = msgspec.structs.replace(BY_DEFAULT, rounds=rounds, **changes).on("cpu")
+    found, passed_ns = None, 0.0
+
+    def sample() -> float:
+        nonlocal passed_ns
+        passed_ns += (taken_ns := next(taken))
+        return taken_ns
+
+    for wanted in times_ns:
+        taken = iter(wanted * 1000)
+        found = sample_until_known(
+            sample, 0, options, Conditions, clock=lambda: int(passed_ns), so_far=found
+        )
+    assert found is not None
+    return found
+
+
+def test_the_samples_of_all_rounds_are_kept_in_order() -> None:
+    found = sampled([[1e5, 1.001e5], [1.002e5], [1.003e5]], rounds=3)
+    assert found.rounds == (4, 3, 3)  # a third of ten each
+    assert found.samples_ns[4:] == (1.002e5,) * 3 + (1.003e5,) * 3
+    assert found.median_ns == pytest.approx(1.002e5)
+    assert (found.settled, found.stopped) == (True, statistics.SETTLED)
+    assert found.warmups == 2 + 1 + 1
+    assert len(found.conditions) == 3 * 3
+
+
+def test_a_slow_kernel_has_no_more_samples_than_in_one_round() -> None:
+    found = sampled([[2e7]] * 7)
+    assert len(found.samples_ns) == 10
+    assert found.rounds[0] == 3
+    assert min(found.rounds) == 1
+    assert found.warmups == 1  # 20 ms at once
+    slower = sampled([[2e9]] * 3, max_time_s=0.1)
+    assert slower.rounds == (1, 1, 1)
+
+
+def test_the_interval_covers_what_differs_between_rounds() -> None:
+    alike = sampled([[1e5, 1.0001e5]] * 7)
+    assert alike.interval_ns == pytest.approx((1e5, 1.0001e5))
+    apart = sampled([[1e5 * factor] for factor in (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.2)])
+    assert apart.interval_ns == pytest.approx((1e5, 1.2e5))
+    assert (apart.settled, apart.stopped) == (False, statistics.ROUNDS_DIFFER)
+
+
+def test_a_single_late_sample_is_no_difference_between_rounds() -> None:
+    """A slow kernel has rounds of one sample."""
+    found = sampled([[2e7]] * 3 + [[3e7] + [2e7] * 20] + [[2e7]] * 3)
+    assert 1 in found.rounds
+    assert found.interval_ns == pytest.approx((2e7, 2e7))
+
+
+def test_time_that_is_up_in_the_last_round_is_told() -> None:
+    found = sampled([[1e5, 3e5, 2e5, 7e5]] * 7, max_time_s=0.007)
+    assert (found.settled, found.stopped) == (False, statistics.TIME_IS_UP)
+
+
+# -- a run -----------------------------------------------------------------------------------------
+
+
+def test_a_run_takes_turns_and_checks_once(
+    matbench: Matbench, device: DeviceInfo, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visited: list[tuple[str, int]] = []
+    measure = worker.Worker.measure
+
+    def noted(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
+        known = so_far.timing if so_far is not None else None
+        visited.append((case.kernel.name, len(known.rounds) if known is not None else 0))
+        return measure(self, case, so_far)
+
+    monkeypatch.setattr(worker.Worker, "measure", noted)
+    path = tmp_path / "out.jsonl"
+    matbench("run", "tiled", "naive-2d", "kahan", "--set", "TILE=8", "--sizes", "33",
+             "--max-time", "0.02", "--output", path)  # fmt: skip
+    names = ["tiled", "naive-2d", "kahan"]
+    assert visited[:3] == [(name, 0) for name in names]
+    for number in range(1, 7):
+        assert sorted(visited[3 * number : 3 * number + 3]) == sorted((n, number) for n in names)
+    for found in records_in(path):
+        assert found.hot is not None
+        assert len(found.hot.rounds) == 7
+        assert found.accuracy is not None
+        assert found.accuracy.max_rel_err is not None
+        assert found.blocks is not None

@@ -338,7 +338,7 @@ class Sweep:
                 display.done(visit.outcome, visit.place, visit.share)
         except KeyboardInterrupt:
             for outcome in begun.values():
-                keep(outcome)
+                keep(_interrupted(outcome))
             raise
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
@@ -424,3 +424,12 @@ class Sweep:
         import msgspec
 
         return msgspec.structs.replace(outcome, notes=(*outcome.notes, note))
+
+
+def _interrupted(outcome: Outcome) -> Outcome:
+    """An outcome with rounds left, and a note that says so."""
+    import msgspec
+
+    done = len(outcome.timing.rounds) if outcome.timing is not None else 0
+    note = f"interrupted after {done} of its rounds"
+    return msgspec.structs.replace(outcome, notes=(*outcome.notes, note))

@@ -30,15 +30,15 @@ from matbench.records.writing import RecordWriter
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 SPIN = SPIN_BODY.partition("{")[2].rpartition("C[0]")[0]
-#: Right with TILE = 8; runs for a long time with 16.
-PARTLY_BODY = GOOD_BODY.replace("{", "{\n#if TILE == 16\n" + SPIN + "\n#endif\n", 1)
+#: Right at n = 20; runs for a long time at 21.
+PARTLY_BODY = GOOD_BODY.replace("{", "{\nif (N == 21) {\n" + SPIN + "\n}\n", 1)
+PARTLY_SIZES = ("--sizes", "20,21")
 
 
 @pytest.fixture(scope="module")
 def partly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("partly") / "partly.cu"
-    text = kernel_text("partly", body=PARTLY_BODY)
-    path.write_text(text.replace("TILE = [8]", "TILE = [8, 16]"), encoding="utf-8")
+    path.write_text(kernel_text("partly", body=PARTLY_BODY), encoding="utf-8")
     return path
 
 
@@ -81,7 +81,7 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
         return bool(pressed)
 
     session = on_terminal(
-        "run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output,
+        "run", "--kernel", partly, *QUICK, *PARTLY_SIZES, "--output", output,
         interrupt_when=interrupt_when,
     )  # fmt: skip
     assert session.code == 130
@@ -89,15 +89,39 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
     text = "\n".join(session.lines)
     assert "Traceback" not in text
     assert "interrupted: 1 of 2 cases are done" in text
-    table = text[text.rindex("TILE=8") :]
-    assert re.match(r"TILE=8 .*µs", table)
-    assert "TILE=16" not in table
+    table = text[text.rindex("size 20") :]
+    assert re.match(r"size 20\s+partly .*µs", table)
+    assert "size 21" not in table
     assert "1 measured, 0 wrong, 0 failed, 0 skipped" in table
     [environment], [outcome] = reading.read(output)
-    assert (outcome.case.params, outcome.status) == ({"TILE": 8}, "measured")
+    assert (outcome.case.problem.N, outcome.status) == (20, "measured")
     assert environment.argv[0] == "run"
     assert records_in(provenance.last_run_path()) == [outcome]
     assert not locks(tmp_path)
+
+
+def test_ctrl_c_between_rounds_keeps_those_that_are_done(
+    tmp_path: Path, device: DeviceInfo
+) -> None:
+    """The second kernel spins in its first round; the first waits for its second."""
+    good, spins = tmp_path / "good.cu", tmp_path / "spins.cu"
+    good.write_text(kernel_text("good"), encoding="utf-8")
+    spins.write_text(kernel_text("spins", body=SPIN_BODY), encoding="utf-8")
+    output = tmp_path / "out.jsonl"
+    session = on_terminal(
+        "run", good, spins, *QUICK, "--sizes", "20", "--output", output,
+        interrupt_when=lambda text: bool(re.search(r"running +spins", text)),
+    )  # fmt: skip
+    assert session.code == 130
+    text = "\n".join(session.lines)
+    assert "interrupted: 1 of 2 cases are done" in text
+    [outcome] = records_in(output)
+    assert (outcome.case.kernel, outcome.status) == ("good", "measured")
+    assert outcome.hot is not None
+    assert len(outcome.hot.rounds) == 1
+    assert outcome.notes[-1] == "interrupted after 1 of its rounds"
+    assert outside("run", good, *QUICK, "--sizes", "20", "--resume", output).returncode == 0
+    assert records_in(output) == [outcome], "it counts as done"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +156,7 @@ def test_a_terminal_that_is_closed_takes_nothing_with_it(
     """Nor if the table would be shown there."""
     output, table = tmp_path / "out.jsonl", tmp_path / "stdout"
     session = on_terminal(
-        "run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output,
+        "run", "--kernel", partly, *QUICK, *PARTLY_SIZES, "--output", output,
         interrupt_when=in_the_second_case(output), hang_up=True,
         stdout_to=table if is_piped else None,
     )  # fmt: skip
@@ -148,7 +172,7 @@ def test_nohup_outlives_its_terminal_and_ends_by_sigterm(
     output = tmp_path / "out.jsonl"
     ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as child processes inherit it
     try:
-        process = started("run", partly, *QUICK, "--sizes", "20", "--output", output)
+        process = started("run", partly, *QUICK, *PARTLY_SIZES, "--output", output)
     finally:
         signal.signal(signal.SIGHUP, ignored)
     wait_for_the_second_case(output)
@@ -168,7 +192,7 @@ def test_nohup_outlives_its_terminal_and_ends_by_sigterm(
 def test_a_run_that_was_killed_leaves_no_process_and_is_continued(
     partly: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
-    output, words = tmp_path / "out.jsonl", ("run", "--kernel", partly, *QUICK, "--sizes", "20")
+    output, words = tmp_path / "out.jsonl", ("run", "--kernel", partly, *QUICK, *PARTLY_SIZES)
     process = started(*words, "--output", output)
     wait_for_the_second_case(output)
     assert len(alive(process.pid)) >= 2
@@ -221,7 +245,7 @@ def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> N
 @pytest.mark.long
 def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path, device: DeviceInfo) -> None:
     output = tmp_path / "out.jsonl"
-    process = started("run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output)
+    process = started("run", "--kernel", partly, *QUICK, *PARTLY_SIZES, "--output", output)
     wait_for_the_second_case(output)
     ends = time.monotonic() + 30
     while process.poll() is None:
@@ -332,7 +356,10 @@ def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
 @pytest.mark.usefixtures("own_state", "device")
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["run", *SMALL], "1 of 2 cases are done"), (["grade"], "1 of 2 kernels are done")],
+    [
+        (["run", "naive-2d", "--sizes", "20,21", *SMALL[2:]], "1 of 2 cases are done"),
+        (["grade", "naive-2d", "tiled"], "1 of 2 kernels are done"),
+    ],
     ids=["run", "grade"],
 )
 def test_ctrl_c_while_an_outcome_is_written(
@@ -350,21 +377,22 @@ def test_ctrl_c_while_an_outcome_is_written(
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(RecordWriter, "write", interrupted)
-    command, *options = arguments
-    words = (command, "naive-2d", "tiled", "--set", "TILE=8", *options)
-    result = matbench(*words, "--output", "out.jsonl", code=130)
+    words = (*arguments, "--set", "TILE=8", "--output", "out.jsonl")
+    result = matbench(*words, code=130)
     assert result.stderr.startswith(f"interrupted: {said}\n")
     assert "naive-2d" in result.stdout
     assert "tiled" not in result.stdout
     output = Path("out.jsonl")
     assert output.read_bytes().count(b"\n") == 2  # the environment and one outcome
-    if command == "run":
+    if arguments[0] == "run":
         assert records_in(provenance.last_run_path()) == records_in(output)
 
 
 @pytest.mark.long
-def test_a_kernel_that_hangs_is_not_probed_to_the_end(partly: Path, device: DeviceInfo) -> None:
-    process = started("check", partly, "--set", "TILE=16", "--timeout", "1")
+def test_a_kernel_that_hangs_is_not_probed_to_the_end(tmp_path: Path, device: DeviceInfo) -> None:
+    spins = tmp_path / "spins.cu"
+    spins.write_text(kernel_text("spins", body=SPIN_BODY), encoding="utf-8")
+    process = started("check", spins, "--timeout", "1")
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (1, "")
     assert stdout.count("FAILED") == 2

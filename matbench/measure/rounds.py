@@ -28,57 +28,52 @@ class Visit(NamedTuple):
 
 @dataclass(eq=False)
 class Rounds:
-    """The rounds of one case: its outcome so far, and the share that is done."""
+    """The rounds of one case: its outcome so far, the share that is done, and the visits left."""
 
     case: Case
+    visits: int
     outcome: Outcome | None = None
     share: float = 0.0
 
     def visit(
-        self, device: DeviceInfo, rounds: int, measure: Callable[[Outcome | None], Outcome]
+        self, device: DeviceInfo, measure: Callable[[Outcome | None], Outcome]
     ) -> Visit | None:
-        """Take one more of so many rounds, by `measure`; None if there is nothing left to do."""
+        """Take one more round, by `measure`; None if there is nothing left to do."""
         if self.share == 1.0:
             return None
+        self.visits -= 1
         if self.outcome is not None and self.outcome.case.device_id != device.identity:
             self.share = 1.0  # its own device is lost
         else:
             self.outcome = measure(self.outcome)
-            self.share = _share(self.outcome, rounds)
+            self.share = self._share(self.outcome)
         return Visit(device.where, self.outcome, self.share)
 
-
-def _share(outcome: Outcome, rounds: int) -> float:
-    """How many of the rounds an outcome has; all if it can have no more."""
-    timing = outcome.timing if outcome.status == "measured" else None
-    if timing is None or timing.median_ns is None or not timing.rounds:
-        return 1.0
-    if timing.median_ns > SLOW_LAUNCH_NS:
-        rounds = min(rounds, SLOW_MINIMUM)
-    return min(1.0, len(timing.rounds) / rounds)
+    def _share(self, outcome: Outcome) -> float:
+        """How many of its rounds it has; all if it can have no more."""
+        timing = outcome.timing if outcome.status == "measured" else None
+        if timing is None or timing.median_ns is None or not timing.rounds or not self.visits:
+            return 1.0
+        taken = len(timing.rounds)
+        rounds = taken + self.visits
+        if timing.median_ns > SLOW_LAUNCH_NS:
+            rounds = min(rounds, SLOW_MINIMUM)
+        return min(1.0, taken / rounds)
 
 
 def in_rounds(groups: Iterable[Group[Case]], options: Options) -> list[Group[Rounds]]:
     """The visits of each group: its cases in order, then again in random orders."""
-    return [
-        Group(
-            group.devices,
-            list(_visits(group.tasks, rounds_on(group.devices[0], options))),
-            group.cost,
-        )
-        for group in groups
-    ]
 
+    def visits(group: Group[Case]) -> Iterator[Rounds]:
+        return _visits(group.tasks, options.on(group.devices[0].kind).rounds or 1)
 
-def rounds_on(device: DeviceInfo, options: Options) -> int:
-    """How many rounds there are on a device."""
-    return options.on(device.kind).rounds or 1
+    return [Group(group.devices, list(visits(group)), group.cost) for group in groups]
 
 
 def _visits(cases: Sequence[Case], rounds: int) -> Iterator[Rounds]:
     alike: dict[object, list[Rounds]] = {}
     for case in cases:
-        alike.setdefault((case.problem, case.kernel.contract), []).append(Rounds(case))
+        alike.setdefault((case.problem, case.kernel.contract), []).append(Rounds(case, rounds))
     for together in alike.values():
         yield from together
         for _ in range(rounds - 1):

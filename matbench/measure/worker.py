@@ -28,7 +28,7 @@ from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import compared, not_measured, skipped
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
-from matbench.measure.rounds import Rounds, Visit, in_rounds, rounds_on
+from matbench.measure.rounds import Rounds, Visit, in_rounds
 from matbench.measure.scheduler import Group, Scheduler
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
 from matbench.records.comparison import ComparisonRecord
@@ -381,7 +381,7 @@ class WorkerPool:
                 begin(worker.device, rounds.case)
                 return worker.measure(rounds.case, so_far)
 
-            return rounds.visit(worker.device, rounds_on(worker.device, self.options), measure)
+            return rounds.visit(worker.device, measure)
 
         visits = self.distribute(in_rounds(groups, self.options), visit)
         return (visit for _, visit in visits if visit is not None)

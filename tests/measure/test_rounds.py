@@ -57,10 +57,10 @@ def test_later_rounds_are_in_random_order() -> None:
     assert len(single.tasks) == 6
 
 
-def visits(*outcomes: Outcome, device: DeviceInfo = CPU, rounds: int = 7) -> list[Visit | None]:
+def visits(*outcomes: Outcome, rounds: int = 7) -> list[Visit | None]:
     """What becomes of a case whose measurements are these."""
-    one, told = Rounds(cases([FLOAT32])[0]), iter(outcomes)
-    return [one.visit(device, rounds, lambda _: next(told)) for _ in outcomes]
+    one, told = Rounds(cases([FLOAT32])[0], rounds), iter(outcomes)
+    return [one.visit(CPU, lambda _: next(told)) for _ in outcomes]
 
 
 def after(*counts: int, ms: float = 1.0, **changes: Any) -> Outcome:
@@ -74,8 +74,11 @@ def after(*counts: int, ms: float = 1.0, **changes: Any) -> Outcome:
 def test_a_case_is_done_after_its_rounds() -> None:
     shares = [visit.share for visit in visits(*(after(*[3] * i) for i in range(1, 8))) if visit]
     assert shares == [pytest.approx(i / 7) for i in range(1, 8)]
-    one = Rounds(cases([FLOAT32])[0], after(*[3] * 7), 1.0)
-    assert one.visit(CPU, 7, lambda _: pytest.fail("it was done")) is None
+    one = Rounds(cases([FLOAT32])[0], 1, after(*[3] * 7), 1.0)
+    assert one.visit(CPU, lambda _: pytest.fail("it was done")) is None
+    [last] = visits(after(3), rounds=1)
+    assert last is not None
+    assert last.share == 1.0, "there is no other visit"
 
 
 def test_a_launch_of_more_than_a_second_has_three_rounds() -> None:
@@ -103,8 +106,8 @@ def test_what_is_over_has_no_further_round(ended: Outcome) -> None:
 def test_rounds_on_another_device_do_not_count() -> None:
     """A group goes on elsewhere when its device is lost: what there is then stands."""
     other = msgspec.structs.replace(CPU, properties={"UUID": "another"})
-    one = Rounds(cases([FLOAT32])[0], after(3, 3))
-    assert one.visit(other, 7, lambda _: pytest.fail("elsewhere")) == Visit(
+    one = Rounds(cases([FLOAT32])[0], 5, after(3, 3))
+    assert one.visit(other, lambda _: pytest.fail("elsewhere")) == Visit(
         other.where, after(3, 3), 1.0
     )
 

@@ -21,7 +21,7 @@ from matbench.features.cluster.cluster import Cluster
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import not_measured, skipped
 from matbench.measure.output import Listener
-from matbench.measure.rounds import Rounds, Visit, in_rounds, rounds_on
+from matbench.measure.rounds import Rounds, Visit, in_rounds
 from matbench.measure.scheduler import Group, Scheduler
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
@@ -96,7 +96,7 @@ class RemoteWorkerPool:
                 following = ahead.get(rounds, ()) if so_far is None else ()
                 return self._measured(device, _Task(case, following, so_far))
 
-            return rounds.visit(device, rounds_on(device, self.options), measure)
+            return rounds.visit(device, measure)
 
         visits = self._scheduler.at_the_same_time(tasks, visit)
         return (visit for _, visit in visits if visit is not None)

@@ -39,8 +39,9 @@ class WorkerPool:
         assert device == GPU
         return self
 
-    def measure(self, case: Case) -> Outcome:
-        self.asked.append(("measure", case.problem.N, Path(case.kernel.file).read_text()))
+    def measure(self, case: Case, so_far: Outcome | None) -> Outcome:
+        source = Path(case.kernel.file).read_text()
+        self.asked.append(("measure", case.problem.N, source, so_far))
         self.listener("kernel", CapturedOutput(("hello",)))
         return outcome()
 
@@ -62,7 +63,9 @@ def test_the_first_case_is_measured_and_those_after_it_are_built(asked: list[Any
     bundle = bundles.packed(KERNEL)
     answer = remote.measure(desk, remote.Errand([(case, bundle) for case in CASES]))
     assert answer == remote.Answer(outcome(), (("kernel", CapturedOutput(("hello",))),))
-    assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source)]
+    assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source, None)]
+    remote.measure(desk, remote.Errand([(CASES[0], bundle)], outcome("so far")))
+    assert asked[-1] == ("measure", 16, KERNEL.source, outcome("so far"))
 
 
 def test_a_desk_that_dask_drops_ends_its_pool(asked: list[Any]) -> None:

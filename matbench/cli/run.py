@@ -72,7 +72,8 @@ class RunOptions:
     smoke: bool = option(
         "--smoke",
         is_flag=True,
-        help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
+        help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI, or at the "
+        "nearest ones that it allows.",
     )
     repeat: int = option(
         "--repeat",
@@ -158,7 +159,8 @@ def run(
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
-    cases = selection.cases(chosen, problems, values, cluster or device, make_cases)
+    where = cluster or device
+    cases = selection.cases(chosen, problems, values, where, make_cases, near=more.smoke)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay)
     sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"))

@@ -58,9 +58,9 @@ def test_smoke_moves_to_the_nearest_sizes_that_a_kernel_allows(
     own_state: None, matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
     """Also of one that takes only multiples of its tile; the others keep the awkward ones."""
-    launch = '''block = ["TILE", "TILE"]
+    launch = """block = ["TILE", "TILE"]
 grid = ["N // TILE", "M // TILE"]
-where = ["M % TILE + N % TILE + K % TILE == 0"]'''
+where = ["M % TILE + N % TILE + K % TILE == 0"]"""
     path = write_kernel("tiles", launch=launch)
     matbench("run", "--smoke", path, "tiled", "--set", "TILE=16,48")
     found = {(o.case.kernel, o.case.params["TILE"], o.case.problem.size) for o in last_run()}

@@ -1,8 +1,8 @@
 """The program itself: a group of commands whose errors are one line with an exit code.
 
 Exit codes: 0 all cases measured, or skipped with a reason; 1 a case wrong, failed or slower than
-allowed, or nothing measured; 2 bad input; 3 record files that cannot be compared; 130 interrupted,
-143 by SIGTERM, 129 by closing the terminal.
+allowed, or nothing measured; 2 bad input; 3 no case could be judged; 130 interrupted, 143 by
+SIGTERM, 129 by closing the terminal. docs/ci.md has all of them.
 """
 
 from __future__ import annotations

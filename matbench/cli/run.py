@@ -52,6 +52,13 @@ if TYPE_CHECKING:
     Infos = tuple[DeviceInfo, ...]
 
 
+#: What most people need, before all other options in the help.
+_MOST_USED = (
+    "--sizes", "--set", "--group", "--baseline", "--device", "--max-time", "--smoke", "--fastest",
+    "--output", "--format",
+)  # fmt: skip
+
+
 def _key(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
     """The key of a sample: up to 16 hexadecimal digits."""
     if text is None:
@@ -108,7 +115,7 @@ class RunOptions:
         )
 
 
-@main.command()
+@main.command(first=_MOST_USED)
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
 @grouped
 @click.option(

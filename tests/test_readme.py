@@ -17,6 +17,7 @@ from support.paths import ROOT
 from support.records import outcome
 from support.scripts import load
 
+from matbench import signals
 from matbench.cli import main
 from matbench.kernelfile import catalogue, front_matter
 from matbench.model import Conditions, DeviceInfo, FrontMatter, LaunchRules, Problem
@@ -199,6 +200,20 @@ def test_every_limit_that_front_matter_may_name_is_told() -> None:
     for limit in front_matter.DEVICE_LIMITS:
         stem, axis = present(re.fullmatch(r"(.*?)(_[xyz])?", limit)).groups()
         assert f"`{limit}`" in text or (axis and f"`{stem}_x` (`y`, `z`)" in text), limit
+
+
+def test_the_exit_codes_stand_in_one_table() -> None:
+    """With every code that the program names; pages that need it lead there."""
+    assert [name(path) for path in PAGES if "| exit code |" in page(name(path))] == ["docs/ci.md"]
+    assert [
+        name(path) for path in PAGES if re.search("^Exit codes?:", page(name(path)), re.MULTILINE)
+    ] == []
+    told = tables(page("docs/ci.md"))["exit code 1"]
+    codes = {int(code) for row in told for code in row[0].split(",")}
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "matbench").rglob("*.py")]
+    named = {int(code) for text in sources for code in re.findall(r"sys\.exit\((\d+)\)", text)}
+    usage, ended = click.UsageError.exit_code, {128 + number for number in signals.ENDING}
+    assert codes == {0, usage, *named, *ended}
 
 
 def test_records_are_described_field_by_field() -> None:

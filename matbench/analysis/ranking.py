@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import claims, leaders, limits, statistics
+from matbench.analysis import claims, leaders, limits, patterns, statistics
 from matbench.model import DeviceInfo, Precision, Problem
 from matbench.records.outcome import Outcome, Status, Timing, TimingMode
 
@@ -230,6 +230,39 @@ def spread(timing: Timing | None) -> float | None:
         low, high = timing.interval_ns
         return (high - low) / 2 / timing.median_ns
     return statistics.spread(timing.samples_ns)
+
+
+def patterns_in(timing: Timing | None) -> list[patterns.Pattern]:
+    """The patterns in its samples that change what their median means."""
+    if timing is None:
+        return []
+    in_rounds = len(timing.rounds) > 1
+    return list(patterns.find_patterns(timing.samples_ns, spread(timing), in_rounds=in_rounds))
+
+
+def may_decide(row: Ranked, ranked: Sequence[Ranked]) -> bool:
+    """Whether the doubts about a time leave open which of its ranking is the fastest.
+
+    A time may be off by its interval, or by its drift: may it change places with the fastest or, if
+    it is that, with any other? One without rivals is in doubt if it drifts.
+    """
+
+    def ends_ns(one: Ranked) -> tuple[float, float]:
+        time = time_ns(one.outcome) or 0.0
+        factor = 1 + max(one.spread or 0.0, _drift(one))
+        return time / factor, time * factor
+
+    first, *others = (one for one in ranked if one.rivals)
+    low, high = ends_ns(row)
+    rivals = map(ends_ns, others if row is first else [first])
+    overlaps = (low <= other_high and other_low <= high for other_low, other_high in rivals)
+    return any(overlaps) if others else _drift(row) > 0
+
+
+def _drift(row: Ranked) -> float:
+    """How far the samples drift, as a share of the time."""
+    seen = patterns_in(row.outcome.timing)
+    return max((abs(p.shift) for p in seen if isinstance(p, patterns.Drift)), default=0.0)
 
 
 def held_mhz(timing: Timing | None) -> float | None:

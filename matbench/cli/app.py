@@ -1,8 +1,8 @@
 """The program itself: a group of commands whose errors are one line with an exit code.
 
 Exit codes: 0 all cases measured, or skipped with a reason; 1 a case wrong, failed or slower than
-allowed, or nothing measured; 2 bad input; 3 record files that cannot be compared; 130 interrupted,
-143 by SIGTERM, 129 by closing the terminal.
+allowed, or nothing measured; 2 bad input; 3 no case could be judged; 130 interrupted, 143 by
+SIGTERM, 129 by closing the terminal. docs/ci.md has all of them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import errno
 import io
 import logging
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -24,16 +25,30 @@ from matbench.show import safe
 
 
 class Command(click.Command):
-    """Lists options under the titles of their groups, and those of the command alone at the end."""
+    """Lists options under the titles of their groups, and those of the command alone at the end.
+
+    The options that most people need come `first`, in the order given.
+    """
+
+    def __init__(self, *arguments: Any, first: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.first = first
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        most_used: dict[str, tuple[str, str]] = {}
         titled: dict[str, list[tuple[str, str]]] = {}
         own: list[tuple[str, str]] = []
         for parameter in self.get_params(context):
             shown = parameter.get_help_record(context)
-            if shown is not None:
-                title = getattr(parameter, "title", None)
+            if shown is None or isinstance(parameter, click.Argument):
+                continue
+            title = getattr(parameter, "title", None)
+            if parameter.opts[0] in self.first:
+                most_used[parameter.opts[0]] = shown
+            else:
                 (own if title is None else titled.setdefault(title, [])).append(shown)
+        if most_used:
+            titled = {"Most used": [most_used[name] for name in self.first]} | titled
         titled["Other options" if titled else "Options"] = own
         for title, lines in titled.items():
             with formatter.section(title):

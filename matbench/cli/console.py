@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ def say_printed(printer: str, said: CapturedOutput) -> None:
 
 
 def open_console(*, stderr: bool = False) -> Screen:
-    """A console as wide as the terminal; in a pipe nothing is truncated.
+    """A console as wide as the terminal; in a pipe it has room for every column.
 
     Text is never markup and cannot control the terminal; only rich's own codes can.
     """
@@ -69,9 +69,13 @@ def open_console(*, stderr: bool = False) -> Screen:
 
 
 def show_rich(*renderables: Any) -> None:
+    """Print them; in a pipe without the blanks that fill the lines of tables."""
     console = open_console()
-    for renderable in renderables:
-        console.print(renderable)
+    with nullcontext() if console.is_terminal else console.capture() as printed:
+        for renderable in renderables:
+            console.print(renderable)
+    if printed is not None:
+        say("\n".join(line.rstrip() for line in printed.get().split("\n")[:-1]))
 
 
 def show_report(report: Report, fmt: str) -> None:

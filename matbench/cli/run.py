@@ -52,6 +52,13 @@ if TYPE_CHECKING:
     Infos = tuple[DeviceInfo, ...]
 
 
+#: What most people need, before all other options in the help.
+_MOST_USED = (
+    "--sizes", "--set", "--group", "--baseline", "--device", "--max-time", "--smoke", "--fastest",
+    "--output", "--format",
+)  # fmt: skip
+
+
 def _key(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
     """The key of a sample: up to 16 hexadecimal digits."""
     if text is None:
@@ -72,7 +79,8 @@ class RunOptions:
     smoke: bool = option(
         "--smoke",
         is_flag=True,
-        help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
+        help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI, or at the "
+        "nearest ones that it allows.",
     )
     repeat: int = option(
         "--repeat",
@@ -108,7 +116,7 @@ class RunOptions:
         )
 
 
-@main.command()
+@main.command(first=_MOST_USED)
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
 @grouped
 @click.option(
@@ -159,7 +167,8 @@ def run(
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
-    cases = selection.cases(chosen, problems, values, cluster or device, make_cases)
+    where = cluster or device
+    cases = selection.cases(chosen, problems, values, where, make_cases, near=more.smoke)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay)
     sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"))

@@ -97,10 +97,13 @@ class SelectionOptions:
         overrides: dict[str, tuple[int, ...]],
         device: Devices,
         make_cases: CaseMaker | None = None,
+        *,
+        near: bool = False,
     ) -> PlacedCases:
         """Each case with its devices: those selected, or the CPU for host baselines.
 
-        Each model has its own cases: those of the sweep, if `make_cases` makes no others.
+        Each model has its own cases: those of the sweep, if `make_cases` makes no others; sizes
+        that kernels exclude are moved to allowed ones `near` them if asked.
         """
         from matbench.kernelfile import sweep
         from matbench.model import Skip
@@ -114,6 +117,7 @@ class SelectionOptions:
             models.setdefault((info.backend, info.name), []).append(info)
         for alike in models.values():
             cases = make_cases(plain, problems, overrides, alike[0])
+            cases = sweep.near(cases, alike[0]) if near else cases
             found += [(tuple(alike), case) for case in cases]
         for kernel in kernels:
             if kernel.on_host:

@@ -247,15 +247,19 @@ class _Reader:
         return wanted
 
     def no_entry(self, functions: list[Function], wanted: Entry, named_by: str) -> NoReturn:
-        if not self.table.is_there and not self.table.given:
+        is_bare = not self.table.is_there and not self.table.given
+        if is_bare and not functions:
             self.fail("no front matter and no `__global__` function; is it a kernel file?", 1)
         with self.blaming(named_by):
             signature.functions(self.source)  # raises if the source cannot be parsed
         names = list(dict.fromkeys(function.name for function in functions))
         if len(names) > 1 and named_by == "name":
             which = ", ".join(f"{function.name} (line {function.line})" for function in functions)
-            which = f'several kernels, {which:.200}; choose one, as in entry = "{names[0]}"'
-            self.wrong(which, "name")
+            which = f"several kernels, {which:.200}"
+            if is_bare:
+                how = f"run `matbench adopt {self.shown}`, with --entry NAME for one of them"
+                self.fail(f"{which}, and no front matter; {how}", functions[0].line)
+            self.wrong(f'{which}; choose one, as in entry = "{names[0]}"', "name")
         hint = f"; the file has {', '.join(names)}" if names else ""
         self.wrong(f"no entry `__global__ void {wanted.name}(…)`{hint:.200}", named_by)
 

@@ -10,10 +10,12 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, products, signature
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
 
 MAX_CASES = 100_000
 #: The scaling of a product, and the number of products.
@@ -200,6 +202,21 @@ def cases(
         for kernel, problem in pairs
         for params in parameter_sets(kernel, overrides)
     ]
+
+
+def near(cases: Iterable[Case], device: DeviceInfo) -> list[Case]:
+    """The cases; where `where` excludes their size, at an allowed one near it."""
+    moved: dict[tuple[str, str, Problem], Case] = {}
+    for one in cases:
+        kernel, problem, params = one.kernel, one.problem, one.params
+        size = None
+        if one.skip is not None and one.skip.kind == "condition":
+            size = allowed(kernel, (problem.M, problem.N, problem.K), params, device)
+        if size is not None:
+            problem = msgspec.structs.replace(problem, **dict(zip("MNK", size, strict=True)))
+            one = case(kernel, problem, params, device)
+        moved.setdefault((kernel.name, settings_of(params), problem), one)
+    return [*moved.values()]
 
 
 def _computed(kernel: Kernel, problems: Sequence[Problem]) -> set[Problem]:

@@ -20,7 +20,8 @@ class Comparison(msgspec.Struct, frozen=True):
     `looks` counts the interim analyses, including this one.
 
     Samples that were not taken in turns: `processes` counts those that took them, and `allowance`
-    is the share by which the interval is wider on both sides, because runs of the same code differ.
+    is the share by which the interval is wider on both sides, because runs of the same code differ;
+    if they are not `comparable`, because their environments differ, no interval decides.
     """
 
     ratio: Factor | None
@@ -32,6 +33,7 @@ class Comparison(msgspec.Struct, frozen=True):
     reason: str
     processes: tuple[Count, Count] | None = None
     allowance: Amount = 0.0
+    comparable: bool = True
 
 
 class ComparisonRecord(

@@ -37,8 +37,7 @@ def report(
     """
     every, given = list(outcomes), list(environments)
     kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
-    merged = map(patterns.noted, repetitions.merged(kept))
-    results, about = cards.told_apart(list(merged), given)
+    results, about = cards.told_apart(list(repetitions.merged(kept)), given)
     footer = _counts(results)
     if fastest:
         shown = every = ranking.fastest(results)
@@ -98,13 +97,14 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         if len(places) > 1 and place is not None:
             label += f" on {place}"
         groups += (
-            Group(f"size {title}", rows(ranked, speed), title)
+            Group(f"size {title}", _with_doubts_that_decide(ranked, rows(ranked, speed)), title)
             for title, ranked in _rankings(label, kept)
         )
     return section(
         heading=(
             *_workload_line(table.workload),
             *device_lines(table.outcomes, environments, baselines=table.baselines),
+            *_doubts_line(table.rows),
         ),
         columns=[replace(c, title=titles.get(c.title, c.title)) for c in COLUMNS],
         last_title="status",
@@ -159,6 +159,31 @@ def _legend(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
     limit, worst = f"{PERTURBATION_LIMIT:.0%}", max(share or 0.0 for share in perturbed)
     text = f"per block: reading the clock slowed the launch by more than {limit}"
     return ((PERTURBED, f"{text} ({units.percent(worst)} at worst)"),)
+
+
+def _doubts_line(ranked: Sequence[Ranked]) -> Iterator[str]:
+    """Once for a CPU, where other programs always disturb, what its doubtful times mean."""
+    timed = [row.outcome for row in ranked if row.rivals and row.outcome.case.device_kind == "cpu"]
+    doubtful = sum(bool(_doubts(outcome.timing)) for outcome in timed)
+    if doubtful:
+        yield (
+            f"{doubtful} of {len(timed)} times are unsteady or did not settle: usual on a CPU, and "
+            "no failure. Trust each only within its ±; a note marks those that leave open which is "
+            "fastest"
+        )
+
+
+def _with_doubts_that_decide(ranked: Sequence[Ranked], shown: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows; on a CPU only those that may be the fastest keep the doubts about their times."""
+
+    def kept(row: Ranked) -> int:
+        is_usual = row.rivals and row.outcome.case.device_kind == "cpu"
+        doubts = len(_doubts(row.outcome.timing)) if is_usual else 0
+        return 0 if not doubts or ranking.may_decide(row, ranked) else doubts
+
+    return tuple(
+        replace(one, notes=one.notes[kept(row) :]) for row, one in zip(ranked, shown, strict=True)
+    )
 
 
 # Rows
@@ -224,19 +249,22 @@ def _claimed(row: Ranked) -> str:
 
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
-    """Whether its samples settled, and the notes on them and on the case."""
+    """The doubts about its samples first, then the notes on them and on the case."""
     notes = _about(outcome.timing, outcome.notes)
     hot = _about(outcome.hot) if outcome.cold is not None else []
     return (*notes, *(f"hot samples: {note}" for note in hot))
 
 
 def _about(timing: Timing | None, others: Sequence[str] = ()) -> list[str]:
-    if timing is None:
-        return list(others)
+    return [*_doubts(timing), *(timing.notes if timing is not None else ()), *others]
+
+
+def _doubts(timing: Timing | None) -> list[str]:
+    """What its samples alone give reason to doubt."""
     state = []
-    if timing.settled is False:
+    if timing is not None and timing.settled is False:
         state = [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
-    return [*state, *timing.notes, *others]
+    return [*state, *patterns.words(timing)]
 
 
 # Rows that are alike at several sizes
@@ -303,7 +331,7 @@ FIELDS: dict[str, Field] = {
     "hot_samples": "hot.samples_ns.len",
     "hot_settled": "hot.settled",
     "hot_stopped": "hot.stopped",
-    "hot_notes": "hot.notes",
+    "hot_notes": lambda row: (*patterns.words(row.hot), *(row.hot.notes if row.hot else ())),
     "block_median_ns": "outcome.blocks.median_ns",
     "block_imbalance": "outcome.blocks.imbalance",
     "block_perturbation": "outcome.blocks.perturbation",
@@ -313,5 +341,5 @@ FIELDS: dict[str, Field] = {
     "registers": "outcome.build.resources.registers",
     "occupancy": "outcome.build.occupancy",
     "sha256": "outcome.case.sha256",
-    "notes": "notes",
+    "notes": lambda row: (*patterns.words(row.outcome.timing), *row.notes),
 }

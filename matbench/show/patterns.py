@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from matbench.analysis import patterns, ranking
+from matbench.analysis import ranking
 from matbench.analysis.patterns import Autocorrelation, Drift, Pattern
-from matbench.records.outcome import Outcome, Timing
+from matbench.records.outcome import Timing
 
 
-def noted(outcome: Outcome) -> Outcome:
-    """The outcome with a note on each pattern in its samples that matters."""
-    cold, hot = _noted(outcome.cold), _noted(outcome.hot)
-    return msgspec.structs.replace(outcome, cold=cold, hot=hot)
-
-
-def _noted(timing: Timing | None) -> Timing | None:
-    if timing is None:
-        return None
-    in_rounds = len(timing.rounds) > 1
-    seen = patterns.find_patterns(timing.samples_ns, ranking.spread(timing), in_rounds=in_rounds)
-    return msgspec.structs.replace(timing, notes=(*map(_words, seen), *timing.notes))
+def words(timing: Timing | None) -> tuple[str, ...]:
+    """A note on each pattern in these samples that matters."""
+    return tuple(map(_words, ranking.patterns_in(timing)))
 
 
 def _words(pattern: Pattern) -> str:

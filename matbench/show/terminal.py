@@ -19,6 +19,9 @@ from matbench.show.table import Column, Report, Section
 #: without statuses, may wrap more.
 _LEAST_REASON_WIDTH = 32
 _LEAST_REMARK_WIDTH = 20
+#: Where reasons and notes wrap if there is no terminal whose width they must fit.
+_REASON_WIDTH = 48
+_NOTE_WIDTH = 100
 _GAP = 2
 
 
@@ -37,7 +40,7 @@ class Screen(Console):
 
 
 def renderables(report: Report, width: int | None = None) -> list[RenderableType]:
-    """The report for a rich console of `width` cells; without a width nothing is cut.
+    """The report for a rich console of `width` cells; without a width no column is dropped.
 
     Colour marks only the status, which is also in words.
     """
@@ -51,7 +54,7 @@ def section_renderables(section: Section, width: int | None = None) -> Iterator[
     title, *others = section.heading
     yield Text(title, style="bold")
     yield from map(Text, (*others, ""))
-    yield from _section(*_fitted(section, width))
+    yield from _section(*_fitted(section, width), is_wrapped=width is None)
     yield Text()
 
 
@@ -81,7 +84,7 @@ def _fitted(section: Section, width: int | None) -> tuple[Section, tuple[int, ..
         for inline in (False, True)
     )
     if width is None:
-        return section, (*widths, full), True
+        return section, (*widths, max(short, min(full, _REASON_WIDTH))), True
     kept = list(range(len(columns)))
 
     def room() -> int:
@@ -106,10 +109,12 @@ def _last_cells(section: Section, *, inline: bool) -> list[str]:
     return [last_cell(row, footnotes, inline=inline) for row in section.rows]
 
 
-def _section(section: Section, widths: tuple[int, ...], inline: bool) -> Iterator[RenderableType]:
-    footnotes = Footnotes()
+def _section(
+    section: Section, widths: tuple[int, ...], inline: bool, *, is_wrapped: bool
+) -> Iterator[RenderableType]:
+    footnotes, across = Footnotes(), sum(widths) + _GAP * (len(widths) - 1)
     yield _table(section, widths, header=True)
-    yield Text("─" * (sum(widths) + _GAP * (len(widths) - 1)))
+    yield Text("─" * across)
     for group in section.groups:
         if group.title:
             yield Text(f"\n{group.title}", style="bold")
@@ -121,7 +126,9 @@ def _section(section: Section, widths: tuple[int, ...], inline: bool) -> Iterato
     if below := [*section.legend, *footnotes.lines()]:
         notes = Table.grid(padding=(0, 1))
         notes.add_column()
-        notes.add_column(overflow="fold")
+        notes.add_column(
+            overflow="fold", max_width=max(across, _NOTE_WIDTH) - 3 if is_wrapped else None
+        )
         for line in below:
             notes.add_row(*map(Text, line))
         yield Text()

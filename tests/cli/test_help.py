@@ -10,6 +10,7 @@ import pytest
 from support.cli import Matbench, command_at, command_paths
 from support.paths import ROOT
 from support.scripts import load
+from support.terminal import on_terminal
 
 from matbench import __version__
 from matbench.cli import registry
@@ -35,18 +36,39 @@ def test_every_command_and_option_has_help(path: tuple[str, ...], matbench: Matb
 
 
 def test_options_stand_under_the_titles_of_their_groups(matbench: Matbench) -> None:
-    titles = ["Kernels", "Kernel files and their front matter", "Problem", "Constants", "Device",
+    titles = ["Most used", "Kernels", "Kernel files and their front matter", "Problem", "Device",
               "Timing", "Output", "Deadlines", "Other options"]  # fmt: skip
     text = matbench("run", "--help").stdout
     assert re.findall(r"^([A-Z][^:\n]*):$", text, re.MULTILINE) == titles
     below = {part.split(":\n")[0]: part for part in re.split(r"\n(?=[A-Z])", text)}
     for option, title in [
-        ("--group", "Kernels"),
+        ("--workload", "Kernels"),
         ("--hot", "Timing"),
-        ("--format", "Other options"),
+        ("--sizes", "Most used"),
+        ("--replay", "Other options"),
     ]:
         assert [each for each, part in below.items() if f"  {option} " in part] == [title]
     assert "\nOptions:\n" in matbench("report", "--help").stdout
+
+
+def test_the_help_of_run_begins_with_the_ten_options_that_most_people_need() -> None:
+    """They fit on the first screen of 80 columns, and arguments are no options."""
+    session = on_terminal("run", "--help", width=80)
+    start, end = (session.lines.index(title) for title in ("Most used:", "Kernels:"))
+    first = re.findall(r"^  (--[a-z-]+)", "\n".join(session.lines[start:end]), re.MULTILINE)
+    assert len(first) == 10
+    assert first[:2] == ["--sizes", "--set"]
+    assert end <= 50
+    listed = re.findall(r"^  (\S+)", "\n".join(session.lines[start:]), re.MULTILINE)
+    assert all(option.startswith("-") for option in listed)
+    shown = [option.opts[0] for option in shown_options(("run",))]
+    assert sorted({*listed} - {"-h,"}) == sorted({*shown} - {"-h"})
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_no_argument_is_listed_as_an_option(path: tuple[str, ...], matbench: Matbench) -> None:
+    options = matbench(*path, "--help").stdout.partition("ptions:\n")[2]
+    assert not re.search(r"^  [^-\s]", options, re.MULTILINE)
 
 
 def test_the_page_of_commands_is_up_to_date() -> None:

@@ -72,6 +72,18 @@ def test_a_file_runs_by_what_the_command_line_says(matbench: Matbench) -> None:
     assert SOURCE in shown
 
 
+def test_a_file_of_several_kernels_says_so_and_what_to_do(matbench: Matbench) -> None:
+    Path("two.cu").write_text(f"__global__ void zero(float *C) {{ *C = 0; }}\n{SOURCE}")
+    for command in ("run", "check", "show"):
+        [line] = refused(matbench, command, "two.cu")
+        assert line.endswith(
+            ": two.cu:1: several kernels, zero (line 1), product (line 7), and no front matter; "
+            "run `matbench adopt two.cu`, with --entry NAME for one of them"
+        )
+    assert "wrote two.toml" in matbench("adopt", "two.cu", "--entry", "product").output
+    matbench("run", "two.cu", "--sizes", "20", *QUICK)
+
+
 def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     Path("product.cuh").write_text(SOURCE)
     Path("product.toml").write_text(TABLE)

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 from support.cli import QUICK, Matbench, Plan, last_run, summary
-from support.kernels import KernelWriter
+from support.kernels import SLOW_BODY, KernelWriter
 
 from matbench import backends
 from matbench.cli.options import DeadlineOptions
 from matbench.measure import worker
 from matbench.measure.options import Deadlines, Options
 from matbench.model import DeviceInfo, Skip
+from matbench.records.provenance import last_run_path
 from matbench.show.reasons import outcome_reason
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -56,6 +57,21 @@ def test_allowed_skips_allow_nothing_else(
     result = run(matbench, path, "--sizes", "9", "--allow-skips", code=1)
     assert result.stderr == ""
     assert [o.status for o in last_run()] == ["wrong"]
+
+
+def test_a_cpu_says_once_that_its_times_are_usually_unsettled(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    """Rows that are clearly slower than the fastest have no footnote for that."""
+    slow = write_kernel("slow", body=SLOW_BODY)
+    command = ("run", slow, "tiled", "--set", "TILE=8", "--sizes", "200,201", "--max-time", "0.05")
+    done = matbench(*command, "--uncertainty", "0.01%")
+    assert all(o.timing is not None and o.timing.settled is False for o in last_run())
+    [line] = [line for line in done.stdout.splitlines() if "did not settle" in line]
+    assert line.startswith("4 of 4 times are unsteady or did not settle: usual on a CPU, and no ")
+    assert "not settled:" not in done.stdout
+    csv = matbench("report", last_run_path(), "--format", "csv").stdout
+    assert csv.count(",false,time is up,") == 4
 
 
 def test_a_baseline_on_the_host(matbench: Matbench, device: DeviceInfo) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cli import Plan
-from support.kernels import kernel_text
+from support.cli import Matbench, Plan, last_run
+from support.kernels import KernelWriter, kernel_text
 
 from matbench import workloads
 from matbench.kernelfile import catalogue
+from matbench.model import DeviceInfo
 
 TUTORIAL = {
     "thread-1d", "block-1d", "shared-row", "single-block", "naive-2d", "tiled", "tiled-dynamic",
@@ -51,6 +52,26 @@ def test_smoke_means_every_kernel_at_awkward_sizes(planned: Plan) -> None:
     assert sizes == {"1", "17", "33", "65x31x129"}
     assert {o.case.problem.workload for o in outcomes} == set(workloads.WORKLOADS)
     assert {o.case.params["TILE"] for o in outcomes if o.case.kernel == "tiled"} == {8, 16, 32}
+
+
+def test_smoke_moves_to_the_nearest_sizes_that_a_kernel_allows(
+    own_state: None, matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    """Also of one that takes only multiples of its tile; the others keep the awkward ones."""
+    launch = """block = ["TILE", "TILE"]
+grid = ["N // TILE", "M // TILE"]
+where = ["M % TILE + N % TILE + K % TILE == 0"]"""
+    path = write_kernel("tiles", launch=launch)
+    matbench("run", "--smoke", path, "tiled", "--set", "TILE=16,48")
+    found = {(o.case.kernel, o.case.params["TILE"], o.case.problem.size) for o in last_run()}
+    sizes = {16: ("16", "32", "48", "80x32x144"), 48: ("48", "96x48x144")}
+    assert found == {
+        *(("tiled", tile, size) for tile in sizes for size in ("1", "17", "33", "65x31x129")),
+        *(("tiles", tile, size) for tile, moved in sizes.items() for size in moved),
+    }
+    assert {o.status for o in last_run() if o.case.params["TILE"] == 16} == {"measured"}
+    matbench("run", "--sizes", "17", path, "--set", "TILE=16", code=1)  # as it was asked for
+    assert [o.status for o in last_run()] == ["skipped"]
 
 
 # -- files ---------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from matbench.workloads import WORKLOADS
 
 # -- the bar -------------------------------------------------------------------------------------
 
+PAIR = ("tiled", "shared-row", "--sizes", "33", "--max-time", "0.1")
 RUN = ("run", "tiled", "--set", "TILE=8,16", "--sizes", "9", *QUICK)
 
 
@@ -120,8 +121,36 @@ def test_in_a_pipe_nothing_is_cut(records: Path) -> None:
     for outcome in outcomes:
         assert outcome.case.kernel in done.stdout
         if outcome.status != "measured":
-            assert outcome_reason(outcome).splitlines()[0] in done.stdout
+            assert outcome_reason(outcome).splitlines()[0] in " ".join(done.stdout.split())
     assert "avg rel err" in done.stdout
+
+
+def test_a_file_gets_no_more_columns_than_needed_and_no_blanks_behind_them(
+    device: DeviceInfo, records: Path, tmp_path: Path
+) -> None:
+    """Reasons wrap, as on a terminal; measured rows end with their last figure."""
+    for command in (("report", records), RUN, ("check", "tiled"), ("compare", *PAIR), ("list",)):
+        file = tmp_path / "file.txt"
+        with file.open("w") as stdout:
+            subprocess.run([*COMMAND, *command], stdout=stdout, check=True)
+        lines = file.read_text(encoding="utf-8").splitlines()
+        assert lines
+        assert [line for line in lines if line != line.rstrip()] == []
+        if command[0] != "list":  # one line for each kernel
+            assert max(map(cell_len, lines)) <= 180
+    session = on_terminal("report", records, width=250)
+    table = [line.rstrip() for line in session.lines if line.startswith(("kernel ", "tiled "))]
+    reported = subprocess.run([*COMMAND, "report", records], capture_output=True, text=True)
+    assert table[0] in reported.stdout
+
+
+def test_80_columns_have_room_for_the_interval_of_a_comparison(device: DeviceInfo) -> None:
+    session = on_terminal("compare", "tiled", "thread-tile-2d", *PAIR[2:], width=80)
+    [header] = [line for line in session.lines if line.startswith("size ")]
+    assert header.split()[-2:] == ["interval", "verdict"]
+    [row] = [line for line in session.lines if re.match(r"33 .*BM=128", line)]
+    assert re.search(r"[\d.]+ (to|×) .*(faster|slower)", row)
+    assert max(map(cell_len, session.lines)) <= 80
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("run", "naïve★")])

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from support.tables import CPU, MIXED, environment, made, outcome, rows, shown
+from support.tables import CPU, GPU, MIXED, environment, made, outcome, rows, shown
 
 from matbench.model import DeviceInfo, Skip
 from matbench.records import encoding
@@ -53,9 +53,8 @@ def test_a_size_that_all_rows_share_is_a_line() -> None:
 
 
 def test_github_rows_have_the_cells_of_their_header() -> None:
-    evil = outcome(
-        "a|b", 1, params={"A|B": 1}, settled=False, stopped="[x](http://y) <b> __z__ `w` a*b*c"
-    )
+    stopped = "[x](http://y) <b> __z__ `w` a*b*c"
+    evil = outcome("a|b", 1, GPU, params={"A|B": 1}, settled=False, stopped=stopped)
     table = text(made(*MIXED, evil), "github")
     cells = [
         len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines() if line.startswith("|")

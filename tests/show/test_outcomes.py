@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from support import any_record
@@ -387,13 +388,43 @@ def test_load_of_the_host_is_that_of_cold_and_hot_samples() -> None:
 # Notes
 
 
+def test_on_a_cpu_a_doubt_is_marked_where_it_leaves_open_which_is_fastest() -> None:
+    """What is usual there is said once, above the table; programs get every doubt."""
+    drift = tuple(5e6 * (0.8 + n / 100) for n in range(40))
+    wide: dict[str, Any] = {"settled": False, "stopped": "time is up"}
+    doubtful = [
+        outcome("alone", 1, problem=Problem(8, 8, 8), **wide),
+        outcome("first", 1, interval_ns=(0.9e6, 1.1e6), **wide),
+        outcome("near", 1.15, interval_ns=(1.0e6, 1.3e6), **wide),
+        outcome("clear", 4, interval_ns=(3.9e6, 4.1e6), **wide),
+        outcome("drifts", 5, cold=timing(5, samples_ns=drift, interval_ns=(4.9e6, 5.1e6))),
+        outcome("steady", 6),
+    ]
+    page = shown(made(*doubtful))
+    assert page.count("5 of 6 times are unsteady or did not settle") == 1
+    marked = re.findall(r"^(\w+) .* ¹$", page.replace("★", " "), re.MULTILINE)
+    assert marked == ["first", "near"]
+    assert "drifting" not in page
+    assert [row["notes"][:8] for row in rows(made(*doubtful)) if row["kernel"] == "drifts"] == [
+        "drifting"
+    ]
+    fast = outcome("fast", 3.9, interval_ns=(3.8e6, 4.0e6))  # the drift of 31% reaches it
+    alone = msgspec.structs.replace(doubtful[4].case, problem=Problem(9, 9, 9))
+    page = shown(made(fast, doubtful[4], msgspec.structs.replace(doubtful[4], case=alone)))
+    assert len(re.findall(r"^drifts .* ¹$", page.replace("★", " "), re.MULTILINE)) == 2
+    on_gpu = shown(made(*(outcome(f"k{n}", 1 + 3 * n, GPU, **wide) for n in range(3))))
+    assert "usual on a CPU" not in on_gpu
+    assert len(re.findall(r"^k\d .* ¹$", on_gpu.replace("★", " "), re.MULTILINE)) == 3
+    assert "usual on a CPU" not in shown(made(outcome("a", 1), outcome("b", 2)))
+
+
 def test_notes_are_footnotes_and_the_same_note_is_one() -> None:
     page = shown(
         made(
-            outcome("a", 1, notes=("samples drift",)),
-            outcome("b", 2, settled=False, stopped="time is up", notes=("samples drift",)),
-            perturbed("c", 3, 0.082),
-            perturbed("d", 4, 0.05),
+            outcome("a", 1, GPU, notes=("samples drift",)),
+            outcome("b", 2, GPU, settled=False, stopped="time is up", notes=("samples drift",)),
+            perturbed("c", 3, 0.082, GPU),
+            perturbed("d", 4, 0.05, GPU),
         )
     )
     assert line_of(page, "a ★").endswith("¹")

@@ -58,12 +58,19 @@ def test_columns_go_the_least_important_first() -> None:
     assert kept[-1] == ["kernel", "parameters", "time"]
 
 
-def test_without_a_width_nothing_is_cut() -> None:
-    reason = "because " * 100
+def test_without_a_width_reasons_wrap_and_nothing_is_cut() -> None:
+    reason, note = "because " * 100, "note that " * 100
     skip = Skip("unavailable", reason)
-    page = shown(made(outcome("x", 1), outcome("y" * 200, status="skipped", skip=skip)))
-    assert reason.strip() in page
+    page = shown(
+        made(outcome("x", 1, notes=(note,)), outcome("y" * 200, status="skipped", skip=skip))
+    )
+    flat = " ".join(page.split())
+    assert reason.strip() in flat
+    assert note.strip() in flat
     assert "y" * 200 in page
+    short = shown(made(outcome("x", 1, notes=(note,)), outcome("y", status="skipped", skip=skip)))
+    [rule] = [line for line in short.splitlines() if line.startswith("─")]
+    assert max(len(line.rstrip()) for line in short.splitlines()) <= len(rule) <= 180
 
 
 def test_one_enormous_text_does_not_make_every_row_as_wide() -> None:

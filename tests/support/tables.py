@@ -76,9 +76,9 @@ def hot(kernel: str, ms: float, device: DeviceInfo = CPU, **changes: Any) -> Out
     return outcome(kernel, ms, device, hot=timing(ms), **changes)
 
 
-def perturbed(kernel: str, ms: float, share: float) -> Outcome:
+def perturbed(kernel: str, ms: float, share: float, device: DeviceInfo = CPU) -> Outcome:
     """A case whose block clock slowed its launch."""
-    return outcome(kernel, ms, blocks=BlockTimes(median_ns=ms * 1e5, perturbation=share))
+    return outcome(kernel, ms, device, blocks=BlockTimes(median_ns=ms * 1e5, perturbation=share))
 
 
 def on_h200(kernel: str, ms: float, mhz: int | None = 1980, **changes: Any) -> Outcome:

@@ -37,8 +37,8 @@ def diff(
 ) -> None:
     """Compare two record files: is NEW FASTER, SLOWER or the SAME?
 
-    With --fail-if-slower: exit 1 if a case is slower than allowed or no longer right, and 3 if the
-    environments of the files differ.
+    With --fail-if-slower: exit 1 if a case is slower than allowed or no longer right, and 3 if no
+    case could be judged, for example because the environments of the files differ.
 
     \b
     matbench diff old.jsonl new.jsonl --fail-if-slower 3%
@@ -70,7 +70,8 @@ def diff(
         tell(line)
     if gate.fail_if_slower is None:
         return
-    if not recorded.comparable(joined) and not ignore_environment:
+    is_comparable = recorded.comparable(joined) or ignore_environment
+    if not is_comparable and not gate.allow_undecided:
         tell("not comparable: environments differ; use --ignore-environment to judge anyway")
         sys.exit(3)
     gate.exit(joined.records, broken=bool(joined.broken))

@@ -12,6 +12,7 @@ from matbench.cli.console import say
 from matbench.cli.options import VerdictOptions, option
 from matbench.cli.types import Share
 from matbench.errors import MatbenchError, UsageError
+from matbench.show import safe
 
 if TYPE_CHECKING:
     from matbench.records.comparison import ComparisonRecord
@@ -28,7 +29,13 @@ class GateOptions:
         "--fail-if-slower",
         type=Share(),
         metavar="SHARE",
-        help="Exit 1 if the candidate is SLOWER by more than this, such as 5%.",
+        help="Exit 1 if the candidate is SLOWER by more than this, such as 5%, and 3 if no case "
+        "could be judged.",
+    )
+    allow_undecided: bool = option(
+        "--allow-undecided",
+        is_flag=True,
+        help="Exit 0 even if --fail-if-slower could not judge any case.",
     )
     summary: str | None = option(
         "--summary",
@@ -60,14 +67,20 @@ class GateOptions:
             raise MatbenchError(str(error)) from None
 
     def exit(self, records: Sequence[ComparisonRecord], *, broken: bool) -> None:
-        """Exit 1 if a result is wrong or too slow, or if --fail-if-slower had nothing to judge."""
+        """Exit 1 if a result is wrong or too slow; 3 if --fail-if-slower could judge no case."""
         from matbench.features.diff import recorded
+        from matbench.show import reasons
 
-        if broken or any(recorded.is_too_slow(record, self.fail_if_slower) for record in records):
+        allowed = self.fail_if_slower
+        if broken or any(recorded.is_too_slow(record, allowed) for record in records):
             sys.exit(1)
-        if self.fail_if_slower is not None and not any(record.verdict for record in records):
-            say("no verdict: --fail-if-slower had nothing to judge", err=True)
-            sys.exit(1)
+        if allowed is None or self.allow_undecided:
+            return
+        if not any(recorded.is_judged(record, allowed) for record in records):
+            why = reasons.comparison_reason(records[0]) if records else "no case is on both sides"
+            how = "--allow-undecided makes the exit code 0"
+            say(f"--fail-if-slower could not judge any case: {safe.line(why)}; {how}", err=True)
+            sys.exit(3)
 
     def _append(self, text: str) -> None:
         assert self.summary is not None

@@ -76,10 +76,10 @@ def _verdict(records: Sequence[ComparisonRecord], allowed: float | None) -> str:
         return f"{_cases(slow)} slower{beyond}"
     if not records:
         return "Nothing to compare"
-    judged = [record for record in records if record.verdict not in (None, "UNDECIDED")]
+    judged = sum(recorded.is_judged(record, allowed) for record in records)
     if not judged:
         return "No case could be judged"
-    undecided = len(records) - len(judged)
+    undecided = len(records) - judged
     return f"No case is slower{beyond}" + (f"; {undecided:,} undecided" if undecided else "")
 
 

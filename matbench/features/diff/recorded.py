@@ -111,6 +111,16 @@ def is_too_slow(record: ComparisonRecord, allowed: float | None) -> bool:
     return not record.ratio <= 1 + allowed
 
 
+def is_judged(record: ComparisonRecord, allowed: float | None) -> bool:
+    """Whether a verdict says if it is slower, or the interval that it is not by more than that."""
+    comparison = record.comparison
+    if comparison is None or comparison.verdict != "UNDECIDED":
+        return comparison is not None
+    if allowed is None or comparison.interval is None or not comparison.comparable:
+        return False
+    return comparison.interval[1] <= 1 + allowed
+
+
 def _compared(
     record: ComparisonRecord,
     pair: tuple[_Set, _Set],
@@ -126,7 +136,9 @@ def _compared(
     notes = (_note(comparison),) if comparison.interval is not None else ()
     if doubts:
         reason = f"not comparable: {'; '.join(doubts)}"
-        comparison = msgspec.structs.replace(comparison, verdict="UNDECIDED", reason=reason)
+        comparison = msgspec.structs.replace(
+            comparison, verdict="UNDECIDED", reason=reason, comparable=False
+        )
     return msgspec.structs.replace(record, comparison=comparison, notes=notes)
 
 

@@ -17,7 +17,7 @@ from matbench.features.page import pareto
 from matbench.model import WORD_BYTES, DeviceInfo, Problem
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Outcome
-from matbench.show import formats, patterns, units
+from matbench.show import formats, units
 from matbench.show import outcomes as table
 from matbench.show.table import Row
 
@@ -131,7 +131,6 @@ def make_cases(
 
     `limits` are those that were measured by themselves, by device.
     """
-    outcomes = list(map(patterns.noted, outcomes))
     fastest = set(map(id, ranking.fastest(outcomes)))
     groups = _groups(outcomes, devices)
     ordered = sorted(groups, key=lambda key: (key[0], -len(groups[key])))

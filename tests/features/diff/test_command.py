@@ -51,8 +51,14 @@ def test_one_process_on_each_side_is_not_enough_and_the_table_says_why(
     """Two processes of the same code differ by as much on a CPU."""
     old = write(tmp_path / "old.jsonl", steady())
     new = write(tmp_path / "new.jsonl", steady(factor=1.2))
-    shown = " ".join(matbench("diff", old, new, "--fail-if-slower", "5%").stdout.split())
+    gate = ("diff", old, new, "--fail-if-slower", "5%")
+    result = matbench(*gate, code=3)
+    shown = " ".join(result.stdout.split())
     assert "1 UNDECIDED" in shown
+    assert result.stderr.startswith("--fail-if-slower could not judge any case: the interval cont")
+    assert matbench(*gate, "--allow-undecided").stderr == ""
+    matbench("diff", old, new, "--fail-if-slower", "60%")  # more than the interval reaches
+    matbench("diff", old, new)
     assert "the interval allows for a difference of 25.00% between processes" in shown
     assert "record both sides with --repeat 5" in shown
     # Far more than processes differ by is told from one process as well.
@@ -67,6 +73,8 @@ def test_environments_that_differ_are_exit_3_unless_they_are_ignored(
     other = records.device(driver="99")
     new = write(tmp_path / "new.jsonl", *repeated(steady(factor=1.2)), device=other)
     result = matbench("diff", old, new, "--fail-if-slower", "5%", code=3)
+    matbench("diff", old, new, "--fail-if-slower", "900%", code=3)
+    matbench("diff", old, new, "--fail-if-slower", "5%", "--allow-undecided")
     assert "driver differs: was 1.2, now 99" in result.stderr
     assert "use --ignore-environment to judge anyway" in result.stderr
     matbench("diff", old, new, "--fail-if-slower", "5%", "--ignore-environment", code=1)
@@ -127,8 +135,9 @@ def test_verdicts_and_cases_of_one_file_alone(tmp_path: Path, matbench: Matbench
 def test_nothing_to_judge_is_no_pass(tmp_path: Path, matbench: Matbench) -> None:
     old = write(tmp_path / "old.jsonl", steady())
     new = write(tmp_path / "new.jsonl", steady("naive-2d"))
-    told = matbench("diff", old, new, "--fail-if-slower", "5%", code=1).stderr
-    assert "--fail-if-slower had nothing to judge" in told
+    told = matbench("diff", old, new, "--fail-if-slower", "5%", code=3).stderr
+    assert "--fail-if-slower could not judge any case: no case is on both sides" in told
+    matbench("diff", old, new, "--fail-if-slower", "5%", "--allow-undecided")
 
 
 def test_diff_writes_the_same_summary(matbench: Matbench, tmp_path: Path) -> None:

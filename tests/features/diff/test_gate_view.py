@@ -58,7 +58,9 @@ def compared(
 def undecided(reason: str = "who knows", **case: Any) -> ComparisonRecord:
     record = compared(**case)
     assert record.comparison is not None
-    found = msgspec.structs.replace(record.comparison, verdict="UNDECIDED", reason=reason)
+    found = msgspec.structs.replace(
+        record.comparison, verdict="UNDECIDED", reason=reason, interval=(0.9, 1.04)
+    )
     return msgspec.structs.replace(record, comparison=found)
 
 
@@ -88,6 +90,8 @@ FAILED = records.outcome("tiled", status="failed", reason="took too long")
         ([compared()], None, "No case is slower"),
         ([compared(0.5), undecided()], 0.03, "No case is slower by more than 3%; 1 undecided"),
         ([undecided()], 0.03, "No case could be judged"),
+        ([undecided()], 0.05, "No case is slower by more than 5%"),
+        ([undecided()], None, "No case could be judged"),
         ([compared(1.2), compared(candidate=WRONG)], 0.03, "1 case is wrong or failed"),
         ([compared(candidate=FAILED)], None, "1 case is wrong or failed"),
         ([], 0.03, "Nothing to compare"),

@@ -102,7 +102,7 @@ class Adopter:
 
     def try_all(self, functions: Sequence[Function], info: DeviceInfo) -> None:
         """Find out how to launch each function, and say what was found."""
-        from matbench.features.adopt import search
+        from matbench.features.adopt import search, trials
         from matbench.measure.worker import WorkerPool
 
         with WorkerPool(search.OPTIONS, search.DEADLINES) as pool, progress(None) as display:
@@ -112,7 +112,7 @@ class Adopter:
                     display.begin(f"{name}: {what}")
 
                 on_progress("starting")
-                subject = search.ForeignKernel(self.text, function, self.build)
+                subject = trials.ForeignKernel(self.text, function, self.build)
                 adopted = search.adopt(subject, pool.worker(info), self._load, on_progress)
                 self.results.append(adopted)
                 say(adopted.words)

@@ -8,59 +8,42 @@ accepted only if the kernel passes every check with it.
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
 from matbench import workloads
-from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
-from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses, probing
+from matbench.errors import CaseError, MatbenchError, UsageError
+from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
-from matbench.features.adopt.probing import ProbeResult, Product
-from matbench.kernelfile import includes, sweep
-from matbench.kernelfile.signature import Function
+from matbench.features.adopt.probing import Product
+from matbench.features.adopt.trials import ForeignKernel, Load, Trials
+from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.worker import LateError, Worker
-from matbench.model import STORAGE, Case, Kernel, Problem, Transpose
+from matbench.measure.worker import Worker
+from matbench.model import STORAGE, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
-from matbench.show.reasons import skip_reason
 
 #: Trials are not timed and have short deadlines.
 OPTIONS = Options(timed=False, blocks=False)
 DEADLINES = Deadlines(build_s=60.0, run_s=30.0)
-#: Limits: the time of one launch, the time for trying guesses, how many of these may fail or hang,
-#: and the pause before one is repeated.
-_LAUNCH_S = 3.0
-_SEARCH_S = 40.0
-_MOST_FAILURES = 8
-_MOST_LATE = 3
-_PAUSE_S = 1.0
 #: The most guesses that are checked after they passed the trials.
 _MOST_GUESSES = 3
 #: Values of alpha and beta, for kernels that take them, that no kernel has built in.
 _ALPHA, _BETA = 1.5, 0.25
-#: The share of C that must be right for a call to count as close.
-_LEAST_SHARE = 0.05
 #: Padding of rows, for kernels that take leading dimensions; vector loads stay aligned.
 _PADDING = 8
 _BATCH = 3
 #: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
+#: Sizes that people use: if one is right, it need not be a multiple of what does not divide it.
+_USUAL_SIZES = (512, 1000, 1024, 2048)
+_MOST_USUAL_OPERATIONS = 2 * 512**3
 
 OnProgress = Callable[[str], None]
-Load = Callable[[dict[str, Any]], Kernel]
-
-
-class ForeignKernel(NamedTuple):
-    """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
-    building it. `text` is the source, after the headers if these define the function."""
-
-    text: str
-    function: Function
-    build: Mapping[str, Any] = {}
 
 
 class Adopted(NamedTuple):
@@ -85,23 +68,19 @@ def adopt(subject: ForeignKernel, worker: Worker, load: Load, on_progress: OnPro
     except CaseError as error:
         raise MatbenchError(error.reason) from None  # not the kernel's fault
     try:
-        search = _Search(subject, worker, load, on_progress)
+        search = _Search(Trials(subject, worker, load), on_progress)
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
-    first = None
     try:
-        for guess in itertools.islice(search.guesses(), _MOST_GUESSES):
-            adopted = search.judged(search.generalized(guess))
-            if adopted.table is not None:
-                return adopted
-            first = first or adopted
+        adopted = search.adopted()
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
-    return first or Adopted(name, None, search.failure())
+    return adopted._replace(warnings=(*adopted.warnings, *search.doubts()))
 
 
 def _checked(kernel: Kernel, worker: Worker, on_progress: OnProgress) -> Iterator[Outcome]:
-    """Run all checks at the awkward sizes that the kernel accepts, until one fails."""
+    """Run all checks at the awkward sizes that the kernel accepts, until one fails. What could not
+    be measured is tried once more."""
     probed = [
         case
         for _, case in sweep.probed(kernel, {}, worker.device, None)
@@ -111,113 +90,36 @@ def _checked(kernel: Kernel, worker: Worker, on_progress: OnProgress) -> Iterato
     for index, case in enumerate(probed):
         on_progress(f"check {index + 1} of {len(probed)}: {case.label}, {case.problem.inputs}")
         outcome = worker.measure(case)
+        if outcome.status == "failed":
+            outcome = worker.measure(case)
         yield outcome
         if outcome.status != "measured":
             return
 
 
 class _Search:
-    """The trials of one kernel."""
+    """The steps for one kernel."""
 
-    def __init__(
-        self, subject: ForeignKernel, worker: Worker, load: Load, on_progress: OnProgress
-    ) -> None:
-        self.subject = subject
-        self.load = load
-        self.function = subject.function
-        self.worker = worker
+    def __init__(self, trials: Trials, on_progress: OnProgress) -> None:
+        self.trials = trials
+        self.function = trials.subject.function
+        self.hints = hints.find_hints(trials.subject.text, self.function)
         self.on_progress = on_progress
-        self.hints = hints.find_hints(subject.text, subject.function)
-        self.until = time.monotonic() + _SEARCH_S
-        self.ran = self.failures = self.late = 0
-        self.refused: dict[tuple[str, ...], str] = {}
-        #: The closest launch so far: how close, what was wrong with it if that is known, its guess.
-        self.nearest: tuple[float, str, CallGuess | None] = 0.0, "", None
 
-    # -- one trial -------------------------------------------------------------------------
+    def adopted(self) -> Adopted:
+        """The first guess that passes all checks; otherwise what is wrong with the likeliest."""
+        first = None
+        for guess in itertools.islice(self.guesses(), _MOST_GUESSES):
+            adopted = self.judged(self.generalized(guess))
+            if adopted.table is not None:
+                return adopted
+            first = first or adopted
+        return first or Adopted(self.function.name, None, self.failure())
 
-    def table_of(self, guess: CallGuess, **more: Any) -> dict[str, Any]:
-        """The table for a guess."""
-        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
-        changed = {key: getattr(guess, key) for key in plain if getattr(guess, key) != plain[key]}
-        return launch_guesses.table(
-            self.function,
-            guess.geometry,
-            guess.call,
-            swapped=guess.is_swapped,
-            **changed,
-            **self.subject.build,
-            **more,
-        )
-
-    def kernel(self, guess: CallGuess) -> Kernel:
-        """The kernel called that way; whatever the call, the same entry is built only once."""
-        kernel = self.load(self.table_of(guess))
-        identity = repr((kernel.source, kernel.entry)).encode()
-        return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
-
-    def probe(
-        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False
-    ) -> ProbeResult | None:
-        """The result of one launch; None if it failed, or if the search is at its limits."""
-        build = (*guess.geometry.template, *map(str, guess.geometry.params.values()))
-        exhausted = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
-        if exhausted or time.monotonic() > self.until or build in self.refused:
-            return None
-        try:
-            case = sweep.case(
-                self.kernel(guess), problem, guess.geometry.params, self.worker.device
-            )
-            if case.skip is not None:
-                reason = skip_reason(case.skip)
-                if case.skip.kind in ("requirement", "unavailable"):
-                    self.refused[build] = reason
-                else:
-                    self.note(guess, 0.005, reason)
-                return None
-            result = self.launched(case, poisoned=poisoned)
-        except UsageError as error:
-            self.note(guess, 0.005, str(error))
-            return None
-        except BuildError as error:
-            self.refused[build] = error.reason
-            return None
-        except CaseError as error:
-            self.failures += 1
-            self.late += isinstance(error, LateError)
-            self.note(guess, 0.01, error.reason.partition(" (see --")[0])
-            return None
-        except MatbenchError as error:
-            raise NotCallableError(str(error)) from None
-        self.ran += 1
-        if result.product and result.spoiled:
-            self.note(guess, 0.5, f"writes to {result.spoiled[0]}")
-        elif not result.product and result.share > _LEAST_SHARE:
-            self.note(guess, 0.1 + result.share / 10, "")
-        return result
-
-    def launched(self, case: Case, *, poisoned: bool) -> ProbeResult:
-        """One launch; if it fails as no other did, and other programs may be the cause, one more
-        after a pause."""
-        try:
-            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned=poisoned)
-        except (LateError, OutOfMemoryError):
-            if not self.ran:
-                raise
-        time.sleep(_PAUSE_S)
-        return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned=poisoned)
-
-    def is_right(self, guess: CallGuess, problem: Problem) -> bool:
-        """Whether a launch computes the problem, and writes only to C."""
-        result = self.probe(guess, problem)
-        return result is not None and result.share == 1 and not result.spoiled
-
-    def note(self, guess: CallGuess, nearness: float, words: str) -> None:
-        """Keep the description of a wrong launch if it is the closest so far."""
-        if nearness > self.nearest[0]:
-            self.nearest = nearness, words, guess
-
-    # -- the steps -------------------------------------------------------------------------
+    def doubts(self) -> Iterator[str]:
+        """What launches that did not complete leave open."""
+        for where in self.trials.unfinished[:1]:
+            yield f"a launch did not complete, at {where}; if the device was busy, try again"
 
     def guesses(self) -> Iterator[CallGuess]:
         """The guesses that are right at whole tiles, the likeliest first."""
@@ -240,7 +142,7 @@ class _Search:
         n = calling.whole(guess.geometry, self.hints, least=64)
         takes_alpha, takes_beta = ("alpha" in guess.call.args), ("beta" in guess.call.args)
         alpha, beta = (_ALPHA if takes_alpha else 1.0), (_BETA if takes_beta else 0.0)
-        result = self.probe(guess, Problem(n, n, n, alpha=alpha, beta=beta))
+        result = self.trials.probe(guess, Problem(n, n, n, alpha=alpha, beta=beta))
         if result is None or result.product is None or result.spoiled:
             return None
         product = result.product
@@ -254,7 +156,9 @@ class _Search:
             beta = product.beta
             guess = guess._replace(beta=beta)
         if (product.alpha, product.beta) != (alpha, beta):
-            self.note(guess, 0.9, f"computes {calling.scaled('A·B', product.alpha, product.beta)}")
+            self.trials.note(
+                guess, 0.9, f"computes {calling.scaled('A·B', product.alpha, product.beta)}"
+            )
             return None
         guess = self.read(guess, product)
         along = self.hints.rows_along
@@ -295,10 +199,10 @@ class _Search:
                     for is_swapped in (seen.is_swapped, not seen.is_swapped):
                         self.on_progress("finding out which size is which")
                         guess = seen._replace(call=call, is_swapped=is_swapped, padding=padding)
-                        if self.is_right(guess, problem):
+                        if self.trials.is_right(guess, problem):
                             return guess._replace(problem=problem)
         problem = seen.sized(3 * unit, 3 * unit, 3 * unit)
-        if self.is_right(seen, problem):
+        if self.trials.is_right(seen, problem):
             return seen._replace(problem=problem, is_square=True)
         return None
 
@@ -310,10 +214,10 @@ class _Search:
             words = ", ".join((calling.words(guess), *(f"{k} = {v}" for k, v in claim.items())))
             words = f"`{name}` {words}"
             try:
-                kernel = self.load(table)
+                kernel = self.trials.load(table)
             except UsageError as error:
                 return Adopted(name, None, f"{words}; but its table is not valid: {error}")
-            outcomes = list(_checked(kernel, self.worker, self.on_progress))
+            outcomes = list(_checked(kernel, self.trials.worker, self.on_progress))
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
                 many = len({outcome.case.problem.size for outcome in outcomes})
@@ -321,6 +225,9 @@ class _Search:
                 return Adopted(name, table, f"{words}, correct at all {many} sizes tried", warnings)
             where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
             failed = failed or f"{words}; but it fails a check{where}"
+            if wrong is not None and wrong.status != "wrong":
+                self.trials.unfinished.append(f"{wrong.case.problem.size}: {wrong.reason}")
+                break  # no reason for a claim
         return Adopted(name, None, failed)
 
     def table(self, guess: CallGuess) -> dict[str, Any]:
@@ -330,14 +237,14 @@ class _Search:
             more["batch"] = [4]
         if "beta" in guess.call.args:
             unread = msgspec.structs.replace(guess.problem, beta=0.0)
-            result = self.probe(guess, unread, poisoned=True)
+            result = self.trials.probe(guess, unread, poisoned=True)
             if result is None or result.share < 1:
                 more["reads"] = ["C"]
-        return self.table_of(guess._replace(padding=0), **more)
+        return self.trials.table_of(guess._replace(padding=0), **more)
 
     def claims(self, guess: CallGuess) -> Iterator[dict[str, Any]]:
         """Claims that a kernel may need in order to pass; only tried if it fails without."""
-        kinds = {STORAGE.get(p.type) for p in self.kernel(guess).parameters if p.pointer}
+        kinds = {STORAGE.get(p.type) for p in self.trials.kernel(guess).parameters if p.pointer}
         if narrow := kinds & {"float16", "bfloat16"}:
             yield {"accumulator": narrow.pop()}
         if kinds == {"float32"} and self.hints.mentions("(?i)tf32|wmma|mma_sync"):
@@ -347,26 +254,52 @@ class _Search:
 
     def steps(self, guess: CallGuess) -> dict[str, int]:
         """The number that each size must be a multiple of; M stands for all in square products."""
-        steps = {}
-        for axes in (("M", "N", "K"),) if guess.is_square else (("M",), ("N",), ("K",)):
-            base = getattr(guess.problem, axes[0])
-            for step in calling.steps(base):
-                self.on_progress(f"{axes[0]} at multiples of {step}")
-                sides = dict.fromkeys(axes, base + step)
-                if self.is_right(guess, msgspec.structs.replace(guess.problem, **sides)):
-                    steps[axes[0]] = step
-                    break
-            else:
-                steps[axes[0]] = base
-        return steps
+        groups = (("M", "N", "K"),) if guess.is_square else (("M",), ("N",), ("K",))
+        return {axes[0]: self.step(guess, axes) for axes in groups}
+
+    def step(self, guess: CallGuess, axes: tuple[str, ...]) -> int:
+        """The number that these sizes must be a multiple of; sizes that people use confirm it.
+
+        From coarse to fine, since a size that does not fit may crash or hang.
+        """
+        base: int = getattr(guess.problem, axes[0])
+        near = [base + 1, *(base + divisor for divisor in reversed(calling.steps(base)[1:]))]
+        step = self.finest(guess, axes, near)
+        self.trials.renew()
+        if any(size % step and self.is_right_at(guess, axes, size) for size in _USUAL_SIZES):
+            step = self.finest(guess, axes, [*_USUAL_SIZES, *near])
+        return step
+
+    def finest(self, guess: CallGuess, axes: tuple[str, ...], sizes: Iterable[int]) -> int:
+        """The greatest common divisor of the right sizes, the guess's and those of `sizes` that
+        can show more."""
+        self.trials.renew()
+        step: int = getattr(guess.problem, axes[0])
+        wrong: list[int] = []
+        for size in sizes:
+            finer = math.gcd(step, size)
+            if finer < step and not any(other % finer == 0 for other in wrong):
+                unfinished = len(self.trials.unfinished)
+                if self.is_right_at(guess, axes, size):
+                    step = finer
+                elif len(self.trials.unfinished) == unfinished:
+                    wrong.append(size)
+        return step
+
+    def is_right_at(self, guess: CallGuess, axes: tuple[str, ...], size: int) -> bool:
+        """Whether a launch is right if these sizes are changed."""
+        self.on_progress(f"{axes[0]} = {size}")
+        problem = msgspec.structs.replace(guess.problem, **dict.fromkeys(axes, size))
+        operations = workloads.workload_of(problem).operations(problem)
+        return operations <= _MOST_USUAL_OPERATIONS and self.trials.is_right(guess, problem)
 
     def generalized(self, guess: CallGuess) -> CallGuess:
         """The guess with the multiples that trials show to be needed, in terms of the swept
         constants for which a second value was right; the others are fixed."""
         steps = self.steps(guess)
-        self.until = max(self.until, time.monotonic() + _SEARCH_S / 2)  # builds take long on CUDA
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
         for name, value in guess.geometry.params.items():
+            self.trials.renew()
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
             tries = [(2 * value, axes) for axes in tied]
@@ -374,7 +307,9 @@ class _Search:
             for other, axes in tries:
                 self.on_progress(f"{name} = {other}")
                 varied = guess._replace(geometry=guess.geometry.with_value(name, other))
-                if self.is_right(varied, calling.odd(guess, steps | dict.fromkeys(axes, other))):
+                if self.trials.is_right(
+                    varied, calling.odd(guess, steps | dict.fromkeys(axes, other))
+                ):
                     names |= dict.fromkeys(axes, name)
                     break
             else:
@@ -386,17 +321,17 @@ class _Search:
 
     def failure(self) -> str:
         """Why no call is right, as far as trials show."""
-        nearness, words, guess = self.nearest
+        nearness, words, guess = self.trials.nearest
         name = f"`{self.function.name}`"
-        refused = next(iter(self.refused.values()), "")
-        if refused and not self.ran:
+        refused = next(iter(self.trials.refused.values()), "")
+        if refused and not self.trials.ran:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
-        if guess is None or (self.ran and nearness < 0.1):
+        if guess is None or (self.trials.ran and nearness < 0.1):
             return (
                 f"none of the calls of {name} that were tried computes a product of A and B; "
                 "write a table with its args, block and grid"
             )
-        called = f"; closest, with {calling.described(self.table_of(guess))}"
+        called = f"; closest, with {calling.described(self.trials.table_of(guess))}"
         closest = f"{called}: {words}" if words else self.checked(guess, called)
         return f"none of the calls of {name} that were tried is right{closest}"
 
@@ -404,6 +339,6 @@ class _Search:
         """The result of checking a call that is right in a part of C."""
         M, N, K = (61, 61, 61) if guess.call.is_square else (67, 43, 59)
         problem, params = Problem(M, N, K), guess.geometry.params
-        case = sweep.case(self.kernel(guess), problem, params, self.worker.device)
-        outcome = self.worker.measure(case)
+        case = sweep.case(self.trials.kernel(guess), problem, params, self.trials.worker.device)
+        outcome = self.trials.worker.measure(case)
         return f"{called}, at {problem.size}: {outcome.reason}" if outcome.status == "wrong" else ""

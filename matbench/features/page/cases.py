@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -74,8 +75,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One case; `text` and `numbers` have a value for each of `COLUMNS`.
 
     `rate` is in the unit of its view, and `low` and `high` are its interval as factors of it. A
-    size that is one number is `n`; it may be near another, `beside`. No kernel is both faster and
-    more accurate than one `on_front`.
+    size that is one number is `n`; it may be near another, `beside`. No kernel is known to be
+    faster than one that `leads`, and none is both faster and more accurate than one `on_front`.
     """
 
     view: int
@@ -86,6 +87,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_baseline: bool = False
     has_claims: bool = False
     is_fastest: bool = False
+    leads: bool = False
     on_front: bool = False
     rate: float | None = None
     low: float = 1.0
@@ -107,13 +109,50 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     roofline_note: str = ""
 
 
+class RankedView(NamedTuple):
+    """The problems of a view, the least work first, with their ranked cases.
+
+    `baselines`: they are the CPU baselines of a sweep on another device.
+    """
+
+    baselines: bool
+    problems: dict[Problem, list[Ranked]]
+
+    @property
+    def rows(self) -> list[Ranked]:
+        return [row for rows in self.problems.values() for row in rows]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [row.outcome for row in self.rows]
+
+    @property
+    def workload(self) -> str:
+        return next(iter(self.problems)).workload
+
+    def kernels(self, problem: Problem) -> int:
+        """How many kernels have a time for a problem."""
+        return len({row.outcome.case.kernel for row in self.problems[problem] if row.rivals})
+
+    @property
+    def most_kernels(self) -> int:
+        return max(map(self.kernels, self.problems))
+
+    @property
+    def completeness(self) -> int:
+        """How many times there are, of kernels for problems."""
+        return sum(map(self.kernels, self.problems))
+
+
 class Found(msgspec.Struct, frozen=True):
-    """What a page shows of outcomes; `outcomes` belong to the cases one by one.
+    """What a page shows of outcomes; `ranked` belong to the views one by one, and `outcomes` to the
+    cases. The most complete view comes first.
 
     `looks` has each kernel, the fastest first.
     """
 
     views: list[View]
+    ranked: list[RankedView]
     cases: list[Case]
     outcomes: list[Outcome]
     looks: dict[str, Look]
@@ -121,34 +160,35 @@ class Found(msgspec.Struct, frozen=True):
 
 #: The table, the kind of samples, the inputs, alpha, beta and batch.
 _Key = tuple[int, str | None, str, float, float, int]
-_Problems = dict[Problem, list[Ranked]]
 
 
 def make_cases(
     outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo], limits: Mapping[str, Limits]
 ) -> Found:
-    """Every case with its rank among its like, GPUs first, the smallest sizes first.
+    """Every case with its rank among its like: views, and the smallest sizes of each first.
 
     `limits` are those that were measured by themselves, by device.
     """
     fastest = set(map(id, ranking.fastest(outcomes)))
     groups = _groups(outcomes, devices)
-    ordered = sorted(groups, key=lambda key: (key[0], -len(groups[key])))
-    every = {key: [row for rows in groups[key].values() for row in rows] for key in ordered}
-    shown = [row for rows in every.values() for row in rows]
+    ordered = sorted(groups, key=lambda key: -groups[key].completeness)
+    shown = [row for key in ordered for row in groups[key].rows]
     looks = _looks(shown)
     views: list[View] = []
     cases: list[Case] = []
-    for number, (key, rows) in enumerate(every.items()):
+    for number, key in enumerate(ordered):
+        rows = groups[key].rows
         measured = limits.get(rows[0].outcome.case.device)
         views.append(_view(rows, _label(key, ordered, rows[0]), measured, looks))
-        cases += _cases(number, views[-1], groups[key], fastest)
-    return Found(views, cases, [row.outcome for row in shown], looks)
+        cases += _cases(number, views[-1], groups[key].problems, fastest)
+    found = [groups[key] for key in ordered]
+    return Found(views, found, cases, [row.outcome for row in shown], looks)
 
 
-def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[_Key, _Problems]:
-    """The cases of each view; those without a time stand with those of the first that has one."""
-    groups: dict[_Key, _Problems] = {}
+def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[_Key, RankedView]:
+    """The cases of each view, GPUs first; those without a time stand with those of the first that
+    has one."""
+    groups: dict[_Key, RankedView] = {}
     for number, ranked in enumerate(ranking.tables(outcomes, devices)):
         modes = (o.mode for o in ranked.outcomes if ranking.time_ns(o) is not None)
         usual = next(modes, None)
@@ -157,7 +197,8 @@ def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[
             for row in problem.rows:
                 mode = row.outcome.mode if ranking.time_ns(row.outcome) is not None else usual
                 key = number, mode, p.inputs, p.alpha, p.beta, p.batch
-                groups.setdefault(key, {}).setdefault(p, []).append(row)
+                group = groups.setdefault(key, RankedView(ranked.baselines, {}))
+                group.problems.setdefault(p, []).append(row)
     return groups
 
 
@@ -244,7 +285,9 @@ def _arithmetic(outcome: Outcome) -> str:
     )
 
 
-def _cases(number: int, view: View, problems: _Problems, fastest: set[int]) -> Iterator[Case]:
+def _cases(
+    number: int, view: View, problems: Mapping[Problem, Sequence[Ranked]], fastest: set[int]
+) -> Iterator[Case]:
     def rate(per_s: float | None) -> str:
         return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
 
@@ -263,6 +306,7 @@ def _cases(number: int, view: View, problems: _Problems, fastest: set[int]) -> I
                 is_baseline=outcome.case.group == "baseline",
                 has_claims=bool(row.claims),
                 is_fastest=id(outcome) in fastest,
+                leads=row.leads,
                 on_front=id(outcome) in front,
                 rate=_short(row.work_per_s / view.scale) if row.work_per_s else None,
                 low=_short(median / high) or 1.0 if median and high else 1.0,

@@ -20,23 +20,25 @@ if TYPE_CHECKING:
 
 @main.command("page")
 @click.argument("files", nargs=-1, required=True, metavar="FILE.jsonl...")
-@click.option("--output", required=True, metavar="FILE", help="File of the page: .html.")
+@click.option(
+    "--output", metavar="FILE", help="File of the page: .html. Default: named like the first file."
+)
 @click.option("--force", is_flag=True, help="Replace an existing page.")
-def page_of_files(files: tuple[str, ...], output: str, force: bool) -> None:
+def page_of_files(files: tuple[str, ...], output: str | None, force: bool) -> None:
     """Write one or more record files as an interactive HTML page.
 
     The page is a single file that needs no network: charts of speed, error and samples, a roofline,
-    and a table of all results to sort, filter and copy. What compare, tune, blocks and explain
+    and a table of results to sort, filter and copy. What compare, tune, blocks and explain
     print with --format json can be read, too, and adds its own sections.
 
     \b
     matbench run --output mine.jsonl
-    matbench page mine.jsonl --output mine.html
+    matbench page mine.jsonl
     """
     from matbench.features.page import document
 
-    path = Path(output)
-    require_apart({"--output": output}, files)
+    path = Path(output) if output is not None else Path(files[0]).with_suffix(".html")
+    require_apart({"--output": str(path)}, files)
     document.require(path, force=force)
     contents = read_files(files)
     environments, outcomes = records_in(contents)

@@ -40,7 +40,7 @@ _TITLES = {
     "summary": "Summary", "speed": "Speed", "error": "Error", "roofline": "Roofline",
     "samples": "Samples", "verdicts": "Verdicts", "blocks": "Blocks",
     "arithmetic": "Arithmetic", "wrong": "Wrong and failed",
-    "results": "All results",
+    "results": "Results",
 }  # fmt: skip
 
 
@@ -65,14 +65,16 @@ def page(
     """The whole document; the same records give the same bytes."""
     kept = [encoding.finite(outcome) for outcome in outcomes]
     devices = [device for environment in environments for device in environment.devices]
-    more, about = _findings.make_findings(findings), summary.make_summary(kept, environments)
-    case_data = cases.make_cases(kept, devices, more.limits)
+    pairs = list(findings)
+    case_data = cases.make_cases(kept, devices, _findings.limits(pairs))
+    more = _findings.make_findings(pairs, case_data.ranked)
+    about = summary.make_summaries(case_data.ranked, environments)
     shown = ["summary", *_sections(case_data, more), "results"]
     texts = {
-        "title": html.escape(about.sentence),
+        "title": html.escape(about[0].sentence),
         "navigation": "".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
-        "summary": _summary(about),
-        "wrong": _wrong(case_data.outcomes),
+        "summary": "".join(_summary(number, about) for number in range(len(about))),
+        "wrong": _wrong(case_data),
         "verdicts": more.verdicts,
         "blocks": more.blocks,
         "arithmetic": more.arithmetic,
@@ -178,14 +180,18 @@ def _policy(scripts: Iterable[str]) -> str:
 # Text
 
 
-def _summary(about: Summary) -> str:
+def _summary(number: int, summaries: Sequence[Summary]) -> str:
+    """What to say of one view; without a script, only the first is shown."""
+    about, many = summaries[number], len(summaries)
     warning = f'<p class="warning">{html.escape(about.warning)}</p>' if about.warning else ""
-    devices = "".join(_definition("Device", lines) for lines in about.devices)
+    which = "The most complete" if number == 0 else "One"
+    others = f'<p class="hint">{which} of {many} views; choose another above.</p>'
     return (
-        f"<h1>{html.escape(about.sentence)}</h1>{warning}"
-        f"<ul class='facts'>{devices}{_definition('Cases', [about.counts])}"
-        f"{_definition('Date', [about.dates])}</ul>"
-        f"{table(about.winners) if about.winners else ''}{_commands(about)}"
+        f'<div data-views="{number}"{" hidden" if number else ""}>'
+        f"<h1>{html.escape(about.sentence)}</h1>{warning}{others if many > 1 else ''}"
+        f"<ul class='facts'>{_definition('Device', about.device) if about.device else ''}"
+        f"{_definition('Cases', [about.counts])}{_definition('Date', [about.dates])}</ul>"
+        f"{table(about.winners) if about.winners else ''}{_commands(about)}</div>"
     )
 
 
@@ -220,15 +226,15 @@ def _maps(outcomes: Iterable[Outcome]) -> dict[int, Chart]:
     }
 
 
-def _wrong(outcomes: Iterable[Outcome]) -> str:
+def _wrong(case_data: Found) -> str:
     """Every wrong or failed case with its reason, and a place for its map."""
     return "".join(
-        f'<article data-case="{index}"><div>'
+        f'<article data-case="{index}" data-views="{case_data.cases[index].view}"><div>'
         f"<h3>{html.escape(outcome.case.label)} "
         f'<span class="status {outcome.status}">{outcome.status}</span></h3>'
         f"<pre>{html.escape(outcome.reason or 'no reason given')}</pre>"
         f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in outcome.notes)}</ul>"
         '</div><div class="map"></div></article>'
-        for index, outcome in enumerate(outcomes)
+        for index, outcome in enumerate(case_data.outcomes)
         if outcome.is_broken
     )

@@ -16,12 +16,13 @@ import msgspec
 from matbench.cli import registry
 from matbench.features.charts import definitions
 from matbench.features.charts.definitions import Spec
+from matbench.features.page.cases import RankedView
 from matbench.model import settings_of
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.explanation import Explanation, Limits
 from matbench.records.grade import Grade
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import CaseRecord, Outcome
 from matbench.records.reading import Finding
 from matbench.records.tuning import TuningRecord
 from matbench.show import comparisons, formats
@@ -33,32 +34,96 @@ _MOST_NAMES = 16
 
 
 class Chart(msgspec.Struct, frozen=True):
-    """A chart with its data, under a title; a `full` one is as wide as the page."""
+    """A chart with its data, under a title; a `full` one is as wide as the page.
+
+    `views` are the numbers of the views that it belongs to; of none, it is shown with all.
+    """
 
     title: str
     note: str
     spec: Spec
     full: bool = False
+    views: tuple[int, ...] = ()
 
 
 class Findings(NamedTuple):
-    """HTML and charts of three sections, and the limits that were measured, by device."""
+    """HTML and charts of three sections."""
 
     verdicts: str
     verdict_charts: list[Chart]
     blocks: str
     block_charts: list[Chart]
     arithmetic: str
-    limits: dict[str, Limits]
 
 
-def make_findings(findings: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
-    """What a page shows of findings, each with the outcomes that it is about."""
-    pairs = list(findings)
+#: A finding with the outcomes that it is about.
+Pair = tuple[Finding, Sequence[Outcome]]
+
+
+def limits(findings: Iterable[Pair]) -> dict[str, Limits]:
+    """The limits that were measured, by device."""
+    explained = [finding for finding, _ in findings if isinstance(finding, Explanation)]
+    return {e.case.device: e.limits for e in explained if e.limits is not None}
+
+
+def make_findings(findings: Iterable[Pair], views: Sequence[RankedView]) -> Findings:
+    """What a page shows of findings, those of each device and workload with its views."""
+    belonging: dict[tuple[int, ...], list[Pair]] = {}
+    for pair in findings:
+        belonging.setdefault(_views_of(*pair, views), []).append(pair)
+    parts = [_in_views(numbers, _found(pairs)) for numbers, pairs in belonging.items()]
+    return Findings(
+        verdicts="".join(part.verdicts for part in parts),
+        verdict_charts=[chart for part in parts for chart in part.verdict_charts],
+        blocks="".join(part.blocks for part in parts),
+        block_charts=[chart for part in parts for chart in part.block_charts],
+        arithmetic="".join(part.arithmetic for part in parts),
+    )
+
+
+def _views_of(
+    finding: Finding, about: Sequence[Outcome], views: Sequence[RankedView]
+) -> tuple[int, ...]:
+    """The numbers of the views of the finding's device and workload."""
+    match finding:
+        case TuningRecord(outcome=outcome) | ComparisonRecord(candidate=outcome):
+            case = outcome.case
+        case BlockProfile():
+            if not about:
+                return ()
+            case = about[0].case
+        case _:
+            case = finding.case
+    return tuple(
+        number
+        for number, view in enumerate(views)
+        if view.workload == case.problem.workload
+        and any(_is_device(outcome.case, case) for outcome in view.outcomes)
+    )
+
+
+def _is_device(shown: CaseRecord, case: CaseRecord) -> bool:
+    """Whether both ran on one device; its name may have become longer, to tell it from others."""
+    return shown.device_id == case.device_id and shown.device.startswith(case.device)
+
+
+def _in_views(numbers: tuple[int, ...], part: Findings) -> Findings:
+    def shown(text: str) -> str:
+        return f'<div data-views="{" ".join(map(str, numbers))}">{text}</div>' if text else ""
+
+    def drawn(charts: list[Chart]) -> list[Chart]:
+        return [msgspec.structs.replace(chart, views=numbers) for chart in charts]
+
+    return Findings(
+        shown(part.verdicts), drawn(part.verdict_charts),
+        shown(part.blocks), drawn(part.block_charts), shown(part.arithmetic),
+    )  # fmt: skip
+
+
+def _found(pairs: Sequence[Pair]) -> Findings:
     compared = [finding for finding, _ in pairs if isinstance(finding, ComparisonRecord)]
     tried = [finding for finding, _ in pairs if isinstance(finding, TuningRecord)]
     grades = [finding for finding, _ in pairs if isinstance(finding, Grade)]
-    explained = [finding for finding, _ in pairs if isinstance(finding, Explanation)]
     clocked = [
         (about[0].case.label if about else finding.device, finding)
         for finding, about in pairs
@@ -73,7 +138,6 @@ def make_findings(findings: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Find
         blocks="".join(_launch(blocks, *launch) for launch in clocked if blocks),
         block_charts=[chart for launch in clocked if blocks for chart in _charts(blocks, *launch)],
         arithmetic="".join(map(table, grade.report(grades, ()).sections if grade else ())),
-        limits={e.case.device: e.limits for e in explained if e.limits is not None},
     )
 
 

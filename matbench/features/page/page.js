@@ -15,7 +15,7 @@ for (const [id, c] of cases.entries()) {  // each figure by the key of its colum
 // State: what the reader chose, kept in the URL
 
 const DEFAULTS = {
-  view: "0", metric: "rate", base: "", size: "", case: "", q: "", best: "", sort: "",
+  view: "0", metric: "rate", base: "", size: "", case: "", q: "", best: "", every: "", sort: "",
 };
 const state = { ...DEFAULTS };
 const only = new Set();  // the kernels that stand out; each is an `only` of its own in the URL
@@ -55,6 +55,7 @@ function fill(select, options, value) {
 
 const view = () => views[state.view];
 const inView = () => cases.filter((c) => String(c.view) === state.view);
+const isHere = (numbers) => !numbers.length || numbers.map(String).includes(state.view);
 const fastest = () => inView().filter((c) => c.is_fastest && c.rate != null);
 const word = (value) => Number(value.toPrecision(3)).toLocaleString("en");
 
@@ -144,7 +145,7 @@ function curves(place, rows, title, spec) {
     if (!curve.length) continue;
     const kernels = new Set(curve.map(([c]) => c.kernel)).size;
     const chart = panel(place, precision, `${title} over n of ${kernels} ${precision} kernels. ` +
-      "The table of all results has the figures.", { full: true, note: `${title} over n` });
+      "The table of results has the figures.", { full: true, note: `${title} over n` });
     draw(chart, { ...specs[spec], height: 300 },
       curve.sort(onTop).map(([c, value, more]) => point(c, value, more)));
   }
@@ -170,8 +171,9 @@ function speed() {
       return point(c, v, { beside: other?.[1] ?? v, figure: metric.figure(c, v) });
     });
     const tick = points.some((p) => p.beside !== p.value) ? `; tick: at ${beside.toLocaleString("en")}` : "";
+    const leading = found.filter(([c]) => c.leads).map(([c]) => c.kernel);
     const chart = panel(place, name, `${title} of ${points.length} kernels at ${name}: fastest ` +
-      `${points[0].kernel}, ${points[0].figure}.`, { note: title + tick });
+      `${leading.join(", ") || points[0].kernel}, ${points[0].figure}.`, { note: title + tick });
     drawBars(chart, specs[metric.is_share ? "bars-of-shares" : "bars"], points);
   }
 }
@@ -260,7 +262,7 @@ function findings() {
   const blockPanels = section("blocks").querySelector(".panels");
   clear(verdictPanels);
   clear(blockPanels);
-  for (const found of verdicts) drawFinding(verdictPanels, found);
+  for (const found of verdicts) if (isHere(found.views)) drawFinding(verdictPanels, found);
   const here = fastest().filter((c) => c.size === sizeNow() && c.block_imbalance != null)
     .sort((a, b) => b.block_imbalance - a.block_imbalance);
   section("blocks").querySelector(".controls").hidden = !here.length;
@@ -270,7 +272,7 @@ function findings() {
     drawBars(panel(blockPanels, `Imbalance at ${sizeName()}`, `Imbalance of ${here.length} kernels.`,
       { note: "busiest multiprocessor above the mean" }), specs["bars-of-shares"], points);
   }
-  for (const found of blocks) drawFinding(blockPanels, found);
+  for (const found of blocks) if (isHere(found.views)) drawFinding(blockPanels, found);
 }
 
 /** Where C is wrong, beside the reason of each case. */
@@ -278,11 +280,25 @@ function errorMaps() {
   for (const [id, map] of Object.entries(maps)) {
     const place = section("wrong").querySelector(`article[data-case="${id}"] .map`);
     clear(place);
-    drawFinding(place, map, "canvas");
+    if (String(cases[id].view) === state.view) drawFinding(place, map, "canvas");
   }
 }
 
 // Choices
+
+/** Show what is said of this view only, and no section that has nothing to show of it. */
+function followView() {
+  for (const part of document.querySelectorAll("[data-views]")) {
+    part.hidden = !isHere(part.dataset.views.split(" ").filter(Boolean));
+  }
+  document.title = section("summary").querySelector("[data-views]:not([hidden]) h1").textContent;
+  for (const name of sections) {
+    if (["summary", "results"].includes(name)) continue;
+    const shown = section(name).querySelector(".panels > *, [data-views]:not([hidden])");
+    section(name).hidden = !shown;
+    document.querySelector(`nav a[href="#${name}"]`).hidden = !shown;
+  }
+}
 
 function grouped(values, key) {
   const found = new Map();
@@ -318,6 +334,7 @@ function caseNow() {
 function choices() {
   const select = (name) => document.querySelectorAll(`select[data-state="${name}"]`);
   for (const s of select("view")) fill(s, views.map((v, i) => [String(i), v.label]), state.view);
+  section("results").querySelector(".every").hidden = views.length < 2;
   const kernels = [...new Set(fastest().map((c) => c.kernel))].sort();
   if (!kernels.includes(state.base)) {
     state.base = fastest().find((c) => c.is_baseline)?.kernel ?? kernels[0] ?? "";
@@ -374,14 +391,14 @@ function legends() {
   highlight();
 }
 
-// The table of all results
+// The table of results
 
 const shownColumns = columns.map((c, i) => ({ ...c, i }))
   .filter((c) => cases.some((row) => row.text[c.i]));
 
 function rowsNow() {
   const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = cases.filter((c) => (!state.best || c.is_fastest) &&
+  const rows = (state.every ? [...cases] : inView()).filter((c) => (!state.best || c.is_fastest) &&
     words.every((w) => c.text.some((text) => text.toLowerCase().includes(w))));
   const key = state.sort.replace(/^-/, "");
   if (!(key in column)) return rows;
@@ -411,8 +428,10 @@ function table() {
   body.replaceChildren(...rows.map((row) => element("tr", {}, ...shownColumns.map((c) => element("td", {
     className: c.key === "status" ? `status ${row.status}` : c.key === "remarks" ? "remarks" : c.is_number ? "number" : c.key,
   }, cellText(c, row))))));
-  document.getElementById("count").textContent = rows.length === cases.length
-    ? `${cases.length} cases` : `${rows.length} of ${cases.length} cases`;
+  const all = state.every ? cases.length : inView().length;
+  const others = all < cases.length ? `; ${cases.length - all} more in other views` : "";
+  document.getElementById("count").textContent =
+    (rows.length === all ? `${all} cases` : `${rows.length} of ${all} cases`) + others;
 }
 
 const cellText = (c, row) => (c.key === "remarks" || c.key === "params"
@@ -440,6 +459,15 @@ async function copy(button, text) {
   setTimeout(() => { button.textContent = name; }, 1500);
 }
 
+// Wide tables say that they scroll
+
+const widths = new ResizeObserver((entries) => {
+  for (const { target: { parentElement: wide } } of entries) {
+    wide.classList.toggle("scrolls", wide.scrollWidth > wide.clientWidth + 1);
+  }
+});
+for (const inner of document.querySelectorAll(".wide > table")) widths.observe(inner);
+
 // Start
 
 function charts() {
@@ -451,6 +479,8 @@ function charts() {
   if (has.has("samples")) sampled();
   findings();
   errorMaps();
+  followView();
+  table();
 }
 
 function all() {
@@ -459,14 +489,13 @@ function all() {
     if (input.type === "checkbox") input.checked = !!state[input.dataset.state];
     else input.value = state[input.dataset.state];
   }
-  table();
 }
 
 document.addEventListener("input", ({ target }) => {
   const name = target.dataset?.state;
   if (!name) return;
   setState({ [name]: target.type === "checkbox" ? (target.checked ? "1" : "") : target.value });
-  if (["q", "best"].includes(name)) table(); else charts();
+  if (["q", "best", "every"].includes(name)) table(); else charts();
 });
 document.addEventListener("keydown", ({ key, target }) => {
   if (key === "Escape" && only.size && !target.matches("input, select")) showAll();

@@ -1,4 +1,5 @@
-"""What a page says first: one sentence, the fastest kernel of each size, device and commands."""
+"""What a page says first of each view: one sentence, the fastest kernels of each size, device and
+commands."""
 
 from __future__ import annotations
 
@@ -9,57 +10,78 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from matbench.analysis import ranking
-from matbench.analysis.ranking import DeviceRanking, ProblemRanking, Ranked
+from matbench.analysis.ranking import ProblemRanking, Ranked
+from matbench.errors import listed
+from matbench.features.page.cases import RankedView
 from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome
 from matbench.show import outcomes, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
 from matbench.show.table import Column, Group, Section, section
 
+#: The most kernels that a sentence names.
+_MOST_NAMES = 4
 #: The columns of the table of the fastest kernels.
 _WINNER = ("size", "kernel", "parameters", "time", "rate", "% of cuBLAS", "max rel err")
 
 
 class Summary(NamedTuple):
-    """`winners` is the table of the fastest kernel of each size, and `devices` has the lines about
-    each device."""
+    """`winners` is the table of the fastest kernels of each size, and `device` has the lines about
+    the device."""
 
     sentence: str
-    warning: str
-    counts: str
-    winners: Section | None
-    devices: list[tuple[str, ...]]
-    dates: str
-    commands: list[str]
+    warning: str = ""
+    counts: str = "no cases"
+    winners: Section | None = None
+    device: Sequence[str] = ()
+    dates: str = "unknown"
+    commands: Sequence[str] = ()
 
 
-def make_summary(results: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
-    """The summary of records; its sentence is about the largest square size of the first device."""
-    devices = [device for environment in environments for device in environment.devices]
-    tables = ranking.tables(results, devices)
-    about = (device_lines(t.outcomes, environments, baselines=t.baselines) for t in tables)
+def make_summaries(
+    views: Sequence[RankedView], environments: Sequence[Environment]
+) -> list[Summary]:
+    """What to say of each view; of records without a case, that there is none."""
+    kernels: dict[str, int] = {}
+    for view in views:
+        kernels[view.workload] = max(kernels.get(view.workload, 0), view.most_kernels)
+    if not views:
+        return [_about("No case was measured.", environments)]
+    broken = sum(outcome.is_broken for view in views for outcome in view.outcomes)
+    return [_summary(view, kernels[view.workload], broken, environments) for view in views]
+
+
+def _summary(
+    view: RankedView, kernels: int, broken: int, environments: Sequence[Environment]
+) -> Summary:
+    """`kernels`: as many as some view of the workload has; `broken` cases are in all views."""
+    results, device = view.outcomes, view.outcomes[0].case.device
+    own = [e for e in environments if device in {info.name for info in e.devices}] or environments
     statuses = Counter(outcome.status for outcome in results)
-    counts = ", ".join(f"{statuses[s]} {s}" for s in ranking.STATUSES if statuses[s])
     bad = [f"{statuses[s]} {s}" for s in ("wrong", "failed") if statuses[s]]
-    ranked = [(problem, row) for table in tables[:1] for problem, row in _fastest(table)]
-    return Summary(
-        sentence=_sentence(ranked) if ranked else "No case was measured.",
-        warning=f"{' and '.join(bad)}, of {len(results):,} cases" if bad else "",
-        counts=counts or "no cases",
+    warnings = [f"{' and '.join(bad)}, of {len(results):,} cases"] if bad else []
+    if elsewhere := broken - statuses["wrong"] - statuses["failed"]:
+        warnings.append(f"{elsewhere} wrong or failed in other views")
+    ranked = list(_fastest(view))
+    return _about(_sentence(view, ranked, kernels), own)._replace(
+        warning="; ".join(warnings),
+        counts=", ".join(f"{statuses[s]} {s}" for s in ranking.STATUSES if statuses[s]),
         winners=_winners(ranked) if len(ranked) > 1 else None,
-        devices=list(dict.fromkeys(map(tuple, about))),
-        dates=_dates(environments),
-        commands=list(dict.fromkeys(map(_command, environments))),
+        device=device_lines(results, own, baselines=view.baselines),
     )
 
 
-def _fastest(table: DeviceRanking) -> Iterable[tuple[ProblemRanking, Ranked]]:
+def _about(sentence: str, environments: Sequence[Environment]) -> Summary:
+    commands = list(dict.fromkeys(map(_command, environments)))
+    return Summary(sentence, dates=_dates(environments), commands=commands)
+
+
+def _fastest(view: RankedView) -> Iterable[tuple[ProblemRanking, Ranked]]:
     """The fastest kernel of each problem; what ranks apart only where there is nothing else."""
-    for problem in table.problems:
-        timed = [row for row in problem.rows if row.rivals]
+    for problem, rows in view.problems.items():
+        timed = [row for row in rows if row.rivals]
         if timed:
-            yield problem, min(timed, key=_place)
+            yield ProblemRanking(problem, tuple(rows)), min(timed, key=_place)
 
 
 def _place(row: Ranked) -> tuple[bool, bool, bool, float]:
@@ -67,9 +89,20 @@ def _place(row: Ranked) -> tuple[bool, bool, bool, float]:
     return is_baseline, row.is_double, bool(row.claims), row.outcome.median_ns or 0.0
 
 
-def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
-    square = [(p, row) for p, row in ranked if p.problem.size.isdecimal()]
-    problem, row = (square or list(ranked))[-1]
+def _sentence(
+    view: RankedView, ranked: Sequence[tuple[ProblemRanking, Ranked]], kernels: int
+) -> str:
+    """About the largest square size that is no fragment.
+
+    A fragment is a view or a size with fewer than half of the kernels that another one has.
+    """
+    if not ranked:
+        return "No case was measured."
+    if 2 * view.most_kernels < kernels:
+        return f"A fragment: {view.most_kernels} kernels, where another view has {kernels}."
+    whole = [p for p in ranked if 2 * view.kernels(p[0].problem) >= view.most_kernels]
+    square = [(p, row) for p, row in whole if p.problem.size.isdecimal()]
+    problem, row = (square or whole)[-1]
     rivals = {r.outcome.case.kernel for r in _rivals(problem, row)}
     names = _leading(problem, row)
     size = size_label(problem.problem)
@@ -81,12 +114,19 @@ def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
         figures.append(f"error {units.error(row.outcome.max_rel_err)}")
     of = f"of {len(rivals)} kernels {where}"
     if len(names) > 1:
-        said = f"{', '.join(names[:-1])} and {names[-1]} are the fastest {of}, not told apart"
+        said = f"{_listed(names)}, which cannot be told apart, are the fastest {of}"
     elif len(rivals) > 1:
         said = f"{names[0]} is the fastest {of}"
     else:
         said = f"{names[0]} was measured {where}"
     return f"{said}: {', '.join(filter(None, figures))}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a, b and c`; of many the first three."""
+    more = len(names) - _MOST_NAMES
+    shown = [*names[: _MOST_NAMES - 1], f"{more + 1} others"] if more > 0 else names
+    return listed(shown, "and")
 
 
 def _rivals(problem: ProblemRanking, row: Ranked) -> list[Ranked]:
@@ -111,7 +151,7 @@ def _winners(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> Section:
         size, (_, *cells) = size_label(problem.problem), plain.cells
         names = ", ".join(_leading(problem, row))
         rows.append(replace(plain, cells=(size, names, *cells), mark=""))
-    heading = ["The fastest kernel of each size"]
+    heading = ["The fastest kernels of each size"]
     every = section(heading, [Column("size"), *outcomes.COLUMNS], "", [Group("", tuple(rows))])
     return every.with_columns(_WINNER)
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support import foreign, toml
-from support.cli import QUICK, Matbench, Refusal, last_run
+from support.cli import QUICK, Matbench, Refusal, last_run, outside
 from support.signatures import generated
 
 from matbench.errors import CaseError, OutOfMemoryError
-from matbench.features.adopt import search
+from matbench.features.adopt import search, trials
 from matbench.features.adopt.probing import ProbeResult
 from matbench.kernelfile import catalogue
 from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import Outcome
 
 #: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
 #: and the toolkit's, have tests of their own.
@@ -83,7 +88,8 @@ def test_no_table_is_written_for_a_wrong_kernel(
     name: str, reason: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "forever":
-        monkeypatch.setattr(search, "_LAUNCH_S", 0.5)
+        monkeypatch.setattr(trials, "_LAUNCH_S", 0.5)
+        monkeypatch.setattr(trials, "_REPEATED_S", 0.5)
     path = copied(f"wrong/{name}.cu", tmp_path)
     output = matbench("adopt", path, code=1).stdout
     assert re.search(reason, output), output
@@ -277,36 +283,138 @@ LAUNCH = """void multiply(float *a, float *b, float *c, int n)
 """
 
 
-@pytest.mark.parametrize(
-    ("times", "error"),
-    [
-        (1, LateError("running took longer than 3 s and was stopped")),
-        (2, OutOfMemoryError("out of memory")),
-    ],
-)
-def test_a_launch_that_may_have_failed_because_of_others_is_repeated(
+LATE = LateError("running took longer than 3 s and was stopped (see --timeout)")
+FULL = OutOfMemoryError("out of device memory")
+CRASHED = CaseError("running: the worker process was killed from outside (SIGKILL)")
+LOADED = ("float4-cast.cu", "rows-columns.cu", "sgemm-shared.cuh")
+
+
+def disturb(
+    monkeypatch: pytest.MonkeyPatch, disturbs: Callable[[Case, int], CaseError | None]
+) -> list[CaseError]:
+    """Launches and checks fail as other programs may cause it: `disturbs` gets the case and how
+    often it was tried. The list of errors so far."""
+    monkeypatch.setattr(trials, "_PAUSE_S", 0.0)
+    tries: Counter[str] = Counter()
+    errors: list[CaseError] = []
+
+    def met(case: Case) -> CaseError | None:
+        words = repr((case.label, case.problem, case.launch, case.kernel.args))
+        error = disturbs(case, tries[words])
+        tries[words] += 1
+        errors.extend([error] if error else [])
+        return error
+
+    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
+        if error := met(case):
+            raise error
+        result: ProbeResult = asked(worker, case, *given, **more)
+        return result
+
+    def measure(worker: Worker, case: Case) -> Outcome:
+        error = met(case)
+        return worker.failed(case, error) if error else measured(worker, case)
+
+    asked, measured = Worker.ask, Worker.measure
+    monkeypatch.setattr(Worker, "ask", ask)
+    monkeypatch.setattr(Worker, "measure", measure)
+    return errors
+
+
+@pytest.mark.parametrize("name", LOADED)
+@pytest.mark.parametrize("error", [LATE, FULL, CRASHED], ids=["late", "full", "crashed"])
+def test_a_table_does_not_depend_on_launches_and_checks_that_failed_once(
     error: CaseError,
+    name: str,
+    tmp_path: Path,
+    matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = copied(name, tmp_path)
+    alone = matbench("adopt", path).stdout, path.with_suffix(".toml").read_bytes()
+    errors = disturb(monkeypatch, lambda _, tried: None if tried % 2 else error)
+    loaded = matbench("adopt", path, "--force").stdout
+    assert (loaded, path.with_suffix(".toml").read_bytes()) == alone
+    assert len(errors) > 10
+
+
+def test_a_launch_that_never_completes_is_said_and_narrows_nothing_else(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No size near the first right one can be tried, but those that people use can."""
+    errors = disturb(monkeypatch, lambda case, _: FULL if 160 < case.problem.K < 320 else None)
+    output, table = adopted(copied("rows-columns.cu", tmp_path), matbench)
+    assert errors
+    said = "a launch did not complete, at 96x64x161: out of device memory; if the device was busy"
+    assert f"warning: {said}, try again" in output
+    assert table["launch"]["where"] == ["K % 8 == 0"]
+
+
+def test_a_multiple_that_usual_sizes_refute_is_searched_again(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launch may also end wrongly once, on a faulty device."""
+    sizes = set[int]()
+
+    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
+        result: ProbeResult = asked(worker, case, *given, **more)
+        sizes.add(case.problem.M)
+        is_spoilt = 96 < case.problem.M < 200 and max(sizes) < 512
+        return msgspec.structs.replace(result, share=0.5) if is_spoilt else result
+
+    asked = Worker.ask
+    monkeypatch.setattr(Worker, "ask", ask)
+    _, table = adopted(copied("sgemm-shared.cuh", tmp_path), matbench)
+    assert sizes >= {512, 1000}
+    assert "M % BLOCKSIZE == 0" in table["launch"]["where"]
+    sizes.clear()
+    _, table = adopted(copied("rows-columns.cu", tmp_path), matbench)
+    assert "where" not in table["launch"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_case_that_could_not_be_checked_is_no_reason_for_a_claim(
     times: int,
     tmp_path: Path,
     matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Other programs may use the device. If the launch fails again, it counts as wrong."""
-    left = times
+    path = tmp_path / "plain.cu"
+    text = PLAIN.replace("CHECKED", "row < M && col < N").replace("WIDTH", "N")
+    path.write_text(text.replace('#include "width.h"\n', "").replace("sum", "tf32_sum"))
+    checked = Counter[str]()
 
-    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
-        nonlocal left
-        if left and case.problem.M != case.problem.N:
-            left -= 1
-            raise error
-        found: ProbeResult = alone(worker, case, *given, **more)
-        return found
+    def measure(worker: Worker, case: Case) -> Outcome:
+        checked[case.problem.size] += 1
+        if len(checked) == 3 and checked[case.problem.size] <= times:
+            return worker.failed(case, LATE)
+        return measured(worker, case)
 
-    alone = Worker.ask
-    monkeypatch.setattr(Worker, "ask", ask)
-    output = matbench("adopt", copied("rows-columns.cu", tmp_path)).stdout
-    assert left == 0
-    assert ("square sizes only" in output) == (times == 2)
+    measured = Worker.measure
+    monkeypatch.setattr(Worker, "measure", measure)
+    output = matbench("adopt", path).stdout
+    assert "precision" not in output
+    assert ("warning: a launch did not complete, at " in output) == (times == 2)
+
+
+def tables_of(paths: Sequence[Path], at_once: int) -> list[bytes]:
+    """The tables that as many processes at once find."""
+    with ThreadPoolExecutor(at_once) as pool:
+        runs = list(pool.map(lambda path: outside("adopt", path, "--force"), paths))
+    assert [run.returncode for run in runs] == [0] * len(paths), runs
+    return [path.with_suffix(".toml").read_bytes() for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("names", "at_once"),
+    [(LOADED, 3), pytest.param(ON_CPU, 8, marks=pytest.mark.long)],
+    ids=["few", "all"],
+)
+def test_tables_are_the_same_alone_and_several_at_once(
+    names: Sequence[str], at_once: int, tmp_path: Path
+) -> None:
+    paths = [copied(name, tmp_path) for name in names]
+    assert tables_of(paths, 1) == tables_of(paths, at_once)
 
 
 @pytest.mark.parametrize(("name", "launch", "side"), [("tileWidth", "", 16), ("w", LAUNCH, 8)])

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from support import records, tables
 from support.browser import Browser, browser, needs_browser, needs_page
+from support.cli import Matbench
 from support.launches import UNEVEN, analysed, sampled
 from support.paths import ROOT
 
@@ -35,10 +36,9 @@ def window() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def ladder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ladder(tmp_path_factory: pytest.TempPathFactory, matbench: Matbench) -> Path:
     path = tmp_path_factory.mktemp("page") / "ladder.html"
-    environments, outcomes = reading.read(LADDER)
-    document.write(path, document.page(outcomes, environments))
+    matbench("page", LADDER, "--output", path)
     return path
 
 
@@ -142,7 +142,7 @@ def test_figures_can_be_switched(window: Browser, ladder: Path) -> None:
 
 
 def test_the_table_filters_and_sorts(window: Browser, ladder: Path) -> None:
-    window.open(ladder)
+    window.open(ladder, "#every=1")
     cases = len(reading.read(LADDER)[1])
     assert len(window.column("kernel")) == cases
     window.choose("q", "pipelined bm=128")
@@ -191,7 +191,7 @@ def test_every_section_without_harm(window: Browser, everything: Path) -> None:
     shown = window.evaluate("[...document.querySelectorAll('section:not([hidden]) h2')]"
                             ".map((h) => h.textContent)")  # fmt: skip
     assert shown == ["Speed", "Error", "Roofline", "Samples", "Verdicts", "Blocks",
-                     "Wrong and failed", "All results"]  # fmt: skip
+                     "Wrong and failed", "Results"]  # fmt: skip
     assert min(window.evaluate(MARKS)) > 0
     assert window.evaluate("window.hit === undefined && document.images.length") == 0
     assert HOSTILE in window.evaluate("document.getElementById('wrong').textContent")
@@ -199,6 +199,61 @@ def test_every_section_without_harm(window: Browser, everything: Path) -> None:
     assert "FASTER" in window.evaluate("document.getElementById('verdicts').textContent")
     assert window.requests() == [everything.as_uri()]
     assert window.messages() == []
+
+
+LINKS = "[...document.querySelectorAll('nav a:not([hidden])')].map((a) => a.textContent)"
+COMMAND = "document.querySelector('#summary [data-views]:not([hidden]) pre').textContent"
+SECTIONS = "[...document.querySelectorAll('section:not([hidden]) h2')].map((h) => h.textContent)"
+
+
+def test_every_section_follows_the_chosen_view(window: Browser, tmp_path: Path) -> None:
+    cards = {name: records.device(name=name) for name in ("green", "blue")}
+
+    def of(device: str, *names: str) -> list[Outcome]:
+        return [tables.outcome(f"{name}-{device}", 1.0 + i, cards[device])
+                for i, name in enumerate(names)]  # fmt: skip
+
+    green, blue = of("green", "a", "b", "c"), of("blue", "a", "b", "c", "d")
+    wrong = tables.outcome("bad", None, cards["green"], status="wrong", reason="off by one")
+    verdict = Comparison(0.5, (0.4, 0.6), 0.001, "FASTER", 1, (10, 10), "")
+    compared = ComparisonRecord(
+        baseline_name="b-blue", candidate_name="a-blue", baseline=blue[1], candidate=blue[0],
+        comparison=verdict,
+    )  # fmt: skip
+    path = tmp_path / "views.html"
+    environments = [
+        tables.environment(argv=("run", device), devices=(card,)) for device, card in cards.items()
+    ]
+    page = document.page([*green, wrong, *blue], environments, [(compared, [])])
+    document.write(path, page)
+
+    def require(here: str, there: str, *sections: str) -> None:
+        assert window.evaluate("document.title").startswith(f"a-{here} is the fastest of ")
+        assert window.evaluate(SECTIONS) == [*sections, "Results"]
+        assert window.evaluate(LINKS) == ["Summary", *sections, "Results"]
+        assert there not in window.evaluate("document.querySelector('main').innerText")
+        assert window.evaluate(COMMAND) == f"matbench run {here}"
+        assert set(window.column("device")) == {here}
+        assert min(window.evaluate(MARKS)) > 0
+
+    window.open(path)
+    require("blue", "green", "Speed", "Error", "Samples", "Verdicts")
+    window.choose("view", "1")
+    require("green", "blue", "Speed", "Error", "Samples", "Wrong and failed")
+    window.choose("view", "0")
+    require("blue", "green", "Speed", "Error", "Samples", "Verdicts")
+    window.choose("every", "1")
+    assert set(window.column("device")) == {"green", "blue"}
+    assert window.messages() == []
+
+
+@pytest.mark.parametrize(("width", "scrolls"), [(390, True), (1400, False)])
+def test_a_table_that_is_too_wide_says_that_it_scrolls(
+    window: Browser, ladder: Path, width: int, scrolls: bool
+) -> None:
+    window.open(ladder, width=width)
+    hint = """getComputedStyle(document.querySelector('#summary .wide'), '::before').content"""
+    window.until(f"{hint}.includes('scroll sideways') === {str(scrolls).lower()}")
 
 
 def test_pointing_at_a_chart_tells_all_figures(window: Browser, everything: Path) -> None:

@@ -22,6 +22,19 @@ def test_record_files_become_a_page(matbench: Matbench, tmp_path: Path) -> None:
 
 
 @needs_page
+def test_a_page_is_named_like_the_first_file(matbench: Matbench, tmp_path: Path) -> None:
+    first, second = (tmp_path / f"{name}.part.jsonl" for name in "ab")
+    for path in (first, second):
+        path.write_bytes(SMALL.read_bytes())
+    assert f"wrote {tmp_path / 'a.part.html'} (" in matbench("page", first, second).stderr
+    refused = matbench("page", first, code=2).stderr
+    assert f"{tmp_path / 'a.part.html'}: exists; --force replaces it" in refused
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.part.html", "a.part.jsonl", "b.part.jsonl"
+    ]  # fmt: skip
+
+
+@needs_page
 def test_a_page_is_replaced_only_by_force(matbench: Matbench, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text("mine")

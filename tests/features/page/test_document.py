@@ -13,8 +13,10 @@ from support import records, tables
 from support.browser import needs_page
 from support.paths import ROOT
 
+from matbench.analysis import cards
 from matbench.errors import UsageError
 from matbench.features.page import cases, document, findings, summary
+from matbench.features.page.summary import Summary
 from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.outcome import Accuracy, Outcome
@@ -43,26 +45,63 @@ def square(kernel: str, n: int, ms: float, error: float = 1e-7, **changes: Any) 
 # The summary
 
 
-def test_the_sentence_is_about_the_largest_square_size() -> None:
+def summaries(outcomes: list[Outcome], environments: list[Any]) -> list[Summary]:
+    """What is said of each view, as the command makes them."""
+    outcomes, environments = cards.told_apart(outcomes, environments)
+    devices = [device for environment in environments for device in environment.devices]
+    ranked = cases.make_cases(outcomes, devices, {}).ranked
+    return summary.make_summaries(ranked, environments)
+
+
+def test_the_sentence_is_about_the_largest_square_size_of_the_most_complete_view() -> None:
     environments, outcomes = found_in("h200-ladder.jsonl")
-    found = summary.make_summary(outcomes, environments)
+    found, *others = summaries(outcomes, environments)
     assert re.fullmatch(
-        r"double-sums-mma is the fastest of \d+ kernels at n = 8192: "
-        r"64\.0 TFLOP/s, 1\.26 × cuBLAS, error 6\.0e-8\.",
+        r"double-sums-mma is the fastest of \d+ kernels at n = 4096: "
+        r"62\.0 TFLOP/s, 1\.21 × cuBLAS, error 6\.0e-8\.",
         found.sentence,
     )
     assert found.warning == ""
     assert found.winners is not None
     assert "★" not in str(found.winners), "each is the fastest"
-    assert len(found.winners.rows) == len({o.case.problem.size for o in outcomes})
+    sizes = [row.cells[0] for row in found.winners.rows]
+    assert sizes == ["256", "512", "1000", "1024", "2048", "4095", "4096"]
+    assert [other.sentence for other in others[1:]] == [
+        "A fragment: 10 kernels, where another view has 24.",
+        "A fragment: 4 kernels, where another view has 24.",
+    ]
+    assert "at size 8192x64x8192" in others[0].sentence, "n = 8192 has 10 of its 24 kernels"
+    assert [about.dates[:10] for about in (found, *others)] == [
+        "2026-11-23", "2026-11-23", "2026-11-22", "2026-11-23"
+    ]  # fmt: skip
+    assert len(found.commands) == 1
+    assert len(others[0].commands) == 2
+
+
+@pytest.mark.parametrize(("more", "size"), [(2, 64), (1, 32)])
+def test_no_headline_is_about_a_size_with_less_than_half_of_the_kernels(
+    more: int, size: int
+) -> None:
+    names = ["a", "b", "c", "d"]
+    outcomes = [square(name, 32, 1.0 + i) for i, name in enumerate(names)]
+    outcomes += [square(name, 64, 9.0 + i) for i, name in enumerate(names[:more])]
+    [found] = summaries(outcomes, [records.environment()])
+    assert f" at n = {size}: " in found.sentence
+
+
+def test_many_that_cannot_be_told_apart_are_counted() -> None:
+    [found] = summaries([square(name, 64, 1.0) for name in "abcdef"], [records.environment()])
+    assert found.sentence.startswith(
+        "a, b, c and 3 others, which cannot be told apart, are the fastest of 6 kernels at n = 64: "
+    )
 
 
 def test_kernels_that_cannot_be_told_apart_are_all_the_fastest() -> None:
     outcomes = [square(name, 64, ms) for name, ms in (("a", 1.0), ("b", 1.1), ("c", 3.0))]
     outcomes += [square(name, 32, ms) for name, ms in (("a", 0.2), ("c", 0.1))]
-    found = summary.make_summary(outcomes, [records.environment()])
+    [found] = summaries(outcomes, [records.environment()])
     assert found.sentence.startswith(
-        "a and b are the fastest of 3 kernels at n = 64, not told apart: "
+        "a and b, which cannot be told apart, are the fastest of 3 kernels at n = 64: "
     )
     assert found.winners is not None
     assert [row.cells[1] for row in found.winners.rows] == ["c", "a, b"]
@@ -70,15 +109,18 @@ def test_kernels_that_cannot_be_told_apart_are_all_the_fastest() -> None:
 
 def test_what_is_wrong_is_said_first() -> None:
     outcomes = [square("a", 64, 1.0), records.outcome("b", status="wrong", reason="no")]
-    found = summary.make_summary(outcomes, [records.environment()])
+    [found] = summaries(outcomes, [records.environment()])
     assert found.warning == "1 wrong, of 2 cases"
-    nothing = summary.make_summary(outcomes[1:], [records.environment()])
+    [nothing] = summaries(outcomes[1:], [records.environment()])
     assert nothing.sentence == "No case was measured."
+    elsewhere = square("a", 64, 1.0, device=tables.GPU)
+    gpu, _ = summaries([*outcomes, elsewhere], [records.environment()])
+    assert gpu.warning == "1 wrong or failed in other views"
 
 
 def test_the_command_can_be_repeated() -> None:
     about = records.environment(argv=("run", "a b", "--sizes", "64"))
-    found = summary.make_summary([], [about])
+    [found] = summaries([], [about])
     assert found.dates == "2026-11-21 12:00 UTC"
     assert found.commands == ["matbench run 'a b' --sizes 64"]
 
@@ -90,7 +132,7 @@ def test_what_ranks_apart_does_not_win() -> None:
         square("half", 64, 0.5, device=tables.GPU, precision="float16"),
         square("cublas", 64, 0.9, device=tables.GPU, group="baseline"),
     ]
-    found = summary.make_summary(outcomes, [])
+    [found] = summaries(outcomes, [])
     assert found.sentence.startswith("plain was measured at n = 64: ")
     assert "0.45 × cuBLAS" in found.sentence
 
@@ -162,7 +204,7 @@ def test_samples_are_microseconds() -> None:
 def test_comparisons_are_tables_and_three_kernels_a_matrix() -> None:
     def verdicts(*pairs: tuple[str, str]) -> str:
         compared = [tables.compared(baseline_name=a, candidate_name=b) for a, b in pairs]
-        return findings.make_findings((record, []) for record in compared).verdicts
+        return findings.make_findings([(record, []) for record in compared], []).verdicts
 
     two = verdicts(("a", "b"))
     assert "<h3>candidate b against baseline a</h3>" in two

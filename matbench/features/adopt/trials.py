@@ -1,0 +1,170 @@
+"""Trials of guesses: one launch each, which must not depend on what else the machine does.
+
+So a launch that fails is repeated before it counts, and limits count work, not seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
+from matbench.features.adopt import launch_guesses, probing
+from matbench.features.adopt.argument_guesses import NotCallableError
+from matbench.features.adopt.calling import CallGuess
+from matbench.features.adopt.probing import ProbeResult
+from matbench.kernelfile import includes, sweep
+from matbench.kernelfile.signature import Function
+from matbench.measure.worker import LateError, Worker
+from matbench.model import Case, Kernel, Problem
+from matbench.show.reasons import skip_reason
+
+#: The time of one launch, that of its repetition, and the pause in between.
+_LAUNCH_S = 3.0
+_REPEATED_S = 10.0
+_PAUSE_S = 1.0
+#: The most launches of a search, where a build counts as many, and how many may fail or hang.
+_MOST_LAUNCHES = 600
+_LAUNCHES_PER_BUILD = 25
+_MOST_FAILURES = 8
+_MOST_LATE = 3
+#: The share of C that must be right for a call to count as close.
+_LEAST_SHARE = 0.05
+
+Load = Callable[[dict[str, Any]], Kernel]
+
+
+class ForeignKernel(NamedTuple):
+    """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
+    building it. `text` is the source, after the headers if these define the function."""
+
+    text: str
+    function: Function
+    build: Mapping[str, Any] = {}
+
+
+class Trials:
+    """The trials of one kernel. `load` makes a kernel from the file with a table."""
+
+    def __init__(self, subject: ForeignKernel, worker: Worker, load: Load) -> None:
+        self.subject = subject
+        self.worker = worker
+        self.load = load
+        self.ran = self.spent = self.failures = self.late = 0
+        self.built: set[tuple[str, ...]] = set()
+        self.refused: dict[tuple[str, ...], str] = {}
+        #: Launches that did not complete, with the reason: they show nothing.
+        self.unfinished: list[str] = []
+        #: The closest launch so far: how close, what was wrong with it if that is known, its guess.
+        self.nearest: tuple[float, str, CallGuess | None] = 0.0, "", None
+
+    def table_of(self, guess: CallGuess, **more: Any) -> dict[str, Any]:
+        """The table for a guess."""
+        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
+        changed = {key: getattr(guess, key) for key in plain if getattr(guess, key) != plain[key]}
+        return launch_guesses.table(
+            self.subject.function,
+            guess.geometry,
+            guess.call,
+            swapped=guess.is_swapped,
+            **changed,
+            **self.subject.build,
+            **more,
+        )
+
+    def kernel(self, guess: CallGuess) -> Kernel:
+        """The kernel called that way; whatever the call, the same entry is built only once."""
+        kernel = self.load(self.table_of(guess))
+        identity = repr((kernel.source, kernel.entry)).encode()
+        return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
+
+    def probe(
+        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False
+    ) -> ProbeResult | None:
+        """The result of one launch; None if it failed, or if the search is at its limits."""
+        build = (*guess.geometry.template, *map(str, guess.geometry.params.values()))
+        if self.is_exhausted or build in self.refused:
+            return None
+        case = self.case(guess, problem, build)
+        if case is None:
+            return None
+        self.spent += 1 if build in self.built else _LAUNCHES_PER_BUILD
+        self.built.add(build)
+        try:
+            result = self.launched(case, poisoned=poisoned)
+        except BuildError as error:
+            self.refused[build] = error.reason
+            return None
+        except CaseError as error:
+            self.failed(guess, problem, error)
+            return None
+        except MatbenchError as error:
+            raise NotCallableError(str(error)) from None
+        self.ran += 1
+        if result.product and result.spoiled:
+            self.note(guess, 0.5, f"writes to {result.spoiled[0]}")
+        elif not result.product and result.share > _LEAST_SHARE:
+            self.note(guess, 0.1 + result.share / 10, "")
+        return result
+
+    def case(self, guess: CallGuess, problem: Problem, build: tuple[str, ...]) -> Case | None:
+        """The case of a guess; None if it cannot be launched."""
+        params = guess.geometry.params
+        try:
+            case = sweep.case(self.kernel(guess), problem, params, self.worker.device)
+        except UsageError as error:
+            self.note(guess, 0.005, str(error))
+            return None
+        except MatbenchError as error:
+            raise NotCallableError(str(error)) from None
+        if case.skip is None:
+            return case
+        reason = skip_reason(case.skip)
+        if case.skip.kind in ("requirement", "unavailable"):
+            self.refused[build] = reason
+        else:
+            self.note(guess, 0.005, reason)
+        return None
+
+    def failed(self, guess: CallGuess, problem: Problem, error: CaseError) -> None:
+        """Count and describe a launch that failed twice."""
+        reason = error.reason.partition(" (see --")[0]  # `adopt` has no option for deadlines
+        self.failures += 1
+        self.late += isinstance(error, LateError)
+        if isinstance(error, (LateError, OutOfMemoryError)):
+            self.unfinished.append(f"{problem.size}: {reason}")
+        self.note(guess, 0.01, reason)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the search is at its limits."""
+        is_failing = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
+        return is_failing or self.spent >= _MOST_LAUNCHES
+
+    def renew(self) -> None:
+        """Begin a step whose trials are few: it has limits of its own."""
+        self.spent = self.failures = self.late = 0
+
+    def launched(self, case: Case, *, poisoned: bool) -> ProbeResult:
+        """One launch; if it fails, one more, because other programs may be the cause."""
+        try:
+            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned=poisoned)
+        except BuildError:
+            raise
+        except CaseError as error:
+            if isinstance(error, (LateError, OutOfMemoryError)):
+                time.sleep(_PAUSE_S)
+        return self.worker.ask(case, _REPEATED_S, probing.probed, case, poisoned=poisoned)
+
+    def is_right(self, guess: CallGuess, problem: Problem) -> bool:
+        """Whether a launch computes the problem, and writes only to C."""
+        result = self.probe(guess, problem)
+        return result is not None and result.share == 1 and not result.spoiled
+
+    def note(self, guess: CallGuess, nearness: float, words: str) -> None:
+        """Keep the description of a wrong launch if it is the closest so far."""
+        if nearness > self.nearest[0]:
+            self.nearest = nearness, words, guess

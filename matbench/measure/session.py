@@ -119,6 +119,7 @@ class Session:
                 vary="transform" in checks,
                 select={"transform", "selection"} <= checks,
                 poison="poison" in checks,
+                signed="precision" in checks,
             )
         return self._prepared
 

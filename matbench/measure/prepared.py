@@ -149,7 +149,7 @@ class Prepared(Memory):
         return self.judge.upload(self, trial, self.contract, on_host)
 
     def _upload_signed(self, trials: oracle.Trials) -> DeviceTrial:
-        """The trial that samples are made from; it shares with the reference trial what is equal."""
+        """The trial that samples are made from; it shares what is equal with the reference."""
         signed, reference = trials.signed, self.reference
         if signed is None:
             return reference

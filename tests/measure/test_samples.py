@@ -94,6 +94,7 @@ READINGS = [
 ]
 
 
+KINDS: list[Inputs] = ["signed", "uniform"]
 #: By the size of all terms, and by what is typical of sums whose terms have random signs.
 BOUNDS = [
     oracle.Bound(2 * U32),
@@ -106,7 +107,7 @@ BOUNDS = [
 def with_corners(test: Any) -> Any:
     """The test, in any case on every kind of reading and scaling."""
     for contract, alpha, beta in product(READINGS, (1.0, -0.7), (0.0, 1.3)):
-        for number, kind in enumerate(("signed", "uniform")):
+        for number, kind in enumerate(KINDS):
             problem = Problem(33, 40, 70, inputs=kind, alpha=alpha, beta=beta)
             test = example(problem=problem, key=1 + number, contract=contract)(test)
     return test

@@ -267,8 +267,7 @@ class Bound(NamedTuple):
         return result
 
     def excess(self, C: Array, trial: Trial) -> float:
-        """How much errors that are small one by one are too large together: beyond `MOST_EXCESS`.
-        """
+        """By how much errors are too large together, if it is more than `MOST_EXCESS`."""
         if trial.typical is None:
             return 0.0
         assert trial.R is not None

@@ -155,35 +155,41 @@ def _signed_trial(
     """
     if contract.precision != "float32" or contract.sums_in == "float64":
         return None
-    sizes = [np.maximum(np.abs(matrix), least(contract)) for matrix in trial.inputs]
-    rows, columns = (
-        np.sqrt(np.einsum("ij,ij->" + kept, size, size, dtype=np.float64))
-        for size, kept in zip(sizes, "ij", strict=True)
-    )
-    norms = rows * abs(problem.alpha) / np.sqrt(problem.K), columns
+
+    def norms_of(matrix: Array, kept: str) -> Float64:
+        size = np.maximum(np.abs(matrix), least(contract))
+        result: Float64 = np.sqrt(np.einsum("ij,ij->" + kept, size, size, dtype=np.float64))
+        return result
+
+    def with_signs(matrix: Array, purpose: str) -> Array:
+        bits = generator(problem, purpose).integers(2, size=matrix.shape, dtype=np.int8)
+        result: Array = np.where(bits, matrix, -matrix)
+        return result
+
+    A, B = trial.inputs
+    scale = abs(problem.alpha) / np.sqrt(problem.K)
+    norms = scale * norms_of(A, "i"), norms_of(B, "j")
     if problem.inputs != "uniform":
         return completed._replace(norms=norms)
-    A, B = (
-        matrix * generator(problem, f"{name} signs").choice(_SIGNS, matrix.shape)
-        for name, matrix in zip("AB", trial.inputs, strict=True)
-    )
+    A, B = with_signs(A, "signs of A"), with_signs(B, "signs of B")
     signed = Trial("signed", (A, B), R=exact_product(A, B, cache), S=trial.S)
     return _completed(signed, problem, completed.C)._replace(S=completed.S, norms=norms)
 
 
-_SIGNS = np.array([-1, 1], np.float32)
+class _Changed(NamedTuple):
+    """The inputs of a sample: the origins of rows and columns, which of them select a term (-1:
+    none) and which rows are sparse."""
+
+    A: Array
+    B: Array
+    rows: _Moved
+    columns: _Moved
+    by_row: npt.NDArray[np.int64]
+    by_column: npt.NDArray[np.int64]
+    sparse: npt.NDArray[np.bool_]
 
 
-def sample_trial(
-    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
-) -> Trial:
-    """A trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
-
-    If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
-    `selection_of` says otherwise. If the trial's terms have random signs, some rows are sparse.
-    """
-    assert trial.R is not None
-    assert trial.S is not None
+def _changed(problem: Problem, contract: NumericContract, trial: Trial, sample: Sample) -> _Changed:
     A, B = trial.inputs
     M, N, K = problem.M, problem.N, problem.K
     grows, shrinks = shifts(contract)
@@ -204,31 +210,44 @@ def sample_trial(
     B = B[terms.origin][:, columns.origin] * np.outer(1 / terms.factor, columns.factor)
     sparse = np.zeros(M, bool)
     if trial.norms is not None and has_sparse_rows(problem, contract):
-        for i, places in sparse_rows(keys[0], M, K).items():
-            sparse[i] = by_row[i] < 0
-            A[i] *= np.where(np.isin(np.arange(K), places), 1, np.float32(2.0**-30))
+        for row, places in sparse_rows(keys[0], M, K).items():
+            sparse[row] = by_row[row] < 0
+            A[row] *= np.where(np.isin(np.arange(K), places), 1, np.float32(2.0**-30))
     for i in np.flatnonzero(by_row >= 0):
         A[i] = 0
         A[i, by_row[i]] = rows.factor[i] * terms.factor[by_row[i]]
     for j in np.flatnonzero(by_column >= 0):
         B[:, j] = 0
         B[by_column[j], j] = columns.factor[j] / terms.factor[by_column[j]]
+    kind = trial.inputs[0].dtype
+    return _Changed(A.astype(kind), B.astype(kind), rows, columns, by_row, by_column, sparse)
+
+
+def sample_trial(
+    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
+) -> Trial:
+    """A trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
+
+    If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
+    `selection_of` says otherwise. If the trial's terms have random signs, some rows are sparse.
+    """
+    assert trial.R is not None
+    assert trial.S is not None
+    A, B, rows, columns, by_row, by_column, sparse = _changed(problem, contract, trial, sample)
     power = np.outer(rows.factor, columns.factor).astype(np.float64)
     R = trial.R[rows.origin][:, columns.origin] * power
     S = trial.S[rows.origin][:, columns.origin] * np.abs(power)
-    C, added = None, np.zeros_like(R)
+    C, added, T = None, np.zeros_like(R), np.full_like(R, np.inf)
     if trial.C is not None:
         C = (trial.C[rows.origin][:, columns.origin] * power).astype(np.float32)
         added = problem.beta * C.astype(np.float64)
-    T = None
     if trial.norms is not None:
         T = np.outer(trial.norms[0][rows.origin], trial.norms[1][columns.origin]) * np.abs(power)
     for i in np.flatnonzero(sparse):
-        products = A[i, :, np.newaxis].astype(np.float64) * B
-        R[i] = problem.alpha * products.sum(axis=0) + added[i]
-        S[i] = abs(problem.alpha) * np.abs(products).sum(axis=0) + np.abs(added[i])
-        assert T is not None
-        T[i] = abs(problem.alpha) * np.linalg.norm(products, axis=0)
+        products = problem.alpha * A[i, :, np.newaxis].astype(np.float64) * B
+        R[i] = products.sum(axis=0) + added[i]
+        S[i] = np.abs(products).sum(axis=0) + np.abs(added[i])
+        T[i] = np.linalg.norm(products, axis=0)
     chosen = np.flatnonzero(by_row >= 0)
     R[chosen] = problem.alpha * (A[chosen].astype(np.float64) @ B) + added[chosen]
     picked = np.flatnonzero(by_column >= 0)
@@ -237,15 +256,13 @@ def sample_trial(
     size = np.abs(power) if selection is Selection.SPLIT else np.abs(added)
     for place in ((chosen, slice(None)), (slice(None), picked)):
         S[place] = 0 if selection is Selection.EXACT else np.maximum(np.abs(R), size)[place]
-        if T is not None:
-            T[place] = np.inf
-    kind = trial.inputs[0].dtype
-    typical = None if T is None else Typical(T, sparse)
-    return Trial("sample", (A.astype(kind), B.astype(kind)), R=R, S=S, C=C, typical=typical)
+        T[place] = np.inf
+    typical = None if trial.norms is None else Typical(T, sparse)
+    return Trial("sample", (A, B), R=R, S=S, C=C, typical=typical)
 
 
 def has_sparse_rows(problem: Problem, contract: NumericContract) -> bool:
-    """Whether there are enough terms for sparse rows, and the kernel's range holds the small ones."""
+    """Whether there are enough terms for sparse rows, and the kernel takes the small ones."""
     return problem.K >= LEAST_SPARSE and contract.exponents[0] <= -126
 
 

@@ -337,7 +337,7 @@ class Checks:
             wrong,
             bound=None
             if trial.R is None or trial.S is None
-            else self.bound.allowed(trial.R, trial.S),
+            else self.bound.allowed(trial.R, trial.S, trial.typical),
         )
         return reason, errors
 

@@ -17,8 +17,13 @@ from matbench.measure.judge import (
     UNWORKED,
     UNWRITTEN,
 )
-from matbench.measure.oracle import Array, Bound, Trial
+from matbench.measure.oracle import MOST_EXCESS, Array, Bound, Trial, bits_of_inputs
 from matbench.model import Case, Problem
+
+#: With fewer bits, errors are as large as those of other mistakes; with more, as in float32 sums.
+_LEAST_BITS, _MOST_BITS = 7, 21
+#: The largest error of rounding in units of the root mean square.
+_SPREAD = 8
 
 Mask = npt.NDArray[np.bool_]
 
@@ -32,7 +37,7 @@ def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
         assert trial.R is not None
         assert trial.S is not None
         with np.errstate(invalid="ignore", over="ignore"):
-            right = np.abs(C - trial.R) <= bound.allowed(trial.R, trial.S)
+            right = np.abs(C - trial.R) <= bound.allowed(trial.R, trial.S, trial.typical)
     return ~right
 
 
@@ -40,8 +45,11 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     """One line: the count, the first wrong element, its expected value, and the pattern."""
     wrong = wrong_elements(C, trial, bound)
     count = int(wrong.sum())
+    imprecise = _imprecise(C, trial, bound)
     if count == 0:
-        return "right when compared again: not deterministic"
+        if imprecise is None:
+            return "right when compared again: not deterministic"
+        return f"no element is wrong alone, but all are together: {imprecise}"
     expected = trial.expected
     first = int(wrong.argmax())
     values = f"expected {_number(expected.flat[first])}, found {_number(C.flat[first])}"
@@ -52,6 +60,8 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     like = layout_recognition.described(C, trial, bound, case)
     if like is not None:
         return "; ".join([*parts, like])
+    if imprecise is not None:
+        return "; ".join([*parts, imprecise])
     return "; ".join(parts + patterns(C, expected, wrong, case.params))
 
 
@@ -90,6 +100,29 @@ def patterns(
         )
         if text
     ]
+
+
+def _imprecise(C: Array, trial: Trial, bound: Bound) -> str | None:
+    """What inputs rounded to fewer bits would explain: errors that only random signs reveal."""
+    if trial.typical is None or trial.R is None:
+        return None
+    T, dense = trial.typical.T, trial.typical.dense
+    together = bound.excess(C, trial) > MOST_EXCESS
+    looked_at = (dense if together else np.isfinite(T) & ~dense) & (T > 0)
+    if not looked_at.any():
+        return None
+    with np.errstate(all="ignore"):
+        errors = (np.abs(C - trial.R) / T)[looked_at]
+        error = float(np.sqrt(np.mean(errors**2)))
+    if not (0 < error < 1) or errors.max() > _SPREAD * error:
+        return None
+    bits = round(bits_of_inputs(error))
+    if not _LEAST_BITS <= bits <= _MOST_BITS:
+        return None
+    claim = "if its inputs are split, declare `error_constant`"
+    if bits < 14:
+        claim = f'if they are, declare `precision = "{"tf32" if bits > 9 else "bfloat16"}"`'
+    return f"errors are as large as with inputs rounded to about {bits} bits: {claim}"
 
 
 _ORIGINS = {

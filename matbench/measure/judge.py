@@ -108,6 +108,7 @@ class DeviceTrial(NamedTuple):
     R: Answer | None = None
     S: Answer | None = None
     C: Buffer | None = None
+    norms: tuple[Buffer, Buffer] | None = None
 
 
 class Seal(NamedTuple):

@@ -44,7 +44,8 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
         nonlocal verifying_ns
         began = time.perf_counter_ns()
         key = oracle.Sample(next(inputs_of))
-        trial = oracle.sample_trial(problem, case.kernel.contract, trials.reference, key)
+        given = trials.signed or trials.reference
+        trial = oracle.sample_trial(problem, case.kernel.contract, given, key)
         C.fill(np.nan)
         start = time.perf_counter_ns()
         _product(problem, trial, C)

@@ -12,7 +12,7 @@ from matbench.backends import VARIANTS, Variant
 CHECKS = frozenset(
     {
         "reference", "integers", "selection", "staggered", "samples", "repeat", "determinism",
-        "transform", "poison", "shared", "variables", "persisting", "malloc",
+        "transform", "precision", "poison", "shared", "variables", "persisting", "malloc",
         "guards", "inputs", "mask", "sources", "builds", "impossible", "idle",
     }
 )  # fmt: skip

@@ -65,15 +65,19 @@ class Prepared(Memory):
             self.given: DeviceTrial | None = None
             if trials.given is not None:
                 self.given = self._upload(trials.given, self._given_on_host)
+            self.signed = self._upload_signed(trials)
             others = trials.others
             del trials  # the reference is large
             self.others = [
                 self._upload(make(), partial(self._other_on_host, number))
                 for number, make in enumerate(others)
             ]
-            uploaded = (self.reference, self.given, *self.others)
+            uploaded = (self.reference, self.given, self.signed, *self.others)
             self.seals = [
-                judge.seal(buffer) for trial in uploaded if trial for buffer in trial.inputs
+                judge.seal(buffer)
+                for trial in uploaded
+                if trial
+                for buffer in (*trial.inputs, *(trial.norms or ()))
             ]
             self.inputs = self._guarded_inputs()
             unwind.pop_all()
@@ -133,11 +137,29 @@ class Prepared(Memory):
         assert given is not None
         return given
 
+    def _signed_on_host(self) -> oracle.Trial:
+        signed = self._trials().signed
+        assert signed is not None
+        return signed
+
     def _other_on_host(self, number: int) -> oracle.Trial:
         return self._trials().others[number]()
 
     def _upload(self, trial: oracle.Trial, on_host: Callable[[], oracle.Trial]) -> DeviceTrial:
         return self.judge.upload(self, trial, self.contract, on_host)
+
+    def _upload_signed(self, trials: oracle.Trials) -> DeviceTrial:
+        """The trial that samples are made from; it shares what is equal with the reference."""
+        signed, reference = trials.signed, self.reference
+        if signed is None:
+            return reference
+        assert signed.norms is not None
+        rows, columns = map(self.upload, signed.norms)
+        made = reference._replace(on_host=self._signed_on_host, norms=(rows, columns))
+        if signed.R is trials.reference.R:
+            return made
+        other = self._upload(signed._replace(S=signed.R, C=None), self._signed_on_host)
+        return made._replace(inputs=other.inputs, R=other.R)
 
     def _guarded_inputs(self) -> tuple[Guarded, ...]:
         workload, word_bytes = (

@@ -18,17 +18,18 @@ import numpy as np
 from matbench import workloads
 from matbench.backends import Argument
 from matbench.measure import oracle
-from matbench.measure.judge import UNWRITTEN, between, guards
+from matbench.measure.judge import UNWRITTEN, DeviceTrial, between, guards
 from matbench.measure.layouts import Buffers
 from matbench.measure.oracle.draws import drawn
-from matbench.measure.oracle.matmul import selection_of
+from matbench.measure.oracle.matmul import has_sparse_rows, selection_of
 from matbench.measure.prepared import Prepared
 from matbench.model import Launch, Storage
 
 _THREADS = 256
 _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
 _RESULTS = 64  # verdicts read back at once
-_SUMS = 3
+_SUMS = 4
+_PLACES = 2 * oracle.SPARSE_TERMS  # of terms in sparse rows
 _NONE = 2**64 - 1
 #: Programs that depend on the type of C.
 _OF_C = ("matrix_contents", "matrix_compare")
@@ -57,10 +58,16 @@ class SampleCheck(NamedTuple):
 
 
 class Samples:
-    """The launches on one prepared problem. `vary` and `select` are false in controls."""
+    """The launches on one prepared problem. Any of the switches is false only in controls."""
 
     def __init__(
-        self, prepared: Prepared, *, vary: bool = True, select: bool = True, poison: bool = True
+        self,
+        prepared: Prepared,
+        *,
+        vary: bool = True,
+        select: bool = True,
+        poison: bool = True,
+        signed: bool = True,
     ) -> None:
         self.prepared = prepared
         self.judge = prepared.judge
@@ -71,9 +78,10 @@ class Samples:
         self.vary = vary
         self.select = select
         self.poison = poison
+        self.signed = signed and vary
         info = self.backend.info
         self.blocks = _BLOCKS[info.kind] * info.limits["multiprocessors"]
-        self.partial = prepared.allocate(2 * 8 * self.blocks)
+        self.partial = prepared.allocate(3 * 8 * self.blocks)
         self.results = prepared.allocate(3 * 8 * _RESULTS)
         self._sealed: list[tuple[int, int, str | None, int]] = []
         self._verdicts: list[SampleCheck] = []
@@ -95,6 +103,8 @@ class Samples:
         for item in buffers.items:
             buffers.take(self.judge, item)
             arguments = self._drawn(buffers, _key_of(key, item)) | bound._asdict()
+            if self._known.get("sparse_rows") and bound.is_of_T:
+                arguments["has_S"] = 0
             *sums, compare = _COMPARED_BY[self.problem.workload]
             for entry in sums:
                 self._start(entry, arguments)
@@ -142,14 +152,20 @@ class Samples:
 
     def trial(self, key: int, item: int = 0) -> oracle.Trial:
         """The inputs of a launch and its expected C, made on the host."""
-        given = self.prepared.reference.on_host()
+        problem, contract = self.problem, self.contract
+        given = self._given.on_host()
         if not given.inputs:
-            problem, contract, cache = self.problem, self.contract, self.prepared.cache
-            given = oracle.trials(problem, contract, cache).reference
+            given = oracle.trials(problem, contract, self.prepared.cache).reference
         sample = oracle.Sample(_key_of(key, item), self.vary, self.select)
-        return oracle.sample_trial(self.problem, self.contract, given, sample)
+        made = oracle.sample_trial(problem, contract, given, sample)
+        return made if self.signed else made._replace(typical=None)
 
     # -- launches of `samples.cu` --------------------------------------------------------------
+
+    @property
+    def _given(self) -> DeviceTrial:
+        """What samples are made from."""
+        return self.prepared.signed if self.signed else self.prepared.reference
 
     @property
     def _inputs(self) -> str:
@@ -158,7 +174,7 @@ class Samples:
 
     def _arguments_of_all(self) -> dict[str, Argument]:
         """The arguments of kernels that are the same for all launches."""
-        problem, trial = self.problem, self.prepared.reference
+        problem, trial = self.problem, self._given
         up, down = oracle.shifts(self.contract)
         known: dict[str, Argument] = {
             "M": problem.M, "N": problem.N, "K": problem.K,
@@ -167,26 +183,32 @@ class Samples:
             "vary": int(self.vary), "select": int(self.select), "poison": UNWRITTEN,
             "partial": self.partial, "sealed": self.results, "blocks": self.blocks,
             "floats": int(trial.dtype == np.float32),
+            "elements": problem.M * problem.N, "most_excess": oracle.MOST_EXCESS,
         }  # fmt: skip
         known |= zip(workloads.workload_of(problem).reads, trial.inputs, strict=True)
         allocate = self.prepared.allocate
         if not self._is_matrix:
-            return known | {"sums": allocate(8 * _SUMS * self.blocks)}
+            sums = allocate(8 * _SUMS * self.blocks)
+            return known | {"sums": sums, "typical": int(self.signed)}
         assert trial.R is not None
         assert trial.S is not None
         (R, R_key), (S, S_key) = trial.R, trial.S
         order_bytes = 4 * (problem.M + problem.N + problem.K)
+        rows, columns = trial.norms or (self.partial, self.partial)
+        is_sparse = trial.norms is not None and has_sparse_rows(problem, self.contract)
         return known | {
             **{name: allocate(order_bytes) for name in ("from", "factor", "selects")},
             "R": R, "R_key": R_key, "S": S, "S_key": S_key, "S_is_R": int(S is R),
             "exact": int(selection_of(problem, self.contract)),
             "reads": int(trial.C is not None),
+            "row_norms": rows, "column_norms": columns, "typical": int(trial.norms is not None),
+            "sparse_rows": int(is_sparse), "places": allocate(4 * _PLACES), "has_S": 1,
         }  # fmt: skip
 
     def _drawn(self, buffers: Buffers, key: int) -> dict[str, Argument]:
         """The arguments of kernels for one launch, and the order of a matrix product for its key,
         made each time because a kernel may have overwritten it."""
-        C, contents = buffers.C, self.prepared.reference.C
+        C, contents = buffers.C, self._given.C
         arguments: dict[str, Argument] = {
             **{matrix.name.lower(): matrix.data for matrix in buffers.inputs},
             "key": key,
@@ -202,7 +224,7 @@ class Samples:
         arguments, C = self._drawn(buffers, key), buffers.C
         poisoned = C.words * C.word_bytes // 4 if self.poison else 0
         self._start(self._inputs, {**arguments, "C_words": poisoned})
-        if self.prepared.reference.C is not None:
+        if self._given.C is not None:
             self._start("matrix_contents", arguments)
 
     def _start(

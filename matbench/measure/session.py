@@ -129,6 +129,7 @@ class Session:
                 vary="transform" in checks,
                 select={"transform", "selection"} <= checks,
                 poison="poison" in checks,
+                signed="precision" in checks,
             )
         return self._prepared
 

@@ -94,11 +94,22 @@ READINGS = [
 ]
 
 
+KINDS: list[Inputs] = ["signed", "uniform"]
+#: By the size of all terms, and by what is typical of sums whose terms have random signs.
+BOUNDS = [
+    oracle.Bound(2 * U32),
+    oracle.Bound(2 * U32, of_T=U32 / 2, of_sparse=8 * U32),
+    oracle.Bound(1.0, 0.0, 1e-20, U32 / 2, 8 * U32, U32 / 10),
+    oracle.Bound(1.0, 0.0, 0.0, U32 / 2, 8 * U32),
+]
+
+
 def with_corners(test: Any) -> Any:
     """The test, in any case on every kind of reading and scaling."""
     for contract, alpha, beta in product(READINGS, (1.0, -0.7), (0.0, 1.3)):
-        problem = Problem(33, 40, 50, inputs="signed", alpha=alpha, beta=beta)
-        test = example(problem=problem, key=1, contract=contract)(test)
+        for number, kind in enumerate(KINDS):
+            problem = Problem(33, 40, 70, inputs=kind, alpha=alpha, beta=beta)
+            test = example(problem=problem, key=1 + number, contract=contract)(test)
     return test
 
 
@@ -119,7 +130,9 @@ def check_against_host(judge: Judge, problem: Problem, key: int, contract: Numer
         right = present(trial.R) if contract == DOUBLE else right_result(trial)
         C = np.empty_like(right)
         backend.read(buffers.C.data, C)
-        bound = oracle.Bound(2 * U32)
+        bound = BOUNDS[0 if contract == DOUBLE else key % len(BOUNDS)]
+        if problem.beta:  # the result may be far larger than the sum
+            bound = bound._replace(added=bound.added + U32)
         if trial.C is not None:
             assert np.array_equal(C, trial.C)
         else:
@@ -133,7 +146,8 @@ def check_against_host(judge: Judge, problem: Problem, key: int, contract: Numer
         off.flat[place] = off.flat[place] ^ 1 if off.dtype == np.int32 else off.flat[place] * 3 + 7
         near = right.copy()
         if right.dtype != np.int32:
-            near *= 1 + np.resize([0, 1.2, 16], right.shape).astype(right.dtype) * U32
+            steps = [0, 1.2, 16] if key % 3 else [0, 0.3, 1.2]  # too large one by one, or together
+            near *= 1 + np.resize(steps, right.shape).astype(right.dtype) * U32
         for result, wrong in ((right, 0), (off, 1), (near, None)):
             expected = oracle.judge(result, trial, bound)
             put(result, buffers, backend)

@@ -62,7 +62,7 @@ def test_the_tutorials_ramp(session: Session) -> None:
     assert closed == sum(2 * i * i for i in range(N)) == dot.closed_form(N)
     ramp = problem("dot", N)
     assert ramp.inputs == "ramp"
-    total, _ = dot.product(*dot.inputs(ramp))
+    total, _, _ = dot.product(*dot.inputs(ramp))
     assert total == pytest.approx(closed, rel=1e-15)
     trials = dot.trials(ramp, KERNELS["dot-tree"].contract, Cache())
     assert present(trials.reference.R)[0, 0] == closed
@@ -101,6 +101,9 @@ def test_references_of_dot_products_are_exact_sums(N: int, inputs: str, seed: in
         assert abs(Fraction(S) - size) <= N * Fraction(1, 2**53) * size
         assert abs(R) <= S
         assert trial.scale is trial.S
+        if trial is sample:
+            squares = float(sum(term * term for term in terms))
+            assert present(trial.typical).T[0, 0] ** 2 == pytest.approx(squares, rel=1e-12)
     others = [make() for make in trials.others]
     assert [trial.name for trial in others] == ["integers", "selection", "selection"]
     for trial in others:

@@ -65,42 +65,53 @@ static __device__ float signed_power(int exponent, int negative)
     return __uint_as_float((unsigned)(exponent + 127) << 23 | (unsigned)negative << 31);
 }
 
-// Each block's number of wrong elements, and the first of them, to be added up by `seal`. In two
-// steps of 16: on a CPU each barrier costs more than the additions.
-#define REPORT(partial, wrong, first)                                          \
+// Each block's number of wrong elements, the first of them, and the excess of all errors together,
+// to be added up by `seal`. In two steps of 16: on a CPU each barrier costs more than the additions.
+#define REPORT(partial, wrong, first, excess)                                  \
     __shared__ size_t counts[THREADS];                                         \
     __shared__ size_t firsts[THREADS];                                         \
+    __shared__ double excesses[THREADS];                                       \
     counts[threadIdx.x] = wrong;                                               \
     firsts[threadIdx.x] = first;                                               \
+    excesses[threadIdx.x] = excess;                                            \
     for (int left = THREADS / 16; left > 0; left /= 16) {                      \
         __syncthreads();                                                       \
         if (threadIdx.x < left)                                                \
             for (int i = threadIdx.x + left; i < 16 * left; i += left) {       \
                 counts[threadIdx.x] += counts[i];                              \
+                excesses[threadIdx.x] += excesses[i];                          \
                 if (firsts[i] < firsts[threadIdx.x])                           \
                     firsts[threadIdx.x] = firsts[i];                           \
             }                                                                  \
     }                                                                          \
     if (threadIdx.x == 0) {                                                    \
-        partial[2 * (size_t)blockIdx.x] = counts[0];                           \
-        partial[2 * (size_t)blockIdx.x + 1] = firsts[0];                       \
+        partial[3 * (size_t)blockIdx.x] = counts[0];                           \
+        partial[3 * (size_t)blockIdx.x + 1] = firsts[0];                       \
+        partial[3 * (size_t)blockIdx.x + 2] = __double_as_longlong(excesses[0]); \
     }
 
 #define NONE ((size_t)-1)
 
+// No bound, and the largest error of many in units of their root mean square.
+#define FAR 1e200
+#define LARGEST 16
+
 // Stores the verdict on one launch, masked by a key that is used once: a later kernel can neither
-// read it nor forge another.
+// read it nor forge another. All elements are wrong if only their errors together are too large.
 extern "C" __global__ void seal(const size_t *partial, int blocks, size_t key, size_t *sealed,
-                                size_t place)
+                                size_t place, size_t elements, double most_excess)
 {
-    __shared__ size_t total[2];
+    __shared__ size_t total[3];
     size_t wrong = 0, first = NONE;
+    double excess = 0;
     for (int b = threadIdx.x; b < blocks; b += THREADS) {
-        wrong += partial[2 * (size_t)b];
-        if (partial[2 * (size_t)b + 1] < first) first = partial[2 * (size_t)b + 1];
+        wrong += partial[3 * (size_t)b];
+        if (partial[3 * (size_t)b + 1] < first) first = partial[3 * (size_t)b + 1];
+        excess += __longlong_as_double(partial[3 * (size_t)b + 2]);
     }
-    REPORT(total, wrong, first)
+    REPORT(total, wrong, first, excess)
     if (threadIdx.x == 0) {
+        if (total[0] == 0 && !(__longlong_as_double(total[2]) <= most_excess)) total[0] = elements;
         sealed[3 * place] = total[0] ^ drawn(key, 0);
         sealed[3 * place + 1] = total[1] ^ drawn(key, 1);
         sealed[3 * place + 2] = drawn(drawn(key, total[0]), total[1]);
@@ -118,7 +129,7 @@ extern "C" __global__ void guards_changed(word *raw, size_t guard, size_t words,
         wrong += (before[i] != (word)value) + (after[i] != (word)value);
     if (wrong)
         for (STRIDED(i, guard)) before[i] = after[i] = (word)value;
-    REPORT(partial, wrong, wrong ? 0 : NONE)
+    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
 }
 
 // Counts the overwritten words between lines of `width` words, which begin `pitch` words apart, and
@@ -132,7 +143,7 @@ extern "C" __global__ void between_changed(word *words, size_t count, size_t wid
             words[i] = (word)value;
             ++wrong;
         }
-    REPORT(partial, wrong, wrong ? 0 : NONE)
+    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
 }
 
 // -- the matrix product --------------------------------------------------------------------------
@@ -173,10 +184,36 @@ static __device__ int selected(size_t key, int index, int count, int K)
     return term;
 }
 
+// In a sparse row, SPARSE_TERMS terms are as in any row, and all others REST (2^-30) of
+// that.
+#define SPARSE_ROWS 2
+#define SPARSE_TERMS 32
+#define REST (1.0f / 1073741824.0f)
+
+// Row `index` as a sparse one, -2 for the first, -3 for the second; -1 for most, which are none.
+static __device__ int sparse(size_t key, int index, int M)
+{
+    const int some = M >= 32 ? 2 : M >= 8 ? 1 : (int)(drawn(key, 19) % 2);
+    int row = -1;
+    for (int r = 0; r < some; ++r)
+        if (drawn(key, 20 + r) % (size_t)M == (size_t)index) row = -2 - r;
+    return row;
+}
+
+// The share of term k that a row has which selects `only`.
+static __device__ float share(const int *places, int only, int k, int K)
+{
+    if (only >= -1) return 1.0f;
+    const int s = k / (K / SPARSE_TERMS);
+    return s < SPARSE_TERMS && places[SPARSE_TERMS * (-2 - only) + s] == k ? 1.0f : REST;
+}
+
 // For M rows, then N columns, then K terms: the origin of each, its factor, and the single term
-// that it selects. Exponents of A and B grow by at most `up` or shrink by at most `down`.
+// that it selects; for sparse rows, in place of that, their number. Exponents of A and B grow by at
+// most `up` or shrink by at most `down`.
 extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, int down,
-                                      int vary, int select, int *from, float *factor, int *selects)
+                                      int vary, int select, int sparse_rows, int *from,
+                                      float *factor, int *selects, int *places)
 {
     const size_t rows = mixed(key + 1), columns = mixed(key + 2), terms = mixed(key + 3);
     const int a_grows = drawn(key, 4) & 1;
@@ -198,7 +235,15 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
         factor[i] = vary ? signed_power(between(bits >> 1, low, high), (int)(bits & 1)) : 1.0f;
         if (i < (size_t)M + N)
             selects[i] = select ? selected(own, index, count, K) : -1;
+        if (i < (size_t)M && sparse_rows && selects[i] < 0)
+            selects[i] = sparse(own, index, M);
     }
+    if (sparse_rows)
+        for (STRIDED(i, SPARSE_ROWS * SPARSE_TERMS)) {
+            const int width = K / SPARSE_TERMS;
+            places[i] = (int)(i % SPARSE_TERMS) * width
+                        + (int)(drawn(rows, i + 30) % (size_t)width);
+        }
 }
 
 // Loops over the rows of a matrix in pieces of CHUNK numbers.
@@ -216,7 +261,8 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
 
 // Element k of row i of A, and element j of row k of B.
 #define A_VALUE                                                                \
-    (only < 0    ? scale * factor[terms + k] * value_of(A[row + from[terms + k]]) \
+    (only < 0    ? share(places, only, k, K) * scale * factor[terms + k]       \
+                       * value_of(A[row + from[terms + k]])                    \
      : only == k ? scale * factor[terms + k]                                   \
                  : 0.0f)
 #define B_VALUE                                                                \
@@ -226,9 +272,9 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
 
 // Writes A and B of one launch, and poison to C.
 extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int *from,
-                                         const float *factor, const int *selects, word *a, word *b,
-                                         int M, int N, int K, unsigned *C, size_t C_words,
-                                         unsigned poison)
+                                         const float *factor, const int *selects,
+                                         const int *places, word *a, word *b, int M, int N, int K,
+                                         unsigned *C, size_t C_words, unsigned poison)
 {
     const size_t terms = (size_t)M + N;
     for (PIECES(piece, (size_t)M, K)) {
@@ -262,8 +308,8 @@ extern "C" __global__ void matrix_contents(const real *contents, const int *from
 // Counts the elements of A and B that have changed since `matrix_inputs`.
 extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, const int *from,
                                                  const float *factor, const int *selects,
-                                                 const word *a, const word *b, int M, int N, int K,
-                                                 size_t *partial)
+                                                 const int *places, const word *a, const word *b,
+                                                 int M, int N, int K, size_t *partial)
 {
     const size_t terms = (size_t)M + N;
     size_t wrong = 0;
@@ -281,7 +327,7 @@ extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, c
         for (WITHIN(j, piece, N))
             wrong += b[(size_t)k * N + j] != word_of(B_VALUE);
     }
-    REPORT(partial, wrong, wrong ? 0 : NONE)
+    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
 }
 
 // Compares C with the reference, permuted and scaled like the inputs; the error bound is
@@ -289,16 +335,26 @@ extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, c
 // term, plus beta times the old C (if `reads`). `exact` is 1 if that needs no rounding: then C must
 // match to the last bit. It is -1 if the kernel splits its inputs or has a narrow range of
 // exponents: then the error bound of small terms is that of 1.
+//
+// If all terms have random signs (`typical`), the bound of their sum is also LARGEST * of_T * T,
+// where T is the product of the norms, or in sparse rows of_sparse * T, where T is the root of the
+// sum of their squares; plus added * S. The excess is how much the squares of all errors, in units
+// of the root mean square that is allowed, add up to more than their number. S is not needed if
+// there are many terms and no claims (`has_S`).
 extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const size_t *S,
                                           size_t R_key, size_t S_key, int S_is_R, const word *A,
                                           const word *B, const real *contents, int reads,
                                           const int *from, const float *factor, const int *selects,
+                                          const int *places, const double *row_norms,
+                                          const double *column_norms, int typical, int has_S,
                                           int M, int N, int K, double alpha, double beta,
-                                          double of_S, double of_R, double least, int exact,
+                                          double of_S, double of_R, double least, double of_T,
+                                          double of_sparse, double added, int exact,
                                           size_t *partial)
 {
     const size_t terms = (size_t)M + N;
     size_t wrong = 0, first = NONE;
+    double excess = 0;
     for (PIECES(piece, (size_t)M, N)) {
         const size_t i = piece / chunks, row = from[i];
         const float scale = factor[i];
@@ -308,27 +364,54 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
             const int of_column = selects[M + j];
             const size_t column = from[M + j], at = row * N + column;
             double wanted = __longlong_as_double(R[at] ^ mask_of(R_key, at)), size = wanted;
-            if (!S_is_R) size = __longlong_as_double(S[at] ^ mask_of(S_key, at));
+            if (!has_S)
+                size = FAR;
+            else if (!S_is_R)
+                size = __longlong_as_double(S[at] ^ mask_of(S_key, at));
             wanted *= power;
             size = fabs(power * size);
+            const double read = reads ? beta * power * contents[at] : 0.0;
+            double T = FAR, of_terms = FAR;
             if (of_row >= 0 || of_column >= 0) {
                 double term = of_row == of_column ? 1.0 : 0.0;
                 if (of_column < 0)
                     term = value_of(B[(size_t)from[terms + of_row] * N + column]);
                 else if (of_row < 0)
-                    term = value_of(A[row * K + from[terms + of_column]]);
-                const double added = reads ? beta * power * contents[at] : 0.0;
-                wanted = alpha * power * term + added;
-                size = exact == 1 ? 0.0 : fmax(fabs(wanted), fabs(exact ? (double)power : added));
+                    term = share(places, of_row, of_column, K)
+                           * value_of(A[row * K + from[terms + of_column]]);
+                wanted = alpha * power * term + read;
+                size = exact == 1 ? 0.0 : fmax(fabs(wanted), fabs(exact ? (double)power : read));
+            } else if (of_row < -1) {
+                double sum = 0, squares = 0;
+                size = 0;
+                for (int s = 0; s < SPARSE_TERMS; ++s) {
+                    const int k = from[terms + places[SPARSE_TERMS * (-2 - of_row) + s]];
+                    const double term = (double)value_of(A[row * K + k])
+                                        * value_of(B[(size_t)k * N + column]);
+                    sum += term;
+                    size += fabs(term);
+                    squares += term * term;
+                }
+                wanted = REST * (wanted - read) + alpha * power * (1.0 - REST) * sum + read;
+                size = fabs(alpha * power) * size + fabs(read);
+                of_terms = of_sparse * fabs(alpha * power) * sqrt(squares) + added * size;
+            } else if (typical) {
+                T = of_T * fabs(power) * row_norms[row] * column_norms[column];
+                of_terms = LARGEST * T + added * size;
             }
-            const double allowed = of_S * size + of_R * fabs(wanted) + least;
-            if (!(fabs((double)C[i * N + j] - wanted) <= allowed)) {
+            const double rest = of_R * fabs(wanted) + least;
+            const double error = fabs((double)C[i * N + j] - wanted);
+            if (!(error <= fmin(of_S * size, of_terms) + rest)) {
                 ++wrong;
                 if (i * N + j < first) first = i * N + j;
             }
+            if (T < FAR) {
+                const double share_of_T = error > 0 ? error / (T + added * size + rest) : 0.0;
+                excess += share_of_T * share_of_T - 1.0;
+            }
         }
     }
-    REPORT(partial, wrong, first)
+    REPORT(partial, wrong, first, excess)
 }
 
 // -- vectors: the dot product, the sum of cubes, the reversal ------------------------------------
@@ -374,17 +457,18 @@ extern "C" __global__ void dot_inputs_changed(const word *A, const word *B, size
         wrong += a[i] != word_of(sign_of(bits) * power * value_of(A[at]));
         wrong += b[i] != word_of(1.0f / power * value_of(B[at]));
     }
-    REPORT(partial, wrong, wrong ? 0 : NONE)
+    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
 }
 
-#define SUMS 3
+#define SUMS 4
 
-// Each block's sums of three numbers per thread.
-#define REPORT_SUMS(sums, one, two, three)                                     \
+// Each block's sums of four numbers per thread.
+#define REPORT_SUMS(sums, one, two, three, four)                               \
     __shared__ double parts[SUMS][THREADS];                                    \
     parts[0][threadIdx.x] = one;                                               \
     parts[1][threadIdx.x] = two;                                               \
     parts[2][threadIdx.x] = three;                                             \
+    parts[3][threadIdx.x] = four;                                              \
     for (int step = THREADS / 2; step > 0; step /= 2) {                        \
         __syncthreads();                                                       \
         if (threadIdx.x < step)                                                \
@@ -395,40 +479,47 @@ extern "C" __global__ void dot_inputs_changed(const word *A, const word *B, size
         for (int s = 0; s < SUMS; ++s)                                         \
             sums[SUMS * (size_t)blockIdx.x + s] = parts[s][0];
 
-// The expected sum, computed after the launch, and the sum of absolute values.
+// The expected sum, computed after the launch, and the sums of absolute values and of squares.
 extern "C" __global__ void dot_sums(const word *A, const word *B, size_t key, size_t N, int vary,
                                     double *sums)
 {
     const size_t shift = vary ? drawn(key, 5) % N : 0;
-    double sum = 0, size = 0;
+    double sum = 0, size = 0, squares = 0;
     for (STRIDED(i, N)) {
         const size_t at = ROTATED(i), bits = vary ? drawn(key, i + 100) : 0;
         const double product = (double)value_of(A[at]) * value_of(B[at]);
         sum += sign_of(bits) * product;
         size += fabs(product);
+        squares += product * product;
     }
-    REPORT_SUMS(sums, sum, size, 0.0)
+    REPORT_SUMS(sums, sum, size, squares, 0.0)
 }
 
-// Compares C, or the sum of its parts, one per block of the kernel. Launched as one block.
+// Compares C, or the sum of its parts, one per block of the kernel. Launched as one block. The bound
+// is as in `matrix_compare`, where T is the root of the sum of squares.
 extern "C" __global__ void sum_compare(const unsigned *C, size_t C_words, int floats,
-                                       const double *sums, int blocks, double of_S,
-                                       size_t *partial)
+                                       const double *sums, int blocks, int typical, double of_S,
+                                       double of_T, double added, size_t *partial)
 {
     __shared__ double totals[SUMS];
-    double found = 0, wanted = 0, size = 0;
+    double found = 0, wanted = 0, size = 0, squares = 0;
     for (size_t i = threadIdx.x; i < C_words; i += THREADS)
         found += floats ? (double)__uint_as_float(C[i]) : (double)(int)C[i];
     for (int b = threadIdx.x; b < blocks; b += THREADS) {
         wanted += sums[SUMS * (size_t)b];
         size += sums[SUMS * (size_t)b + 1];
+        squares += sums[SUMS * (size_t)b + 2];
     }
-    REPORT_SUMS(totals, found, wanted, size)
+    REPORT_SUMS(totals, found, wanted, size, squares)
     if (threadIdx.x == 0) {
         const double total = floats ? (double)(float)totals[0] : totals[0];
-        const int right = fabs(total - totals[1]) <= of_S * totals[2];
+        double allowed = of_S * totals[2];
+        if (typical)
+            allowed = fmin(allowed, LARGEST * of_T * sqrt(totals[3]) + added * totals[2]);
+        const int right = fabs(total - totals[1]) <= allowed;
         partial[0] = right ? 0 : 1;
         partial[1] = right ? NONE : 0;
+        partial[2] = 0;
     }
 }
 
@@ -452,7 +543,7 @@ extern "C" __global__ void cubes_inputs_changed(const int *A, size_t key, size_t
     size_t wrong = 0;
     for (STRIDED(i, N))
         wrong += a[i] != digit_of(key, i, A[i], vary);
-    REPORT(partial, wrong, wrong ? 0 : NONE)
+    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
 }
 
 extern "C" __global__ void cubes_sums(const int *A, size_t key, size_t N, int vary, double *sums)
@@ -462,7 +553,7 @@ extern "C" __global__ void cubes_sums(const int *A, size_t key, size_t N, int va
         const int digit = digit_of(key, i, A[i], vary);
         sum += digit * digit * digit;
     }
-    REPORT_SUMS(sums, sum, 0.0, 0.0)
+    REPORT_SUMS(sums, sum, 0.0, 0.0, 0.0)
 }
 
 static __device__ unsigned word_at(size_t key, size_t i, unsigned bits, int vary)
@@ -485,7 +576,7 @@ extern "C" __global__ void reverse_inputs_changed(const unsigned *A, size_t key,
     size_t wrong = 0;
     for (STRIDED(i, N))
         wrong += a[i] != word_at(key, i, A[i], vary);
-    REPORT(partial, wrong, wrong ? 0 : NONE)
+    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
 }
 
 extern "C" __global__ void reverse_compare(const unsigned *A, size_t key, size_t N, int vary,
@@ -497,5 +588,5 @@ extern "C" __global__ void reverse_compare(const unsigned *A, size_t key, size_t
             ++wrong;
             if (N - 1 - i < first) first = N - 1 - i;
         }
-    REPORT(partial, wrong, first)
+    REPORT(partial, wrong, first, 0.0)
 }

@@ -14,6 +14,7 @@ from matbench.measure.oracle import (
     Sample,
     Trial,
     Trials,
+    Typical,
     draw,
     generator,
     read_as,
@@ -57,18 +58,19 @@ def closed_form(N: int) -> int:
     return (N - 1) * N * (2 * N - 1) // 3
 
 
-def product(a: Float32, b: Float32) -> tuple[float, float]:
-    """Σ a·b and Σ |a·b| in float64; sums of chunks are added without further error."""
+def product(a: Float32, b: Float32) -> tuple[float, float, float]:
+    """Σ a·b, Σ |a·b| and Σ (a·b)² in float64; sums of chunks are added without further error."""
 
-    def sums(start: int) -> tuple[float, float]:
+    def sums(start: int) -> tuple[float, float, float]:
         terms = a[0, start : start + _CHUNK].astype(np.float64)
         terms *= b[0, start : start + _CHUNK]
-        total = float(terms.sum())
-        return total, float(np.abs(terms, out=terms).sum())
+        total, squares = float(terms.sum()), float(terms @ terms)
+        return total, float(np.abs(terms, out=terms).sum()), squares
 
     with ThreadPoolExecutor() as at_once:
-        totals, sizes = zip(*at_once.map(sums, range(0, a.shape[1], _CHUNK)), strict=True)
-    return math.fsum(totals), math.fsum(sizes)
+        every = zip(*at_once.map(sums, range(0, a.shape[1], _CHUNK)), strict=True)
+    total, size, squares = map(math.fsum, every)
+    return total, size, squares
 
 
 def _trial(name: str, a: Float32, b: Float32, total: float, size: float) -> Trial:
@@ -82,14 +84,17 @@ def reference_trial(problem: Problem, a: Float32, b: Float32) -> Trial:
     if problem.inputs == "ramp" and problem.N <= 2**24 and a[0, -1] == problem.N - 1:
         total = size = float(closed_form(problem.N))
     else:
-        total, size = product(a, b)
+        total, size, _ = product(a, b)
     return _trial("reference", a, b, total, size)
 
 
 def sample_trial(
     problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
 ) -> Trial:
-    """Rotated terms with random signs and powers of two, as in `dot_inputs` of `samples.cu`."""
+    """Rotated terms with random signs and powers of two, as in `dot_inputs` of `samples.cu`.
+
+    Against the bound for random signs, neither 0 nor a sum of some terms, scaled up, comes close.
+    """
     a, b = trial.inputs
     if sample.vary:
         bits = drawn_at(sample.key, np.arange(problem.N) + 100)
@@ -98,7 +103,9 @@ def sample_trial(
         shift = drawn(sample.key, 5) % problem.N
         a, b = (np.roll(values, -shift, axis=1) for values in (a, b))
         a, b = a * (signs * powers), b / powers
-    return _trial("sample", a, b, *product(a, b))
+    total, size, squares = product(a, b)
+    typical = Typical(np.full((1, 1), math.sqrt(squares)), np.zeros(1, bool))
+    return _trial("sample", a, b, total, size)._replace(typical=typical if sample.vary else None)
 
 
 def _exponents(bits: Words, contract: NumericContract) -> npt.NDArray[np.int64]:
@@ -121,7 +128,7 @@ def integer_trial(problem: Problem) -> Trial:
         a, b = np.zeros((1, N), np.float32), small(N)
         a[0, random.integers(N, size=_MOST_TERMS - 1)] = small(_MOST_TERMS - 1)
     a[0, -1], b[0, -1] = 1, 3  # to check that the last term is read
-    total, _ = product(a, b)
+    total, _, _ = product(a, b)
     return Trial("integers", (a, b), exact=np.full((1, 1), total, np.float32))
 
 

@@ -12,13 +12,16 @@ import numpy.typing as npt
 
 from matbench.cache import Cache, digest
 from matbench.measure.oracle import (
+    LEAST_SPARSE,
     SIGNIFICAND_BITS,
+    SPARSE_TERMS,
     Array,
     Float32,
     Float64,
     Sample,
     Trial,
     Trials,
+    Typical,
     doubled,
     draw,
     generator,
@@ -34,16 +37,19 @@ FLOAT32 = NumericContract()
 
 
 def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
-    """All kinds but samples; the product is computed once, or twice if inputs are rounded."""
+    """All kinds but samples; the product is computed once, or twice if inputs are rounded or get
+    random signs."""
     rounded = contract.precision not in ("float32", "float64")
     as_given = not rounded and least(contract) == 0
     given = reference_trial(problem, cache, contract)
     reference = given if as_given else rounded_trial(given, contract, cache)
     added = contents(problem, contract)
+    completed = _completed(reference, problem, added)
     return Trials(
-        _completed(reference, problem, added),
+        completed,
         _completed(given, problem, added) if rounded else None,
         [lambda: _completed(integer_trial(problem, contract), problem, added)],
+        _signed_trial(problem, contract, reference, completed, cache),
     )
 
 
@@ -91,22 +97,7 @@ def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float
     In S, inputs count as at least `least`. If no input is smaller, S is the same array as R.
     Products of float64 inputs are computed with twice the precision and rounded once.
     """
-    given = [np.ascontiguousarray(matrix) for matrix in (A, B)]
-    digests = [(matrix.shape, matrix.dtype.str, digest(matrix.data.cast("B"))) for matrix in given]
-    shape = A.shape[0], B.shape[1]
-
-    def kept(what: str, make: Callable[[], Float64]) -> Float64:
-        key = f"product/3/{what}/{digests}"
-        data = cache.get_or_make(key, lambda: make().data.cast("B"))
-        return np.frombuffer(data, np.float64).reshape(shape)
-
-    def exact() -> Float64:
-        if A.dtype == np.float64:
-            return doubled.product(A, B)
-        result: Float64 = A.astype(np.float64) @ B.astype(np.float64)
-        return result
-
-    R = kept("R", exact)
+    R = exact_product(A, B, cache)
     if not (least > A).any() and not (least > B).any():
         return R, R
 
@@ -115,7 +106,26 @@ def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float
         result: Float64 = a @ b
         return result
 
-    return R, kept(f"S/{least}" if least else "S", size)
+    return R, _kept(f"S/{least}" if least else "S", A, B, cache, size)
+
+
+def exact_product(A: Array, B: Array, cache: Cache) -> Float64:
+    """R of `product`."""
+
+    def exact() -> Float64:
+        if A.dtype == np.float64:
+            return doubled.product(A, B)
+        result: Float64 = A.astype(np.float64) @ B.astype(np.float64)
+        return result
+
+    return _kept("R", A, B, cache, exact)
+
+
+def _kept(what: str, A: Array, B: Array, cache: Cache, make: Callable[[], Float64]) -> Float64:
+    given = [np.ascontiguousarray(matrix) for matrix in (A, B)]
+    digests = [(matrix.shape, matrix.dtype.str, digest(matrix.data.cast("B"))) for matrix in given]
+    data = cache.get_or_make(f"product/3/{what}/{digests}", lambda: make().data.cast("B"))
+    return np.frombuffer(data, np.float64).reshape(A.shape[0], B.shape[1])
 
 
 def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = FLOAT32) -> Trial:
@@ -135,16 +145,51 @@ def rounded_trial(trial: Trial, contract: NumericContract, cache: Cache) -> Tria
     return trial._replace(inputs=(A, B), R=R, S=S)
 
 
-def sample_trial(
-    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
-) -> Trial:
-    """The reference trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
+def _signed_trial(
+    problem: Problem, contract: NumericContract, trial: Trial, completed: Trial, cache: Cache
+) -> Trial | None:
+    """The reference trial with a random sign for each input; as it is if it has random signs.
 
-    If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
-    `selection_of` says otherwise.
+    Then sums are so small that rounded inputs show at any K. None for kernels that declare a lower
+    precision, and for float64 sums, which are far more precise than their reference.
     """
-    assert trial.R is not None
-    assert trial.S is not None
+    if contract.precision != "float32" or contract.sums_in == "float64":
+        return None
+
+    def norms_of(matrix: Array, kept: str) -> Float64:
+        size = np.maximum(np.abs(matrix), least(contract))
+        result: Float64 = np.sqrt(np.einsum("ij,ij->" + kept, size, size, dtype=np.float64))
+        return result
+
+    def with_signs(matrix: Array, purpose: str) -> Array:
+        bits = generator(problem, purpose).integers(2, size=matrix.shape, dtype=np.int8)
+        result: Array = np.where(bits, matrix, -matrix)
+        return result
+
+    A, B = trial.inputs
+    scale = abs(problem.alpha) / np.sqrt(problem.K)
+    norms = scale * norms_of(A, "i"), norms_of(B, "j")
+    if problem.inputs != "uniform":
+        return completed._replace(norms=norms)
+    A, B = with_signs(A, "signs of A"), with_signs(B, "signs of B")
+    signed = Trial("signed", (A, B), R=exact_product(A, B, cache), S=trial.S)
+    return _completed(signed, problem, completed.C)._replace(S=completed.S, norms=norms)
+
+
+class _Changed(NamedTuple):
+    """The inputs of a sample: the origins of rows and columns, which of them select a term (-1:
+    none) and which rows are sparse."""
+
+    A: Array
+    B: Array
+    rows: _Moved
+    columns: _Moved
+    by_row: npt.NDArray[np.int64]
+    by_column: npt.NDArray[np.int64]
+    sparse: npt.NDArray[np.bool_]
+
+
+def _changed(problem: Problem, contract: NumericContract, trial: Trial, sample: Sample) -> _Changed:
     A, B = trial.inputs
     M, N, K = problem.M, problem.N, problem.K
     grows, shrinks = shifts(contract)
@@ -163,19 +208,46 @@ def sample_trial(
     )
     A = A[rows.origin][:, terms.origin] * np.outer(rows.factor, terms.factor)
     B = B[terms.origin][:, columns.origin] * np.outer(1 / terms.factor, columns.factor)
+    sparse = np.zeros(M, bool)
+    if trial.norms is not None and has_sparse_rows(problem, contract):
+        for row, places in sparse_rows(keys[0], M, K).items():
+            sparse[row] = by_row[row] < 0
+            A[row] *= np.where(np.isin(np.arange(K), places), 1, np.float32(2.0**-30))
     for i in np.flatnonzero(by_row >= 0):
         A[i] = 0
         A[i, by_row[i]] = rows.factor[i] * terms.factor[by_row[i]]
     for j in np.flatnonzero(by_column >= 0):
         B[:, j] = 0
         B[by_column[j], j] = columns.factor[j] / terms.factor[by_column[j]]
+    kind = trial.inputs[0].dtype
+    return _Changed(A.astype(kind), B.astype(kind), rows, columns, by_row, by_column, sparse)
+
+
+def sample_trial(
+    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
+) -> Trial:
+    """A trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
+
+    If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
+    `selection_of` says otherwise. If the trial's terms have random signs, some rows are sparse.
+    """
+    assert trial.R is not None
+    assert trial.S is not None
+    A, B, rows, columns, by_row, by_column, sparse = _changed(problem, contract, trial, sample)
     power = np.outer(rows.factor, columns.factor).astype(np.float64)
     R = trial.R[rows.origin][:, columns.origin] * power
     S = trial.S[rows.origin][:, columns.origin] * np.abs(power)
-    C, added = None, np.zeros_like(R)
+    C, added, T = None, np.zeros_like(R), np.full_like(R, np.inf)
     if trial.C is not None:
         C = (trial.C[rows.origin][:, columns.origin] * power).astype(np.float32)
         added = problem.beta * C.astype(np.float64)
+    if trial.norms is not None:
+        T = np.outer(trial.norms[0][rows.origin], trial.norms[1][columns.origin]) * np.abs(power)
+    for i in np.flatnonzero(sparse):
+        products = problem.alpha * A[i, :, np.newaxis].astype(np.float64) * B
+        R[i] = products.sum(axis=0) + added[i]
+        S[i] = np.abs(products).sum(axis=0) + np.abs(added[i])
+        T[i] = np.linalg.norm(products, axis=0)
     chosen = np.flatnonzero(by_row >= 0)
     R[chosen] = problem.alpha * (A[chosen].astype(np.float64) @ B) + added[chosen]
     picked = np.flatnonzero(by_column >= 0)
@@ -184,8 +256,26 @@ def sample_trial(
     size = np.abs(power) if selection is Selection.SPLIT else np.abs(added)
     for place in ((chosen, slice(None)), (slice(None), picked)):
         S[place] = 0 if selection is Selection.EXACT else np.maximum(np.abs(R), size)[place]
-    kind = trial.inputs[0].dtype
-    return Trial("sample", (A.astype(kind), B.astype(kind)), R=R, S=S, C=C)
+        T[place] = np.inf
+    typical = None if trial.norms is None else Typical(T, sparse)
+    return Trial("sample", (A, B), R=R, S=S, C=C, typical=typical)
+
+
+def has_sparse_rows(problem: Problem, contract: NumericContract) -> bool:
+    """Whether there are enough terms for sparse rows, and the kernel takes the small ones."""
+    return problem.K >= LEAST_SPARSE and contract.exponents[0] <= -126
+
+
+def sparse_rows(key: int, M: int, K: int) -> dict[int, npt.NDArray[np.int64]]:
+    """The sparse rows and the places of their terms, as drawn by `draw_order` of `samples.cu`."""
+    some = 2 if M >= 32 else 1 if M >= 8 else drawn(key, 19) % 2
+    terms = np.arange(SPARSE_TERMS)
+    width = K // SPARSE_TERMS
+    return {
+        drawn(key, 20 + r) % M: terms * width
+        + (drawn_at(key, 30 + SPARSE_TERMS * r + terms) % np.uint64(width)).astype(np.int64)
+        for r in range(some)
+    }
 
 
 class Selection(IntEnum):

@@ -13,7 +13,7 @@ CHECKS = frozenset(
     {
         "reference", "integers", "selection", "staggered", "samples", "repeat", "determinism",
         "transform", "poison", "shared", "variables", "persisting", "malloc",
-        "guards", "inputs", "mask", "sources", "builds", "impossible", "idle",
+        "guards", "decoys", "surprises", "inputs", "mask", "sources", "builds", "impossible", "idle",
     }
 )  # fmt: skip
 

@@ -123,7 +123,7 @@ class _Program:
         self.allocates = False  # OpenCL C has no malloc
         with _errors("build"):
             self.kernel = pyopencl().Kernel(program, entry)
-        self.has_variables = self._has_variables()
+        self.variable_bytes = self._variable_bytes()
         group = pyopencl().kernel_work_group_info
         get = self.kernel.get_work_group_info
         self.resources = Resources(
@@ -131,16 +131,16 @@ class _Program:
             max_threads_per_block=get(group.WORK_GROUP_SIZE, backend.device),
         )
 
-    def _has_variables(self) -> bool:
+    def _variable_bytes(self) -> int:
         cl = pyopencl()
         try:
             size = cl.program_build_info.GLOBAL_VARIABLE_TOTAL_SIZE
-            return bool(self.program.get_build_info(self.backend.device, size))
+            return int(self.program.get_build_info(self.backend.device, size))
         except (AttributeError, cl.Error):  # before OpenCL 2.0, which introduced them
-            return False
+            return 0
 
     def restore(self) -> None:
-        if self.has_variables:
+        if self.variable_bytes:
             cl, backend = pyopencl(), self.backend
             binary = self.program.get_info(cl.program_info.BINARIES)[0]
             with _errors("build"), warnings.catch_warnings(), apart():
@@ -212,6 +212,7 @@ class OpenCLBackend:
         )  # fmt: skip
         self.clock_is_sm = False
         self._programs: dict[str, Any] = {}
+        self._held: list[_Buffer] = []
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
 
@@ -224,10 +225,16 @@ class OpenCLBackend:
                 f"this device allows {largest:,}"
             )
         with _errors("allocation", nbytes):
-            return _Buffer(cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes), nbytes)
+            handle = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
+        self._held.append(_Buffer(handle, nbytes))
+        return self._held[-1]
 
     def release(self, buffer: Buffer) -> None:
+        self._held = [held for held in self._held if held is not buffer]
         buffer.handle.release()
+
+    def memory_without(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        return [held for held in self._held if all(held is not buffer for buffer in buffers)]
 
     def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
         with _errors("upload"):

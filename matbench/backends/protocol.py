@@ -72,8 +72,8 @@ class Program(Protocol):
     resources: Resources
     #: Whether it allocates from the device's heap, which outlives a launch.
     allocates: bool
-    #: Whether its source has variables that outlive a launch.
-    has_variables: bool
+    #: The size of its source's variables, which outlive a launch.
+    variable_bytes: int
 
     def restore(self) -> None:
         """Reset those variables to their initial values."""
@@ -99,6 +99,9 @@ class Backend(Protocol):
         was requested."""
 
     def release(self, buffer: Buffer) -> None: ...
+
+    def memory_without(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        """All allocated memory, and what rounding added to it, without these buffers."""
 
     def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
         """Copy a contiguous array to the start of `buffer` and wait."""

@@ -14,7 +14,8 @@ from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
 from matbench.measure import diagnosis, launcher, oracle
-from matbench.measure.judge import UNWORKED, UNWRITTEN, DeviceTrial, Guarded, Judge
+from matbench.measure.arena import Arena
+from matbench.measure.judge import UNWORKED, UNWRITTEN, DeviceTrial, Judge
 from matbench.measure.layouts import Buffers
 from matbench.measure.options import Options
 from matbench.measure.prepared import Prepared
@@ -68,28 +69,32 @@ class Checks:
         self.shape = workloads.workload_of(case.problem).shape("C", case.problem)
         if case.kernel.finish is not None:
             self.shape = 1, self.launch.blocks
-        self._workspaces: list[Guarded] = []
-        [self.buffers] = self.sets(1)
+        self._arena: Arena | None = None
+        self.buffers = self._given_buffers()
         self.C = self.buffers.C
         self.result = self.buffers.given[-1]
         self.first = prepared.first(self.result)
         self.arguments = self.arguments_for(self.buffers)
         self.accuracy: Accuracy | None = None
 
-    def sets(self, count: int) -> list[Buffers]:
-        """`count` sets of buffers for this kernel."""
-        sets = self.prepared.sets(self.shape, count, self.case.kernel)
+    def _given_buffers(self) -> Buffers:
+        buffers = self.prepared.buffers(self.shape, self.case.kernel)
         if WORKSPACE not in self.case.kernel.args:
-            return sets
-        while len(self._workspaces) < count:
-            self._workspaces.append(self.prepared.workspace(self.launch.workspace_bytes))
-        pairs = zip(sets, self._workspaces, strict=False)
-        return [buffers._replace(workspace=workspace) for buffers, workspace in pairs]
+            return buffers
+        return buffers._replace(workspace=self.prepared.workspace(self.launch.workspace_bytes))
+
+    def arena(self, most: int) -> Arena:
+        """Memory for so many sets of this kernel's buffers, made on first use."""
+        if self._arena is None:
+            self._arena = Arena(self.prepared, self.judge, self.buffers, most)
+        return self._arena
 
     def release(self) -> None:
-        """Give the workspaces back."""
-        while self._workspaces:
-            self.prepared.free(self._workspaces.pop().raw)
+        """Give the workspace and the arena back."""
+        if self._arena is not None:
+            self._arena.release()
+        if self.buffers.workspace is not None:
+            self.prepared.free(self.buffers.workspace.raw)
 
     def arguments_for(self, buffers: Buffers) -> list[Argument]:
         """The kernel's arguments for these buffers."""
@@ -121,7 +126,7 @@ class Checks:
         The kernel's device variables are not restored: it must not rely on their initial values,
         nor keep its answer to other inputs.
         """
-        if self.built.program.has_variables:
+        if self.built.program.variable_bytes:
             for trial in self.prepared.others[:1]:
                 self.prepared.load(trial)
                 self.run(trial)
@@ -159,8 +164,7 @@ class Checks:
         by default on the first set."""
         checks = self.options.checks
         for buffers in sets or [self.buffers]:
-            if (workspace := buffers.workspace) is not None and "poison" in checks:
-                self.judge.poison(workspace, UNWORKED)
+            self.poison_workspace(buffers)
         if restored and "variables" in checks:
             self.built.program.restore()
         if "persisting" in checks:
@@ -168,6 +172,14 @@ class Checks:
         self.judge.clear()
         if "shared" in checks and self._uses_shared_memory():
             self.judge.poison_shared()
+
+    def poison_workspace(self, buffers: Buffers) -> None:
+        if buffers.workspace is not None and "poison" in self.options.checks:
+            self.judge.poison(buffers.workspace, UNWORKED)
+
+    def wrong(self, check: str, reason: str) -> WrongError:
+        """The error of this case."""
+        return WrongError(self.case, check, reason)
 
     def _uses_shared_memory(self) -> bool:
         static = self.built.program.resources.static_shared_bytes

@@ -72,7 +72,7 @@ class Guarded(NamedTuple):
     """A matrix on the device between two guard bands; `data` is what a kernel receives.
 
     A word is one number, of 2, 4 or 8 bytes. If its lines of `width` words begin `pitch` words
-    apart, the words between them are guards, too.
+    apart, the words between them are guards, too. In an arena `start` is its first page.
     """
 
     name: str
@@ -84,6 +84,7 @@ class Guarded(NamedTuple):
     guard: int
     width: int = 1
     pitch: int = 1
+    start: int = 0
 
 
 class Answer(NamedTuple):
@@ -363,6 +364,21 @@ class Judge:
         word_bytes = 4 if buffer.nbytes % 4 == 0 else 2
         count = buffer.nbytes // word_bytes
         launch = self._run("hash_words", count, _word(word_bytes), words=buffer, key=key)
+        return self._total(launch)
+
+    def hashed_without(self, buffer: Buffer, left_out: Buffer, page_words: int, key: int) -> int:
+        """The keyed hash of a buffer without the first `left_out` words of each of its pages."""
+        launch = self._run(
+            "hash_pages",
+            buffer.nbytes // 4,
+            words=buffer,
+            left_out=left_out,
+            page_words=page_words,
+            key=key,
+        )
+        return self._total(launch)
+
+    def _total(self, launch: Launch) -> int:
         return int(self._rows(launch, 1).view(np.uint64).sum())
 
     def empty_launch_ns(self) -> float:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
 
+from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
 from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Program
 from matbench.errors import CaseError
+from matbench.measure.arena import Arena
 from matbench.measure.checks import Checks
+from matbench.measure.judge import Guarded
 from matbench.measure.launcher import Memory
 from matbench.measure.layouts import Buffers
 from matbench.measure.options import Options
@@ -29,6 +35,9 @@ _MOST_SETS = 64
 _TINY = 8_192
 #: The minimum length of a sample of hot launches back to back.
 _HOT_SAMPLE_NS = 1e6
+#: The fewest decoys in a batch, and after how many batches, on average, a surprise follows.
+_LEAST_DECOYS = 2
+_SURPRISES = 4
 #: The device must be idle this soon after a launch's end event, plus this share of its time.
 _IDLE_NS = 50e3
 _IDLE_SHARE = 0.05
@@ -83,6 +92,7 @@ class Launches:
         self._keys: Iterator[int] = keys(self.seed)
         self._last: list[tuple[Buffers, int]] = []
         self._outlived_ns: list[float] = []
+        self._back_to_back = 1  # launches of a hot sample
         self.verifying_ns = 0
 
     def time(self) -> Times:
@@ -131,6 +141,8 @@ class Launches:
 
         Also if the launches of the case, all together, ran on after the timed interval.
         """
+        count, self._back_to_back = self._back_to_back, 1
+        self._surprise(count)
         self.checks.require_right(self.samples.verdicts())
         self.checks.require_idle(self._outlived_ns)
         for buffers, key in () if self.takes_turns else self._last:
@@ -192,11 +204,24 @@ class Launches:
         """
         if not self.options.back_to_back:
             return self.once_ns
-        most = self._sets_in_cache()
+        most = 1 if self._keeps_results() else self._sets_in_cache()
         first = self._mean_ns(min(3, most))
         wanted = min(1000, max(1, round(_HOT_SAMPLE_NS / max(1.0, first))))
-        count = min(wanted + 1, most)
-        return lambda: self._mean_ns(count)
+        self._back_to_back = count = min(wanted + 1, most)
+        self._surprise(count)
+
+        def sample() -> float:
+            if secrets.randbelow(_SURPRISES) == 0:
+                self._surprise(count)
+            return self._mean_ns(count)
+
+        return sample
+
+    def _keeps_results(self) -> bool:
+        """Whether the kernel's variables, which outlive a launch, could hold a product of another
+        set. (A sum's inputs take as long to recognise as to add up.)"""
+        is_matrix = self.checks.case.problem.workload == workloads.DEFAULT
+        return is_matrix and self.built.program.variable_bytes >= self.checks.result.data.nbytes
 
     def _sets_in_cache(self) -> int:
         cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
@@ -204,20 +229,109 @@ class Launches:
         return min(_MOST_SETS, max(1, cache_bytes // 2 // set_bytes))
 
     def _mean_ns(self, count: int) -> float:
-        sets = self.checks.sets(count)
-        launches = [(buffers, next(self._keys)) for buffers in sets]
-        self._make_ready(launches)
-        arguments = [self.checks.arguments_for(buffers) for buffers in sets]
+        keys = list(itertools.islice(self._keys, count))
+        if count == 1:
+            launches = [(self.checks.buffers, *keys)]
+            self._make_ready(launches)
+            taken = self._launched_ns(launches)
+        else:
+            arena, launches = self._laid_out(count, keys)
+            with self._untouched(arena, [m for buffers, _ in launches for m in buffers.passed]):
+                self._make_ready(launches)
+                taken = self._launched_ns(launches)
+        self._compare(launches)
+        return taken
+
+    def _launched_ns(self, launches: Sequence[tuple[Buffers, int]]) -> float:
         taken = self.backend.time_hot_ns(
             self.built.program,
             self.launch,
-            arguments,
+            [self.checks.arguments_for(buffers) for buffers, _ in launches],
             graph=self.options.graph,
-            hold=lambda: self.judge.hold(_HOLD_NS + _HOLD_NS_PER_LAUNCH * count),
+            hold=lambda: self._hold(len(launches)),
         )
         self._await_idle(taken)
-        self._compare(launches)
         return taken
+
+    def _hold(self, launches: int) -> None:
+        self.judge.hold(_HOLD_NS + _HOLD_NS_PER_LAUNCH * launches)
+
+    def _laid_out(self, count: int, keys: Sequence[int]) -> tuple[Arena, list[tuple[Buffers, int]]]:
+        """The sets to launch, with these keys, of a batch of at most `count`; the others are
+        decoys. Those to launch are written later, so that the cache holds them."""
+        started = time.perf_counter_ns()
+        arena = self.checks.arena(_with_decoys(self._sets_in_cache()))
+        is_random = "decoys" in self.options.checks
+        random = secrets.SystemRandom() if is_random else Random(0)
+        sets = arena.lay_out(_with_decoys(count), random)
+        for buffers in sets[len(keys) :]:
+            self.samples.write(buffers, secrets.randbits(64))
+            self.checks.poison_workspace(buffers)
+        self.verifying_ns += time.perf_counter_ns() - started
+        return arena, list(zip(sets, keys, strict=False))
+
+    @contextlib.contextmanager
+    def _untouched(self, arena: Arena, matrices: Sequence[Guarded]) -> Iterator[None]:
+        """`WrongError` if anything in the arena but these matrices changes meanwhile."""
+        started = time.perf_counter_ns()
+        key = secrets.randbits(64)
+        before = arena.hashed(key, matrices)
+        self.verifying_ns += time.perf_counter_ns() - started
+        yield
+        started = time.perf_counter_ns()
+        if "decoys" in self.options.checks and arena.hashed(key, matrices) != before:
+            raise self.checks.wrong(
+                "decoys", "in launches back to back, wrote outside its matrices"
+            )
+        self.verifying_ns += time.perf_counter_ns() - started
+
+    def _surprise(self, count: int) -> None:
+        """Batches that end at any launch, without times. A kernel that prepares for later launches
+        is found out: by what it keeps for them, and because an input changes."""
+        if count == 1 or "surprises" not in self.options.checks:
+            return
+        started, verified_ns = time.perf_counter_ns(), self.verifying_ns
+        self.checks.require_right(self.samples.verdicts())
+        arena, launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
+        self._make_ready(launches)
+        results = [matrix for buffers, _ in launches for matrix in buffers.results]
+        with self._untouched(arena, results), self._sealed(arena):
+            self._launched_ns(launches)
+        self._compare(launches)
+        self.checks.require_right(self.samples.verdicts())
+
+        arena, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
+        self._make_ready(launches)
+        with self._untouched(arena, [m for buffers, _ in launches for m in buffers.passed]):
+            self._launch_altered(launches)
+        self._compare(launches[:-1])
+        self.verifying_ns = verified_ns + time.perf_counter_ns() - started
+
+    def _launch_altered(self, launches: Sequence[tuple[Buffers, int]]) -> None:
+        """Launch all; a number of A becomes 0 right before the last launch."""
+        *arguments, last = [self.checks.arguments_for(buffers) for buffers, _ in launches]
+        self._hold(len(launches))
+        for values in arguments:
+            self.built.program.launch(self.launch, values)
+        with self.samples.altered():
+            self.samples.write(*launches[-1])
+            self.built.program.launch(self.launch, last)
+            self.samples.compare(*launches[-1], self.checks.bound)
+        if any(verdict.wrong for verdict in self.samples.verdicts()):
+            raise self.checks.wrong(
+                "surprises", "a number of A changed right before a launch, and C is wrong"
+            )
+
+    @contextlib.contextmanager
+    def _sealed(self, arena: Arena) -> Iterator[None]:
+        """`WrongError` if memory outside the arena changes meanwhile, but for a library's own."""
+        is_own = self.checks.case.kernel.library is None
+        others = self.backend.memory_without([arena.buffer, self.judge.partial]) if is_own else []
+        seals = list(map(self.judge.seal, others))
+        self.judge.clear()
+        yield
+        if not all(map(self.judge.is_intact, seals)):
+            raise self.checks.wrong("surprises", "wrote to memory that is not its own")
 
     def _block_times(self, plain_ns: float) -> BlockTimes | None:
         """Figures from the stamps of an instrumented launch; None if no block has an end stamp."""
@@ -256,3 +370,14 @@ class Launches:
             empty_ns=self.judge.empty_launch_ns(),
             perturbation=float(np.median(clocked_ns)) / float(np.median(plain_ns)) - 1,
         )
+
+
+def _with_decoys(count: int) -> int:
+    """The number of sets in a batch of so many launches: enough that a guess which are launched
+    is soon wrong, few enough for the cache."""
+    return count + max(_LEAST_DECOYS, count // 4)
+
+
+def _keys(count: int) -> list[int]:
+    """Keys of launches without times."""
+    return [secrets.randbits(64) for _ in range(count)]

@@ -6,6 +6,7 @@ own matrices before a launch, and results copied back after it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from matbench.backends import Argument
@@ -52,6 +53,19 @@ class Buffers(NamedTuple):
     def passed(self) -> tuple[Guarded, ...]:
         """Everything that the kernel receives and may write to."""
         return self.given if self.workspace is None else (*self.given, self.workspace)
+
+    def moved(self, passed: Sequence[Guarded]) -> Buffers:
+        """The same buffers with other matrices in place of `passed`."""
+        given = tuple(passed[: len(self.given)])
+        workspace = passed[len(given)] if self.workspace is not None else None
+        if self.own is not None:
+            return self._replace(own=self.own._replace(matrices=given), workspace=workspace)
+        return Buffers(given[:-1], given[-1], workspace=workspace)
+
+    @property
+    def results(self) -> tuple[Guarded, ...]:
+        """What the kernel may write to: its C and its workspace."""
+        return self.passed[len(self.inputs) :]
 
     @property
     def items(self) -> range:

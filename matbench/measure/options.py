@@ -12,8 +12,8 @@ from matbench.backends import VARIANTS, Variant
 CHECKS = frozenset(
     {
         "reference", "integers", "selection", "staggered", "samples", "repeat", "determinism",
-        "transform", "precision", "poison", "shared", "variables", "persisting", "malloc",
-        "guards", "inputs", "mask", "sources", "builds", "impossible", "idle",
+        "transform", "precision", "poison", "shared", "variables", "persisting", "malloc", "guards",
+        "decoys", "surprises", "inputs", "mask", "sources", "builds", "impossible", "idle",
     }
 )  # fmt: skip
 

@@ -55,7 +55,7 @@ class Prepared(Memory):
         is_vector = len(workloads.workload_of(problem).dimensions) == 1
         self._guard_rows = (1 if is_vector else GUARD_ROWS) if guards else 0
         self.is_spoiled = False  # by a kernel that may have written anywhere
-        self._sets: dict[tuple[object, ...], list[Buffers]] = {}
+        self._buffers: dict[tuple[object, ...], Buffers] = {}
         self._first: dict[int, Buffer] = {}
         self._C_bytes = 8 if contract.result == "float64" else 4
         trials = self._trials()
@@ -85,24 +85,18 @@ class Prepared(Memory):
     def is_for(self, problem: Problem, contract: NumericContract) -> bool:
         return not self.is_spoiled and (self.problem, self.contract) == (problem, contract)
 
-    def sets(
-        self, shape: tuple[int, int], count: int, kernel: Kernel | None = None
-    ) -> list[Buffers]:
-        """`count` sets of buffers with a C of that shape, made on first use.
+    def buffers(self, shape: tuple[int, int], kernel: Kernel | None = None) -> Buffers:
+        """Buffers with a C of that shape, made on first use.
 
         A kernel whose matrices are not row-major gets its own.
         """
         special = kernel if kernel is not None and layouts.needed(kernel, self.problem) else None
-        layout = (special.placing, special.contract.result) if special else None
-        sets = self._sets.setdefault((shape, layout), [])
-        while len(sets) < count:
-            if sets and special:
-                sets.append(sets[0]._replace(own=self._own(special)))
-                continue
-            inputs = self.inputs if not sets else self._guarded_inputs()
+        key = shape, (special.placing, special.contract.result) if special else None
+        if key not in self._buffers:
             C = self._guarded("C", shape, self._C_bytes)
-            sets.append(Buffers(inputs, C, self._own(special) if special else None))
-        return sets[:count]
+            own = self._own(special) if special else None
+            self._buffers[key] = Buffers(self.inputs, C, own)
+        return self._buffers[key]
 
     def first(self, C: Guarded) -> Buffer:
         """The buffer that keeps the C of a case's first run."""

@@ -8,6 +8,7 @@ each result is compared: a kernel that skips work, or keeps results, is wrong.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import secrets
 from collections.abc import Iterator, Mapping
@@ -83,6 +84,7 @@ class Samples:
         self.blocks = _BLOCKS[info.kind] * info.limits["multiprocessors"]
         self.partial = prepared.allocate(3 * 8 * self.blocks)
         self.results = prepared.allocate(3 * 8 * _RESULTS)
+        self.saved = prepared.allocate(8 * (self.problem.N + 1))
         self._sealed: list[tuple[int, int, str | None, int]] = []
         self._verdicts: list[SampleCheck] = []
         self._known = self._arguments_of_all()
@@ -112,17 +114,35 @@ class Samples:
             self._start(compare, arguments, grid=blocks)
             self._seal(key, blocks=blocks, item=item)
 
+    @contextlib.contextmanager
+    def altered(self) -> Iterator[None]:
+        """A random number of A is 0 in all inputs that are written meanwhile, and in what is
+        expected of them."""
+        problem = self.problem
+        rows, terms = (problem.M, problem.K) if self._is_matrix else (1, problem.N)
+        place: dict[str, Argument] = {
+            "row": secrets.randbelow(rows), "term": secrets.randbelow(terms), "terms": terms,
+            "columns": problem.N if self._is_matrix else 0, "saved": self.saved,
+        }  # fmt: skip
+        inputs = self.prepared.reference.inputs
+        arguments = {"R": self.saved, "R_key": 0} | self._known | place | {"B": inputs[-1]}
+        self._start("alter", arguments | {"back": 0}, grid=1)
+        try:
+            yield
+        finally:
+            self._start("alter", arguments | {"back": 1}, grid=1)
+
     def compare_guards(self, buffers: Buffers, key: int) -> None:
         """Whether a launch wrote outside its matrices; the guards are restored."""
         for matrix in buffers.passed:
+            # A number of 8 bytes is two words; one of 2 bytes is a word of bfloat16.
+            storage: Storage = "bfloat16" if matrix.word_bytes == 2 else "float32"
             if matrix.guard_words:
-                # A number of 8 bytes is two words; one of 2 bytes is a word of bfloat16.
-                storage: Storage = "bfloat16" if matrix.word_bytes == 2 else "float32"
                 self._start("guards_changed", guards(matrix), storage=storage)
                 self._seal(key, outside=matrix.name)
-                if matrix.pitch > matrix.width:
-                    self._start("between_changed", between(matrix), storage=storage)
-                    self._seal(key, outside=matrix.name)
+            if matrix.pitch > matrix.width and (matrix.guard_words or matrix.start):
+                self._start("between_changed", between(matrix), storage=storage)
+                self._seal(key, outside=matrix.name)
 
     def changed_inputs(self, buffers: Buffers, key: int) -> SampleCheck | None:
         """The verdict on inputs that changed since `write`; None if none did."""

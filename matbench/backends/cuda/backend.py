@@ -29,10 +29,25 @@ _FLUSHES = 4
 _ALIGNMENT_BYTES = 1024
 
 
+#: The driver maps memory in pages of this size. Pages are allocated as a whole, so that no part of
+#: them escapes `memory_without`; small buffers share one, as with the driver's own allocator.
+_PAGE_BYTES = 1 << 21
+
+
+class _Pages:
+    """One allocation of the driver, with buffers one after the other."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = -(-nbytes // _PAGE_BYTES) * _PAGE_BYTES
+        self.memory = driver().mem_alloc(self.nbytes)
+        self.used = 0
+        self.buffers = 0
+
+
 class _Buffer:
     """Device memory: `handle` is its address; views are never freed."""
 
-    def __init__(self, handle: int, nbytes: int, owner: Any = None) -> None:
+    def __init__(self, handle: int, nbytes: int, owner: _Pages | None = None) -> None:
         self.handle = handle
         self.nbytes = nbytes
         self.owner = owner
@@ -50,6 +65,7 @@ class CudaBackend:
         self.clock_is_sm = True  # clock64
         self.variants = VARIANTS
         self.flush_area: _Buffer | None = None
+        self._pages: list[_Pages] = []
         self.cublas: cublas.Library | None = None
         with errors():
             device = driver().Device(info.index)
@@ -62,18 +78,38 @@ class CudaBackend:
         self.watch = nvml.Watch(device.pci_bus_id())
 
     def allocate(self, nbytes: int) -> _Buffer:
-        with errors(asked_bytes=nbytes):
-            memory = driver().mem_alloc(max(nbytes, 1))
-            if int(memory) % _ALIGNMENT_BYTES:  # as small parts of a larger piece may be
-                memory.free()
-                memory = driver().mem_alloc(nbytes + _ALIGNMENT_BYTES)
-        return _Buffer(int(memory) + -int(memory) % _ALIGNMENT_BYTES, nbytes, memory)
+        whole = -(-max(nbytes, 1) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        shared = [pages for pages in self._pages if pages.nbytes == _PAGE_BYTES][-1:]
+        if not shared or shared[0].used + whole > _PAGE_BYTES:
+            with errors(asked_bytes=nbytes):
+                shared = [_Pages(whole)]
+            self._pages += shared
+        [pages] = shared
+        start = int(pages.memory) + pages.used
+        pages.used += whole
+        pages.buffers += 1
+        return _Buffer(start, nbytes, pages)
 
     def release(self, buffer: Buffer) -> None:
         assert isinstance(buffer, _Buffer)
         assert buffer.owner is not None
-        with errors():
-            buffer.owner.free()
+        pages = buffer.owner
+        pages.buffers -= 1
+        if pages.buffers == 0:
+            self._pages.remove(pages)
+            with errors():
+                pages.memory.free()
+
+    def memory_without(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        kept = sorted((buffer.handle, buffer.handle + buffer.nbytes) for buffer in buffers)
+        parts = []
+        for pages in self._pages:
+            start, end = int(pages.memory), int(pages.memory) + pages.nbytes
+            for first, last in [part for part in kept if start <= part[0] < end]:
+                parts.append(_Buffer(start, first - start))
+                start = last + -last % 4
+            parts.append(_Buffer(start, end - start))
+        return [part for part in parts if part.nbytes]
 
     def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
         with errors():

@@ -75,7 +75,7 @@ class Call:
     def __init__(self, library: Library) -> None:
         self.library = library
         self.resources = Resources(library=library.version)
-        self.allocates = self.has_variables = False
+        self.allocates, self.variable_bytes = False, 0
 
     def restore(self) -> None:
         pass  # the library's state is its own

@@ -140,7 +140,7 @@ class CudaProgram:
         self.code = code
         self.stream = stream
         self.allocates = b"\0malloc\0" in code.cubin
-        self.has_variables = code.variable_bytes > 0
+        self.variable_bytes = code.variable_bytes
         self.make: list[Any] = [_maker(parameter) for parameter in kernel.parameters]
         if code.entry == "matbench_entry":  # instrumented: it takes one more buffer
             self.make.append(np.uintp)
@@ -163,7 +163,7 @@ class CudaProgram:
         self.allowed_shared_bytes = _SHARED_BYTES - self.function.shared_size_bytes
 
     def restore(self) -> None:
-        if self.has_variables:
+        if self.variable_bytes:
             with errors():
                 self._load()
 

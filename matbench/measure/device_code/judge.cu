@@ -45,6 +45,17 @@ extern "C" __global__ void hash_words(const word *words, size_t count, size_t ke
     partial[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
+// The same, without the first `left_out` words of each page.
+extern "C" __global__ void hash_pages(const unsigned *words, size_t count, const unsigned *left_out,
+                                      size_t page_words, size_t key, size_t *partial)
+{
+    size_t sum = 0;
+    for (STRIDED(i, count))
+        if (i % page_words >= left_out[i / page_words])
+            sum += mixed((key + i * 0x9E3779B97F4A7C15) ^ words[i]);
+    partial[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
 // Rows of `partial`: the number of words that differ, the first of them (-1: none).
 extern "C" __global__ void compare_fill(const word *words, size_t start, size_t count,
                                         unsigned value, double *partial)

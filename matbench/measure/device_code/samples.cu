@@ -414,6 +414,32 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
     REPORT(partial, wrong, first, excess)
 }
 
+// Makes one number of A zero, and a row of R what it is then; `saved` keeps what was there. With
+// `back`, puts it back. Launched as one block; a vector has no columns.
+extern "C" __global__ void alter(word *A, const word *B, size_t *R, size_t R_key, size_t row,
+                                 size_t term, size_t terms, size_t columns, double alpha, int back,
+                                 size_t *saved)
+{
+    word *place = A + row * terms + term;
+    const double value = value_of(*place);
+    for (size_t j = threadIdx.x; j < columns; j += THREADS) {
+        const size_t at = row * columns + j, mask = mask_of(R_key, at);
+        if (!back) {
+            saved[j] = R[at];
+            const double rest = alpha * value * value_of(B[term * columns + j]);
+            R[at] = __double_as_longlong(__longlong_as_double(R[at] ^ mask) - rest) ^ mask;
+        } else {
+            R[at] = saved[j];
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (!back)
+            saved[columns] = *place;
+        *place = back ? (word)saved[columns] : 0;
+    }
+}
+
 // -- vectors: the dot product, the sum of cubes, the reversal ------------------------------------
 
 // The origin of element i: a rotation, because the order does not affect the sum.

@@ -213,6 +213,8 @@ class OpenCLBackend:
         self.clock_is_sm = False
         self._programs: dict[str, Any] = {}
         self._held: list[_Buffer] = []
+        self._reading: Any = None  # a kernel that does nothing
+        self._is_host_clock = False
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
 
@@ -389,6 +391,21 @@ class OpenCLBackend:
         with _errors("launch"):
             self.queue.finish()
 
+    def clock_agrees(self) -> bool:
+        if self._reading is None:
+            unit = "__kernel void nothing(__global uint *unused) {}"
+            self._reading = pyopencl().Kernel(self._compiled(unit, []), "nothing")
+            self._reading.set_args(self.allocate(4).handle)
+            self._is_host_clock = self._is_within()
+        return not self._is_host_clock or self._is_within()
+
+    def _is_within(self) -> bool:
+        before = time.perf_counter_ns()
+        event = pyopencl().enqueue_nd_range_kernel(self.queue, self._reading, [1], [1])
+        event.wait()
+        start, end = event.profile.start, event.profile.end
+        return bool(before <= start <= end <= time.perf_counter_ns())
+
     def close(self) -> None:
         pass  # its memory and programs go with it
 
@@ -404,6 +421,7 @@ def _compiler_message(output: str) -> str:
     """The first error in the compiler's log, extracted from PyOpenCL's message."""
     log = output.partition("\n\nBuild on ")[2].partition("\n")[2] or output
     first, *below = first_error(log.partition("\n(options: ")[0]).splitlines() or [output]
+    first = first.replace("attempt to use a poisoned identifier", "inline assembly needs CUDA")
     if _ONLY_CUDA.search(first):
         first += """; if it needs CUDA's headers, set requires = ["cuda"]"""
     return "\n".join([first, *below]).replace("matbench_half", "half")

@@ -147,6 +147,10 @@ class Backend(Protocol):
         `hold` keeps the device busy while the host enqueues them.
         """
 
+    def clock_agrees(self) -> bool:
+        """Whether events are still timed by the host's clock; true if they never were, or if only
+        the device's own clock times them."""
+
     def reset_cache(self) -> None:
         """Release data that a kernel made persist in the cache."""
 

@@ -26,8 +26,11 @@ _DEVICE_NAME = "matbench_kernel"
 
 #: Names by which a kernel could detect which build it is in.
 _TELLTALE = re.compile(
-    r"\b(?:MATBENCH|matbench)_\w*|\b(?:ifdef|ifndef)\s+__syncthreads\b|\bdefined\b\W*__syncthreads\b"
+    r"\b(?:MATBENCH|matbench)_\w*|\bdefined\b\W*__syncthreads\b"
+    r"|#[ \t]*(?:el)?if(?:n?def)?\b(?:\\\n|[^\n])*\b__syncthreads\b"
 )
+#: What joins two parts of a name.
+_JOINS = ("##", "%:%:")
 
 # Each block's slot holds its start and end on two clocks, and its multiprocessor. The stamps must
 # not change what they time, so no value stays in a register during the kernel: the start is stored
@@ -82,10 +85,20 @@ template __global__ void matbench_mark<decltype({entry}), &{entry}>();
 
 def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     """The translation unit of the unmodified kernel file; a template entry is instantiated."""
-    unit = f"{line_directive(kernel.path)}\n{kernel.source}\n"
+    unit = f"{_reserved(kernel)}{line_directive(kernel.path)}\n{kernel.source}\n"
     if kernel.is_extern_c:
         return unit
     return unit + _MARK.format(entry=entries.written(entries.entry_of(kernel), params or {}))
+
+
+def _reserved(kernel: Kernel) -> str:
+    """If macros could write a name of the instrumented builds: a directive that makes it an
+    error."""
+    sources = (kernel.source, *includes.texts(kernel.includes))
+    if not any(join in source for source in sources for join in _JOINS):
+        return ""
+    names = set(re.findall(r"\b(?:MATBENCH|matbench)_\w+", _CUDA_CLOCK + _CUDA_STAGGER))
+    return f"#pragma GCC poison {' '.join(sorted({*names, _DEVICE_NAME}))}\n"
 
 
 def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:

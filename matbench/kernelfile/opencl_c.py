@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 _TYPES = {
     "size_t": "ulong", "long long": "long", "unsigned long long": "unsigned long", "bool": "uchar",
 }  # fmt: skip
+# Inline assembly could change the worker's process. The compiler refuses it in whatever macros
+# write it, and no directive can undo that.
 _PRELUDE = """
+#pragma GCC poison asm __asm __asm__
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define kernel matbench_kernel
 #define global matbench_global

@@ -8,6 +8,7 @@ outcome with the reason.
 from __future__ import annotations
 
 import gc
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import (
@@ -75,6 +76,7 @@ def _open() -> Session:
         cache = Cache()
         _session = Session(open_backend(_device, cache), cache, _options)
         _session.backend.conditions()  # from now on, the load of other programs is known
+        _session.backend.clock_agrees()  # for later comparison
         # No pause while a kernel is timed: `_do` collects between tasks, and what was imported is
         # left out of that.
         gc.disable()
@@ -92,6 +94,11 @@ def _do(method: Callable[..., T], args: tuple[Any, ...], more: dict[str, Any]) -
         return method(_open(), *args, **more)
     finally:
         gc.collect()  # here, because only this thread may free device memory
+
+
+def _clock_ns() -> tuple[int, bool]:
+    """This process's time, which all processes share, and whether the device agrees."""
+    return time.perf_counter_ns(), _session is None or _session.backend.clock_agrees()
 
 
 def _measure_library(case: Case) -> Outcome:
@@ -112,6 +119,11 @@ class _Step(NamedTuple):
     option: str = ""
     #: The source of any output meanwhile.
     printer: str = "driver"
+
+
+_CLOCK = _Step("reading the clock", 60.0)
+#: How far clocks of two processes may be apart.
+_CLOCK_NS = 10_000_000
 
 
 class Worker:
@@ -269,11 +281,26 @@ class Worker:
     def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:
         try:
             deadline_s = step.deadline_s
-            return self._attempt(step, lambda: self.pool.call(task, *args, timeout_s=deadline_s))
+            answer = self._attempt(step, lambda: self.pool.call(task, *args, timeout_s=deadline_s))
+            if step.doing == self._running.doing and self.device.kind == "cpu":
+                self._require_clock()
+            return answer
         finally:
             said = self.pool.said()
             if said.lines and self.listener is not None:
                 self.listener(step.printer, said)
+
+    def _require_clock(self) -> None:
+        """`CaseError`, and a new process, if a kernel changed the clock of this one, which would
+        time the next kernel, too."""
+        before_ns = time.perf_counter_ns()
+        now_ns, agrees = self._attempt(_CLOCK, lambda: self.pool.call(_clock_ns))
+        late_ns = time.perf_counter_ns() - now_ns
+        if not agrees or now_ns < before_ns - _CLOCK_NS or late_ns < -_CLOCK_NS:
+            self.pool.kill()
+            raise CaseError(
+                "the clock of its process is no longer the system's: the kernel changed it"
+            )
 
     def _attempt(self, step: _Step, call: Callable[[], T]) -> T:
         """The result of the call; any failure is a `CaseError`."""

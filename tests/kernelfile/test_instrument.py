@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
+from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.sources import PATH, kernel, lines_of_the_kernel
 
 from matbench.kernelfile import catalogue, instrument
@@ -109,9 +111,13 @@ def test_a_path_of_any_bytes_makes_a_unit_that_can_be_stored() -> None:
     ("source", "name"),
     [
         ("#ifdef MATBENCH_SPECIAL\nreturn;\n#endif", "MATBENCH_SPECIAL"),
-        ("#if !defined(__syncthreads)\n#endif", "defined(__syncthreads"),
-        ("#ifdef __syncthreads\n#error no\n#endif", "ifdef __syncthreads"),
-        ("#  ifndef   __syncthreads", "ifndef __syncthreads"),
+        ("#if !defined(__syncthreads)\n#endif", "#if !defined(__syncthreads"),
+        ("#define HAS defined(__syncthreads)", "defined(__syncthreads"),
+        ("#ifdef __syncthreads\n#error no\n#endif", "#ifdef __syncthreads"),
+        ("#  ifndef   __syncthreads", "# ifndef __syncthreads"),
+        ("#define D(x) defined x\n#if D(__syncthreads)", "#if D(__syncthreads"),
+        ("#if D( \\\n__syncthreads)", "#if D( \\ __syncthreads"),
+        ("#if 1\n__syncthreads();\n#endif", None),
         ("int matbench_entry(int a);", "matbench_entry"),
         ("// matbench_entry, MATBENCH_SPECIAL\n__syncthreads();", None),
         ("/// matbench\nfloat matbench;", None),
@@ -119,3 +125,21 @@ def test_a_path_of_any_bytes_makes_a_unit_that_can_be_stored() -> None:
 )
 def test_what_tells_builds_apart_is_found(source: str, name: str | None) -> None:
     assert instrument.telltale(source) == name
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
+@pytest.mark.parametrize("joined", ["matbench##_ns", "MATBENCH##_SPECIAL", "matbench##_kernel"])
+@pytest.mark.parametrize("hides", [True, False])
+def test_a_joined_name_of_the_instrumented_builds_is_an_error(
+    joined: str, hides: bool, tmp_path: Path
+) -> None:
+    """Else a function of that name would tell the builds apart: only one hides matbench's own."""
+    name = joined if hides else joined.replace("_", "_no_")
+    text = f"#define JOIN(a, b) a##b\n__device__ int JOIN({name.replace('##', ', ')})(int a);\n"
+    path = tmp_path / "mine.cu"
+    path.write_text(instrument.plain_unit(kernel(text + PLAIN, "mine")))
+    if hides:
+        with pytest.raises(CompileError, match="poisoned"):
+            compile_cubin(path, "sm_90")
+    else:
+        assert compile_cubin(path, "sm_90")

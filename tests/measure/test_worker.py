@@ -406,6 +406,7 @@ def test_the_load_is_read_when_the_device_is_opened(
     class Opened:
         def __init__(self, info: DeviceInfo, *_: object) -> None:
             self.conditions = lambda: read.append(info)
+            self.clock_agrees = lambda: True
 
     monkeypatch.setattr("matbench.backends.open_backend", Opened)
     monkeypatch.setattr(

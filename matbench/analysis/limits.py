@@ -66,6 +66,27 @@ def floor_of_operations(operations: int, info: DeviceInfo, sm_mhz: float | None)
     return Floor(operations / rate * 1e9, text)
 
 
+#: More cycles, and more of each kind of work in a cycle, than a core of any CPU reaches: 64 float32
+#: operations and loads of 128 bytes are usual for the widest vectors. Virtual machines hide clocks.
+_CORE_HZ = 6e9
+_CORE_OPERATIONS = 128
+_CORE_BYTES = 256
+
+
+def floors_of_cpu(operations: int, nbytes: int, info: DeviceInfo) -> list[Floor]:
+    """The time of the operations, and to move the bytes, on a CPU faster than any, from whichever
+    cache."""
+    cores = info.limits["multiprocessors"]
+    most = (operations, _CORE_OPERATIONS, "operations"), (nbytes, _CORE_BYTES, "bytes")
+    return [
+        Floor(
+            count / (cores * _CORE_HZ * per_cycle) * 1e9,
+            f"for {count:,} {what} on {cores} cores, with {per_cycle} a cycle at 6 GHz",
+        )
+        for count, per_cycle, what in most
+    ]
+
+
 def impossible(median_ns: float, floors: Iterable[Floor | None]) -> str | None:
     """Why no launch can be that fast, in words; None if one can."""
     for floor in floors:

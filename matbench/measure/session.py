@@ -209,7 +209,7 @@ class Session:
     def _doubts(self, case: Case, times: Times) -> tuple[str, ...]:
         """`WrongError` if times are impossible on the device.
 
-        If the limit is less certain, as for hot samples or a CPU, there is only a note.
+        If the limit is less certain, as for hot samples of a GPU, there is only a note.
         """
         info, timing = self.backend.info, times.cold or times.hot
         median_ns = timing.median_ns if timing is not None else None
@@ -220,13 +220,15 @@ class Session:
         workload, problem = workloads.workload_of(case.problem), case.problem
         clock = info.properties.get("clock rate (MHz)")
         most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in timing.conditions)]) or None
-        floors = [limits.floor_of_operations(workload.operations(problem), info, most_mhz)]
-        is_certain = times.cold is not None and info.kind == "gpu"
-        if is_certain and self._bandwidth is not None:
-            contract = case.kernel.contract
-            words = sum(workload.words(name, problem) for name in workload.reads)
-            read = WORD_BYTES[contract.storage] * words * problem.batch
-            written = WORD_BYTES[contract.result] * workload.words("C", problem) * problem.batch
+        operations, contract = workload.operations(problem), case.kernel.contract
+        words = sum(workload.words(name, problem) for name in workload.reads)
+        read = WORD_BYTES[contract.storage] * words * problem.batch
+        written = WORD_BYTES[contract.result] * workload.words("C", problem) * problem.batch
+        floors = [limits.floor_of_operations(operations, info, most_mhz)]
+        is_certain = times.cold is not None or info.kind == "cpu"
+        if info.kind == "cpu":
+            floors += limits.floors_of_cpu(operations, read + written, info)
+        elif is_certain and self._bandwidth is not None:
             floors.append(limits.floor_of_bytes(read, written, info, self._bandwidth))
         reason = limits.impossible(median_ns, floors)
         if reason is not None and is_certain:

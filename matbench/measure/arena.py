@@ -46,16 +46,14 @@ class Arena:
             self.memory.free(buffer)
 
     def lay_out(self, count: int, random: Random) -> list[Buffers]:
-        """Sets at new places, in random order."""
+        """Sets whose matrices are at new places, in random order."""
         self.judge.fill(self.buffer, 0, self.pages * _PAGE_WORDS, _BETWEEN)
         pages, gaps = self._pages * count, self._gaps * count
         places = iter(drawn_places(pages, gaps, count * self._pages_of_set, random))
-        sets = [
+        return [
             self.like.moved([self._placed(matrix, next(places)) for matrix in self.like.passed])
             for _ in range(count)
         ]
-        random.shuffle(sets)
-        return sets
 
     def _placed(self, matrix: Guarded, page: int) -> Guarded:
         data = self.buffer.view(page * PAGE_BYTES, matrix.data.nbytes)

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -231,12 +231,12 @@ class Launches:
     def _mean_ns(self, count: int) -> float:
         keys = list(itertools.islice(self._keys, count))
         if count == 1:
-            launches = [(self.checks.buffers, *keys)]
+            launches = [(self.checks.buffers, keys[0])]
             self._make_ready(launches)
             taken = self._launched_ns(launches)
         else:
             arena, launches = self._laid_out(count, keys)
-            with self._untouched(arena, [m for buffers, _ in launches for m in buffers.passed]):
+            with self._untouched(arena, _passed(launches)):
                 self._make_ready(launches)
                 taken = self._launched_ns(launches)
         self._compare(launches)
@@ -262,7 +262,7 @@ class Launches:
         started = time.perf_counter_ns()
         arena = self.checks.arena(_with_decoys(self._sets_in_cache()))
         is_random = "decoys" in self.options.checks
-        random = secrets.SystemRandom() if is_random else Random(0)
+        random = secrets.SystemRandom() if is_random else Random(0)  # noqa: S311
         sets = arena.lay_out(_with_decoys(count), random)
         for buffers in sets[len(keys) :]:
             self.samples.write(buffers, secrets.randbits(64))
@@ -281,7 +281,7 @@ class Launches:
         started = time.perf_counter_ns()
         if "decoys" in self.options.checks and arena.hashed(key, matrices) != before:
             raise self.checks.wrong(
-                "decoys", "in launches back to back, wrote outside its matrices"
+                "decoys", "wrote outside its matrices, in launches back to back"
             )
         self.verifying_ns += time.perf_counter_ns() - started
 
@@ -302,7 +302,7 @@ class Launches:
 
         arena, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
         self._make_ready(launches)
-        with self._untouched(arena, [m for buffers, _ in launches for m in buffers.passed]):
+        with self._untouched(arena, _passed(launches)):
             self._launch_altered(launches)
         self._compare(launches[:-1])
         self.verifying_ns = verified_ns + time.perf_counter_ns() - started
@@ -381,3 +381,8 @@ def _with_decoys(count: int) -> int:
 def _keys(count: int) -> list[int]:
     """Keys of launches without times."""
     return [secrets.randbits(64) for _ in range(count)]
+
+
+def _passed(launches: Iterable[tuple[Buffers, int]]) -> list[Guarded]:
+    """All that the kernel receives."""
+    return [matrix for buffers, _ in launches for matrix in buffers.passed]

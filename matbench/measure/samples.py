@@ -124,8 +124,9 @@ class Samples:
             "row": secrets.randbelow(rows), "term": secrets.randbelow(terms), "terms": terms,
             "columns": problem.N if self._is_matrix else 0, "saved": self.saved,
         }  # fmt: skip
-        inputs = self.prepared.reference.inputs
-        arguments = {"R": self.saved, "R_key": 0} | self._known | place | {"B": inputs[-1]}
+        arguments: dict[str, Argument] = {
+            "R": self.saved, "R_key": 0, **self._known, **place, "B": self._given.inputs[-1]
+        }  # fmt: skip
         self._start("alter", arguments | {"back": 0}, grid=1)
         try:
             yield

@@ -31,7 +31,7 @@ from matbench.show.reasons import skip_reason
 FOLDER = Path(__file__).parent
 CHEATS: dict[str, dict[str, Any]] = table(FOLDER / "expected.toml")
 #: The expected result of a cheat; without any of these it is caught.
-KINDS = ("defused_by", "harmless", "claims", "not_caught")
+KINDS = ("defused_by", "harmless", "refused", "claims", "not_caught")
 
 
 #: What a file claims if it says nothing.
@@ -183,6 +183,13 @@ def harmless(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
         assert_measured(measure(case, device), case)
 
 
+def refused(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
+    for size in CHEATS[name]["sizes"][:sizes]:
+        result = measure(case_of(name, size, device), device)
+        assert result.status == "failed"
+        assert CHEATS[name]["refused"] in result.reason
+
+
 def shown_as_claims(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
     """It is measured, and its case records its claims."""
     for size in CHEATS[name]["sizes"][:sizes]:
@@ -198,6 +205,7 @@ RULES: dict[str, Rule] = {
     "caught_by": rejected,
     "defused_by": defused,
     "harmless": harmless,
+    "refused": refused,
     "claims": shown_as_claims,
     "not_caught": not_caught,
 }

@@ -397,7 +397,7 @@ def test_cold_hot_and_graph_are_of_one_size(
     program = cuda.build(case.kernel, case.params)
     arguments: list[backends.Argument] = [
         *(matrix.data for matrix in prepared.inputs),
-        prepared.sets((1000, 1000), 1)[0].C.data,
+        prepared.buffers((1000, 1000)).C.data,
         *(1000, 1000, 1000),
     ]
     cold = statistics.median(
@@ -560,3 +560,20 @@ def test_all_memory_is_aligned(cuda: Backend) -> None:
     assert all(buffer.handle % 1024 == 0 for buffer in made)
     for buffer in made:
         cuda.release(buffer)
+
+
+def test_memory_is_known_to_the_end_of_its_last_page(cuda: Backend) -> None:
+    with Memory(cuda) as memory:
+        small, large = memory.allocate(5000), memory.allocate(3 << 20)
+        parts = [(part.handle, part.handle + part.nbytes) for part in cuda.memory_without([small])]
+        assert any(
+            start <= large.handle and end >= large.handle + (4 << 20) for start, end in parts
+        )
+        assert all(end <= small.handle or start >= small.handle + 5000 for start, end in parts)
+        assert any(0 <= start - small.handle - 5000 < 4 for start, _ in parts)
+        assert sum(end - start for start, end in cuda_pages(cuda)) % (2 << 20) == 0
+
+
+def cuda_pages(cuda: Backend) -> list[tuple[int, int]]:
+    """All memory that is allocated."""
+    return [(part.handle, part.handle + part.nbytes) for part in cuda.memory_without([])]

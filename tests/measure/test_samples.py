@@ -119,7 +119,7 @@ def check_against_host(judge: Judge, problem: Problem, key: int, contract: Numer
     backend, prepared = judge.backend, prepared_on(judge, problem, contract)
     try:
         samples = Samples(prepared)
-        [buffers] = prepared.sets(workloads.workload_of(problem).shape("C", problem), 1)
+        buffers = prepared.buffers(workloads.workload_of(problem).shape("C", problem))
         samples.write(buffers, key)
         trial = samples.trial(key)
         stored = judge.stored(trial, contract.storage)
@@ -176,7 +176,7 @@ def test_the_device_makes_what_the_host_makes(
 def at_33(judge: Judge) -> Iterator[tuple[Samples, Buffers]]:
     problem = Problem(33, 40, 50, inputs="signed")
     prepared = prepared_on(judge, problem)
-    [buffers] = prepared.sets((33, 40), 1)
+    buffers = prepared.buffers((33, 40))
     yield Samples(prepared), buffers
     prepared.release()
 
@@ -272,7 +272,7 @@ def test_answers_lie_masked(judge: Judge) -> None:
                 bits = [x.view(f"u{expected.dtype.itemsize}") for x in (there, expected)]
                 assert (bits[0] == bits[1]).sum() == 0
         reference = prepared.reference
-        [buffers] = prepared.sets((33, 40), 1)
+        buffers = prepared.buffers((33, 40))
         put(right_result(reference.on_host()), buffers, backend)
         assert judge.compare(buffers.C, reference, oracle.Bound(10 * U32)).wrong == 0
         C = right_result(reference.on_host()).astype(np.float64)
@@ -320,7 +320,7 @@ def test_what_a_switch_takes_away(judge: Judge, inputs: Inputs) -> None:
     """Without changes each launch has the original inputs; the switches are only for controls."""
     prepared = prepared_on(judge, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs))
     try:
-        [buffers] = prepared.sets((40, 40), 1)
+        buffers = prepared.buffers((40, 40))
         samples = Samples(prepared, vary=False, select=False)
         given_inputs = prepared.reference.on_host().inputs
         for key in (1, 2):
@@ -350,3 +350,56 @@ def test_a_gpu_makes_what_the_host_makes(
     finally:
         judge.close()
         cuda.close()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    problem=st.builds(
+        Problem,
+        st.integers(1, 40),
+        st.integers(1, 40),
+        st.integers(1, 60),
+        inputs=st.sampled_from(["uniform", "signed"]),
+        alpha=st.sampled_from([1.0, -0.7]),
+        beta=st.sampled_from([0.0, 1.3]),
+    ),
+    key=KEYS,
+)
+def test_one_number_of_a_is_zero_while_inputs_are_altered(
+    judge: Judge, problem: Problem, key: int
+) -> None:
+    """What is expected changes with it; afterwards both are as before, bit for bit."""
+    backend, prepared = judge.backend, prepared_on(judge, problem)
+    try:
+        samples, buffers = Samples(prepared), prepared.buffers((problem.M, problem.N))
+        bound = oracle.Bound((problem.K + 4) * U32)
+        given = prepared.signed
+        seals = [judge.seal(x) for x in (*given.inputs, present(given.R).masked)]
+
+        def of_inputs() -> tuple[Any, Any, Any]:
+            samples.write(buffers, key)
+            A, B = downloaded(buffers, backend, np.float32)
+            C = np.zeros((problem.M, problem.N), np.float32)
+            if problem.beta:
+                backend.read(buffers.C.data, C)
+            found = A.reshape(problem.M, -1).astype(np.float64) @ B.reshape(-1, problem.N)
+            return A, B, (problem.alpha * found + problem.beta * C).astype(np.float32)
+
+        def wrong(C: Any) -> int:
+            put(C, buffers, backend)
+            samples.compare(buffers, key, bound)
+            return samples.verdicts()[0].wrong
+
+        A, B, before = of_inputs()
+        with samples.altered():
+            *changed, during = of_inputs()
+            assert (changed[0] != A).sum() <= 1
+            assert np.array_equal(changed[1], B)
+            assert wrong(during) == 0
+            visible = np.abs(during - before) > 1e-3 * np.abs(before).max()
+            assert wrong(before) >= visible.sum()
+        assert np.array_equal(of_inputs()[2], before)
+        assert wrong(before) == 0
+        assert all(map(judge.is_intact, seals))
+    finally:
+        prepared.release()

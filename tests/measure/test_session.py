@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from itertools import count
+from itertools import count, pairwise
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from support.kernels import GOOD_BODY, KernelWriter
+from hypothesis import given
+from hypothesis import strategies as st
+from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.optional import present
 
 from matbench.analysis import limits, statistics
@@ -19,7 +23,9 @@ from matbench.errors import CaseError
 from matbench.features.tune.looking import look_here
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import launches
+from matbench.measure.arena import PAGE_BYTES, Arena, drawn_places
 from matbench.measure.launches import Launches
+from matbench.measure.layouts import Buffers
 from matbench.measure.options import CHECKS, Options
 from matbench.measure.samples import SampleCheck, Samples
 from matbench.measure.session import Session
@@ -149,8 +155,7 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each launch of a hot sample has its own buffers, as many as half of the cache holds."""
-    changes = {"cold": False, "hot": True, "back_to_back": True}
-    timed.options = msgspec.structs.replace(timed.options, **changes)
+    back_to_back(timed, monkeypatch, "surprises")
     take, sets = timed.backend.time_hot_ns, []
 
     def counted(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
@@ -174,14 +179,13 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
 def test_a_long_launch_is_timed_once_in_a_hot_sample(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changes = {"cold": False, "hot": True, "back_to_back": True}
-    timed.options = msgspec.structs.replace(timed.options, **changes)
+    back_to_back(timed, monkeypatch, "surprises")
     counts: list[int] = []
 
     def slow(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
         counts.append(len(arguments))
-        for given in arguments:
-            timed.backend.time_ns(program, launch, given, cold=False)
+        for values in arguments:
+            timed.backend.time_ns(program, launch, values, cold=False)
         return 1e8
 
     monkeypatch.setattr(timed.backend, "time_hot_ns", slow)
@@ -191,33 +195,148 @@ def test_a_long_launch_is_timed_once_in_a_hot_sample(
     assert set(counts[1:]) == {2}  # a warm-up, and the launch that counts
 
 
-@pytest.mark.parametrize(("what", "side"), [("guards", 0), ("guards", 1), ("inputs", 0)])
-def test_every_set_of_a_batch_is_looked_at(
-    what: str,
-    side: int,
+def back_to_back(timed: Session, monkeypatch: pytest.MonkeyPatch, *without: str) -> None:
+    """Hot samples of few launches: to lay out many takes a CPU long."""
+    monkeypatch.setattr(launches, "_MOST_SETS", 8)
+    changes = {"cold": False, "hot": True, "back_to_back": True, "checks": CHECKS - set(without)}
+    timed.options = msgspec.structs.replace(timed.options, **changes)
+
+
+PLACES = ["before C", "behind C", "inputs", "C of a decoy", "A of a decoy", "elsewhere"]
+
+
+@pytest.mark.parametrize("check", ["decoys", "surprises"])
+@pytest.mark.parametrize("place", PLACES)
+def test_whatever_a_batch_changes_but_its_results_is_noticed(
+    place: str,
+    check: str,
     write_kernel: KernelWriter,
     timed: Session,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    changes = {"cold": False, "hot": True, "back_to_back": True}
-    timed.options = msgspec.structs.replace(timed.options, **changes)
+    """By each of the two; either is enough, unless only a surprise looks there."""
+    back_to_back(timed, monkeypatch, *{"decoys", "surprises"} - {check, "decoys"})
     case = case_of(write_kernel(), timed, size=24)
-    take, judge = timed.backend.time_hot_ns, timed.judge
+    take, judge, lay_out = timed.backend.time_hot_ns, timed.judge, Arena.lay_out
+    laid_out: list[tuple[Arena, list[Buffers]]] = []
+
+    def recorded(arena: Arena, *more: Any) -> list[Buffers]:
+        laid_out.append((arena, lay_out(arena, *more)))
+        return laid_out[-1][1]
 
     def overwritten(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
         taken = take(program, launch, arguments, **more)
-        [_, second] = present(timed._prepared).sets((24, 24), 2)
-        if what == "guards":
-            last, behind = second.C.guard_words - 1, second.C.guard_words + second.C.words
-            judge.fill(second.C.raw, (last, behind)[side], 1, 7)
-        else:
-            judge.fill(second.inputs[0].raw, second.inputs[0].guard_words, 1, 7)
+        arena, sets = laid_out[-1]
+        start, words = sets[0].C.start * PAGE_BYTES // 4, sets[0].C.words
+        buffer, at = {
+            "before C": (arena.buffer, start - 1),
+            "behind C": (arena.buffer, start + words),
+            "inputs": (sets[0].inputs[0].data, 0),
+            "C of a decoy": (sets[-1].C.data, 0),
+            "A of a decoy": (sets[-1].inputs[0].data, 0),
+            "elsewhere": (present(timed._samples).partial, 0),
+        }[place]
+        judge.fill(buffer, at, 1, 7)
         return taken
 
+    monkeypatch.setattr(Arena, "lay_out", recorded)
     monkeypatch.setattr(timed.backend, "time_hot_ns", overwritten)
     outcome = timed.measure(case)
-    assert outcome.status == "wrong"
-    assert present(outcome.reason).startswith(f"{what}: ")
+    seen_by = {"inputs": {"decoys": "inputs"}, "elsewhere": {"surprises": "surprises"}}
+    if place == "elsewhere" and check == "decoys":
+        assert outcome.status == "measured", outcome.reason
+    else:
+        assert outcome.check == seen_by.get(place, {}).get(check, "decoys")
+
+
+def test_surprises_come_before_and_after_the_samples_in_any_case(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back_to_back(timed, monkeypatch)
+    monkeypatch.setattr(launches, "_SURPRISES", 10**9)
+    surprise, altered, events = Launches._surprise, Launches._launch_altered, []
+    take = timed.backend.time_hot_ns
+
+    def counted(made: Launches, count: int) -> None:
+        events.append("begin")
+        surprise(made, count)
+        events[-1:] = [] if events[-1] == "begin" else ["surprise"]
+
+    def sampled(*given: Any, **more: Any) -> float:
+        events.append("batch")
+        return take(*given, **more)
+
+    def launched(made: Launches, given: Any) -> None:
+        events.append("altered")
+        altered(made, given)
+
+    monkeypatch.setattr(Launches, "_surprise", counted)
+    monkeypatch.setattr(Launches, "_launch_altered", launched)
+    monkeypatch.setattr(timed.backend, "time_hot_ns", sampled)
+    assert timed.measure(case_of(write_kernel(), timed)).status == "measured"
+    of_surprise = ["begin", "batch", "surprise"]
+    assert events[:4] == ["batch", *of_surprise]  # how long a launch takes comes first
+    assert events[-3:] == of_surprise
+    assert events[4:-3] == ["batch"] * (len(events) - 7)
+
+
+def test_no_place_follows_from_the_others() -> None:
+    places = sorted(drawn_places([1] * 8, [1] * 8, 1000, Random(0)))
+    assert len({after - before for before, after in pairwise(places)}) > 4
+
+
+@pytest.mark.parametrize(("words", "alone"), [(24 * 24 - 1, False), (24 * 24, True)])
+def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
+    words: int,
+    alone: bool,
+    write_kernel: KernelWriter,
+    timed: Session,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    back_to_back(timed, monkeypatch)
+    take, counts = timed.backend.time_hot_ns, []
+
+    def counted(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        counts.append(len(arguments))
+        return take(program, launch, arguments, **more)
+
+    monkeypatch.setattr(timed.backend, "time_hot_ns", counted)
+    keeps = GOOD_BODY.replace("float sum", "kept[0] = 0.0f; float sum", 1)
+    path = write_kernel(body=f"__device__ float kept[{words}];\n{keeps}")
+    assert timed.measure(case_of(path, timed)).status == "measured"
+    assert (max(counts) == 1) == alone
+
+
+def test_sets_lie_elsewhere_each_time(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back_to_back(timed, monkeypatch)
+    take, places = timed.backend.time_hot_ns, []
+
+    def recorded(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        places.append([each[2].handle.offset for each in arguments])
+        return take(program, launch, arguments, **more)
+
+    monkeypatch.setattr(timed.backend, "time_hot_ns", recorded)
+    assert timed.measure(case_of(write_kernel(), timed)).status == "measured"
+    assert len({places[0][0], *(first for first, *_ in places[1:])}) > len(places) / 2
+    assert sum(sorted(batch) != batch for batch in places) > len(places) / 2
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 90)), min_size=1, max_size=12),
+    st.integers(0, 1000),
+    st.randoms(use_true_random=False),
+)
+def test_places_leave_the_gaps(pieces: list[tuple[int, int]], spare: int, random: Random) -> None:
+    pages, gaps = ([*column] for column in zip(*pieces, strict=True))
+    total = sum(pages) + sum(gaps) + max(gaps) + spare
+    places = drawn_places(pages, gaps, total, random)
+    end, first = 0, min(range(len(places)), key=places.__getitem__)
+    for piece in sorted(range(len(places)), key=places.__getitem__):
+        assert places[piece] - end >= gaps[piece]
+        end = places[piece] + pages[piece]
+    assert total - end >= gaps[first]
 
 
 def test_the_times_of_a_wrong_kernel_are_none(write_kernel: KernelWriter, timed: Session) -> None:
@@ -249,9 +368,13 @@ def test_cold_and_hot_samples_are_recorded_alike(
     assert outcome.median_ns == cold.median_ns
 
 
-@pytest.mark.parametrize("kind", ["cpu", "gpu"])
-def test_a_time_that_is_impossible_is_wrong_on_a_gpu_and_noted_on_a_cpu(
-    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch, kind: str
+@pytest.mark.parametrize(("kind", "mode"), [("cpu", "hot"), ("gpu", "cold"), ("gpu", "hot")])
+def test_a_time_that_is_impossible_is_wrong_and_noted_for_hot_samples_of_a_gpu(
+    write_kernel: KernelWriter,
+    timed: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    mode: str,
 ) -> None:
     floor = limits.Floor(1e15, "to wait for ever")
     monkeypatch.setattr(limits, "floor_of_operations", lambda *_: floor)
@@ -261,10 +384,10 @@ def test_a_time_that_is_impossible_is_wrong_on_a_gpu_and_noted_on_a_cpu(
     monkeypatch.setattr(
         timed, "_copy_bytes_per_s", lambda _: None
     )  # which would take half a minute
-    timed.options = msgspec.structs.replace(timed.options, cold=kind == "gpu", hot=kind == "cpu")
+    timed.options = msgspec.structs.replace(timed.options, cold=mode == "cold", hot=mode == "hot")
     outcome = timed.measure(case)
     said = "is impossible: it takes at least 1e+12 µs to wait for ever"
-    if kind == "gpu":
+    if (kind, mode) != ("gpu", "hot"):
         assert outcome.status == "wrong"
         assert present(outcome.reason).startswith("impossible: ")
         assert said in present(outcome.reason)
@@ -272,6 +395,35 @@ def test_a_time_that_is_impossible_is_wrong_on_a_gpu_and_noted_on_a_cpu(
     else:
         assert outcome.status == "measured"
         assert any(said in note for note in outcome.notes)
+
+
+NOTHING = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int N)
+{
+    C[0] = 0.0f;
+}
+"""
+
+
+def test_a_cpu_cannot_read_vectors_that_fast(
+    tmp_path: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no check of C: only the time tells that nothing was read."""
+    (tmp_path / "mine.cu").write_text(
+        kernel_text("mine", front='workload = "dot"', launch="block = [1]\ngrid = [1]\n",
+                    body=NOTHING)
+    )  # fmt: skip
+    info = timed.backend.info
+    single = msgspec.structs.replace(info, limits={**info.limits, "multiprocessors": 1})
+    monkeypatch.setattr(timed.backend, "info", single)
+    problem = Problem(1, 2**22, 1, workload="dot", inputs="signed")
+    case = sweep.case(catalogue.load(tmp_path / "mine.cu"), problem, {"TILE": 8}, single)
+    of_C = {"reference", "integers", "selection", "samples", "repeat"}
+    for checks, status in ((CHECKS - of_C, "wrong"), (CHECKS - of_C - {"impossible"}, "measured")):
+        timed.options = msgspec.structs.replace(timed.options, checks=checks)
+        outcome = timed.measure(case)
+        assert outcome.status == status, outcome.reason
+        assert outcome.check == (None if status == "measured" else "impossible")
 
 
 def test_nothing_that_a_wrong_kernel_may_have_written_to_is_used_again(
@@ -377,5 +529,5 @@ def test_guards_are_256_rows_wide_or_as_long_as_a_vector(
     problem: Problem, least: int, timed: Session
 ) -> None:
     prepared = timed._prepare(problem, NumericContract())
-    [buffers] = prepared.sets((problem.M, problem.N), 1)
+    buffers = prepared.buffers((problem.M, problem.N))
     assert least <= buffers.C.guard_words < least + 2**13

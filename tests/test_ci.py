@@ -1,4 +1,4 @@
-"""The action and the workflows of docs/ci.md: linters pass them, and their steps do the job."""
+"""The action, the release and the workflows of docs/ci.md: linters pass them, their steps work."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from support.kernels import KernelWriter
-from support.repository import git
+from support.repository import cloned, git
+
+from matbench import __version__
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 WORKFLOWS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
 SMOKE, SPEED = WORKFLOWS
 ACTION = (ROOT / "action.yml").read_text()
+RELEASE = (ROOT / ".github/workflows/release.yml").read_text()
 
 Step = dict[str, Any]
 
@@ -33,7 +37,8 @@ def lint(text: str, schema: str, folder: Path) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize(
-    ("text", "schema"), [(SMOKE, "workflows"), (SPEED, "workflows"), (ACTION, "actions")]
+    ("text", "schema"),
+    [(SMOKE, "workflows"), (SPEED, "workflows"), (RELEASE, "workflows"), (ACTION, "actions")],
 )
 def test_files_have_the_form_that_github_expects(text: str, schema: str, tmp_path: Path) -> None:
     assert lint(text, schema, tmp_path).returncode == 0
@@ -55,7 +60,7 @@ def shellcheck(script: str) -> str:
     return subprocess.run(command, input=script, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("text", [SMOKE, SPEED, ACTION])
+@pytest.mark.parametrize("text", [SMOKE, SPEED, ACTION, RELEASE])
 def test_scripts_pass_shellcheck(text: str) -> None:
     for step in steps_of(text):
         assert shellcheck(step["run"]) == ""
@@ -207,3 +212,56 @@ def test_the_speed_workflow_gives_inputs_that_the_action_has() -> None:
     given = job["steps"][-1]["with"]
     assert given.keys() <= yaml.safe_load(ACTION)["inputs"].keys()
     assert {"kernels", "sizes", "fail-if-slower"} <= given.keys()
+
+
+# -- the release ---------------------------------------------------------------------------------
+
+
+def test_publishing_is_off() -> None:
+    """The only job that may publish never runs; the others have no right to."""
+    release = yaml.safe_load(RELEASE)
+    assert release["permissions"] == {"contents": "read"}
+    jobs = release["jobs"]
+    publishing = [name for name, job in jobs.items() if "publish" in str(job).lower()]
+    allowed = [name for name, job in jobs.items() if "permissions" in job]
+    assert publishing == allowed == ["publish"]
+    assert jobs["publish"]["if"] is False
+    assert jobs["publish"]["needs"] == "check"
+    assert jobs["check"]["needs"] == "build"
+
+
+def offline() -> dict[str, str]:
+    """An environment without a network: new virtual environments see what tests have installed."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    # The last one is read as if its name had no NO.
+    pip = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    return (
+        own
+        | pip
+        | {
+            "PATH": f"{BIN}:{own['PATH']}",
+            "PYTHONPATH": sysconfig.get_path("purelib"),
+        }
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["whl", "tar.gz"])
+def test_a_release_is_built_and_runs_in_a_clean_environment(kind: str, tmp_path: Path) -> None:
+    clone = cloned(tmp_path / "clone")
+    jobs = yaml.safe_load(RELEASE)["jobs"]
+    assert kind in jobs["check"]["strategy"]["matrix"]["kind"]
+    environment = offline() | {"KIND": kind, "GITHUB_REF_NAME": f"v{__version__}"}
+    steps = [step for job in ("build", "check") for step in jobs[job]["steps"] if "run" in step]
+    for step in steps:
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        if "venv" in step["run"]:  # the OpenCL runtime, which is not in a Python package
+            for library in Path(sys.prefix, "lib").glob("lib*.so*"):
+                (clone / "clean/lib" / library.name).symlink_to(library)
+    assert f"matbench, version {__version__}" in done.stdout
+    assert "0 wrong, 0 failed" in done.stdout
+    environment |= {"GITHUB_REF_NAME": "v0.0.1"}
+    [tag] = [step["run"] for step in jobs["build"]["steps"] if "tag" in step.get("name", "")]
+    assert subprocess.run(["bash", "-ec", tag], cwd=clone, env=environment).returncode == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,25 +156,6 @@ def test_links_lead_somewhere(path: Path) -> None:
             titles = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
             anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
             assert anchor in anchors, f"{target}: no such heading"
-
-
-@pytest.mark.parametrize("path", PAGES, ids=name)
-def test_commands_are_ones_that_matbench_takes(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    lines = [line for block in blocks(text, "(?:sh|console)") for line in block.splitlines()]
-    for line in lines:
-        found = re.match(r"(?:\$ |(?:uvx|pipx run) .*?)?matbench (.*)", line)
-        if found is None:
-            continue
-        command: click.Command = main
-        words = shlex.split(found[1], comments=True)
-        context = click.Context(main, info_name="matbench", **main.context_settings)
-        while words and isinstance(command, click.Group):
-            child = command.get_command(context, words.pop(0))
-            assert child is not None, f"{name(path)}: {line}"
-            command = child
-        if words != ["--help"]:
-            command.make_context(command.name, words, parent=context)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)

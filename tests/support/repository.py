@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
+
+from support.paths import ROOT
 
 _SETTINGS = (
     "user.name=a", "user.email=a@b", "commit.gpgsign=false", "protocol.file.allow=always",
@@ -28,6 +31,18 @@ def commit(folder: Path, **files: str | bytes) -> str:
     git(folder, "add", "-A", ".")
     git(folder, "commit", "-q", "--allow-empty", "-m", "a")
     return git(folder, "rev-parse", "HEAD")
+
+
+def cloned(folder: Path) -> Path:
+    """The files of this project, also those not committed yet, in a repository of their own."""
+    names = git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
+    for name in filter(lambda name: (ROOT / name).is_file(), names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "all")
+    return folder
 
 
 def tree(folder: Path, *entries: tuple[str, str, str]) -> str:

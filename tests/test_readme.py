@@ -224,6 +224,13 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
     assert "`matbench-cuda`" in text
 
 
+def test_the_readme_says_what_is_different_from_nvbenchs_verdicts() -> None:
+    [row] = [row for row in tables(page("README.md"))["tool 1"] if row[0] == "NVBench"]
+    assert "`nvbench-compare-robust`" in row[1]
+    for word in ("results are checked", "in one process, in turns", "no harness"):
+        assert word in row[2]
+
+
 def patched(source: str, diff: str) -> str:
     """A source with the hunks of a diff applied; lines of `…` separate the hunks."""
     for hunk in diff.split("…\n"):

@@ -412,6 +412,8 @@ def test_on_a_cpu_a_doubt_is_marked_where_it_leaves_open_which_is_fastest() -> N
     alone = msgspec.structs.replace(doubtful[4].case, problem=Problem(9, 9, 9))
     page = shown(made(fast, doubtful[4], msgspec.structs.replace(doubtful[4], case=alone)))
     assert len(re.findall(r"^drifts .* ¹$", page.replace("★", " "), re.MULTILINE)) == 2
+    lead = outcome("fast", 1, interval_ns=(0.9e6, 1.1e6), **wide), outcome("slow", 4, **wide)
+    assert "¹" not in shown(made(*lead))
     on_gpu = shown(made(*(outcome(f"k{n}", 1 + 3 * n, GPU, **wide) for n in range(3))))
     assert "usual on a CPU" not in on_gpu
     assert len(re.findall(r"^k\d .* ¹$", on_gpu.replace("★", " "), re.MULTILINE)) == 3

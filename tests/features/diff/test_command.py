@@ -109,6 +109,17 @@ def test_other_load_is_exit_3_only_if_no_case_can_be_judged(
         assert "kahan" not in result.stderr
 
 
+def test_a_case_of_another_environment_judges_nothing(tmp_path: Path, matbench: Matbench) -> None:
+    """However narrow its interval; the other case is UNDECIDED by its own."""
+    old = write(tmp_path / "old.jsonl", *busy(0.1), steady("kahan"))
+    new = write(tmp_path / "new.jsonl", *busy(0.7), steady("kahan", factor=1.2))
+    told = matbench("diff", old, new, "--fail-if-slower", "5%", code=3)
+    assert "2 UNDECIDED" in told.stdout
+    assert "--fail-if-slower could not judge any case: not comparable: the load" in told.stderr
+    ignoring = ("--fail-if-slower", "5%", "--ignore-environment")
+    matbench("diff", old, new, *ignoring)
+
+
 def test_a_case_that_broke_fails_and_is_named(tmp_path: Path, matbench: Matbench) -> None:
     old = write(tmp_path / "old.jsonl", steady())
     wrong = records.outcome("tiled", status="wrong", reason="integers: 3 of 9 wrong")

@@ -154,6 +154,14 @@ def test_a_command_is_one_that_matbench_takes(text: str) -> None:
     parsed(shlex.split(text))
 
 
+def written(words: list[str]) -> Path | None:
+    """The file that a command writes instead of printing."""
+    if "--output" in words:
+        return Path(words[words.index("--output") + 1])
+    suffix = {"adopt": ".toml", "new": ".cu", "page": ".html"}.get(words[0])
+    return Path(words[1]).with_suffix(suffix) if suffix else None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
@@ -172,10 +180,7 @@ def test_a_command_runs(
     if "cache clear" in text:
         monkeypatch.setenv("MATBENCH_CACHE_DIR", str(tmp_path / "cache"))
     _, *words = shlex.split(text)
-    made = {"adopt": Path(words[-1]).with_suffix(".toml"), "new": Path(f"{words[1]}.cu")}.get(
-        words[0]
-    )
-    made = Path(words[words.index("--output") + 1]) if "--output" in words else made
+    made = written(words)
     if made is not None:
         made.unlink(missing_ok=True)
     codes = next((c for pattern, c in EXIT_CODES.items() if re.search(pattern, text)), {0})

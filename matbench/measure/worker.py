@@ -117,8 +117,9 @@ class _Step(NamedTuple):
     doing: str
     deadline_s: float | None = None
     option: str = ""
-    #: The source of any output meanwhile.
+    #: The source of any output meanwhile, and whether it is shown.
     printer: str = "driver"
+    is_heard: bool = True
 
 
 _CLOCK = _Step("reading the clock", 60.0)
@@ -175,7 +176,10 @@ class Worker:
         try:
             if is_on_host(case.kernel):
                 return self._task(self._running, _measure_library, case)
-            return self.with_session(_methods().measure, case, so_far)
+            # What a kernel prints is shown once, not in each round.
+            step = self._running._replace(is_heard=so_far is None)
+            outcome: Outcome = self._task(step, _do, _methods().measure, (case, so_far), {})
+            return outcome
         except CaseError as error:
             return self.failed(case, error)
 
@@ -287,7 +291,7 @@ class Worker:
             return answer
         finally:
             said = self.pool.said()
-            if said.lines and self.listener is not None:
+            if said.lines and step.is_heard and self.listener is not None:
                 self.listener(step.printer, said)
 
     def _require_clock(self) -> None:

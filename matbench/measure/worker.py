@@ -193,11 +193,12 @@ class Worker:
     ) -> T:
         """A feature's task with the open device, once there is a plain build of this case.
 
-        It may take `limit_s`, or as long as a case. `CaseError` if it fails.
+        It may take as long as a case, and at most `limit_s`. `CaseError` if it fails.
         """
         self.open()  # again, if a kernel killed the process
         self._compiled(case, ("plain",))
-        step = self._running if limit_s is None else self._running._replace(deadline_s=limit_s)
+        limits_s = filter(None, (limit_s, self._running.deadline_s))
+        step = self._running._replace(deadline_s=min(limits_s))
         try:
             answer: T = self._task(step, _do, task, args, more)
         except LateError:

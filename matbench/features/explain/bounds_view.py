@@ -111,6 +111,8 @@ def _neither(explanation: Explanation) -> Iterator[str]:
             f"The modelled traffic would take {modelled:.0%} of the bandwidth of a copy: the "
             "kernel is memory-bound if caches serve none of it, which the model does not show."
         )
+    elif explanation.case.device_kind == "cpu":
+        yield "It reaches neither limit; a CPU's caches and vector instructions are not modelled."
     elif not idle:
         yield "It reaches neither limit; the model does not show what limits it."
     width = next(

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from matbench.records.outcome import Outcome
 
-#: The architecture to explain a kernel for if there is no GPU.
+#: The architecture to explain a kernel for if there is no device.
 _CURRENT = "hopper"
 
 
@@ -60,7 +60,7 @@ _CURRENT = "hopper"
     "--arch",
     metavar="LIST",
     help="Architectures by family, chip or compute capability: g80,kepler,9.0. `this` means the "
-    f"device in use. Default: this; without a GPU, {_CURRENT} as well.",
+    f"device in use. Default: this; without a device, {_CURRENT}.",
 )
 @click.option(
     "--plot",
@@ -338,7 +338,7 @@ def _architectures(arch: str | None, info: DeviceInfo | None) -> tuple[list[Arch
     from matbench.features.explain.other_devices import named
 
     if arch is None:
-        arch = "this" if info is not None and info.kind == "gpu" else f"{_CURRENT},this"
+        arch = "this" if info is not None else _CURRENT
     names = [name.strip().lower() for name in arch.split(",")]
     wanted = [named(name) for name in names if name != "this"]
     return list({target.name: target for target in wanted}.values()), "this" in names

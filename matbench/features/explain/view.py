@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from matbench import workloads
 from matbench.analysis.ranking import spread
+from matbench.errors import listed
 from matbench.features.explain import machine_code_view
 from matbench.features.explain.bounds import dram_traffic_bytes
 from matbench.features.explain.bounds_view import rates_of, words
@@ -62,6 +63,7 @@ def report(
     roof = roofline(explanation)
     heading = (
         f"{explanation.case.label}{f' on {device}' if device else ', no device'}",
+        *_on_a_cpu(explanation),
         *(roofline_chart(roof, chart) if chart is not None and roof is not None else ()),
     )
     groups = grouped(explanation.widths, lambda width: (width.here, width.architecture))
@@ -80,6 +82,17 @@ def report(
         rows=lambda: explanation.widths,
         json=lambda: encoding.array([*environments, explanation]),
     )
+
+
+def _on_a_cpu(explanation: Explanation) -> Iterator[str]:
+    """What a CPU shows of a kernel that is meant for GPUs."""
+    if explanation.case.device_kind == "cpu":
+        others = dict.fromkeys(w.architecture for w in explanation.widths if w.architecture)
+        yield "this is a CPU: times and limits are its own; " + (
+            f"{listed(others, 'and')}: as computed"
+            if others
+            else "for occupancy and machine code of a GPU, add --arch hopper,this"
+        )
 
 
 def _device(explanation: Explanation, environments: Sequence[Environment]) -> str:

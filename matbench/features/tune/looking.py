@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matbench.errors import CaseError
 from matbench.measure.sampling import Sampler, positive
-from matbench.measure.worker import Worker
+from matbench.measure.worker import LateError, Worker
 from matbench.model import Case
 from matbench.records.outcome import Outcome
 
@@ -16,11 +16,27 @@ if TYPE_CHECKING:
     from matbench.measure.session import Session
 
 
-def look(worker: Worker, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
-    """A few samples of one case, fewer if they take longer than `limit_ns`."""
+def look(
+    worker: Worker,
+    case: Case,
+    samples: int,
+    limit_ns: float,
+    *,
+    check: bool,
+    limit_s: float | None = None,
+) -> Outcome:
+    """A few samples of one case, fewer if they take longer than `limit_ns`.
+
+    With `limit_s`, it has failed if the look takes longer.
+    """
     try:
         worker.ready(case, ("plain",))
-        return worker.with_session(look_here, case, samples, limit_ns, check=check)
+        if limit_s is None:
+            return worker.with_session(look_here, case, samples, limit_ns, check=check)
+        try:
+            return worker.ask(case, limit_s, look_here, case, samples, limit_ns, check=check)
+        except LateError:
+            raise CaseError(f"stopped after {limit_s:.3g} s, because of --budget") from None
     except CaseError as error:
         return worker.failed(case, error)
 

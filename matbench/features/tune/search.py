@@ -38,6 +38,10 @@ _FIRST_SAMPLES = 3
 _FINALISTS = 4
 #: A first look ends if samples take this many times as long as the best median so far.
 _HOPELESS = 2.0
+#: With a budget of time, a look that takes this many times as long as the slowest so far, and at
+#: least so many seconds, is stopped.
+_HANGING = 10.0
+_LEAST_LOOK_S = 3.0
 _MOST_BUDGET = 999_999
 
 
@@ -155,19 +159,29 @@ class Search:
         self.complete = True
 
     def _look_at_all(self, worker: Worker, advance: Callable[[str], None]) -> None:
-        """Check and time every candidate that the budget allows, and all defaults."""
-        started = time.monotonic()
+        """Check and time every candidate that the budget allows, and all defaults.
+
+        With a budget of time, none of the others takes what is left of it by hanging.
+        """
+        until = time.monotonic() + (self.budget.seconds or math.inf)
         defaults = len(self.space.defaults)
         best: Candidate | None = None
+        longest_s = 0.0
         for number, case in enumerate(self.candidates):
-            is_default = number < defaults
-            late = time.monotonic() - started > (self.budget.seconds or math.inf)
-            if late and not is_default:
+            is_default, begun = number < defaults, time.monotonic()
+            if begun > until and not is_default:
                 break
+            limit_s = None
+            if self.budget.seconds is not None and not is_default:
+                limit_s = max(_LEAST_LOOK_S, min(_HANGING * longest_s, until - begun))
             advance(_label(case, best))
             # Defaults are what all are compared with, so they are not cut short.
             hopeless_ns = math.inf if is_default or best is None else _HOPELESS * best.median_ns
-            outcome = looking.look(worker, case, _FIRST_SAMPLES, hopeless_ns, check=True)
+            outcome = looking.look(
+                worker, case, _FIRST_SAMPLES, hopeless_ns, check=True, limit_s=limit_s
+            )
+            if outcome.median_ns is not None:
+                longest_s = max(longest_s, time.monotonic() - begun)
             standing = Candidate(case, outcome, is_default)
             self.standings.append(standing)
             if outcome.median_ns is not None and (best is None or standing.rank < best.rank):

@@ -206,20 +206,17 @@ def test_a_kernel_that_this_device_cannot_run_is_explained_elsewhere(
 def test_registers_are_those_that_nvcc_gives(matbench: Matbench, device: DeviceInfo) -> None:
     if device.kind == "gpu":
         pytest.skip("its own compiler told them")
-    arguments = ("--sizes", "33", "--set", "TILE=8,16", "--format", "json")
+    arguments = ("--sizes", "33", "--set", "TILE=8,16", "--arch", "hopper", "--format", "json")
     widths = json.loads(matbench("explain", "tiled", *arguments).stdout)[1]["widths"]
     assert {w["architecture"] for w in widths if w["registers"] is not None} == {"Hopper 9.0"}
     assert len([w for w in widths if w["registers"]]) == 2
 
 
 @pytest.mark.long
-def test_by_default_the_device_at_hand_is_explained_and_without_a_gpu_a_current_one_too(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_by_default_the_device_at_hand_is_explained(matbench: Matbench) -> None:
     result = matbench("explain", "tiled", "--sizes", "33", "--format", "json")
     found = json.loads(result.stdout)[1]
-    expected = {"this"} if device.kind == "gpu" else {"Hopper 9.0", "this"}
-    assert {"this" if w["here"] else w["architecture"] for w in found["widths"]} == expected
+    assert {w["here"] for w in found["widths"]} == {True}
     # One value is explained, with the usual widths beside it; of several the fastest is.
     assert {width["params"]["TILE"] for width in found["widths"]} == {4, 8, 12, 16, 20, 24, 32}
     several = matbench(
@@ -229,6 +226,29 @@ def test_by_default_the_device_at_hand_is_explained_and_without_a_gpu_a_current_
     assert {width["params"]["TILE"] for width in found["widths"]} == {8, 16}
     times = {w["params"]["TILE"]: w["measured_ns"] for w in found["widths"] if w["here"]}
     assert found["case"]["params"]["TILE"] == min(times, key=lambda tile: times[tile])
+
+
+def test_on_a_cpu_nothing_is_said_of_gpus_unless_asked(
+    matbench: Matbench, device: DeviceInfo
+) -> None:
+    if device.kind == "gpu":
+        pytest.skip("needs a CPU")
+    arguments = ("explain", "naive-2d", "--sizes", "33", "--set", "TILE=16", "--format", "plain")
+    shown = matbench(*arguments).stdout
+    first, second, *_ = shown.splitlines()
+    assert first == f"naive-2d TILE=16 at 33 on {device.label}"
+    assert second == (
+        "this is a CPU: times and limits are its own; "
+        "for occupancy and machine code of a GPU, add --arch hopper,this"
+    )
+    assert "measured multiply-adds" in shown
+    for gpus in ("Hopper", "multiprocessor", "registers", "the model does not show"):
+        assert gpus not in shown
+    asked = matbench(*arguments, "--arch", "hopper,this").stdout
+    assert asked.splitlines()[1] == (
+        "this is a CPU: times and limits are its own; Hopper 9.0: as computed"
+    )
+    assert "Hopper 9.0: a multiprocessor holds" in asked
 
 
 def test_a_wrong_kernel_has_no_time_and_is_no_success(

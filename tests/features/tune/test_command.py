@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,24 @@ def test_given_values_are_all_that_is_tried(matbench: Matbench, state: Path) -> 
     assert (only["ratio"], only["median_ratio"]) == ("", "1.0")
     default = {row["params"]: row["is_default"] for row in rows("16,4")}
     assert default == {"TILE=16": "true", "TILE=4": "false"}
+
+
+def test_a_budget_of_time_outlives_a_candidate_that_hangs(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    hangs = "for (volatile int i = 0; TURNS == 1 && i < 1; sum = sum + 1.0f)\n        ;\n    "
+    text = tunable.KERNEL.replace("C[(size_t)row * N", hangs + "C[(size_t)row * N")
+    assert text != tunable.KERNEL
+    file.write_text(text, encoding="utf-8")
+    begun = time.monotonic()
+    result = matbench(
+        *("tune", file, "--sizes", "48", "--set", "KIND=1", "--budget", "20s", "--timeout", "60")
+    )
+    assert time.monotonic() - begun < 40
+    assert "TURNS=1 KIND=1 at 48 is failed: stopped after " in result.stderr
+    assert "because of --budget" in result.stderr
+    [kept] = Store().winners()
+    assert (kept.params, kept.tried) == ({"TURNS": 8, "KIND": 1}, 3)
 
 
 def test_what_no_device_here_can_run_is_skipped_with_the_reason(

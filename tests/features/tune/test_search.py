@@ -92,6 +92,9 @@ class Clockwork:
         assert task is looking.look_here
         return self.look(*arguments, **more)
 
+    def ask(self, case: Case, _: float, task: object, *arguments: Any, **more: Any) -> Outcome:
+        return self.with_session(task, *arguments, **more)
+
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         self.looks.append((case.params["TURNS"], samples, limit_ns, check))
         return self._outcome(case, samples, Accuracy(0.5, 0.5, 0.5) if check else None)

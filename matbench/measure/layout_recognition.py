@@ -84,10 +84,15 @@ def _read(X: Array | float, name: str, stored: Placing, other: Placing) -> Array
 
 
 def _words(stored: Placing, other: Placing) -> str:
+    """The front matter that fits it; of another transpose alone also the mistake that it may be."""
     keys = []
     if other.layout != stored.layout:
         keys.append(f'layout = "{other.layout}"')
     if other.transpose != stored.transpose:
         keys.append(f'transpose = "{other.transpose}"')
     by = ", column-major" if other.layout == "column-major" else ""
-    return f"it is {_NAMES[other.transpose]}{by}: {' and '.join(keys)}"
+    pairs = zip("AB", stored.transpose, other.transpose, strict=True)
+    turned = [name for name, before, after in pairs if before != after]
+    swapped = f", or the indices of {' and '.join(turned)} are swapped"
+    swapped = swapped if other.layout == stored.layout else ""
+    return f"it is {_NAMES[other.transpose]}{by}: {' and '.join(keys)}{swapped}"

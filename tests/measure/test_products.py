@@ -173,9 +173,18 @@ def test_a_mistake_is_found(judged: Judged, name: str) -> None:
 
 
 LIKENESSES: dict[str, tuple[Gemm, dict[str, str]]] = {
-    'it is A·Bᵀ: transpose = "NT"': (Gemm(transpose="NT"), {"transpose": "NN"}),
-    'it is Aᵀ·B: transpose = "TN"': (Gemm(transpose="TN"), {"transpose": "NN"}),
-    'it is A·B: transpose = "NN"': (Gemm(), {"transpose": "TT"}),
+    'it is A·Bᵀ: transpose = "NT", or the indices of B are swapped': (
+        Gemm(transpose="NT"),
+        {"transpose": "NN"},
+    ),
+    'it is Aᵀ·B: transpose = "TN", or the indices of A are swapped': (
+        Gemm(transpose="TN"),
+        {"transpose": "NN"},
+    ),
+    'it is A·B: transpose = "NN", or the indices of A and B are swapped': (
+        Gemm(),
+        {"transpose": "TT"},
+    ),
     'it is A·B, column-major: layout = "column-major"': (
         Gemm(layout="column-major"),
         {"layout": "row-major"},

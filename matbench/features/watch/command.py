@@ -47,8 +47,9 @@ def watch(
 ) -> None:
     """Check and time FILE whenever it is saved, until Ctrl-C.
 
-    Each version is checked, timed and compared with the last correct version. Ctrl-C exits with
-    code 0.
+    Each version is checked, timed and compared with the last correct version; one with the same
+    code is not. Without --sizes, a CPU takes the smallest default size only. Ctrl-C exits with code
+    0.
 
     \b
     matbench watch mine.cu
@@ -67,7 +68,9 @@ def watch(
 
     def cases(kernel: Kernel) -> list[Case]:
         overrides = constants.values([kernel])
-        return sweep.cases([kernel], sizes.problems([kernel]), overrides, info)
+        every = sweep.cases([kernel], sizes.problems([kernel]), overrides, info)
+        is_brief = sizes.sizes is None and info.kind == "cpu"
+        return smallest(every) if is_brief else every
 
     plan = ComparisonPlan(maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
     options = launches.quick()
@@ -87,6 +90,16 @@ def watch(
             if not signals.is_ctrl_c():
                 raise
             say("")
+
+
+def smallest(cases: list[Case]) -> list[Case]:
+    """The cases of the smallest size that the kernel can run; all if there is none."""
+    from matbench import workloads
+
+    able = [case.problem for case in cases if case.skip is None]
+    work = {problem.size: workloads.workload_of(problem).work(problem) for problem in able}
+    least = min(work, key=lambda size: work[size], default=None)
+    return [case for case in cases if least in (None, case.problem.size)]
 
 
 def _existing(file: str) -> Path:

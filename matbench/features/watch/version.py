@@ -21,13 +21,15 @@ class TimedVersion:
 class Version:
     """One save at `saved` (HH:MM:SS); `wrong` says why it was not timed.
 
-    `paste` may have lines of code that would fix it.
+    `paste` may have lines of code that would fix it. One that differs only in comments and blanks
+    from the last right version is `same_as` that, by its label, and not timed again.
     """
 
     number: int
     saved: str
     wrong: str = ""
     paste: tuple[str, ...] = ()
+    same_as: str = ""
     standings: dict[Problem, TimedVersion] = field(default_factory=dict)
 
     @property

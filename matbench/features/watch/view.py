@@ -22,6 +22,7 @@ from matbench.show.units import UNKNOWN
 #: How many lines of a compiler's message are shown, and how many earlier versions.
 _SHOWN_LINES = 12
 _SHOWN_VERSIONS = 8
+_SAME = "the same code as"
 
 
 def screen(
@@ -45,6 +46,8 @@ def screen(
             yield Text(f"… and {len(others) - _SHOWN_LINES} more lines")
         yield from (Text(f"    {pasted}") for pasted in version.paste)
         yield Text("Not timed. Fix the file and save again.")
+    if version.same_as:
+        yield Text(f"{_SAME} {version.same_as}: not timed again.")
     earlier = [v for v in versions[-_SHOWN_VERSIONS - 1 : -1] if v.wrong or v.standings]
     if earlier:
         yield Text()
@@ -57,6 +60,8 @@ def line(version: Version) -> str:
     head = f"{version.label}, {version.saved}"
     if version.wrong:
         return f"{head}: not timed: {safe.line(version.wrong)}"
+    if version.same_as:
+        return f"{head}: {_SAME} {version.same_as}: not timed again"
     sizes = []
     for problem, standing in version.standings.items():
         settings = settings_of(standing.params)

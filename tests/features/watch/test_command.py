@@ -137,6 +137,25 @@ def test_each_save_gets_a_line(
     assert_gone(watch.process.pid)
 
 
+def test_without_sizes_a_cpu_takes_the_smallest_that_fits_and_the_same_code_nothing(
+    device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
+) -> None:
+    if device.kind == "gpu":
+        pytest.skip("needs a CPU")
+    path = write_kernel()
+    watch = watched(path, "--max-time", "0.01")
+    assert re.search(r"version 1, .* at 256 \(TILE=8\)$", watch.line())
+    begun = time.monotonic()
+    save(path, path.read_text(encoding="utf-8") + "// a word\n")
+    assert watch.line().endswith(": the same code as version 1: not timed again")
+    assert time.monotonic() - begun < 2
+    text = kernel_text().replace("// [launch]", '// [launch]\n// where = ["N > 256"]')
+    assert "where" in text
+    save(path, text)
+    assert re.search(r"version 3, .* at 1000 \(TILE=8\)$", watch.line())
+    assert watch.interrupt() == (0, "")
+
+
 def test_lines_to_paste_stand_below_what_is_missing(
     device: DeviceInfo, tmp_path: Path, watched: Callable[..., Watched]
 ) -> None:
@@ -154,7 +173,7 @@ def test_lines_to_paste_stand_below_what_is_missing(
 def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWriter) -> None:
     path = write_kernel()
     good = path.read_text(encoding="utf-8")
-    saves = [good.replace("k < K", "k < K - 1"), good + "\n// fixed\n"]
+    saves = [good.replace("k < K", "k < K - 1"), good.replace("sum += ", "sum += 1.0f * ")]
     asked: list[int] = []
 
     def step(written: str) -> bool:

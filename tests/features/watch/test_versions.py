@@ -11,6 +11,7 @@ from support.kernels import KernelWriter, kernel_text
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.features.watch import versions
 from matbench.features.watch.versions import Saves, Watch
+from matbench.features.watch.view import line
 from matbench.kernelfile import sweep
 from matbench.measure.outcomes import compared, not_measured
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -86,6 +87,11 @@ class PlainWorker:
 PROBLEM = Problem(64, 64, 64)
 
 
+def content(path: Path, more: str = "") -> bytes:
+    """The file with more code at its end."""
+    return path.read_bytes() + more.encode()
+
+
 def watched(worker: PlainWorker, path: Path, tiles: tuple[int, ...] = (32,)) -> Watch:
     def cases(kernel: Kernel) -> list[Case]:
         return sweep.cases([kernel], [PROBLEM], {"TILE": tiles}, worker.device)
@@ -100,9 +106,9 @@ def test_a_version_is_compared_with_the_one_before(
     worker = PlainWorker(device, {"mine": 100.0})
     path = write_kernel()
     watch = watched(worker, path)
-    list(watch.look(path.read_bytes()))
+    list(watch.look(content(path)))
     assert worker.compared == []
-    list(watch.look(path.read_bytes()))
+    list(watch.look(content(path, "struct New;")))
     assert worker.compared == [("mine", "mine")]
     [standing] = watch.versions[-1].standings.values()
     names = [(one.baseline_name, one.candidate_name) for one in standing.comparisons]
@@ -127,15 +133,60 @@ def test_a_wrong_version_is_compared_with_nothing_and_is_no_version_before(
     worker = PlainWorker(device, {"mine": 100.0})
     path = write_kernel()
     watch = watched(worker, path)
-    for wrong in (False, True, False):
+    for wrong, more in ((False, ""), (True, "struct Wrong;"), (False, "struct New;")):
         worker.wrong = wrong
-        list(watch.look(path.read_bytes()))
+        list(watch.look(content(path, more)))
     assert [version.wrong for version in watch.versions] == [
         "", "mine TILE=32 at 64 is wrong: reference: all of it", "",
     ]  # fmt: skip
     assert worker.compared == [("mine", "mine")]
     [standing] = watch.versions[-1].standings.values()
     assert standing.comparisons[0].baseline_name == "version 1"
+
+
+def test_what_has_the_same_code_is_not_timed_again(
+    write_kernel: KernelWriter, device: DeviceInfo
+) -> None:
+    worker = PlainWorker(device, {"mine": 100.0})
+    path = write_kernel()
+    watch = watched(worker, path)
+
+    def same(content: bytes) -> str:
+        before = len(worker.measured)
+        list(watch.look(content))
+        assert bool(watch.versions[-1].same_as) == (len(worker.measured) == before)
+        return watch.versions[-1].same_as
+
+    first = content(path)
+    assert same(first) == ""
+    assert same(first + b"// a word\n\n/* or\ntwo */") == "version 1"
+    assert same(first.replace(b"    ", b"\t")) == "version 1"
+    assert line(watch.versions[-1]).endswith(": the same code as version 1: not timed again")
+    worker.wrong = True
+    assert same(first.replace(b"k < K", b"k < K - 1")) == ""
+    assert same(first.replace(b"k < K", b"k < K - 1")) == "", "what is wrong is said again"
+    assert same(first) == "version 1", "the last that was right"
+    worker.wrong = False
+    assert same(first.replace(b"TILE = [8]", b"TILE = [8, 16]")) == ""
+    assert same(first + b"#define A 1\nstruct New;") == ""
+    assert same(first + b"#define A 1 struct New;") == ""
+    assert worker.compared == [("mine", "mine")] * 3
+    lined = first + b"static int line = __LINE__;"
+    assert same(lined) == ""
+    assert same(lined.replace(b"static", b"\nstatic")) == ""
+
+
+def test_what_includes_another_header_is_timed(
+    write_kernel: KernelWriter, device: DeviceInfo
+) -> None:
+    worker = PlainWorker(device, {"mine": 100.0})
+    path = write_kernel()
+    header = path.with_name("tiles.h")
+    watch = watched(worker, path)
+    for words in ("", "struct Tile;"):
+        header.write_text(words)
+        list(watch.look(b'#include "tiles.h"\n' + content(path)))
+    assert worker.measured == ["mine"] * 2
 
 
 def test_a_version_that_cannot_be_parsed_says_where(

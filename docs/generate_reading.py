@@ -297,8 +297,8 @@ def watch_screen() -> str:
 # Charts
 
 PLOT = (
-    Spot(0.955, 0.145), Spot(0.33, 0.20), Spot(0.115, 0.405), Spot(0.36, 0.375),
-    Spot(0.62, 0.30), Spot(0.14, 0.905),
+    Spot(0.975, 0.117), Spot(0.33, 0.158), Spot(0.105, 0.275), Spot(0.36, 0.255),
+    Spot(0.62, 0.21), Spot(0.62, 0.585), Spot(0.14, 0.895),
 )  # fmt: skip
 ROOFLINE = (
     Spot(0.13, 0.60),

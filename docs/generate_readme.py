@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from tempfile import TemporaryDirectory
 import freshness
 import msgspec
 import screens
+from rich.text import Text
 from tabulate import tabulate
 
 from matbench.analysis import ranking
@@ -27,10 +29,11 @@ from matbench.features.plot import picture as chart
 from matbench.kernelfile import catalogue, syntax
 from matbench.model import FrontMatter, Kernel, settings_of
 from matbench.records import reading
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
-from matbench.show import formats, outcomes, terminal
+from matbench.show import comparisons, formats, outcomes, terminal
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
@@ -41,8 +44,9 @@ PICTURE = ROOT / "docs" / "terminal.svg"
 LADDER = ROOT / "results" / "h200-ladder.jsonl"
 CHART = ROOT / "docs" / "ladder.svg"
 SIZES = ("1000", "4096")
-PICTURED_SIZE = "1000"
-PICTURE_WIDTH = 112
+FIRST_RUN = ROOT / "docs" / "examples" / "first-run.json"
+FIRST_COMPARISON = ROOT / "docs" / "examples" / "first-compare.json"
+PICTURE_WIDTH = 100
 #: The README's table: kernels of the ladder at one size, and few columns.
 FIRST_KERNELS = ("coalesced-1d", "thread-tile-2d", "cublas", "banked-sums", "double-sums-mma")
 FIRST_SIZE = "4096"
@@ -284,17 +288,29 @@ def ladder_table(found: Sequence[Outcome], kernels: Iterable[Kernel]) -> str:
     return "\n\n".join([shown, spills, *_stale(found, kernels)])
 
 
-def picture(records: Records) -> str:
-    """What a terminal shows of the tutorial's kernels at one size, as SVG."""
-    environments, found = records
-    shown = [
-        outcome
-        for outcome in found
-        if outcome.case.problem.size == PICTURED_SIZE and outcome.case.group == "tutorial"
+def picture() -> str:
+    """What a terminal shows of a run with a wrong kernel and a tie, and of a comparison, as SVG."""
+    environments, found = reading.read(FIRST_RUN)
+    compared = reading.Contents(FIRST_COMPARISON)
+    pairs = [f for f, _ in compared.findings if isinstance(f, ComparisonRecord)]
+    verdict = comparisons.report(pairs, compared.environments)
+    # The device is the same.
+    sections = tuple(replace(s, heading=s.heading[:1]) for s in verdict.sections)
+    verdict = replace(verdict, sections=sections, footer="")
+    parts = [
+        Text(f"$ {_typed(environments)}\n", style="bold"),
+        *terminal.renderables(outcomes.report(found, environments), PICTURE_WIDTH),
+        Text(f"\n$ {_typed(compared.environments)}\n", style="bold"),
+        *terminal.renderables(verdict, PICTURE_WIDTH),
     ]
-    report = outcomes.report(shown, environments, fastest=True)
-    parts = terminal.renderables(report, PICTURE_WIDTH)
-    return screens.terminal(parts, PICTURE_WIDTH, f"matbench run --sizes {PICTURED_SIZE} --fastest")
+    return screens.terminal(parts, PICTURE_WIDTH, "matbench")
+
+
+def _typed(environments: Sequence[Environment]) -> str:
+    """The command as a reader would type it, without the format that these records need."""
+    words = [*environments[0].argv]
+    at = words.index("--format")
+    return shlex.join(["matbench", *words[:at], *words[at + 2 :]])
 
 
 def ladder_chart(old: str, found: Sequence[Outcome]) -> str:
@@ -323,7 +339,7 @@ def pages() -> Pages:
     """Each file that this script writes: from what it holds to what it must hold."""
     records = reading.read(RESULTS)
     kernels = catalogue.builtin()
-    svg = picture(records)
+    svg = picture()
     rungs_found = reading.read(LADDER)
     _, ladder = rungs_found
 

@@ -16,7 +16,8 @@ from support.scripts import load
 from matbench.model import Problem
 from matbench.records import reading as records
 from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import Outcome, Timing
+from matbench.show import outcomes, terminal
 
 reading = load("docs/generate_reading.py")
 readme, screens = reading.generate_readme, reading.screens
@@ -103,12 +104,14 @@ def test_changed_records_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def slower(path: Path) -> tuple[list[Environment], list[Outcome]]:
         environments, found = read(path)
+
+        def delayed(timing: Timing | None) -> Timing | None:
+            if timing is None or timing.median_ns is None:
+                return timing
+            return msgspec.structs.replace(timing, median_ns=1.01 * timing.median_ns)
+
         return environments, [
-            msgspec.structs.replace(
-                each, cold=msgspec.structs.replace(each.cold, median_ns=1.01 * each.cold.median_ns)
-            )
-            if each.cold is not None and each.cold.median_ns is not None
-            else each
+            msgspec.structs.replace(each, cold=delayed(each.cold), hot=delayed(each.hot))
             for each in found
         ]
 
@@ -138,7 +141,12 @@ def test_each_number_in_a_picture_is_explained_below_it() -> None:
 def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
     at = {"problem": Problem(1000, 1000, 1000)}
     found = [outcome("tiled", ms=0.2, **at), outcome("kahan", ms=0.3, **at)]
-    drawn = readme.picture(([], found))
+
+    def screen(found: list[Outcome]) -> str:
+        parts = terminal.renderables(outcomes.report(found, []), 100)
+        return str(screens.terminal(parts, 100, ""))
+
+    drawn = screen(found)
     words = screens.words(drawn)
     assert re.search(r"^kahan +300\.0 µs ", words, re.MULTILINE)
     assert "2 measured" in words
@@ -147,7 +155,7 @@ def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
         "https://www.textualize.io", ""
     )
     slower = [found[0], outcome("kahan", ms=0.4, **at)]
-    assert screens.words(readme.picture(([], slower))) != words
+    assert screens.words(screen(slower)) != words
 
 
 def test_a_callout_needs_its_text_and_hides_none() -> None:

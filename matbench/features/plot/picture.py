@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+from matbench.analysis import ranking
 from matbench.errors import UsageError
 from matbench.features.charts import definitions, drawing, style
 from matbench.features.charts.definitions import Spec
@@ -15,11 +16,18 @@ from matbench.features.charts.style import Look
 from matbench.records.outcome import Outcome
 from matbench.show import units
 from matbench.show.table import grouped
+from matbench.workloads import Workload
+
+if TYPE_CHECKING:
+    from matbench.model import Precision
 
 _WIDTH = 330
 #: Height of a panel, by the number of precisions.
 _HEIGHTS = {1: 300, 2: 220}
 _LOW = 160
+#: A kernel is near cuBLAS if its speed is, as a share of cuBLAS's; what is drawn of the shares.
+_NEAR = (0.75, 1.35)
+_SHARES = (0.5, 1.6)
 #: Values beyond these are drawn there: an axis can be too long.
 _LEAST, _MOST = 1e-100, 1e100
 #: Each precision has its own kernels, so its own legend.
@@ -47,7 +55,10 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
     groups = grouped(shown.lines, lambda line: line.precision)
     rows = sorted(groups.items(), key=lambda group: -len(group[1]))
     height = _HEIGHTS.get(len(rows), _LOW)
-    panels = [_row(precision, lines, unit, scale, height) for precision, lines in rows]
+    panels: list[Spec] = []
+    for precision, lines in rows:
+        panels.append(_row(precision, lines, unit, scale, height))
+        panels += _near_cublas(precision, lines, shown.workload)
     if any(point.beside for line in shown.lines for point in line.points):
         panels.append(_awkward(shown.lines))
     spec = {"vconcat": panels, "align": "none", "resolve": _OWN_LOOKS}
@@ -105,6 +116,57 @@ def _row(precision: str, lines: Sequence[Line], unit: str, scale: float, height:
         )
     height = max(height, 16 * len(lines))  # that of the legend
     return {"hconcat": [{**panel, "width": _WIDTH, "height": height} for panel in panels]}
+
+
+def _near_cublas(precision: str, lines: Sequence[Line], workload: Workload) -> list[Spec]:
+    """The speed of kernels that are near cuBLAS at their largest size, as a share of it.
+
+    On the logarithmic axis of all kernels, these would lie on top of each other.
+    """
+    product = ranking.CUBLAS.get((workload.name, cast("Precision", precision)))
+    cublas = {p.n: p for line in lines if line.label == product for p in line.regular}
+    shares = {
+        line: [(point, cublas[point.n]) for point in line.regular if point.n in cublas]
+        for line in lines
+    }
+    near = [
+        line
+        for line, pairs in shares.items()
+        if len(pairs) > 1
+        and _NEAR[0] <= pairs[-1][0].work_per_s / pairs[-1][1].work_per_s <= _NEAR[1]
+    ]
+    if len(near) < 2:  # cuBLAS is one
+        return []
+    every = style.looks((line.label, line.is_baseline) for line in lines)
+    points = [
+        {
+            **_about(line, point),
+            "value": point.work_per_s / other.work_per_s,
+            "low": point.low / other.high,
+            "high": point.high / other.low,
+        }
+        for line in reversed(near)
+        for point, other in shares[line]
+    ]
+    y = definitions.quantity("value", "linear", definitions.PERCENT, close=True)
+    values = [point["value"] for point in points]
+    y["scale"]["domain"] = [
+        max(_SHARES[0], min(0.9, *values)), min(_SHARES[1], max(1.1, *values))
+    ]  # fmt: skip
+    curve = definitions.curve({n.label: every[n.label] for n in near}, y, legend=True)
+    for layer in curve["layer"]:
+        layer["mark"]["clip"] = True
+    low, high = (f"{share:.0%}" for share in _NEAR)
+    title = f"{precision}: share of {product} over n, of kernels that reach {low} to {high} of it at the largest"
+    return [
+        {
+            **curve,
+            "title": {"text": title, "fontSize": 12},
+            "data": {"values": points},
+            "width": 2 * _WIDTH,
+            "height": max(_HEIGHTS[2], 16 * len(near)),
+        }
+    ]
 
 
 def _panel(

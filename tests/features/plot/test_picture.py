@@ -115,6 +115,44 @@ def test_awkward_sizes_make_no_cliffs_but_a_panel(tmp_path: Path) -> None:
     assert names(svg)[-2:] == ["n = 1,000 relative to 1,024", "n = 4,095 relative to 4,096"]
 
 
+def test_kernels_near_cublas_have_a_linear_panel_of_their_share(tmp_path: Path) -> None:
+    shares = {"ahead": (1.9, 1.2), "beside": (0.6, 0.8), "far": (1.0, 0.7), "beyond": (1.0, 1.4)}
+    found = [
+        timed(name, n, n**3 / 1e9 / share)
+        for name, both in {"cublas": (1.0, 1.0), **shares}.items()
+        for n, share in zip((1024, 4096), both, strict=True)
+    ]
+    svg = drawn(found, tmp_path / "c.svg")
+    title = (
+        "float32: share of cublas over n, of kernels that reach 75% to 135% of it at the largest"
+    )
+    assert title in titles(svg)
+    panel = marks(svg, "role-mark concat_1_layer_")
+    lines = [mark for mark in panel if "mark-line" in mark.kind]
+    assert len(lines) == 3
+    assert names(svg)[-3:] == ["ahead", "cublas", "beside"]
+    heights = {}
+    for line in lines:
+        points = [m for m in panel if "mark-symbol" in m.kind and m.stroke == line.stroke]
+        heights[line.stroke] = sorted(points, key=lambda m: m.x)[-1].y
+    ahead, cublas, beside = sorted(heights.values())
+    assert cublas - ahead == pytest.approx(beside - cublas, abs=0.2), "a linear axis"
+    marked = [text.removesuffix("%") for text in texts(svg) if text.endswith("%")]
+    assert max(map(float, marked)) <= 160, "190% is beyond the axis"
+    assert "clip-path" in svg
+
+
+@pytest.mark.parametrize("name", ["library", "far"])
+def test_without_cublas_or_a_kernel_near_it_there_is_no_such_panel(
+    name: str, tmp_path: Path
+) -> None:
+    names = {"cublas": 1.0, name: 3.0} if name == "far" else {name: 1.0, "a": 1.1}
+    found = [timed(k, n, factor * n) for k, factor in names.items() for n in (512, 1024)]
+    svg = drawn(found, tmp_path / "c.svg")
+    assert "share of" not in words(svg)
+    assert "clip-path" not in svg
+
+
 def test_each_precision_has_a_row_and_baselines_are_dashed(tmp_path: Path) -> None:
     kernels: tuple[tuple[str, Precision, str, int], ...] = (
         ("a", "float32", "ladder", 1), ("b", "float32", "ladder", 2),

@@ -279,10 +279,9 @@ class _Search:
         for size in sizes:
             finer = math.gcd(step, size)
             if finer < step and not any(other % finer == 0 for other in wrong):
-                unfinished = len(self.trials.unfinished)
                 if self.is_right_at(guess, axes, size):
                     step = finer
-                elif len(self.trials.unfinished) == unfinished:
+                else:
                     wrong.append(size)
         return step
 

@@ -134,7 +134,7 @@ def test_kernels_near_cublas_have_a_linear_panel_of_their_share(tmp_path: Path) 
     heights = {}
     for line in lines:
         points = [m for m in panel if "mark-symbol" in m.kind and m.stroke == line.stroke]
-        heights[line.stroke] = sorted(points, key=lambda m: m.x)[-1].y
+        heights[line.stroke] = max(points, key=lambda m: m.x).y
     ahead, cublas, beside = sorted(heights.values())
     assert cublas - ahead == pytest.approx(beside - cublas, abs=0.2), "a linear axis"
     marked = [text.removesuffix("%") for text in texts(svg) if text.endswith("%")]

@@ -157,7 +157,8 @@ def _near_cublas(precision: str, lines: Sequence[Line], workload: Workload) -> l
     for layer in curve["layer"]:
         layer["mark"]["clip"] = True
     low, high = (f"{share:.0%}" for share in _NEAR)
-    title = f"{precision}: share of {product} over n, of kernels that reach {low} to {high} of it at the largest"
+    title = f"{precision}: share of {product} over n"
+    title += f", of kernels that reach {low} to {high} of it at the largest"
     return [
         {
             **curve,

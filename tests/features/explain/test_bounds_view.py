@@ -90,6 +90,12 @@ def test_no_more_is_said_than_was_modelled_or_measured(
     assert ("In the model" in found) is (n > 1)
 
 
+def test_what_a_cpu_lacks_is_no_model_of_a_gpu() -> None:
+    found = said(case_of("tiled", 4096), 16e6, device_kind="cpu", backend="opencl")
+    assert "It reaches neither limit; a CPU's caches and vector instructions are not" in found
+    assert "the model does not show" not in found
+
+
 def test_a_cache_that_holds_everything_is_no_memory() -> None:
     cached = msgspec.structs.replace(
         H200, properties={"last-level cache (bytes)": 50 * 1024 * 1024}

@@ -1,6 +1,7 @@
 """The kernels of a size take turns, in rounds: what drifts meanwhile affects all of them alike.
 
-In the first round each is checked and timed, in order; later ones are shorter, and in random order.
+In the first round each is checked and timed; later ones are shorter. All but the first and the last
+are in random order: the last decides the order of a record.
 Kernels whose inputs differ are visited one group after the other, because inputs take long to make.
 """
 
@@ -62,7 +63,7 @@ class Rounds:
 
 
 def in_rounds(groups: Iterable[Group[Case]], options: Options) -> list[Group[Rounds]]:
-    """The visits of each group: its cases in order, then again in random orders."""
+    """The visits of each group: its cases in order, in random orders, and in order again."""
 
     def visits(group: Group[Case]) -> Iterator[Rounds]:
         return _visits(group.tasks, options.on(group.devices[0].kind).rounds or 1)
@@ -76,5 +77,7 @@ def _visits(cases: Sequence[Case], rounds: int) -> Iterator[Rounds]:
         alike.setdefault((case.problem, case.kernel.contract), []).append(Rounds(case, rounds))
     for together in alike.values():
         yield from together
-        for _ in range(rounds - 1):
+        for _ in range(rounds - 2):
             yield from random.SystemRandom().sample(together, len(together))
+        if rounds > 1:
+            yield from together

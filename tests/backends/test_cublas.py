@@ -39,11 +39,11 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
         pytest.skip("CUDA is here")
     result = matbench("run", "single-block", "--baseline", "cublas*", "--sizes", "5", *QUICK)
     _, outcomes = reading.read(provenance.last_run_path())
-    assert [o.case.kernel for o in outcomes] == ["single-block", *sorted(PRODUCTS)]
-    assert [o.status for o in outcomes] == ["measured"] + ["skipped"] * len(PRODUCTS)
+    assert [o.case.kernel for o in outcomes if o.status == "measured"] == ["single-block"]
+    products = [o for o in outcomes if o.case.kernel != "single-block"]
+    assert sorted(o.case.kernel for o in products) == sorted(PRODUCTS)
     skip = Skip("requirement", "cuda", {"device": "opencl"})
-    assert all(o.skip == skip for o in outcomes[1:])
-    assert all(o.case.launch is None for o in outcomes[1:])
+    assert all((o.status, o.skip, o.case.launch) == ("skipped", skip, None) for o in products)
     assert "needs CUDA; this is opencl" in result.stdout
 
 
@@ -56,7 +56,7 @@ def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> Non
     kernels = [
         row["case"]["kernel"] for row in json.loads(found.stdout) if row["type"] == "outcome"
     ]
-    assert kernels == ["dot-tree", "cublas-dot"]
+    assert sorted(kernels) == ["cublas-dot", "dot-tree"]
     result = matbench("run", "cubes-tree", "--baseline", "cublas", code=2)
     assert (
         result.stderr

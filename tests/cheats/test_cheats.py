@@ -81,7 +81,7 @@ def measure(case: Case, device: DeviceInfo, without: Iterable[str] = ()) -> Resu
     """In a separate session, so that no cheat finds what another left."""
     assert case.skip is None, case.skip
     cache = Cache()
-    hot = CHEATS[case.kernel.name].get("hot", False)
+    hot = CHEATS.get(case.kernel.name, {}).get("hot", False)
     options = Options(
         cold=not hot, hot=hot, blocks=False, max_time_s=0.05, checks=CHECKS - set(without)
     )

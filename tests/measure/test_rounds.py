@@ -45,9 +45,10 @@ def test_each_round_has_every_case_once_and_like_cases_stay_together(kernels: li
         for _ in range(7):
             assert sorted(visited[place : place + len(alike)]) == alike
             place += len(alike)
+        assert visited[place - len(alike) : place] == alike, "so is the last"
 
 
-def test_later_rounds_are_in_random_order() -> None:
+def test_rounds_between_are_in_random_order() -> None:
     orders = set()
     for _ in range(20):
         [group] = in_rounds([Group((GPU,), cases([FLOAT32] * 6))], BY_DEFAULT)

@@ -122,7 +122,7 @@ def _search(
     from matbench.measure.worker import WorkerPool
 
     with (
-        WorkerPool(Options(blocks=False), deadlines.deadlines, say_printed) as pool,
+        WorkerPool(Options(blocks=False, rounds=None), deadlines.deadlines, say_printed) as pool,
         progress(sum(search.steps for search in searches)) as display,
     ):
 

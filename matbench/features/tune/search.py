@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -25,6 +26,8 @@ from matbench.features.tune.search_space import Space
 from matbench.features.tune.stored import Store, without_inputs
 from matbench.kernelfile import sweep
 from matbench.measure.builders import Builders
+from matbench.measure.rounds import in_rounds
+from matbench.measure.scheduler import Group
 from matbench.measure.worker import Worker
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import Comparison
@@ -197,9 +200,14 @@ class Search:
             finalists.append(default)
         builds = worker.options.builds
         builders.start(worker.device, [standing.case for standing in finalists], builds)
-        for standing in finalists:
-            advance(f"{standing.case.label}: measuring and checking in full")
-            standing.goes_on(worker.measure(standing.case), last)
+        by_case = {id(standing.case): standing for standing in finalists}
+        group = Group((worker.device,), [standing.case for standing in finalists])
+        for rounds in in_rounds([group], worker.options)[0].tasks:
+            if rounds.outcome is None:
+                advance(f"{rounds.case.label}: measuring and checking in full")
+            visit = rounds.visit(worker.device, partial(worker.measure, rounds.case))
+            if visit is not None and visit.share == 1.0:
+                by_case[id(rounds.case)].goes_on(visit.outcome, last)
         while self.winner is None:
             ranked = [standing for standing in self.ranking() if standing.round == last]
             if not ranked:

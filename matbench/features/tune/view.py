@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from matbench.analysis import claims, ranking
+from matbench.analysis import claims, leaders, ranking
 from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
@@ -86,11 +86,30 @@ def _searched(record: TuningRecord) -> str:
 def _group(size: str, records: Sequence[TuningRecord]) -> Group:
     best = [record for number, record in enumerate(records) if number < TOP or _place(record)]
     time = units.durations(record.outcome.median_ns for record in best)
-    rows = [_row(record, time, best=not number) for number, record in enumerate(best)]
+    equals = _equals(records)
+    rows = [
+        _row(record, time, _place(record, is_equal=record in equals), best=not number)
+        for number, record in enumerate(best)
+    ]
     return Group(f"size {size}", tuple(rows), size)
 
 
-def _row(record: TuningRecord, time: units.Formatter, *, best: bool) -> Row:
+def _equals(records: Sequence[TuningRecord]) -> list[TuningRecord]:
+    """The finalists that cannot be told apart from the fastest of them, by the rule of `run`."""
+    finalists = [record for record in records if _is_in_rounds(record)]
+    timings = [record.outcome.timing for record in finalists if record.outcome.timing is not None]
+    if not timings:
+        return []
+    flags = leaders.may_lead(timings, finalists[0].outcome.case.device_kind)
+    return [record for record, leads in zip(finalists, flags, strict=True) if leads]
+
+
+def _is_in_rounds(record: TuningRecord) -> bool:
+    timing = record.outcome.timing
+    return timing is not None and timing.median_ns is not None and len(timing.rounds) > 1
+
+
+def _row(record: TuningRecord, time: units.Formatter, place: str, *, best: bool) -> Row:
     outcome, turns = record.outcome, record.comparison
     timing = outcome.timing
     known = timing is not None and timing.interval_ns is not None
@@ -105,14 +124,15 @@ def _row(record: TuningRecord, time: units.Formatter, *, best: bool) -> Row:
             units.error(outcome.max_rel_err),
             units.count(len(outcome.samples_ns)),
         ),
-        status=_place(record),
+        status=place,
         best=best,
     )
 
 
-def _place(record: TuningRecord) -> str:
+def _place(record: TuningRecord, *, is_equal: bool = False) -> str:
     best = "winner" if record.complete else "best so far"
-    places = ((best, record.is_best), ("default", record.is_default))
+    equal = is_equal and record.complete and not record.is_best
+    places = ((best, record.is_best), ("as fast", equal), ("default", record.is_default))
     return ", ".join(place for place, is_its in places if is_its)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from support.records import timing
 from support.tables import environment, line_of, outcome, rows, shown
 
 from matbench.features.tune import view as tuning
@@ -50,6 +51,25 @@ def test_the_winner_comes_first_and_the_default_is_shown() -> None:
     assert "TILE=9 " in page
     assert "TILE=11 " not in page
     assert page.endswith("14 candidates measured")
+
+
+def test_finalists_that_cannot_be_told_apart_are_named() -> None:
+    def finalist(tile: int, ms: float, **changes: Any) -> TuningRecord:
+        samples = tuple(ms * 1e6 * (1 + share) for share in (-0.003, 0.002, 0.001, -0.002, 0.002))
+        cold = timing(samples_ns=samples, rounds=(1,) * 5)
+        return candidate(
+            tile, ms, outcome=outcome("tiled", params={"TILE": tile}, cold=cold), **changes
+        )
+
+    found = [
+        finalist(32, 2.0, is_best=True), finalist(16, 2.002, is_default=True), finalist(8, 2.1),
+        candidate(4, 2.0),
+    ]  # fmt: skip
+    page = shown(tuning.report(found, [environment()]))
+    assert line_of(page, "TILE=32 ").endswith("winner")
+    assert line_of(page, "TILE=16 ").endswith("as fast, default")
+    assert "as fast" not in line_of(page, "TILE=8 ")
+    assert "as fast" not in line_of(page, "TILE=4 "), "a quick look decides nothing"
 
 
 def test_claims_of_the_kernel_stand_above() -> None:

@@ -178,8 +178,7 @@ class Samples:
         if not given.inputs:
             given = oracle.trials(problem, contract, self.prepared.cache).reference
         sample = oracle.Sample(_key_of(key, item), self.vary, self.select)
-        made = oracle.sample_trial(problem, contract, given, sample)
-        return made if self.signed else made._replace(typical=None)
+        return oracle.sample_trial(problem, contract, given, sample)
 
     # -- launches of `samples.cu` --------------------------------------------------------------
 

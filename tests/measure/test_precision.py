@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from support.optional import present
 from support.paths import TESTS
 
+from matbench.backends import host
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure import diagnosis, oracle
-from matbench.measure.oracle import Array, Float32, Sample, Trial, matmul
+from matbench.measure import diagnosis, library, oracle
+from matbench.measure.options import Options
+from matbench.measure.oracle import Array, Float32, Sample, Trial, Typical, matmul
 from matbench.measure.session import Session
-from matbench.model import Case, Inputs, Kernel, NumericContract, Problem
+from matbench.model import U32, Case, Inputs, Kernel, NumericContract, Precision, Problem
 from matbench.workloads import get
 
 KINDS: list[Inputs] = ["uniform", "signed", "normal"]
@@ -88,6 +90,32 @@ def test_kernels_that_claim_lower_precision_have_no_random_signs() -> None:
         NumericContract("float64", "float64", sums_in="float64", result="float64"),
     ):
         assert matmul.trials(problem, contract, Cache()).signed is None
+
+
+def test_a_range_that_does_not_hold_the_small_terms_has_no_sparse_rows() -> None:
+    narrow = msgspec.structs.replace(HONEST, exponents=(-14, 15))
+    assert not any(
+        present(sample(Problem(40, 40, 100), key, narrow).typical).sparse.any() for key in range(4)
+    )
+
+
+def test_what_a_claim_allows_is_allowed_whatever_the_signs() -> None:
+    problem = Problem(40, 40, 1000)
+    trial = sample(problem, 1, CLAIMS_EIGHT)
+    C = present(trial.R) + 7.9 * U32 * present(trial.S)
+    assert is_right(C, trial, problem, CLAIMS_EIGHT)
+    assert not is_right(C, trial, problem)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_no_dot_product_is_so_long_that_zero_is_right(precision: Precision) -> None:
+    kernel = msgspec.structs.replace(HONEST, workload="dot", precision=precision)
+    for N in (2**20, 2**27, 2**30):
+        T = np.ones((1, 1))
+        allowed = oracle.bound(kernel, Problem(1, N, 1, workload="dot")).allowed(
+            T, 0.75 * np.sqrt(N) * T, Typical(T, np.zeros(1, bool))
+        )
+        assert allowed <= 0.25
 
 
 # -- honest sums -----------------------------------------------------------------------------------
@@ -271,13 +299,30 @@ def test_the_reason_says_what_to_declare(bits: int, advice: str, session: Sessio
 
 
 def test_what_is_not_rounding_is_not_called_so(session: Session) -> None:
-    """Errors as large as terms, and those of honest sums."""
+    """Errors as large as terms, a single one, and those of honest sums."""
     problem = Problem(32, 32, 200)
     trial = sample(problem, 1)
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     case = sweep.case(HONEST, problem, {"TILE": 16}, session.backend.info)
-    for C in (A[:, 1:] @ B[1:], A @ B):
+    one, typical = A @ B, present(trial.typical)
+    place = np.unravel_index(typical.dense.argmax(), one.shape)
+    one[place] += 0.05 * typical.T[place]
+    for C in (A[:, 1:] @ B[1:], one, A @ B):
         assert "rounded" not in diagnosis.explain(C, trial, oracle.bound(HONEST, problem), case)
+
+
+def test_a_library_that_rounds_its_inputs_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(64, 64, 1000)
+
+    def product(problem: Problem, trial: Trial, C: Float32) -> None:
+        A, B = trial.inputs
+        C[:] = rounded(A, 18) @ B if trial.name == "sample" and (A < 0).any() else A @ B
+
+    monkeypatch.setattr(library, "_product", product)
+    case = Case(libraries.NUMPY, problem, {}, None)
+    outcome = library.measure(case, host.device(), Cache(), Options(timed=False))
+    assert outcome.status == "wrong"
+    assert "about 18 bits" in present(outcome.reason)
 
 
 def test_errors_that_are_too_large_only_together_are_told() -> None:

@@ -118,7 +118,8 @@ class StoppingRule(msgspec.Struct, frozen=True):
     Nothing is settled before `minimum_time_ns`. Sampling never stops before `minimum` samples, not
     even after `maximum_time_ns`, except that slow launches may stop after `slow_minimum` samples.
 
-    If other rounds will follow (`is_last` is false), the 95% interval alone decides.
+    If other rounds will follow (`is_last` is false), the 95% interval alone decides. Looks count
+    from the samples of the rounds `before`.
     """
 
     precision: float = 0.005
@@ -126,6 +127,7 @@ class StoppingRule(msgspec.Struct, frozen=True):
     minimum_time_ns: float = 0.0
     maximum_time_ns: float = 2e9
     slow_minimum: int = SLOW_MINIMUM
+    before: int = 0
     is_last: bool = True
 
     def of_round(self, number: int, rounds: int, before: int, least: int = 1) -> StoppingRule:
@@ -142,6 +144,7 @@ class StoppingRule(msgspec.Struct, frozen=True):
             minimum_time_ns=self.minimum_time_ns / rounds,
             maximum_time_ns=self.maximum_time_ns / rounds,
             slow_minimum=max(before + 1, min(self.slow_minimum, number)),
+            before=before,
             is_last=number == rounds,
         )
 
@@ -164,10 +167,10 @@ class StoppingRule(msgspec.Struct, frozen=True):
         return TIME_IS_UP if time_is_up else None
 
     def _looks_at(self, count: int) -> bool:
-        look = self.minimum
-        while look < count:
+        look, taken = self.minimum - self.before, count - self.before
+        while look < taken:
             look = math.ceil(look * GROWTH)
-        return look == count
+        return look == taken
 
     def _is_settled(self, samples_ns: Samples) -> bool:
         half_width = relative_half_width(samples_ns)

@@ -31,8 +31,9 @@ from matbench.records.outcome import BlockTimes, Timing
 SLOW_NS = 100e6
 #: The most sets of buffers; with guards, these fit on any device.
 _MOST_SETS = 64
-#: Problems with fewer multiply-adds than this have little that can vary.
+#: Problems with fewer multiply-adds than this have little that can vary, or with fewer lines of C.
 _TINY = 8_192
+_FEW_LINES = 8
 #: The minimum length of a sample of hot launches back to back.
 _HOT_SAMPLE_NS = 1e6
 #: The fewest decoys in a batch, and after how many batches, on average, a surprise follows.
@@ -128,7 +129,10 @@ class Launches:
         """Some verified launches without timing: more if the inputs have little that can vary, or
         one with the inputs of the key to replay."""
         problem, key = self.checks.case.problem, self.options.replay
+        is_matrix = problem.workload == workloads.DEFAULT
         few = problem.M * problem.N * problem.K < _TINY
+        # Half of the samples of so few rows or columns may select single terms.
+        few |= is_matrix and min(problem.M, problem.N) < _FEW_LINES
         launches = 8 if few else 2
         if key is not None:
             self._keys, launches = iter([key]), 1

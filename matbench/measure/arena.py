@@ -16,8 +16,9 @@ from matbench.measure.judge import OUTSIDE_WORKSPACE, Guarded, Judge
 from matbench.measure.launcher import Memory
 from matbench.measure.layouts import Buffers
 
-#: Matrices start at multiples of it.
-PAGE_BYTES = 4096
+#: Matrices start at multiples of it, as large allocations do: caches look up the lower bits of an
+#: address, and matrices at other places would collide less.
+PAGE_BYTES = 2**18
 _PAGE_WORDS = PAGE_BYTES // 4
 #: What lies between matrices; its halves are NaN, too.
 _BETWEEN = OUTSIDE_WORKSPACE

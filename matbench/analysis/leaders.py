@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ LEAST = {"gpu": 0.005, "cpu": 0.03}
 LEAST_OF_ONE_ROUND = {"gpu": 0.005, "cpu": 0.25}
 #: The variance is that of cases that are less than so much slower than the fastest, as a logarithm.
 _ALIKE = math.log(2)
+#: So many rounds have one to spare at either end.
+_LEAST_TRIMMED = 7
 
 Vector = npt.NDArray[np.float64]
 
@@ -45,21 +47,44 @@ def may_lead(timings: Sequence[Timing], kind: Literal["gpu", "cpu"]) -> list[boo
     All have a positive median, and the one with the smallest leads. The probability that any
     difference between equal cases decides is at most 1 − `CONFIDENCE`.
     """
-    logarithms = [np.log(round_medians_ns(timing)) for timing in timings]
-    means = [float(rounds.mean()) for rounds in logarithms]
-    first = min(range(len(means)), key=lambda place: timings[place].median_ns or math.inf)
-    alike = [x for x, mean in zip(logarithms, means, strict=True) if mean - means[first] < _ALIKE]
-    freedom = sum(rounds.size - 1 for rounds in alike)
+    cases = [_trimmed(np.log(round_medians_ns(timing))) for timing in timings]
+    first = min(range(len(cases)), key=lambda place: timings[place].median_ns or math.inf)
+    fastest = cases[first]
+    alike = [case for case in cases if case.mean - fastest.mean < _ALIKE]
+    freedom = sum(case.rounds - 1 for case in alike)
     if not freedom:
+        means = [case.mean for case in cases]
         return _of_one_round(timings, means, first, LEAST_OF_ONE_ROUND[kind])
-    squares = sum(float(np.square(rounds - rounds.mean()).sum()) for rounds in alike)
-    width = math.sqrt(squares / freedom) * studentized_range(len(alike), freedom) / math.sqrt(2)
+    deviation = math.sqrt(sum(case.squares for case in alike) / freedom)
+    width = deviation * studentized_range(len(alike), freedom) / math.sqrt(2)
     least = math.log1p(LEAST[kind])
     return [
-        mean - means[first]
-        <= max(least, width * math.sqrt(1 / rounds.size + 1 / logarithms[first].size))
-        for rounds, mean in zip(logarithms, means, strict=True)
+        case.mean - fastest.mean
+        <= max(least, width * math.sqrt(1 / case.rounds + 1 / fastest.rounds))
+        for case in cases
     ]
+
+
+class _Rounds(NamedTuple):
+    """The mean of the rounds of a case, how many it is of, and the sum of squares around it."""
+
+    mean: float
+    rounds: int
+    squares: float
+
+
+def _trimmed(logarithms: Vector) -> _Rounds:
+    """The rounds of a case; of seven or more, without the fastest and the slowest.
+
+    A processor that is busy elsewhere slows a whole round. The squares are then those of winsorized
+    values (K. K. Yuen, Biometrika 61, 1974).
+    """
+    x = np.sort(logarithms)
+    count, kept = x.size, x
+    if count >= _LEAST_TRIMMED:
+        count, kept = count - 2, x[1:-1]
+        x = np.clip(x, x[1], x[-2])
+    return _Rounds(float(kept.mean()), count, float(np.square(x - x.mean()).sum()))
 
 
 def _of_one_round(

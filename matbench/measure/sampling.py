@@ -25,8 +25,8 @@ _LOOK_AT_CLOCKS_NS = 50_000_000
 _CLOCK_TOLERANCE = 0.02
 #: The minimum time for taking cold samples of a GPU.
 _LEAST_TIME_NS = 30e6
-#: The fewest samples in each round, so that one outlier does not move its median; one if a launch
-#: takes longer than this.
+#: The fewest samples in a later round, so that one outlier does not move its median; one if a
+#: launch takes longer. The first round has more: after the checks, a processor is unsteady.
 _LEAST_SAMPLES = 3
 _QUICK_NS = 10e6
 
@@ -152,7 +152,8 @@ def _try(
 ) -> _Try:
     before = conditions()
     warmups = _warmed_up(sample, so_far)
-    rule = _rule(options, cold, so_far)
+    launch_ns = warmups[-1] if so_far is None else so_far.median_ns or 0.0
+    rule = _rule(options, cold, so_far, launch_ns)
     samples = list(so_far.samples_ns) if so_far is not None else []
     earlier = len(samples)
     seen = [before, conditions()]
@@ -165,26 +166,23 @@ def _try(
         if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
             seen.append(conditions())
             looked = now
-    return _Try(samples[earlier:], warmups, stopped, tuple(seen))
+    return _Try(samples[earlier:], len(warmups), stopped, tuple(seen))
 
 
-def _warmed_up(sample: Sampler, so_far: Timing | None) -> int:
-    """Launch before the samples, and say how often; in later rounds once, or not if it is slow."""
-    if so_far is not None and not _is_quick(so_far):
-        return 0
+def _warmed_up(sample: Sampler, so_far: Timing | None) -> list[float]:
+    """Times of launches before the samples: in later rounds of one, or of none if it is slow."""
+    if so_far is not None and (so_far.median_ns or 0.0) >= _QUICK_NS:
+        return []
     warmups = [sample()]
     while so_far is None and not statistics.settled_warm_up(warmups):
         warmups.append(sample())
-    return len(warmups)
+    return warmups
 
 
-def _is_quick(timing: Timing) -> bool:
-    """Whether a launch is so short that a few more cost little."""
-    return timing.median_ns is not None and timing.median_ns < _QUICK_NS
-
-
-def _rule(options: Options, cold: bool, so_far: Timing | None) -> statistics.StoppingRule:
-    """When to stop, in the round after those so far if there are several."""
+def _rule(
+    options: Options, cold: bool, so_far: Timing | None, launch_ns: float
+) -> statistics.StoppingRule:
+    """When to stop launches of that length: in one round, or in the one after those so far."""
     assert options.uncertainty is not None
     assert options.max_time_s is not None
     assert options.rounds is not None
@@ -196,10 +194,13 @@ def _rule(options: Options, cold: bool, so_far: Timing | None) -> statistics.Sto
     )
     if options.rounds == 1:
         return rule
-    if so_far is None:
-        return rule.of_round(1, options.rounds, 0, least=_LEAST_SAMPLES)
-    least = _LEAST_SAMPLES if _is_quick(so_far) else 1
-    return rule.of_round(len(so_far.rounds) + 1, options.rounds, len(so_far.samples_ns), least)
+    number, before = 1, 0
+    if so_far is not None:
+        number, before = len(so_far.rounds) + 1, len(so_far.samples_ns)
+    least = 1
+    if launch_ns < _QUICK_NS:
+        least = _LEAST_SAMPLES if so_far is not None else options.minimum_samples
+    return rule.of_round(number, options.rounds, before, least)
 
 
 def sample_in_turns(

@@ -104,3 +104,11 @@ def test_what_is_far_slower_does_not_blur_the_others() -> None:
     fast, near = in_rounds([1e5, 1.001e5, 0.999e5]), in_rounds([1.1e5, 1.101e5, 1.099e5])
     wild = in_rounds([4e5, 9e5, 2.5e5])
     assert may_lead([fast, near, wild], "gpu") == [True, False, False]
+
+
+def test_one_late_round_of_seven_does_not_blur_a_difference() -> None:
+    """As when a processor is busy elsewhere; the control has only five rounds."""
+    fast, slow = [1e5, 1.001e5, 0.999e5, 1e5, 1.002e5, 0.998e5, 1.8e5], 1.3
+    slower = [slow * ns for ns in fast]
+    assert may_lead([in_rounds(fast), in_rounds(slower)], "cpu") == [True, False]
+    assert may_lead([in_rounds(fast[2:]), in_rounds(slower[2:])], "cpu") == [True, True]

@@ -70,14 +70,14 @@ def count(
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("--sizes", help="default: 256,1000,2048 on a GPU, 128,256,512 on a CPU")
+    parser.add_argument("--sizes", help="default: 256,1000,2048 on a GPU, 256,512,1000 on a CPU")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--slower", type=float, help="0.03 on a GPU, 0.3 on a CPU")
     chosen = parser.parse_args()
     info = backends.choose(chosen.backend, chosen.device)
     findings = common.Findings("ranks", chosen, info)
     gpu = info.kind == "gpu"
-    chosen.sizes = chosen.sizes or ("256,1000,2048" if gpu else common.CPU_SIZES)
+    chosen.sizes = chosen.sizes or ("256,1000,2048" if gpu else "256,512,1000")
     slower = chosen.slower or (0.03 if gpu else 0.3)
     rankings = chosen.runs * len(chosen.sizes.split(","))
     with tempfile.TemporaryDirectory() as folder:

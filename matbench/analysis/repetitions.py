@@ -69,7 +69,7 @@ def merge(repeats: Sequence[Outcome]) -> Outcome:
 
 def _widened(timing: Timing | None, others: Sequence[Timing | None]) -> Timing | None:
     """The timing with the samples of all processes, each of which counts as one round, and an
-    interval that also covers the median of the processes' medians."""
+    interval that also covers the median of the processes' medians. The rest is that of its own."""
     every = [other for other in others if other is not None and other.median_ns]
     if timing is None or timing.interval_ns is None or not every:
         return timing

@@ -134,8 +134,8 @@ class StoppingRule(msgspec.Struct, frozen=True):
         """The rule for round `number` of `rounds`, from 1, after `before` samples in earlier ones.
 
         It decides on the samples of all rounds so far. Each round has its share of the time and of
-        the samples, but at `least` so many; the uncertainty of fewer rounds is larger by the square
-        root.
+        the samples, and at least `least` new ones. Before the last round the uncertainty may be
+        larger, by the square root of all rounds over those so far.
         """
         return msgspec.structs.replace(
             self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -33,7 +33,7 @@ from matbench.cli.progress import Display, progress
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import Devices, PlacedCases, SelectionOptions
 from matbench.cli.types import Share
-from matbench.errors import UsageError
+from matbench.errors import MatbenchError, UsageError
 from matbench.workloads import MATMUL
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class Sweep:
     """Measures cases on one or several devices; each is recorded as soon as it is done.
 
     One device measures all cases of a problem. Those that have only some of their rounds when
-    Ctrl-C ends the sweep are recorded then.
+    Ctrl-C or an error ends the sweep are recorded then, as interrupted.
     """
 
     def __init__(
@@ -322,32 +322,36 @@ class Sweep:
         """Measure what is left of a repetition, and record each outcome when it is complete."""
         import msgspec
 
+        from matbench.measure.rounds import interrupted
         from matbench.records.outcome import CaseRecord
         from matbench.records.resuming import outcome_key
 
         def begin(info: DeviceInfo, case: Case) -> None:
             display.begin(case.label, CaseRecord.from_case(case, info), info.where)
 
-        def keep(measured: Outcome) -> Outcome:
-            drawn = self._with_error_map(measured)
-            outcome = msgspec.structs.replace(drawn, repetition=repetition.number)
-            with signals.defer_interrupts():  # what is recorded counts as done
-                for writer in reversed(writers):  # the copy first
-                    writer.write(outcome)
-                self.outcomes.append(outcome)
-            return outcome
+        def keep(outcome: Outcome) -> None:
+            for writer in reversed(writers):  # the copy first
+                writer.write(outcome)
+            self.outcomes.append(outcome)
 
         begun: dict[CaseKey, Outcome] = {}  # those with rounds left
         try:
             for visit in pool.measured(self._groups(repetition.to_measure), begin):
-                key = outcome_key(visit.outcome)
-                begun[key] = visit.outcome
+                outcome = msgspec.structs.replace(visit.outcome, repetition=repetition.number)
+                key = outcome_key(outcome)
+                begun[key] = outcome
                 if visit.share == 1.0:
-                    keep(begun.pop(key))
-                display.done(visit.outcome, visit.place, visit.share)
-        except KeyboardInterrupt:
-            for outcome in begun.values():
-                keep(_interrupted(outcome))
+                    outcome = self._with_error_map(outcome)
+                    with signals.defer_interrupts():  # what is recorded counts as done
+                        keep(outcome)
+                        del begun[key]
+                display.done(outcome, visit.place, visit.share)
+        except (KeyboardInterrupt, MatbenchError) as error:
+            # If a record cannot be written, that is the error to show.
+            is_lost = isinstance(error, MatbenchError)
+            with signals.defer_interrupts(), suppress(*[MatbenchError] * is_lost):
+                for outcome in begun.values():
+                    keep(interrupted(outcome))
             raise
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
@@ -433,12 +437,3 @@ class Sweep:
         import msgspec
 
         return msgspec.structs.replace(outcome, notes=(*outcome.notes, note))
-
-
-def _interrupted(outcome: Outcome) -> Outcome:
-    """An outcome with rounds left, and a note that says so."""
-    import msgspec
-
-    done = len(outcome.timing.rounds) if outcome.timing is not None else 0
-    note = f"interrupted after {done} of its rounds"
-    return msgspec.structs.replace(outcome, notes=(*outcome.notes, note))

@@ -209,7 +209,8 @@ class Launches:
         if not self.options.back_to_back:
             return self.once_ns
         most = 1 if self._keeps_results() else self._sets_in_cache()
-        first = self._mean_ns(min(3, most))
+        known = self.so_far.hot.median_ns if self.so_far and self.so_far.hot else None
+        first = known or self._mean_ns(min(3, most))
         wanted = min(1000, max(1, round(_HOT_SAMPLE_NS / max(1.0, first))))
         self._back_to_back = count = min(wanted + 1, most)
         self._surprise(count)

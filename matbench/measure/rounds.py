@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+
 from matbench.analysis.statistics import SLOW_LAUNCH_NS, SLOW_MINIMUM
 from matbench.measure.options import Options
 from matbench.measure.scheduler import Group
 from matbench.model import Case, DeviceInfo
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import Outcome, Timing
 
 
 class Visit(NamedTuple):
@@ -29,7 +31,10 @@ class Visit(NamedTuple):
 
 @dataclass(eq=False)
 class Rounds:
-    """The rounds of one case: its outcome so far, the share that is done, and the visits left."""
+    """The rounds of one case: its outcome so far, the share that is done, and the visits left.
+
+    The share is 1 if no more will come, whatever the reason.
+    """
 
     case: Case
     visits: int
@@ -42,24 +47,38 @@ class Rounds:
         """Take one more round, by `measure`; None if there is nothing left to do."""
         if self.share == 1.0:
             return None
-        self.visits -= 1
         if self.outcome is not None and self.outcome.case.device_id != device.identity:
-            self.share = 1.0  # its own device is lost
+            self.outcome = interrupted(self.outcome)  # its own device is lost
+            self.share = 1.0
         else:
             self.outcome = measure(self.outcome)
+            self.visits -= 1
             self.share = self._share(self.outcome)
         return Visit(device.where, self.outcome, self.share)
 
     def _share(self, outcome: Outcome) -> float:
         """How many of its rounds it has; all if it can have no more."""
         timing = outcome.timing if outcome.status == "measured" else None
-        if timing is None or timing.median_ns is None or not timing.rounds or not self.visits:
+        if timing is None or timing.median_ns is None or not timing.rounds or self.visits <= 0:
             return 1.0
         taken = len(timing.rounds)
         rounds = taken + self.visits
         if timing.median_ns > SLOW_LAUNCH_NS:
             rounds = min(rounds, SLOW_MINIMUM)
         return min(1.0, taken / rounds)
+
+
+def interrupted(outcome: Outcome) -> Outcome:
+    """An outcome with rounds left, which will not come."""
+
+    def ended(timing: Timing | None) -> Timing | None:
+        if timing is None:
+            return None
+        return msgspec.structs.replace(timing, settled=False, stopped="interrupted")
+
+    return msgspec.structs.replace(
+        outcome, interrupted=True, cold=ended(outcome.cold), hot=ended(outcome.hot)
+    )
 
 
 def in_rounds(groups: Iterable[Group[Case]], options: Options) -> list[Group[Rounds]]:

@@ -91,15 +91,18 @@ def _joined(so_far: Timing | None, last: Timing, options: Options) -> Timing:
     """
     earlier = so_far or msgspec.structs.replace(last, samples_ns=(), warmups=0, conditions=())
     samples = (*earlier.samples_ns, *last.samples_ns)
+    conditions = last.conditions
+    if so_far is not None:  # before each round, a GPU is idle; only the first of these is kept
+        conditions = (*so_far.conditions, *last.conditions[1:])
     timing = msgspec.structs.replace(
         last,
         samples_ns=samples,
         rounds=(*earlier.rounds, len(last.samples_ns)),
         median_ns=float(np.median(samples)),
         warmups=(earlier.warmups or 0) + (last.warmups or 0),
-        conditions=(*earlier.conditions, *last.conditions),
+        conditions=conditions,
         attempts=max(earlier.attempts or 1, last.attempts or 1),
-        notes=tuple(dict.fromkeys((*earlier.notes, *last.notes))),
+        notes=_unrest(conditions),
     )
     pairs = zip(round_medians_ns(timing), timing.rounds, strict=True)
     medians_ns = [median for median, count in pairs if count >= _LEAST_SAMPLES]
@@ -111,7 +114,7 @@ def _joined(so_far: Timing | None, last: Timing, options: Options) -> Timing:
     stopped = last.stopped
     if (high - low) / 2 > allowed_ns:
         stopped = statistics.TIME_IS_UP
-    elif (interval_ns[1] - interval_ns[0]) / 2 > allowed_ns:
+    elif stopped == statistics.SETTLED and interval_ns[1] - interval_ns[0] > 2 * allowed_ns:
         stopped = statistics.ROUNDS_DIFFER
     settled = stopped == statistics.SETTLED
     return msgspec.structs.replace(
@@ -128,18 +131,23 @@ class _Try(NamedTuple):
     @property
     def unrest(self) -> tuple[str, ...]:
         """Notes on a GPU's clocks if they were throttled or varied during sampling."""
-        during = self.conditions[1:]  # before the first launch, a GPU is idle
-        notes = []
-        throttled = sorted({reason for moment in during for reason in moment.throttled})
-        if throttled:
-            notes.append(f"clocks throttled during sampling: {', '.join(throttled)}")
-        clocks = [moment.sm_mhz for moment in during if moment.sm_mhz]
-        if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
-            notes.append(
-                f"SM clock varied from {min(clocks):,} to {max(clocks):,} MHz during sampling "
-                "(`matbench info` says how to hold it)"
-            )
-        return tuple(notes)
+        return _unrest(self.conditions)
+
+
+def _unrest(conditions: Sequence[Conditions]) -> tuple[str, ...]:
+    """Notes on a GPU's clocks if they were throttled or varied; the first reading does not count,
+    because before the first launch a GPU is idle."""
+    during, notes = conditions[1:], []
+    throttled = sorted({reason for moment in during for reason in moment.throttled})
+    if throttled:
+        notes.append(f"clocks throttled during sampling: {', '.join(throttled)}")
+    clocks = [moment.sm_mhz for moment in during if moment.sm_mhz]
+    if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
+        notes.append(
+            f"SM clock varied from {min(clocks):,} to {max(clocks):,} MHz during sampling "
+            "(`matbench info` says how to hold it)"
+        )
+    return tuple(notes)
 
 
 def _try(
@@ -200,7 +208,10 @@ def _rule(
     least = 1
     if launch_ns < _QUICK_NS:
         least = _LEAST_SAMPLES if so_far is not None else options.minimum_samples
-    return rule.of_round(number, options.rounds, before, least)
+    rounds = options.rounds
+    if launch_ns > statistics.SLOW_LAUNCH_NS:
+        rounds = min(rounds, statistics.SLOW_MINIMUM)
+    return rule.of_round(number, max(number, rounds), before, least)
 
 
 def sample_in_turns(

@@ -153,6 +153,7 @@ class Worker:
         run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
         self._running = _Step("running", run_s, "--timeout", "kernel")
         self._late = late
+        self._is_replaced = False  # if the process may be another one since the last case
         self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
 
     def start(self) -> None:
@@ -170,9 +171,11 @@ class Worker:
 
     def measure(self, case: Case, so_far: Outcome | None = None) -> Outcome:
         """Build, check and time one case, or take one more round if `so_far` has others."""
-        unfit = self.unfit(case) if so_far is None else None
+        is_ready = so_far is not None and not self._is_replaced
+        unfit = None if is_ready else self.unfit(case)
         if unfit is not None:
             return unfit
+        self._is_replaced = False
         try:
             if is_on_host(case.kernel):
                 return self._task(self._running, _measure_library, case)
@@ -284,15 +287,19 @@ class Worker:
         return answer
 
     def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:
+        is_heard = step.is_heard
         try:
             deadline_s = step.deadline_s
             answer = self._attempt(step, lambda: self.pool.call(task, *args, timeout_s=deadline_s))
             if step.doing == self._running.doing and self.device.kind == "cpu":
                 self._require_clock()
             return answer
+        except CaseError:
+            is_heard = self._is_replaced = True
+            raise
         finally:
             said = self.pool.said()
-            if said.lines and step.is_heard and self.listener is not None:
+            if said.lines and is_heard and self.listener is not None:
                 self.listener(step.printer, said)
 
     def _require_clock(self) -> None:

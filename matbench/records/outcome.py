@@ -233,6 +233,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     Only a wrong case has an `error_map`, if all of C was compared.
     `check` names the check that a wrong case failed.
     `repetition` counts the processes that measured the case, one after the other, from 1.
+    If it was `interrupted`, some of its rounds are missing, and a resumed run measures it again.
     """
 
     case: CaseRecord
@@ -247,6 +248,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     blocks: BlockTimes | None = None
     copy_bytes_per_s: Amount | None = None
     repetition: Annotated[int, msgspec.Meta(ge=1)] = 1
+    interrupted: bool = False
     notes: tuple[str, ...] = ()
     error_map: ErrorCells | msgspec.UnsetType = msgspec.UNSET
 

@@ -42,9 +42,10 @@ def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:
     """The cases that a resumed run need not run again.
 
     Failed cases are run again, because the cause (a deadline, a lost device, memory used by another
-    program, a killed worker) may be gone.
+    program, a killed worker) may be gone. Those that were interrupted lack rounds.
     """
-    return {outcome_key(outcome): outcome for outcome in outcomes if outcome.status != "failed"}
+    done = (outcome for outcome in outcomes if outcome.status != "failed")
+    return {outcome_key(outcome): outcome for outcome in done if not outcome.interrupted}
 
 
 def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -53,6 +54,8 @@ def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
     later: dict[CaseKey, int] = {}
     for outcome in reversed(outcomes):
         key = outcome_key(outcome)
+        if outcome.interrupted and key in later:
+            continue
         if outcome.status == "failed" and key in later:
             retry = kept[later[key]]
             note = f"an earlier attempt failed: {outcome.reason}"

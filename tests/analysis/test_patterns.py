@@ -9,9 +9,11 @@ from typing import cast
 import numpy as np
 import pytest
 from support.noise import Vector, autocorrelated, times
+from support.records import timing
 
 from matbench.analysis import patterns
-from matbench.analysis.patterns import Autocorrelation, Drift, Pattern, TwoModes
+from matbench.analysis.patterns import Autocorrelation, Drift, Pattern, TwoModes, find_patterns
+from matbench.analysis.ranking import patterns_in
 
 
 def found(samples: Vector | list[float], half_width: float | None = None) -> list[Pattern]:
@@ -60,6 +62,17 @@ def test_autocorrelation_matters_where_it_makes_a_narrow_interval_wide(
     assert len(found(samples, half_width)) == matters
     alternating = [1e6 + 1e4 * (i % 2) + 10 * (i * 7 % 11) for i in range(40)]
     assert not any(isinstance(one, Autocorrelation) for one in found(alternating, half_width))
+    assert not [*find_patterns(samples, half_width, in_rounds=True)]
+
+
+def test_samples_in_rounds_may_be_autocorrelated() -> None:
+    """The interval then covers how rounds differ; the control has one round."""
+    samples = tuple(times(autocorrelated(np.random.default_rng(8), 400, 0.6), 0.001))
+    interval_ns = (1e6 * 0.992, 1e6 * 1.008)
+    one = timing(samples_ns=samples, interval_ns=interval_ns)
+    several = timing(samples_ns=samples, interval_ns=interval_ns, rounds=(200, 200))
+    assert [type(pattern) for pattern in patterns_in(one)] == [Autocorrelation]
+    assert patterns_in(several) == []
 
 
 def modes(share: float, ratio: float) -> list[float]:

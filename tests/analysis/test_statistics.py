@@ -601,3 +601,16 @@ def test_nothing_is_settled_before_the_least_time() -> None:
     assert rule.decide(steady, 29e6) is None
     assert rule.decide(steady, 31e6) == SETTLED
     assert StoppingRule().decide(steady[:10], 1e6) == SETTLED
+
+
+def test_rounds_share_samples_time_and_uncertainty() -> None:
+    rule = StoppingRule(minimum_time_ns=30e6)
+    first, third = rule.of_round(1, 5, 0), rule.of_round(3, 5, 100, least=3)
+    assert first.precision == pytest.approx(0.005 * math.sqrt(5))
+    assert rule.of_round(5, 5, 8).precision == rule.precision
+    assert (first.minimum, rule.of_round(5, 5, 8).minimum, third.minimum) == (2, 10, 103)
+    assert (first.minimum_time_ns, first.maximum_time_ns) == (6e6, 0.4e9)
+    # Looks count the samples of this round: 3, 5, 7.
+    steady = np.full(200, 1e5)
+    decided = [n for n in range(101, 109) if third.decide(steady[:n], 7e6) == SETTLED]
+    assert decided == [103, 105, 107]

@@ -135,6 +135,25 @@ def test_time_left_is_that_of_the_cases_left(monkeypatch: pytest.MonkeyPatch) ->
     assert (display.state().done, display.state().elapsed_s) == (6, 23.25)
 
 
+def test_rounds_of_a_case_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    small, large = (outcome(problem=Problem(n, n, n)) for n in (64, 512))
+    console = Console(file=io.StringIO(), force_terminal=True)
+    display = progress.Display(console, 4, [small.case, small.case, large.case, large.case])
+    for share, seconds in ((0.5, 2.0), (1.0, 1.0)):
+        display.begin("small", small.case)
+        now[0] += seconds
+        display.begin("large", large.case)  # before the main thread has the outcome
+        now[0] += 10 * seconds
+        display.done(small, share=share)
+        state = display.state()
+        assert (state.done, state.begun) == ((0, 0.5) if share < 1 else (1, 0.5))
+        display.done(large, share=share)
+    assert display.state().done == 2
+    assert display.state().left_s == pytest.approx(3.0 + 30.0)
+
+
 def test_failures_of_an_earlier_run_are_not_reported_again() -> None:
     display = progress.Display(Console(file=(shown := io.StringIO()), force_terminal=True), 2, ())
     wrong = outcome("liar", status="wrong", reason="all of it")

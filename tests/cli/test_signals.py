@@ -119,9 +119,15 @@ def test_ctrl_c_between_rounds_keeps_those_that_are_done(
     assert (outcome.case.kernel, outcome.status) == ("good", "measured")
     assert outcome.hot is not None
     assert len(outcome.hot.rounds) == 1
-    assert outcome.notes[-1] == "interrupted after 1 of its rounds"
+    assert (outcome.interrupted, outcome.hot.settled, outcome.hot.stopped) == (
+        True, False, "interrupted"
+    )  # fmt: skip
     assert outside("run", good, *QUICK, "--sizes", "20", "--resume", output).returncode == 0
-    assert records_in(output) == [outcome], "it counts as done"
+    first, again = records_in(output)
+    assert first == outcome
+    assert again.hot is not None
+    assert (again.interrupted, len(again.hot.rounds)) == (False, 7)
+    assert "1 measured" in outside("report", output).stdout
 
 
 @pytest.mark.parametrize(
@@ -341,16 +347,18 @@ def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
     words = ["run", "tiled", "--set", "TILE=8,16", *SMALL]
     monkeypatch.setattr(sys, "argv", ["matbench", *words])
     interrupting(2)
-    first, *more = matbench(*words, code=130).stderr.splitlines()[-1 - is_recorded :]
-    assert first == "interrupted: 1 of 2 cases are done"
+    said, *more = matbench(*words, code=130).stderr.splitlines()[-1 - is_recorded :]
+    assert said == "interrupted: 1 of 2 cases are done"
     if not is_recorded:
         return
     [outcome] = records_in(last)
     command = shlex.join(["matbench", *words, "--resume", str(last)])
     assert more == [f"continue before any other run with: {command}"]
     matbench(*words, "--resume", last)
-    again, other = records_in(last)
-    assert (again, other.status) == (outcome, "measured")  # kept, not measured again
+    first, *others = records_in(last)
+    assert (first, first.interrupted) == (outcome, True)
+    assert [other.case.params["TILE"] for other in others] == [8, 16]
+    assert not any(other.interrupted for other in others)
 
 
 @pytest.mark.usefixtures("own_state", "device")

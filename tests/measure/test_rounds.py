@@ -14,11 +14,18 @@ from support.devices import CPU, GPU
 from support.records import outcome, timing
 
 from matbench.analysis import statistics
+from matbench.backends import Backend
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
 from matbench.measure import worker
+from matbench.measure.checks import Checks
+from matbench.measure.launches import Launches
 from matbench.measure.options import Options
-from matbench.measure.rounds import Rounds, Visit, in_rounds
+from matbench.measure.prepared import Prepared
+from matbench.measure.rounds import Rounds, Visit, in_rounds, interrupted
 from matbench.measure.sampling import sample_until_known
 from matbench.measure.scheduler import Group
+from matbench.measure.session import Session
 from matbench.model import Case, Conditions, DeviceInfo, Kernel, LaunchRules, Problem
 from matbench.records.outcome import Outcome, Timing
 
@@ -108,9 +115,23 @@ def test_rounds_on_another_device_do_not_count() -> None:
     """A group goes on elsewhere when its device is lost: what there is then stands."""
     other = msgspec.structs.replace(CPU, properties={"UUID": "another"})
     one = Rounds(cases([FLOAT32])[0], 5, after(3, 3))
-    assert one.visit(other, lambda _: pytest.fail("elsewhere")) == Visit(
-        other.where, after(3, 3), 1.0
-    )
+    visit = one.visit(other, lambda _: pytest.fail("elsewhere"))
+    assert visit == Visit(other.where, interrupted(after(3, 3)), 1.0)
+    assert visit.outcome.interrupted
+    assert not after(3, 3).interrupted
+
+
+def test_a_visit_that_failed_with_its_device_is_taken_again() -> None:
+    one = Rounds(cases([FLOAT32])[0], 2)
+
+    def lost(_: Outcome | None) -> Outcome:
+        raise OSError
+
+    for _ in range(3):
+        with pytest.raises(OSError):  # noqa: PT011
+            one.visit(CPU, lost)
+    shares = [one.visit(CPU, lambda _, n=n: after(*[3] * n)) for n in (1, 2)]  # type: ignore[misc]
+    assert [visit.share for visit in shares if visit] == [0.5, 1.0]
 
 
 # -- the samples of several rounds -----------------------------------------------------------------
@@ -142,7 +163,7 @@ def test_the_samples_of_all_rounds_are_kept_in_order() -> None:
     assert found.median_ns == pytest.approx(1.001e5)
     assert (found.settled, found.stopped) == (True, statistics.SETTLED)
     assert found.warmups == 2 + 1 + 1
-    assert len(found.conditions) == 3 * 3
+    assert len(found.conditions) == 3 + 2 + 2
 
 
 def test_a_slow_kernel_has_no_more_samples_than_in_one_round() -> None:
@@ -153,6 +174,7 @@ def test_a_slow_kernel_has_no_more_samples_than_in_one_round() -> None:
     assert found.warmups == 1  # 20 ms at once
     slower = sampled([[2e9]] * 3, max_time_s=0.1)
     assert slower.rounds == (1, 1, 1)
+    assert slower.stopped == statistics.SETTLED, "its third round is the last"
 
 
 def test_the_interval_covers_what_differs_between_rounds() -> None:
@@ -165,14 +187,65 @@ def test_the_interval_covers_what_differs_between_rounds() -> None:
 
 def test_a_single_late_sample_is_no_difference_between_rounds() -> None:
     """A slow kernel has rounds of one sample."""
-    found = sampled([[2e7]] * 3 + [[3e7] + [2e7] * 20] + [[2e7]] * 3)
-    assert 1 in found.rounds
+    found = sampled([[2e7]] * 3 + [[3e7]] + [[2e7]] * 3, uncertainty=10.0)
+    assert found.rounds == (2, 1, 2, 1, 2, 1, 1)
+    assert 3e7 in found.samples_ns
     assert found.interval_ns == pytest.approx((2e7, 2e7))
 
 
 def test_time_that_is_up_in_the_last_round_is_told() -> None:
     found = sampled([[1e5, 3e5, 2e5, 7e5]] * 7, max_time_s=0.007)
     assert (found.settled, found.stopped) == (False, statistics.TIME_IS_UP)
+
+
+def test_a_clock_that_moved_between_rounds_is_told() -> None:
+    options = msgspec.structs.replace(BY_DEFAULT, rounds=2, uncertainty=10.0).on("gpu")
+    found = None
+    for mhz in (1980, 1700):
+        clocks = iter([Conditions(sm_mhz=345)])  # idle before each round
+        found = sample_until_known(
+            lambda: 2e7, 0, options,
+            lambda told=clocks, mhz=mhz: next(told, Conditions(sm_mhz=mhz)),  # type: ignore[misc]
+            so_far=found,
+        )  # fmt: skip
+    assert found is not None
+    [note] = found.notes
+    assert note.startswith("SM clock varied from 1,700 to 1,980 MHz")
+
+
+# -- a session -------------------------------------------------------------------------------------
+
+
+def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: Counter[str] = Counter()
+    for owner, name in ((Checks, "before_timing"), (Launches, "_block_times")):
+        original = getattr(owner, name)
+
+        def noted(self: Any, *given: Any, name: str = name, original: Any = original) -> Any:
+            counted[name] += 1
+            return original(self, *given)
+
+        monkeypatch.setattr(owner, name, noted)
+    tiled = catalogue.load(catalogue.kernels_folder() / "tiled.cu")
+    case = sweep.case(tiled, Problem(24, 24, 24), {"TILE": 8}, backend.info)
+    options = Options(max_time_s=0.001, rounds=None)
+    session = Session(backend, Cache(), options)
+    first = session.measure(case)
+    second = session.measure(case, first)
+    assert counted == {"before_timing": 1, "_block_times": 1}
+    assert second.blocks == first.blocks
+    assert second.accuracy == first.accuracy
+    other = Session(backend, Cache(), options)
+    third = other.measure(case, second)
+    assert counted == {"before_timing": 2, "_block_times": 1}
+    assert third.timing is not None
+    assert len(third.timing.rounds) == 3
+
+    monkeypatch.setattr(Prepared, "is_intact", lambda self: False)
+    spoiled = session.measure(case, second)
+    assert (spoiled.status, spoiled.check) == ("wrong", "sources")
 
 
 # -- a run -----------------------------------------------------------------------------------------

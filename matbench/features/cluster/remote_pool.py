@@ -85,7 +85,10 @@ class RemoteWorkerPool:
     ) -> Iterator[Visit]:
         """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
         tasks = in_rounds(groups, self.options)
-        ahead = {group.tasks[0]: [rounds.case for rounds in group.tasks[1:]] for group in tasks}
+        ahead = {
+            group.tasks[0]: [rounds.case for rounds in [*dict.fromkeys(group.tasks)][1:]]
+            for group in tasks
+        }
 
         def visit(device: DeviceInfo, rounds: Rounds) -> Visit | None:
             def measure(so_far: Outcome | None) -> Outcome:

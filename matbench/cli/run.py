@@ -343,8 +343,8 @@ class Sweep:
                 if visit.share == 1.0:
                     outcome = self._with_error_map(outcome)
                     with signals.defer_interrupts():  # what is recorded counts as done
-                        keep(outcome)
                         del begun[key]
+                        keep(outcome)
                 display.done(outcome, visit.place, visit.share)
         except (KeyboardInterrupt, MatbenchError) as error:
             # If a record cannot be written, that is the error to show.

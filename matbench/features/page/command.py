@@ -11,6 +11,7 @@ import click
 from matbench.cli.app import main
 from matbench.cli.console import read_files, records_in, say
 from matbench.cli.outputs import require_apart
+from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.records.environment import Environment
@@ -37,7 +38,7 @@ def page_of_files(files: tuple[str, ...], output: str | None, force: bool) -> No
     """
     from matbench.features.page import document
 
-    path = Path(output) if output is not None else Path(files[0]).with_suffix(".html")
+    path = Path(output) if output is not None else _beside(files[0])
     require_apart({"--output": str(path)}, files)
     document.require(path, force=force)
     contents = read_files(files)
@@ -59,3 +60,10 @@ def write_page(
     distinct = cards.told_apart(repetitions.merged(outcomes), environments)
     document.write(path, document.page(*distinct, findings))
     say(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)", err=True)
+
+
+def _beside(file: str) -> Path:
+    """The page of a record file: its name with .html."""
+    if not Path(file).name:
+        raise UsageError(f"{file!r}: not a file name; name a record file, such as mine.jsonl")
+    return Path(file).with_suffix(".html")

@@ -58,3 +58,8 @@ def test_findings_add_their_sections(matbench: Matbench, tmp_path: Path, command
     matbench("page", records, "--output", page)
     section = {"compare": "verdicts", "blocks": "blocks"}[command]
     assert f'<a href="#{section}">' in page.read_text(encoding="utf-8")
+
+
+def test_a_page_of_no_file_name_is_refused(matbench: Matbench) -> None:
+    for name in ("", ".", "/"):
+        assert "not a file name" in matbench("page", name, code=2).stderr

@@ -34,6 +34,9 @@ _MOST_SETS = 64
 #: Problems with fewer multiply-adds than this have little that can vary, or with fewer lines of C.
 _TINY = 8_192
 _FEW_LINES = 8
+#: A part of the last-level cache that surely holds what was written to it last. Half of it does not:
+#: NVIDIA's larger GPUs keep what all multiprocessors read in both halves of their cache.
+_CACHE_SHARE = 8
 #: The minimum length of a sample of hot launches back to back.
 _HOT_SAMPLE_NS = 1e6
 #: The fewest decoys in a batch, and after how many batches, on average, a surprise follows.
@@ -202,9 +205,9 @@ class Launches:
     def _hot_sampler(self) -> Sampler:
         """Means of launches back to back, each on its own set of buffers.
 
-        There are enough launches for a sample of sufficient length, but only as many sets as fit in
-        half of the cache, so that all are cached and none is used twice. If there are several, the
-        first launch is a warm-up.
+        There are enough launches for a sample of sufficient length, but only as many sets as the
+        cache surely holds, and none is used twice. If there are several, the first launch is a
+        warm-up.
         """
         if not self.options.back_to_back:
             return self.once_ns
@@ -231,7 +234,8 @@ class Launches:
     def _sets_in_cache(self) -> int:
         cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
         set_bytes = sum(matrix.data.nbytes for matrix in self.checks.buffers.passed)
-        return min(_MOST_SETS, max(1, cache_bytes // 2 // set_bytes))
+        held = cache_bytes // _CACHE_SHARE // set_bytes
+        return min(_MOST_SETS, max(held, 2 if 4 * set_bytes <= cache_bytes else 1))
 
     def _mean_ns(self, count: int) -> float:
         keys = list(itertools.islice(self._keys, count))
@@ -268,7 +272,9 @@ class Launches:
         arena = self.checks.arena(_with_decoys(self._sets_in_cache()))
         is_random = "decoys" in self.options.checks
         random = secrets.SystemRandom() if is_random else Random(0)  # noqa: S311
-        sets = arena.lay_out(_with_decoys(count), random)
+        # Without chance, a set lies at the same place in all batches, whatever their size.
+        laid_out = count if is_random else self._sets_in_cache()
+        sets = arena.lay_out(_with_decoys(laid_out), random)
         for buffers in sets[len(keys) :]:
             self.samples.write(buffers, secrets.randbits(64))
             self.checks.poison_workspace(buffers)

@@ -92,7 +92,7 @@ def _joined(so_far: Timing | None, last: Timing, options: Options) -> Timing:
     earlier = so_far or msgspec.structs.replace(last, samples_ns=(), warmups=0, conditions=())
     samples = (*earlier.samples_ns, *last.samples_ns)
     conditions = last.conditions
-    if so_far is not None:  # before each round, a GPU is idle; only the first of these is kept
+    if so_far is not None:
         conditions = (*so_far.conditions, *last.conditions[1:])
     timing = msgspec.structs.replace(
         last,
@@ -158,13 +158,15 @@ def _try(
     clock: Callable[[], int],
     so_far: Timing | None,
 ) -> _Try:
-    before = conditions()
+    # A GPU is idle before the first round. Each look takes milliseconds.
+    seen = [conditions()] if so_far is None else list(so_far.conditions[:1])
     warmups = _warmed_up(sample, so_far)
     launch_ns = warmups[-1] if so_far is None else so_far.median_ns or 0.0
     rule = _rule(options, cold, so_far, launch_ns)
     samples = list(so_far.samples_ns) if so_far is not None else []
     earlier = len(samples)
-    seen = [before, conditions()]
+    if so_far is None:
+        seen.append(conditions())
     started = looked = clock()
     stopped = None
     while stopped is None:

@@ -163,7 +163,7 @@ def test_the_samples_of_all_rounds_are_kept_in_order() -> None:
     assert found.median_ns == pytest.approx(1.001e5)
     assert (found.settled, found.stopped) == (True, statistics.SETTLED)
     assert found.warmups == 2 + 1 + 1
-    assert len(found.conditions) == 3 + 2 + 2
+    assert len(found.conditions) == 3 + 1 + 1
 
 
 def test_a_slow_kernel_has_no_more_samples_than_in_one_round() -> None:
@@ -202,7 +202,7 @@ def test_a_clock_that_moved_between_rounds_is_told() -> None:
     options = msgspec.structs.replace(BY_DEFAULT, rounds=2, uncertainty=10.0).on("gpu")
     found = None
     for mhz in (1980, 1700):
-        clocks = iter([Conditions(sm_mhz=345)])  # idle before each round
+        clocks = iter([Conditions(sm_mhz=345)] if found is None else [])  # idle before the first
         found = sample_until_known(
             lambda: 2e7, 0, options,
             lambda told=clocks, mhz=mhz: next(told, Conditions(sm_mhz=mhz)),  # type: ignore[misc]

@@ -157,13 +157,14 @@ def _signed_trial(
         return None
 
     def norms_of(matrix: Array, kept: str) -> Float64:
-        size = np.maximum(np.abs(matrix), least(contract))
+        size = np.maximum(np.abs(matrix), least(contract)) if least(contract) else matrix
         result: Float64 = np.sqrt(np.einsum("ij,ij->" + kept, size, size, dtype=np.float64))
         return result
 
     def with_signs(matrix: Array, purpose: str) -> Array:
-        bits = generator(problem, purpose).integers(2, size=matrix.shape, dtype=np.int8)
-        result: Array = np.where(bits, matrix, -matrix)
+        random = np.frombuffer(generator(problem, purpose).bytes(-(-matrix.size // 8)), np.uint8)
+        bits = np.unpackbits(random, count=matrix.size).reshape(matrix.shape)
+        result: Array = matrix * (1 - 2 * bits.view(np.int8))
         return result
 
     A, B = trial.inputs

@@ -1,4 +1,5 @@
-"""The core's commands, one module each: they read options, call other packages, print and exit.
+"""The core's commands, one module each, and `judge`, the same for programs: they read options, call
+other packages, print and exit.
 
 Must never compute anything, or import anything but `kernelfile`, `records`, `analysis`,
 `backends`, `measure` and `show`.

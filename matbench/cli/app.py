@@ -95,6 +95,7 @@ class Program(Group):
             formatter.write_dl([(n, registry.COMMANDS[n].summary) for n in registry.commands()])
 
     def main(self, *arguments: Any, **more: Any) -> Any:
+        _take_over()
         try:
             return super().main(*arguments, **more)
         except OSError as error:
@@ -129,10 +130,6 @@ def _show_error(error: click.ClickException, file: Any = None) -> None:
     click.echo("\n".join(lines), file=file or sys.stderr)
 
 
-click.ClickException.show = _show_error  # type: ignore[method-assign,assignment]
-click.UsageError.show = _show_error  # type: ignore[method-assign,assignment]
-
-
 class _Notes(logging.Handler):
     """Prints what the other packages have to say to the user."""
 
@@ -140,7 +137,17 @@ class _Notes(logging.Handler):
         say(record.getMessage(), err=True)
 
 
-logging.getLogger("matbench").addHandler(_Notes())
+_notes = _Notes()
+
+
+def _take_over() -> None:
+    """Show click's errors and other packages' notes in matbench's way.
+
+    Not when this module is imported, which programs that use click may do.
+    """
+    click.ClickException.show = _show_error  # type: ignore[method-assign,assignment]
+    click.UsageError.show = _show_error  # type: ignore[method-assign,assignment]
+    logging.getLogger("matbench").addHandler(_notes)
 
 
 @click.group(

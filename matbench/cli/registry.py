@@ -39,6 +39,7 @@ COMMANDS = {
     "diff": Listed(
         "features.diff.command", "Compare two record files: is NEW FASTER, SLOWER or the SAME?"
     ),
+    "serve": Listed("cli.serve", "Judge kernels for another program: JSON Lines in and out."),
     "tune": Listed(
         "features.tune.command", "Find and save the fastest values of KERNEL's constants."
     ),
@@ -82,6 +83,9 @@ OPTIONS = {
 
 #: What shows records in `report` and on pages, by the names of their types.
 VIEWS = {"Grade": "grade.view", "TuningRecord": "tune.view", "BlockProfile": "timeline.view"}
+
+#: What finds the front matter of a file without any.
+ADOPTION = "features.adopt.tables"
 
 
 class FeatureOptions(dict[str, Any]):

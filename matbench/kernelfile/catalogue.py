@@ -130,7 +130,7 @@ def require_name_of_its_own(name: str, where: str) -> None:
         )
 
 
-def _require_no_disguise(kernel: Kernel) -> None:
+def require_no_disguise(kernel: Kernel) -> None:
     """Refuse a file whose kernel would look like one of matbench's baselines."""
     if kernel.library is not None or kernel.sha256 in _own_hashes():
         return
@@ -145,7 +145,7 @@ class Catalogue:
     def __init__(self, kernels: Iterable[Kernel]) -> None:
         self.kernels: dict[str, Kernel] = {}
         for kernel in kernels:
-            _require_no_disguise(kernel)
+            require_no_disguise(kernel)
             twin = self.kernels.get(kernel.name)
             # One file may be named twice, also by different paths; the last one counts.
             if twin is not None and kernel.path != twin.path and kernel.sha256 != twin.sha256:

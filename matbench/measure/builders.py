@@ -56,6 +56,10 @@ class Builders:
             if (model, build) == wanted:
                 result(future)
 
+    def forget(self) -> None:
+        """Let go of builds that are done; they are in the cache."""
+        self.futures = {key: one for key, one in self.futures.items() if not one.done()}
+
     def close(self) -> None:
         self.pool.kill()
 

@@ -34,7 +34,7 @@ _MOST_SETS = 64
 #: Problems with fewer multiply-adds than this have little that can vary, or with fewer lines of C.
 _TINY = 8_192
 _FEW_LINES = 8
-#: A part of the last-level cache that surely holds what was written to it last. Half of it does not:
+#: A part of the last-level cache that surely holds what was written last. Half of it may not:
 #: NVIDIA's larger GPUs keep what all multiprocessors read in both halves of their cache.
 _CACHE_SHARE = 8
 #: The minimum length of a sample of hot launches back to back.

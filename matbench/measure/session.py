@@ -109,6 +109,11 @@ class Session:
         )
         return compared(*timed, comparison=comparison)
 
+    def forget(self) -> None:
+        """Let go of all builds, and of what is known of them."""
+        for known in (self._built, self._reading_C, self._right):
+            known.clear()
+
     def close(self) -> None:
         """Release all memory and the device."""
         self._forget()

@@ -11,6 +11,7 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -239,6 +240,12 @@ class Worker:
             first, second = (not_measured(case, self.device, "failed", reason) for case in cases)
             return compared(first, second)
 
+    def forget(self) -> None:
+        """Let go of all builds, so that memory does not grow with the number of kernels."""
+        self._refused.clear()
+        with suppress(CaseError):  # the next case fails in the same way
+            self._task(self._preparing, _do, _methods().forget, (), {})
+
     def close(self) -> None:
         self.pool.kill()
 
@@ -424,6 +431,13 @@ class WorkerPool:
 
         visits = self.distribute(in_rounds(groups, self.options), visit)
         return (visit for _, visit in visits if visit is not None)
+
+    def forget(self) -> None:
+        """Let go of what is kept of earlier kernels; those to come are compiled again."""
+        self._late.clear()
+        self.builders.forget()
+        for worker in self.workers.values():
+            worker.forget()
 
     def renew(self) -> None:
         """End all workers' processes: the next case starts in a new one."""

@@ -63,7 +63,7 @@ def adopt(
     source = _source(path)
     target = path if into else tables.beside_of(path)
     bare = _require_free(path, source, target, into=into, force=force)
-    text, functions = _functions(bare, file, entry, include_dirs)
+    text, functions = functions_of(bare, file, entry, include_dirs)
     build = _build(path, include_dirs, std)
     name = _name(path)
     adopter = Adopter(file, bare, text, build, name)
@@ -126,7 +126,7 @@ class Adopter:
         return front_matter.parse(self.bare.encode(), self.file, Path(self.file), None, given)
 
 
-def _functions(
+def functions_of(
     bare: str, file: str, entry: str | None, include_dirs: Sequence[str]
 ) -> tuple[str, list[Function]]:
     """The functions to try, and the source that defines them, if need be with its headers."""

@@ -1,0 +1,302 @@
+"""`matbench.Judge`: verdicts on kernels, one after the other, in a worker that stays warm."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from matbench import workloads
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.cli import registry
+from matbench.cli.kernel_files import is_path
+from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions
+from matbench.cli.verdicts import Comparisons, Verdict
+from matbench.errors import UsageError
+from matbench.kernelfile import catalogue, front_matter, sweep, tables
+from matbench.kernelfile.sizes import parse_problems
+from matbench.measure.options import Options
+from matbench.measure.quick_look import fastest
+from matbench.measure.worker import Worker, WorkerPool
+from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
+from matbench.show.reasons import comparison_reason
+
+#: A path, a kernel's name (`tiled`), or the text of a kernel file, which has several lines.
+Candidate = str | PathLike[str]
+
+#: What a text without a name is called.
+_UNNAMED = "candidate"
+#: After so many kernels, the worker forgets the builds of all.
+_FORGET_AFTER = 16
+#: How many kernels are compiled ahead on a GPU.
+_AHEAD = 32
+
+
+class Judge:
+    """Checks and times kernels on one device, in one process that stays warm.
+
+        with matbench.Judge(sizes="256,1000", timeout=10) as judge:
+            verdict = judge.run("candidate.cu")
+
+    A kernel that crashes or hangs costs only its own verdict. `sizes` are written as on the command
+    line, and so are `inputs`, `seed`, `alpha`, `beta`, `batch`, `backend` and `device`. `timeout`
+    is the longest time in seconds to check and sample one case; a build may take 120 s. `max_time`
+    is the longest time in seconds to sample one. A file without front matter is adopted first,
+    unless `adopt` is false.
+
+    `UsageError`: there is no such device, or the sizes cannot be read. Not for several threads.
+    """
+
+    def __init__(
+        self,
+        sizes: str | None = None,
+        *,
+        inputs: Inputs | None = None,
+        seed: int = 0,
+        alpha: str | None = None,
+        beta: str | None = None,
+        batch: str | None = None,
+        backend: str = "auto",
+        device: str | None = None,
+        timeout: float = 60.0,
+        max_time: float = 0.1,
+        hot: bool = False,
+        adopt: bool = True,
+    ) -> None:
+        self._where = DeviceOptions(backend, device)
+        self.device: DeviceInfo = self._where.choose()
+        self._problem = SizeOptions(sizes, inputs, seed, alpha, beta, batch)
+        _require_sizes(sizes, inputs)
+        options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
+        self._pool = WorkerPool(options, DeadlineOptions(timeout).deadlines)
+        self._adopter = _Adopter() if adopt and registry.has(registry.ADOPTION) else None
+        self._judged = 0
+        self._end = weakref.finalize(self, _close, self._pool, self._adopter)
+        self._pool.start([self.device])
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker's process; this also happens when the program ends."""
+        self._end()
+
+    def run(
+        self,
+        candidate: Candidate,
+        *,
+        sizes: str | None = None,
+        entry: str | None = None,
+        front_matter: Mapping[str, Any] | None = None,
+    ) -> Verdict:
+        """Check and time a kernel at all sizes, with all its swept constants.
+
+        `entry` names the kernel in a file with several; keys of `front_matter` replace those of the
+        file.
+        """
+        if sizes is not None:
+            _require_sizes(sizes, self._problem.inputs)
+        try:
+            cases = self._cases(candidate, sizes, entry, front_matter)
+        except UsageError as error:
+            return Verdict(kernel=_named(candidate), status="failed", reason=str(error))
+        self._forget()
+        name = cases[0].kernel.name if cases else _named(candidate)
+        return Verdict.of(name, [self._worker(case.kernel).measure(case) for case in cases])
+
+    def run_all(self, candidates: Iterable[Candidate], **options: Any) -> Iterator[Verdict]:
+        """The verdicts of `run`, in order; on a GPU, the next kernels are compiled meanwhile."""
+        waiting = iter(candidates)
+        ahead = list(islice(waiting, _AHEAD))
+        for candidate in ahead:
+            self.compile_ahead(candidate, **options)
+        while ahead:
+            yield self.run(ahead.pop(0), **options)
+            for candidate in islice(waiting, 1):
+                self.compile_ahead(candidate, **options)
+                ahead.append(candidate)
+
+    def compile_ahead(
+        self,
+        candidate: Candidate,
+        *,
+        sizes: str | None = None,
+        entry: str | None = None,
+        front_matter: Mapping[str, Any] | None = None,
+    ) -> None:
+        """On a GPU, begin to compile a kernel that `run` gets later; on a CPU do nothing, because
+        it would disturb what is timed."""
+        if self.device.kind == "cpu":
+            return
+        try:
+            kernel = self._kernel(candidate, entry, front_matter)
+            problems = self._problems(kernel, sizes)
+        except UsageError:
+            return  # `run` says so, or adopts it
+        if kernel.library is None:
+            cases = sweep.cases([kernel], problems, {}, self.device)
+            self._pool.build_ahead([(self.device, case) for case in cases])
+
+    def compare(
+        self,
+        baseline: Candidate,
+        candidate: Candidate,
+        *,
+        sizes: str | None = None,
+        threshold: float = 0.01,
+        max_time: float = 10.0,
+    ) -> Comparisons:
+        """Time two kernels in turns at each size, each with its fastest constants.
+
+        `threshold` is the largest difference that counts as SAME, as a share. `max_time` is the
+        longest time in seconds for one size.
+        """
+        if sizes is not None:
+            _require_sizes(sizes, self._problem.inputs)
+        plan = ComparisonPlan(threshold=threshold, maximum_time_ns=max_time * 1e9)
+        sides: list[list[Case]] = []
+        for side in (baseline, candidate):
+            try:
+                sides.append(self._cases(side, sizes, None, None))
+            except UsageError as error:
+                return Comparisons(reason=f"{_named(side)}: {error}")
+        self._forget()
+        worker, records = self._pool.worker(self.device), []
+        for pair in _by_problem(*sides):
+            (first, _), (second, _) = (fastest(worker, cases) for cases in pair)
+            records.append(worker.compare(first, second, plan, self._problem.seed))
+        broken = [comparison_reason(record) for record in records if record.verdict is None]
+        if not records:
+            broken = ["the two have no size in common"]
+        return Comparisons(records=tuple(records), reason=broken[0] if broken else None)
+
+    # -- the steps of one verdict ------------------------------------------------------------------
+
+    def _cases(
+        self,
+        candidate: Candidate,
+        sizes: str | None,
+        entry: str | None,
+        table: Mapping[str, Any] | None,
+    ) -> list[Case]:
+        """The cases of a kernel; `UsageError` says why it has none."""
+        try:
+            kernel = self._kernel(candidate, entry, table)
+        except UsageError as error:
+            text = _foreign_text(candidate) if table is None else None
+            if self._adopter is None or text is None:
+                raise
+            try:
+                found = self._adopter.table(text, _path(candidate), entry, self.device)
+            except UsageError as other:
+                raise UsageError(f"{error}; {other}") from None
+            kernel = self._kernel(candidate, None, found)
+        info = self._where.choose(kernel) if kernel.on_host else self.device
+        return sweep.cases([kernel], self._problems(kernel, sizes), {}, info)
+
+    def _kernel(
+        self, candidate: Candidate, entry: str | None, table: Mapping[str, Any] | None
+    ) -> Kernel:
+        given = {**(table or {}), **({"entry": entry} if entry is not None else {})}
+        if _is_text(candidate):
+            kernel = catalogue.parse(str(candidate).encode(), _path(candidate), _UNNAMED, given)
+        elif isinstance(candidate, str) and not is_path(candidate):
+            return catalogue.Catalogue(catalogue.builtin()).get(candidate)
+        else:
+            kernel = catalogue.load(Path(candidate), given=given)
+        catalogue.require_no_disguise(kernel)
+        return kernel
+
+    def _problems(self, kernel: Kernel, sizes: str | None) -> list[Problem]:
+        wanted = self._problem if sizes is None else replace(self._problem, sizes=sizes)
+        return wanted.problems([kernel])
+
+    def _worker(self, kernel: Kernel) -> Worker:
+        info = self._where.choose(kernel) if kernel.on_host else self.device
+        return self._pool.worker(info)
+
+    def _forget(self) -> None:
+        """Let the worker forget earlier kernels now and then, so that memory does not grow."""
+        self._judged += 1
+        if self._judged % _FORGET_AFTER == 0:
+            self._pool.forget()
+
+
+class _Adopter:
+    """Finds the front matter of files that have none, in a process of its own."""
+
+    def __init__(self) -> None:
+        self._adoption = registry.load(registry.ADOPTION)
+        self._pool: WorkerPool | None = None
+
+    def table(self, text: str, path: Path, entry: str | None, info: DeviceInfo) -> dict[str, Any]:
+        """The front matter of a text; `UsageError` if no call of its kernels is right."""
+        self._pool = self._pool or self._adoption.pool()
+        found: dict[str, Any] = self._adoption.table(text, path, entry, self._pool.worker(info))
+        return found
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.__exit__()
+
+
+def _close(pool: WorkerPool, adopter: _Adopter | None) -> None:
+    pool.__exit__()
+    if adopter is not None:
+        adopter.close()
+
+
+def _is_text(candidate: Candidate) -> bool:
+    """Whether it is the text of a kernel file."""
+    return isinstance(candidate, str) and "\n" in candidate
+
+
+def _path(candidate: Candidate) -> Path:
+    """The path that its `#include` lines are relative to."""
+    return Path(f"{_UNNAMED}.cu" if _is_text(candidate) else candidate)
+
+
+def _foreign_text(candidate: Candidate) -> str | None:
+    """The text of a kernel file, if it has no front matter."""
+    path = _path(candidate)
+    if _is_text(candidate):
+        text = str(candidate)
+    elif path.is_file() and not tables.beside_of(path).exists():
+        text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
+    else:
+        return None
+    return text if tables.FENCE.search(text) is None else None
+
+
+def _named(candidate: Candidate) -> str:
+    return _UNNAMED if _is_text(candidate) else str(candidate)
+
+
+def _require_sizes(sizes: str | None, inputs: Inputs | None) -> None:
+    """`UsageError` if these sizes and inputs suit no workload."""
+    errors: list[UsageError] = []
+    for workload in workloads.WORKLOADS.values():
+        try:
+            parse_problems(sizes or workload.default_sizes, workload, inputs, 0)
+        except UsageError as error:
+            errors.append(error)
+        else:
+            return
+    raise errors[0]
+
+
+def _by_problem(*sides: Sequence[Case]) -> list[list[list[Case]]]:
+    """The cases of each side, problem by problem, for those problems that both have."""
+    common = [p for p in dict.fromkeys(c.problem for c in sides[0]) if _has(sides[1], p)]
+    return [[[c for c in side if c.problem == problem] for side in sides] for problem in common]
+
+
+def _has(cases: Sequence[Case], problem: Problem) -> bool:
+    return any(case.problem == problem for case in cases)

@@ -1,0 +1,181 @@
+"""`matbench serve`: a judge for programs in any language, over standard input and output."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from matbench.cli.app import main
+from matbench.cli.judge import Judge
+from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, grouped
+from matbench.cli.types import Seconds
+from matbench.errors import UsageError
+
+#: A source of at most 1 MB, all of it escaped.
+_MAX_LINE_BYTES = 8 * 1024**2
+_PIECE_BYTES = 1 << 16
+
+
+class _Id(msgspec.Struct, frozen=True):
+    id: int | str | None = None
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of input: the kernel of a file (`path`), or in a text (`source`).
+
+    With a `baseline`, a name or path, the two are compared. The `id` comes back with the answer.
+    """
+
+    id: int | str | None = None
+    path: str | None = None
+    source: str | None = None
+    sizes: str | None = None
+    entry: str | None = None
+    front_matter: dict[str, Any] | None = None
+    baseline: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.source is None):
+            raise ValueError("give either `path` or `source`")
+        if self.baseline is not None and (self.entry or self.front_matter):
+            raise ValueError("`baseline` cannot be combined with `entry` or `front_matter`")
+
+    @property
+    def candidate(self) -> str:
+        """What `Judge` takes: a text has several lines."""
+        return f"{self.source}\n" if self.path is None else self.path
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"sizes": self.sizes, "entry": self.entry, "front_matter": self.front_matter}
+
+
+@main.command()
+@click.option("--hot", is_flag=True, help="Time launches back to back.")
+@click.option(
+    "--max-time",
+    type=Seconds(),
+    default=0.1,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest sampling time of a case.",
+)
+@click.option("--no-adopt", is_flag=True, help="Files without front matter fail.")
+@grouped
+def serve(
+    hot: bool,
+    max_time: float,
+    no_adopt: bool,
+    sizes: SizeOptions,
+    device: DeviceOptions,
+    deadlines: DeadlineOptions,
+) -> None:
+    """Judge kernels for another program: JSON Lines in and out.
+
+    Each line of standard input is a request, each line of standard output its answer, in the same
+    order, until the input ends. docs/judge.md has all fields.
+
+    \b
+    echo '{"id": 1, "path": "mine.cu", "sizes": "256"}' | matbench serve
+    """
+    with Judge(
+        sizes.sizes,
+        inputs=sizes.inputs,
+        seed=sizes.seed,
+        alpha=sizes.alpha,
+        beta=sizes.beta,
+        batch=sizes.batch,
+        backend=device.backend,
+        device=device.device,
+        timeout=deadlines.timeout,
+        max_time=max_time,
+        hot=hot,
+        adopt=not no_adopt,
+    ) as judge:
+        lines = _Lines(sys.stdin.fileno())
+        for line in lines:
+            for later in lines.new():
+                _compile_ahead(judge, later)
+            click.echo(msgspec.json.encode(_answer(judge, line)))
+
+
+def _answer(judge: Judge, line: bytes) -> dict[str, Any]:
+    """The answer to a request, or the `error` in it."""
+    answer: dict[str, Any] = {"id": _id_of(line)}
+    try:
+        request = _request(line)
+        if request.baseline is not None:
+            found = judge.compare(request.baseline, request.candidate, sizes=request.sizes)
+            answer |= {"verdict": found.verdict, "reason": found.reason, "ratios": found.ratios}
+            return answer | {"comparisons": found.records}
+        verdict = judge.run(request.candidate, **request.options)
+        answer |= {"kernel": verdict.kernel, "status": verdict.status, "reason": verdict.reason}
+        return answer | {"median_ns": verdict.median_ns, "cases": verdict.cases}
+    except UsageError as error:
+        return answer | {"error": str(error)}
+
+
+def _id_of(line: bytes) -> int | str | None:
+    """The `id` of a request, even if the rest of it is wrong."""
+    try:
+        return msgspec.json.decode(line[:_MAX_LINE_BYTES], type=_Id).id
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def _request(line: bytes) -> Request:
+    if len(line) > _MAX_LINE_BYTES:
+        raise UsageError(f"a request is longer than {_MAX_LINE_BYTES:,} bytes")
+    try:
+        return msgspec.json.decode(line, type=Request)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise UsageError(f"not a request: {' '.join(str(error).split()):.200}") from None
+
+
+def _compile_ahead(judge: Judge, line: bytes) -> None:
+    try:
+        request = _request(line)
+        judge.compile_ahead(request.candidate, **request.options)
+    except UsageError:
+        pass  # its own answer says so
+
+
+class _Lines:
+    """The lines of a file descriptor, without blank ones; those that are too long are cut."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._waiting: deque[bytes] = deque()
+        self._begun = b""
+        self._is_open = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._is_open or self._waiting:
+            if self._waiting:
+                yield self._waiting.popleft()
+            else:
+                self._read()
+
+    def new(self) -> list[bytes]:
+        """The lines that have arrived since, without waiting for more."""
+        before = len(self._waiting)
+        while self._is_open and select.select([self._descriptor], [], [], 0)[0]:
+            self._read()
+        return list(self._waiting)[before:]
+
+    def _read(self) -> None:
+        """Wait for a piece, and take the lines that it completes."""
+        piece = os.read(self._descriptor, _PIECE_BYTES)
+        *lines, rest = (self._begun + piece).split(b"\n")
+        if not piece:  # the last line may lack its end
+            self._is_open = False
+            lines, rest = [rest], b""
+        self._begun = rest[: _MAX_LINE_BYTES + 1]
+        self._waiting += [line for line in lines if line.strip()]

@@ -1,0 +1,123 @@
+"""What a judge answers: verdicts on kernels, and comparisons of two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from matbench.model import Problem
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.comparison import Verdict as Relation
+from matbench.records.environment import Environment
+from matbench.records.outcome import Outcome, Status
+from matbench.records.reading import Contents, Finding
+
+#: The first of these that a case has is the status of all.
+_WORST_FIRST: tuple[Status, ...] = ("wrong", "failed", "measured", "skipped")
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel at all sizes and swept constants; `cases` are records, as in files.
+
+    It is `measured` if it is right wherever it runs, and runs somewhere. Otherwise `reason` says
+    why not: that of the first case which is wrong, or else failed, or else skipped. A kernel that
+    cannot be read or called is `failed` and has no cases.
+    """
+
+    kernel: str
+    status: Status
+    reason: str | None = None
+    cases: tuple[Outcome, ...] = ()
+
+    @classmethod
+    def of(cls, kernel: str, cases: Iterable[Outcome]) -> Verdict:
+        """The verdict that follows from these cases."""
+        from matbench.show.reasons import outcome_reason
+
+        cases = tuple(cases)
+        for status in _WORST_FIRST:
+            deciding = next((case for case in cases if case.status == status), None)
+            if deciding is not None:
+                reason = outcome_reason(deciding) if status != "measured" else None
+                return cls(kernel=kernel, status=status, reason=reason, cases=cases)
+        return cls(kernel=kernel, status="skipped", reason="it has no cases at these sizes")
+
+    @property
+    def median_ns(self) -> float | None:
+        """Nanoseconds: the median at the fastest constants, added up over the sizes; None unless
+        all of them were measured."""
+        if self.status != "measured":
+            return None
+        fastest: dict[Problem, float | None] = {}
+        for case in self.cases:
+            known, median_ns = fastest.get(case.case.problem), case.median_ns
+            both = [ns for ns in (known, median_ns) if ns is not None]
+            fastest[case.case.problem] = min(both, default=None)
+        times = [ns for ns in fastest.values() if ns is not None]
+        return sum(times) if len(times) == len(fastest) else None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A flat dict for each case, as for `Records.rows`."""
+        return _rows(self.cases, ())
+
+
+class Comparisons(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate against a baseline, timed in turns at each size; `records` are as in files."""
+
+    records: tuple[ComparisonRecord, ...] = ()
+    reason: str | None = None
+
+    @property
+    def verdict(self) -> Relation | None:
+        """FASTER, SLOWER or SAME if that holds at all sizes, else UNDECIDED. None if one of the two
+        is wrong or did not run; then `reason` says why."""
+        if self.reason is not None or not self.records:
+            return None
+        verdicts = {record.verdict for record in self.records}
+        return verdicts.pop() if len(verdicts) == 1 else "UNDECIDED"
+
+    @property
+    def ratios(self) -> tuple[float | None, ...]:
+        """Of each size: the candidate's median as a multiple of the baseline's."""
+        return tuple(record.ratio for record in self.records)
+
+
+class Records:
+    """The records of a file: `outcomes`, the `environments` of the runs that wrote them, and
+    `findings` of other commands, such as comparisons."""
+
+    def __init__(self, contents: Contents) -> None:
+        self.environments: list[Environment] = contents.environments
+        self.outcomes: list[Outcome] = contents.outcomes
+        self.findings: list[Finding] = [finding for finding, _ in contents.findings]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A flat dict for each outcome, with the columns of `--format csv`; None: not known."""
+        return _rows(self.outcomes, self.environments)
+
+
+def read(path: str | Path) -> Records:
+    """The records of a file that matbench wrote; `UsageError` names a line that is none."""
+    return Records(Contents(Path(path)))
+
+
+def _rows(outcomes: Iterable[Outcome], about: Iterable[Environment]) -> list[dict[str, Any]]:
+    from matbench.show import formats
+    from matbench.show import outcomes as table
+
+    report = table.report(outcomes, about)
+    return [
+        {name: _flat(formats.at(row, field)) for name, field in report.fields.items()}
+        for row in report.rows()
+    ]
+
+
+def _flat(value: Any) -> Any:
+    from matbench.model import settings_of
+
+    if isinstance(value, dict):
+        return settings_of(value)
+    return "; ".join(value) if isinstance(value, tuple) else value

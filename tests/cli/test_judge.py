@@ -1,0 +1,291 @@
+"""`matbench.Judge` as a program uses it: verdicts, comparisons, and what is left afterwards."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from support.kernels import GOOD_BODY, SLOW_BODY, SPIN_BODY, kernel_text
+from support.optional import present
+from support.paths import ROOT
+
+import matbench
+from matbench.model import DeviceInfo
+
+#: A kernel file without front matter.
+FOREIGN = GOOD_BODY.replace("ENTRY", "foreign").replace("TILE", "16")
+
+
+@pytest.fixture(scope="module")
+def judge(device: DeviceInfo) -> Iterator[matbench.Judge]:
+    with matbench.Judge("64", backend=device.backend, max_time=0.01) as made:
+        yield made
+
+
+@pytest.fixture
+def candidates(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Kernels of all kinds, and the verdicts that they must have."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("judge").candidates
+
+
+def test_a_right_kernel_is_measured(judge: matbench.Judge, tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(kernel_text("mine"))
+    verdict = judge.run(path)
+    assert (verdict.kernel, verdict.status, verdict.reason) == ("mine", "measured", None)
+    assert [case.case.problem.N for case in verdict.cases] == [64] * len(verdict.cases)
+    assert verdict.median_ns == min(present(case.median_ns) for case in verdict.cases)
+    assert judge.run(str(path), sizes="64,65").median_ns != verdict.median_ns
+
+
+def test_times_of_several_sizes_are_added(judge: matbench.Judge) -> None:
+    verdict = judge.run(kernel_text().replace("TILE = [8]", "TILE = [8, 16]"), sizes="64,33")
+    medians = {size: [] for size in (64, 33)}  # type: dict[int, list[float]]
+    for case in verdict.cases:
+        medians[case.case.problem.N].append(present(case.median_ns))
+    assert verdict.median_ns == min(medians[64]) + min(medians[33])
+
+
+@pytest.mark.parametrize(
+    ("candidate", "status", "told"),
+    [
+        ("nowhere.cu", "failed", "No such file"),
+        ("tiledd", "failed", "did you mean 'tiled'?"),
+        (kernel_text().replace("sum +=", "sum -="), "wrong", "-1"),
+        (kernel_text().replace("sum +=", "summ +="), "failed", "summ"),
+        (kernel_text(body=SPIN_BODY), "failed", "took longer than"),
+        ("// no kernel\n", "failed", "__global__"),
+        (kernel_text("cublas"), "failed", "cublas"),
+        (kernel_text(front='requires = ["cuda"]'), "skipped", "CUDA"),
+    ],
+    ids=["file", "name", "wrong", "compile", "hang", "text", "disguise", "skip"],
+)
+def test_a_bad_kernel_is_a_verdict_and_the_next_is_measured(
+    candidate: str, status: str, told: str, device: DeviceInfo
+) -> None:
+    if status == "skipped" and device.backend == "cuda":
+        pytest.skip("runs on cuda")
+    with matbench.Judge("64", backend=device.backend, timeout=3, max_time=0.01) as judge:
+        verdict = judge.run(candidate)
+        assert verdict.status == status, verdict.reason
+        assert told in present(verdict.reason)
+        assert verdict.median_ns is None
+        assert judge.run("tiled").status == "measured"
+
+
+def test_the_worst_case_decides(judge: matbench.Judge) -> None:
+    """Wrong at one size, right at the other; failed front matter at one of two."""
+    wrong = kernel_text().replace("k < K", "k < (K == 33 ? 1 : K)")
+    verdict = judge.run(wrong, sizes="64,33")
+    assert verdict.status == "wrong"
+    assert {case.status for case in verdict.cases} == {"wrong", "measured"}
+
+
+@pytest.mark.parametrize("given", [{"sizes": "abc"}, {"device": "none such"}, {"inputs": "odd"}])
+def test_mistakes_of_the_caller_are_errors(given: dict[str, Any], device: DeviceInfo) -> None:
+    with pytest.raises(matbench.UsageError):
+        matbench.Judge(backend=device.backend, **given)
+
+
+def test_sizes_of_one_call_too(judge: matbench.Judge) -> None:
+    with pytest.raises(matbench.UsageError, match="write 1000 or MxNxK"):
+        judge.run("tiled", sizes="abc")
+    assert judge.run("tiled", sizes="33").cases[0].case.problem.N == 33
+
+
+def test_a_file_without_front_matter_is_adopted(
+    judge: matbench.Judge, tmp_path: Path, device: DeviceInfo
+) -> None:
+    path = tmp_path / "foreign.cu"
+    path.write_text(FOREIGN)
+    for candidate in (path, FOREIGN):
+        assert judge.run(candidate).status == "measured"
+    assert [*tmp_path.iterdir()] == [path]
+    mistaken = FOREIGN.replace("k < K", "k < K - 1")
+    reason = present(judge.run(mistaken).reason)
+    assert "front matter is missing" in reason
+    assert "`foreign`" in reason
+    with matbench.Judge("64", backend=device.backend, adopt=False) as plain:
+        assert (
+            plain.run(path).reason
+            == f"{path}: front matter is missing (block, grid); see docs/kernels.md"
+        )
+
+
+def test_front_matter_and_an_entry_can_be_given(judge: matbench.Judge) -> None:
+    both = FOREIGN + FOREIGN.replace("foreign", "other").replace("k < K", "k < K - 1")
+    launch = {"block": [16, 16], "grid": ["ceil_div(N, 16)", "ceil_div(M, 16)"]}
+    for entry, status in (("foreign", "measured"), ("other", "wrong")):
+        found = judge.run(both, entry=entry, front_matter={"launch": launch})
+        assert found.status == status, found.reason
+    assert judge.run(both, entry="other").status == "failed"  # no call of it is right
+
+
+def test_two_kernels_are_compared_in_turns(judge: matbench.Judge) -> None:
+    fast, slow = kernel_text(), kernel_text(body=SLOW_BODY)
+    found = judge.compare(fast, slow, max_time=2)
+    assert found.verdict == "SLOWER"
+    assert present(found.ratios[0]) > 2
+    assert [record.baseline.case.problem.N for record in found.records] == [64]
+    assert judge.compare(slow, fast, max_time=2).verdict == "FASTER"
+
+
+def test_no_verdict_on_a_wrong_kernel(judge: matbench.Judge) -> None:
+    wrong = kernel_text("bad").replace("sum +=", "sum -=")
+    found = judge.compare("tiled", wrong, max_time=0.2)
+    assert found.verdict is None
+    assert "bad: wrong" in present(found.reason)
+    assert present(judge.compare("tiled", "nowhere.cu").reason).startswith("nowhere.cu:")
+    assert judge.compare("tiled", "dot-tree").verdict is None
+
+
+def test_sizes_that_disagree_leave_it_undecided(judge: matbench.Judge) -> None:
+    """Slower at one size, the same at the other."""
+    slow = kernel_text(body=SLOW_BODY).replace("turn < 20", "turn < (N == 64 ? 20 : 1)")
+    found = judge.compare(kernel_text(), slow, sizes="64,640", max_time=1)
+    assert found.records[0].verdict == "SLOWER"
+    if found.records[1].verdict != "SLOWER":
+        assert found.verdict == "UNDECIDED"
+
+
+def test_forty_kernels_have_the_verdicts_that_they_should(
+    candidates: Any, device: DeviceInfo
+) -> None:
+    given = candidates(40)
+    assert Counter(one.status for one in given).keys() == {"measured", "wrong", "failed"}
+    with matbench.Judge("64", backend=device.backend, timeout=1, max_time=0.01) as judge:
+        verdicts = list(judge.run_all(one.text for one in given))
+    assert [verdict.status for verdict in verdicts] == [one.status for one in given]
+
+
+def test_builds_are_forgotten_so_that_memory_does_not_grow(
+    device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with matbench.Judge("33", backend=device.backend, max_time=0.01) as judge:
+        judge.run("tiled")
+        worker = judge._pool.worker(judge.device)
+        assert worker.with_session(_builds) > 0
+        monkeypatch.setattr("matbench.cli.judge._FORGET_AFTER", 2)
+        judge.run("tiled")
+        assert judge.run("nowhere.cu").status == "failed"
+        before = worker.with_session(_builds)
+        judge.run("naive-2d")
+        judge.run("coalesced-1d")
+        assert worker.with_session(_builds) <= before
+
+
+def _builds(session: Any) -> int:
+    return len(session._built)
+
+
+# -- as a program ----------------------------------------------------------------------------------
+
+
+def program(text: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a script without a guard for its main module."""
+    file = folder / "program.py"
+    file.write_text(textwrap.dedent(text))
+    return subprocess.run(
+        [sys.executable, str(file)], cwd=folder, capture_output=True, text=True, timeout=120,
+        check=False, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_a_script_needs_no_guard_and_leaves_nothing(tmp_path: Path, device: DeviceInfo) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    ran = program(
+        f"""
+        import matbench
+        print("begun")
+        judge = matbench.Judge("33", backend={device.backend!r}, max_time=0.01)
+        print(judge.run("tiled").status, judge.run("nowhere.cu").status)
+        """,
+        tmp_path,
+        TMPDIR=str(temporary),
+    )
+    assert (ran.stdout, ran.stderr) == ("begun\nmeasured failed\n", "")
+    assert list(temporary.iterdir()) == []
+    assert not [p for p in psutil.process_iter(["cwd"]) if str(tmp_path) in (p.info["cwd"] or "")]
+
+
+def test_importing_it_loads_hardly_anything(tmp_path: Path) -> None:
+    ran = program(
+        """
+        import sys
+        before = set(sys.modules)
+        import matbench
+        loaded = {name.split(".")[0] for name in set(sys.modules) - before}
+        print(sorted(loaded & {"numpy", "click", "rich", "msgspec", "pebble", "scipy"}))
+        print([name for name in matbench.__all__ if not hasattr(matbench, name)])
+        """,
+        tmp_path,
+    )
+    assert ran.stdout == "[]\n[]\n"
+
+
+def test_it_changes_nothing_of_click(tmp_path: Path) -> None:
+    """A program may use click itself."""
+    ran = program(
+        """
+        import click
+        shown = click.ClickException.show
+        import matbench
+        matbench.Judge
+        print(click.ClickException.show is shown)
+        """,
+        tmp_path,
+    )
+    assert ran.stdout == "True\n", ran.stderr
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="Judgement"):
+        _ = matbench.Judgement
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+def test_records_are_typed_and_have_flat_rows(run_file: Path) -> None:
+    records = matbench.read(run_file)
+    rows = records.rows()
+    assert len(rows) == len(records.outcomes) == 2
+    assert len(records.environments) == 1
+    assert {type(value) for row in rows for value in row.values()} <= {
+        str, int, float, bool, type(None)
+    }  # fmt: skip
+    assert [row["params"] for row in rows] != ["", ""]
+    assert {row["kernel"] for row in rows} == {"tiled"}
+    assert [row["median_ns"] for row in rows] == sorted(
+        present(outcome.median_ns) for outcome in records.outcomes
+    )
+
+
+@pytest.fixture
+def run_file(matbench: Any, tmp_path: Path, device: DeviceInfo) -> Path:
+    file = tmp_path / "out.jsonl"
+    matbench(
+        "run", "tiled", "--set", "TILE=8,16", "--sizes", "33", "--max-time", "0.01",
+        "--backend", device.backend, "--output", file,
+    )  # fmt: skip
+    return file
+
+
+def test_a_file_that_is_no_record_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text("{}\n")
+    with pytest.raises(matbench.UsageError, match=r"a\.jsonl:1: not a record"):
+        matbench.read(file)
+    with pytest.raises(matbench.UsageError, match="cannot be read"):
+        matbench.read(tmp_path / "none.jsonl")

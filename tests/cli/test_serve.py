@@ -1,0 +1,166 @@
+"""`matbench serve`: requests and answers, one per line."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+from support.kernels import SLOW_BODY, SPIN_BODY, kernel_text
+from support.terminal import COMMAND
+
+from matbench.model import DeviceInfo
+from matbench.records.outcome import Outcome
+
+
+@contextmanager
+def started(device: DeviceInfo, *words: str) -> Iterator[Any]:
+    """The command, whose streams are pipes."""
+    options = ["--backend", device.backend, "--sizes", "33", "--max-time", "0.01", "--timeout", "2"]
+    with subprocess.Popen(
+        [*COMMAND, "serve", *options, *words],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        yield process
+
+
+def answers(device: DeviceInfo, *requests: Any, words: tuple[str, ...] = ()) -> list[Any]:
+    """The answers to requests, or to lines of text."""
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in requests]
+    with started(device, *words) as process:
+        out, told = process.communicate("\n".join(lines), timeout=100)
+    assert (process.returncode, told) == (0, "")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_answers_come_in_order_with_their_ids(device: DeviceInfo, tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(kernel_text("mine"))
+    good, wrong, bad, hang, sized = answers(
+        device,
+        {"id": 1, "path": str(path)},
+        "",
+        {"id": "two", "source": kernel_text("wrong").replace("sum +=", "sum -=")},
+        {"id": 3, "path": "nowhere.cu"},
+        {"id": 4, "source": kernel_text("slow", body=SPIN_BODY)},
+        {"source": kernel_text(), "sizes": "17", "front_matter": {"sweep": {"TILE": [4]}}},
+    )
+    assert (good["id"], good["kernel"], good["status"], good["reason"]) == (
+        1,
+        "mine",
+        "measured",
+        None,
+    )
+    assert good["median_ns"] > 0
+    cases = msgspec.convert(good["cases"], list[Outcome])
+    assert [case.case.problem.N for case in cases] == [33] * len(cases)
+    assert (wrong["id"], wrong["status"]) == ("two", "wrong")
+    assert (bad["id"], bad["status"], bad["cases"]) == (3, "failed", [])
+    assert (hang["id"], hang["status"]) == (4, "failed")
+    assert "took longer than" in hang["reason"]
+    assert sized["id"] is None
+    assert [case["case"]["problem"]["N"] for case in sized["cases"]] == [17]
+    assert [case["case"]["params"] for case in sized["cases"]] == [{"TILE": 4}]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("nonsense", "not a request: JSON is malformed"),
+        ("[1]", "not a request"),
+        ('{"id": 7}', "give either `path` or `source`"),
+        ('{"id": 7, "path": "a.cu", "source": "b"}', "give either `path` or `source`"),
+        ('{"id": 7, "path": "a.cu", "size": "33"}', "unknown field `size`"),
+        ('{"id": 7, "path": "tiled", "sizes": "abc"}', "write 1000 or MxNxK"),
+        ('{"id": 7, "path": "tiled", "baseline": "tiled", "entry": "x"}', "cannot be combined"),
+        ("[" * 100_000, "not a request"),
+        ('{"id": 7, "path": "' + "x" * 9_000_000 + '"}', "longer than"),
+    ],
+    ids=["json", "array", "neither", "both", "field", "sizes", "baseline", "deep", "long"],
+)
+def test_a_bad_request_is_answered_and_the_next_is_judged(
+    line: str, told: str, device: DeviceInfo
+) -> None:
+    bad, good = answers(device, line, {"id": 8, "path": "tiled"})
+    assert told in bad["error"]
+    assert bad["id"] == (7 if '{"id": 7' in line and len(line) < 1000 else None)
+    assert (good["id"], good["status"]) == (8, "measured")
+
+
+def test_a_baseline_makes_a_comparison(device: DeviceInfo) -> None:
+    slow = {"id": 1, "source": kernel_text("slow", body=SLOW_BODY), "baseline": "tiled"}
+    compared, broken = answers(
+        device, {**slow, "sizes": "128"}, {"id": 2, "path": "nowhere.cu", "baseline": "tiled"}
+    )
+    assert compared["verdict"] == "SLOWER"
+    assert compared["ratios"][0] > 1
+    assert compared["comparisons"][0]["candidate_name"] == "slow"
+    assert broken["verdict"] is None
+    assert "nowhere.cu" in broken["reason"]
+
+
+def test_a_text_of_one_line_is_a_text(device: DeviceInfo) -> None:
+    [answer] = answers(device, {"source": "tiled"}, words=("--no-adopt",))
+    assert answer["status"] == "failed"
+    assert "__global__" in answer["reason"]
+
+
+def test_each_answer_comes_before_the_next_request(device: DeviceInfo) -> None:
+    with started(device) as process:
+        for number in range(3):
+            process.stdin.write(json.dumps({"id": number, "path": "tiled"}) + "\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == number
+        process.stdin.close()
+        assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_it_and_its_processes(number: signal.Signals, device: DeviceInfo) -> None:
+    with started(device) as process:
+        process.stdin.write(json.dumps({"path": "tiled"}) + "\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert children
+        process.send_signal(number)
+        assert process.wait(20) == 128 + number
+        assert process.stderr.read() == "interrupted\n"
+        gone, alive = psutil.wait_procs(children, timeout=10)
+        assert (len(gone), alive) == (len(children), [])
+
+
+def test_a_reader_that_leaves_ends_it_quietly(device: DeviceInfo) -> None:
+    with started(device) as process:
+        process.stdout.close()
+        process.stdin.write(json.dumps({"path": "tiled"}) + "\n")
+        process.stdin.close()
+        assert process.wait(30) == 1
+        assert process.stderr.read() == ""
+
+
+def test_it_waits_for_input_without_using_a_processor(device: DeviceInfo) -> None:
+    with started(device) as process:
+        time.sleep(3)
+        before = sum(psutil.Process(process.pid).cpu_times()[:2])
+        time.sleep(1)
+        assert sum(psutil.Process(process.pid).cpu_times()[:2]) - before < 0.2
+        process.stdin.close()
+        assert process.wait(20) == 0
+
+
+def test_no_terminal_is_needed(device: DeviceInfo) -> None:
+    """Standard input that is closed is at its end."""
+    run = subprocess.run(
+        [*COMMAND, "serve", "--backend", device.backend], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

@@ -245,7 +245,8 @@ class Kernel(FrontMatter, frozen=True):
     `path` is the file's name in messages, and `file` its location; empty if there is no file.
     `sha256` also covers all files that it `includes`. `is_extern_c`: its entry has C linkage, not a
     mangled C++ name. `library` names the library that computes instead of a source: `numpy` or
-    `cublas`.
+    `cublas`. `refused`: why the file cannot be used; the kernel has no source then, and its cases
+    fail.
     """
 
     source: str = ""
@@ -256,6 +257,7 @@ class Kernel(FrontMatter, frozen=True):
     parameters: tuple[Parameter, ...] = ()
     is_extern_c: bool = True
     library: str | None = None
+    refused: str = ""
 
     @property
     def on_host(self) -> bool:
@@ -376,8 +378,9 @@ BuildKey = tuple[str, str, str, frozenset[tuple[str, int]]]
 
 #: What a case that cannot run lacks; see `Skip`.
 SkipKind = Literal[
-    "condition", "limit", "requirement", "unavailable", "argument", "mistake", "timeouts", "pair"
-]
+    "condition", "limit", "requirement", "unavailable", "argument", "mistake", "refused",
+    "timeouts", "pair",
+]  # fmt: skip
 
 
 class Skip(msgspec.Struct, frozen=True):
@@ -388,6 +391,7 @@ class Skip(msgspec.Struct, frozen=True):
     - `requirement`: `cuda` or an architecture; the `device` that is neither;
     - `unavailable`: what the device or the host lacks, in words of the library that said so;
     - `mistake`: an error in front matter, so the case fails; `argument`: one at these parameters;
+    - `refused`: why its file cannot be used, so the case fails;
     - `timeouts`: how many `probes` are left after so many `timeouts`;
     - `pair`: the other kernel of a comparison could not run.
     """

@@ -13,11 +13,12 @@ from typing import Any
 from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import registry
+from matbench.cli.adoption import Adopter, foreign_text
 from matbench.cli.kernel_files import is_path
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions
 from matbench.cli.verdicts import Comparisons, Verdict
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, front_matter, sweep, tables
+from matbench.kernelfile import catalogue, sweep, tables
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import Options
 from matbench.measure.quick_look import fastest
@@ -73,7 +74,7 @@ class Judge:
         _require_sizes(sizes, inputs)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
         self._pool = WorkerPool(options, DeadlineOptions(timeout).deadlines)
-        self._adopter = _Adopter() if adopt and registry.has(registry.ADOPTION) else None
+        self._adopter = Adopter() if adopt and registry.has(registry.ADOPTION) else None
         self._judged = 0
         self._end = weakref.finalize(self, _close, self._pool, self._adopter)
         self._pool.start([self.device])
@@ -189,15 +190,14 @@ class Judge:
         """The cases of a kernel; `UsageError` says why it has none."""
         try:
             kernel = self._kernel(candidate, entry, table)
-        except UsageError as error:
+        except UsageError:
             text = _foreign_text(candidate) if table is None else None
             if self._adopter is None or text is None:
                 raise
-            try:
-                found = self._adopter.table(text, _path(candidate), entry, self.device)
-            except UsageError as other:
-                raise UsageError(f"{error}; {other}") from None
-            kernel = self._kernel(candidate, None, found)
+            kernel = self._adopter.adopted(
+                text, _path(candidate), self.device, entry,
+                lambda found: self._kernel(candidate, None, found),
+            )  # fmt: skip
         info = self._where.choose(kernel) if kernel.on_host else self.device
         return sweep.cases([kernel], self._problems(kernel, sizes), {}, info)
 
@@ -229,28 +229,10 @@ class Judge:
             self._pool.forget()
 
 
-class _Adopter:
-    """Finds the front matter of files that have none, in a process of its own."""
-
-    def __init__(self) -> None:
-        self._adoption = registry.load(registry.ADOPTION)
-        self._pool: WorkerPool | None = None
-
-    def table(self, text: str, path: Path, entry: str | None, info: DeviceInfo) -> dict[str, Any]:
-        """The front matter of a text; `UsageError` if no call of its kernels is right."""
-        self._pool = self._pool or self._adoption.pool()
-        found: dict[str, Any] = self._adoption.table(text, path, entry, self._pool.worker(info))
-        return found
-
-    def close(self) -> None:
-        if self._pool is not None:
-            self._pool.__exit__()
-
-
-def _close(pool: WorkerPool, adopter: _Adopter | None) -> None:
+def _close(pool: WorkerPool, adopter: Adopter | None) -> None:
     pool.__exit__()
     if adopter is not None:
-        adopter.close()
+        adopter.__exit__()
 
 
 def _is_text(candidate: Candidate) -> bool:
@@ -265,14 +247,9 @@ def _path(candidate: Candidate) -> Path:
 
 def _foreign_text(candidate: Candidate) -> str | None:
     """The text of a kernel file, if it has no front matter."""
-    path = _path(candidate)
-    if _is_text(candidate):
-        text = str(candidate)
-    elif path.is_file() and not tables.beside_of(path).exists():
-        text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
-    else:
-        return None
-    return text if tables.FENCE.search(text) is None else None
+    if not _is_text(candidate):
+        return foreign_text(Path(candidate))
+    return str(candidate) if tables.FENCE.search(str(candidate)) is None else None
 
 
 def _named(candidate: Candidate) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import click
 
@@ -30,6 +30,16 @@ kernel_argument = click.argument("kernel", metavar="KERNEL|FILE", shell_complete
 def is_path(name: str) -> bool:
     """Whether a name means a file: it has a `/`, ends in `.cu`, or is a file with a suffix."""
     return "/" in name or name.endswith(".cu") or (bool(Path(name).suffix) and Path(name).is_file())
+
+
+class Loaded(NamedTuple):
+    """All kernels, those of named files, those of the folder, and those named on the command line
+    by name or file."""
+
+    known: Catalogue
+    files: list[Kernel]
+    folder: list[Kernel]
+    named: list[Kernel]
 
 
 @dataclass(frozen=True)
@@ -76,41 +86,44 @@ class KernelFiles:
 
     def load(self, path: str, others: Sequence[str] = ()) -> Kernel:
         """Load a kernel file with these options, which apply to only one file."""
-        from matbench.kernelfile import catalogue
 
         paths = dict.fromkeys([*self.kernel_files, path, *filter(is_path, others)])
         if self.front_matter and len(paths) > 1:
             raise UsageError(
                 f"--front-matter applies to one kernel file; several are named: {', '.join(paths)}"
             )
-        return catalogue.load(Path(path), given=self.given)
+        return self.read(Path(path))
 
-    def catalogue(self, names: Sequence[str] = ()) -> tuple[Catalogue, list[Kernel], list[Kernel]]:
-        """All kernels, those of the named files, and those of the folder.
+    def read(self, path: Path) -> Kernel:
+        """The kernel of a file."""
+        from matbench.kernelfile import catalogue
 
-        `names` are the kernels named on the same command line.
-        """
+        return catalogue.load(path, given=self.given)
+
+    def told_apart(self, kernels: list[Kernel]) -> list[Kernel]:
+        """The kernels of several files; here as they are, which refuses names that occur twice."""
+        return kernels
+
+    def loaded(self, names: Sequence[str] = ()) -> Loaded:
+        """All that these options and the `names` on the same command line mean."""
         from matbench.kernelfile import catalogue
 
         if self.front_matter and not self.kernel_files and not any(map(is_path, names)):
             raise UsageError("--front-matter needs a kernel file; name one such as mine.cu")
-        folder = catalogue.load_folder(Path(self.kernels_dir)) if self.kernels_dir else []
-        files = [self.load(path, names) for path in self.kernel_files]
-        known = catalogue.Catalogue([*catalogue.builtin(), *folder, *files])
-        return known, files, folder
-
-    def named(self, names: Sequence[str]) -> list[Kernel]:
-        """Kernels by name, or by file name."""
-        from matbench.kernelfile import catalogue
-
-        known, _, _ = self.catalogue(names)
-        loaded = {name: self.load(name, names) for name in names if is_path(name)}
-        everything = catalogue.Catalogue([*known.kernels.values(), *loaded.values()])
-        return [loaded.get(name) or everything.get(name) for name in names]
+        inside = catalogue.files_in(Path(self.kernels_dir)) if self.kernels_dir else []
+        paths = [*dict.fromkeys(filter(is_path, names))]
+        every = [self.read(path) for path in inside]
+        every += [self.load(path, names) for path in (*self.kernel_files, *paths)]
+        every = self.told_apart(every)
+        last = len(inside) + len(self.kernel_files)
+        by_path = dict(zip(paths, every[last:], strict=True))
+        known = catalogue.Catalogue([*catalogue.builtin(), *every])
+        named = [by_path.get(name) or known.get(name) for name in names]
+        return Loaded(known, every[len(inside) : last], every[: len(inside)], named)
 
     def each(self, names: Sequence[str]) -> list[Kernel]:
         """Kernels by name, or by file name; files may be versions of one kernel."""
-        known, _, _ = self.catalogue(names)
+        known = self.loaded([name for name in names if not is_path(name)]).known
         return [self.load(n, names) if is_path(n) else known.get(n) for n in names]
 
     def read_for(self, kernels: Collection[Kernel]) -> list[Path]:
@@ -125,5 +138,5 @@ class KernelFiles:
 
     def one(self, name: str) -> Kernel:
         """The kernel that `KERNEL|FILE` means."""
-        (kernel,) = self.named([name])
+        (kernel,) = self.loaded([name]).named
         return kernel

@@ -39,7 +39,7 @@ def list_kernels(files: KernelFiles, fmt: str) -> None:
     from matbench.kernelfile import lineage
     from matbench.show import kernels as view
 
-    catalogue, _, _ = files.catalogue()
+    catalogue = files.loaded().known
     lineage.check(catalogue.kernels.values(), catalogue.kernels)
     kernels = [
         kernel
@@ -65,7 +65,7 @@ def show(name: str, files: KernelFiles) -> None:
     from matbench.show import kernels as view
 
     kernel = files.one(name)
-    known, _, _ = files.catalogue([name])
+    known = files.loaded([name]).known
     lineage.check([kernel], known.kernels)
     show_rich(
         view.details(kernel, _diff_command(kernel, lineage.file_of(kernel, known.kernels))), ""

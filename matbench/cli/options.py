@@ -67,16 +67,22 @@ def grouped(command: F) -> F:
     return decorated  # type: ignore[no-any-return]
 
 
-format_option = click.option(
-    "--format",
-    "fmt",
-    type=Format(),
-    default="rich",
-    show_default=True,
-    metavar="FORMAT",
-    help="Output format: rich, csv, json, or a tabulate format such as plain, github, pipe, tsv, "
-    "html or latex.",
+_FORMATS = (
+    "Output format: rich, csv, json, or a tabulate format such as plain, github, pipe, tsv, html "
+    "or latex"
 )
+
+
+def _format_option(kind: Format, help_text: str) -> Callable[[F], F]:
+    return click.option(
+        "--format", "fmt", type=kind, default="rich", show_default=True, metavar="FORMAT",
+        help=f"{help_text}.",
+    )  # fmt: skip
+
+
+format_option = _format_option(Format(), _FORMATS)
+#: For commands whose rows are cases.
+cases_format_option = _format_option(Format("junit"), f"{_FORMATS}; or junit, for CI systems")
 fastest_option = click.option(
     "--fastest",
     is_flag=True,

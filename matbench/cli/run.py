@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import click
 
 from matbench import signals
+from matbench.cli import registry
+from matbench.cli.adoption import Adopter
 from matbench.cli.app import main
+from matbench.cli.batch import Batch, Twins
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
@@ -23,8 +26,8 @@ from matbench.cli.options import (
     OutputOptions,
     SizeOptions,
     allow_skips_option,
+    cases_format_option,
     fastest_option,
-    format_option,
     grouped,
     option,
 )
@@ -97,6 +100,9 @@ class RunOptions:
         metavar="SHARE",
         help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
     )
+    adopt: bool = option(
+        "--adopt", is_flag=True, help="Find out how to call files without front matter first."
+    )
     no_blocks: bool = option("--no-blocks", is_flag=True, help="Skip per-block times.")
 
     def measuring(self, launches: LaunchOptions, replay: int | None) -> Options:
@@ -127,7 +133,7 @@ class RunOptions:
 )
 @fastest_option
 @allow_skips_option
-@format_option
+@cases_format_option
 def run(
     kernels: tuple[str, ...],
     selection: SelectionOptions,
@@ -162,8 +168,14 @@ def run(
         raise UsageError("--tuned cannot be combined with --set")
     if replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
-    chosen = _chosen(kernels, selection, files, smoke=more.smoke)
-    _require_outputs(output, features, files.read_for(chosen))
+    if more.adopt and not registry.has(registry.ADOPTION):
+        raise UsageError("--adopt needs the feature `adopt`")
+    with Adopter() if more.adopt else nullcontext() as adopter:
+        batch = Batch.of(files, kernels, adopter, device)
+        every = _chosen(kernels, selection, batch, smoke=more.smoke)
+    twins = Twins(every)
+    chosen = twins.measured
+    _require_outputs(output, features, files.read_for(every))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
@@ -171,7 +183,7 @@ def run(
     cases = selection.cases(chosen, problems, values, where, make_cases, near=more.smoke)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay)
-    sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"))
+    sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"), twins)
     interruption = Interruption()
     with interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
@@ -246,6 +258,7 @@ class Sweep:
         repeat: int,
         cluster: RemoteDevices | None,
         draw_error_map: Callable[[Outcome], str] | None,
+        twins: Twins,
     ) -> None:
         self.cases = cases
         self.cluster = cluster
@@ -254,6 +267,7 @@ class Sweep:
         self.options = options
         self.repeat = repeat
         self.draw_error_map = draw_error_map
+        self.twins = twins
         self.outcomes: list[Outcome] = []
         self.environment: Environment | None = None
         self._last: RecordWriter | None = None
@@ -286,7 +300,7 @@ class Sweep:
                 if repetition.number > 1:
                     pool.renew()
                 for outcome in repetition.recorded:
-                    self.outcomes.append(outcome)
+                    self.outcomes += self.twins.of(outcome)
                     display.done(outcome)
                 self._measure(repetition, pool, writers, display)
 
@@ -330,9 +344,10 @@ class Sweep:
             display.begin(case.label, CaseRecord.from_case(case, info), info.where)
 
         def keep(outcome: Outcome) -> None:
-            for writer in reversed(writers):  # the copy first
-                writer.write(outcome)
-            self.outcomes.append(outcome)
+            for one in self.twins.of(outcome):
+                for writer in reversed(writers):  # the copy first
+                    writer.write(one)
+                self.outcomes.append(one)
 
         begun: dict[CaseKey, Outcome] = {}  # those with rounds left
         try:

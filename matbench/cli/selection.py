@@ -65,8 +65,7 @@ class SelectionOptions:
         kernels of a folder run unless some are named. A group has the kernels of one workload, or
         those `of_every_workload`.
         """
-        catalogue, added, folder = files.catalogue(names)
-        named = files.named(list(names))
+        catalogue, added, folder, named = files.loaded(names)
         if not names:
             # A folder may contain kernels of several workloads.
             added += [k for k in folder if self.workload in (None, k.workload)]

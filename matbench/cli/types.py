@@ -49,9 +49,13 @@ class Format(click.ParamType[str]):
 
     name = "format"
 
+    def __init__(self, *more: str) -> None:
+        self.more = more
+
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         from matbench.show.formats import FORMATS
 
-        if value not in FORMATS:
-            self.fail(f"{value!r}: not one of {', '.join(FORMATS)}", param, ctx)
+        known = (*FORMATS, *self.more)
+        if value not in known:
+            self.fail(f"{value!r}: not one of {', '.join(known)}", param, ctx)
         return str(value)

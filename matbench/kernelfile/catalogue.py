@@ -70,14 +70,14 @@ def _parsed(files: tuple[_File, ...]) -> list[Kernel]:
     return msgspec.msgpack.decode(kept, type=list[Kernel])
 
 
-def load_folder(folder: Path) -> list[Kernel]:
+def files_in(folder: Path) -> list[Path]:
     """Every `*.cu` file in a folder."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
     paths = sorted(folder.glob("*.cu"))
     if not paths:
         raise UsageError(f"{folder}: no *.cu files in this folder")
-    return [load(path) for path in paths]
+    return paths
 
 
 def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None) -> Kernel:

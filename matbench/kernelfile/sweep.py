@@ -262,6 +262,8 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
 
     Geometry that no device can launch is a mistake in the kernel file.
     """
+    if kernel.refused:
+        return Case(kernel, problem, params, None, Skip("refused", kernel.refused))
     values = {**device.limits, **params, **kernel.values(problem)}
     try:
         skip = (

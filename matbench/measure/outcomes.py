@@ -17,9 +17,11 @@ def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) ->
 
 
 def skipped(case: Case, device: DeviceInfo, skip: Skip) -> Outcome:
-    """An outcome for a case that was not run; one with a mistake in its front matter failed."""
+    """An outcome for a case that was not run; one whose file has a mistake failed."""
     if skip.kind == "mistake":
         return not_measured(case, device, "failed", f"front matter: {skip.needs}")
+    if skip.kind == "refused":
+        return not_measured(case, device, "failed", skip.needs)
     record = CaseRecord.from_case(case, device)
     return Outcome(case=record, status="skipped", skip=skip, notes=case.notes)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from tabulate import tabulate, tabulate_formats
 
 from matbench.model import settings_of
-from matbench.show import safe
+from matbench.show import junit, safe
 from matbench.show.footnotes import Footnotes, last_cell
 from matbench.show.table import Column, Field, Report, Section
 
@@ -36,9 +36,11 @@ _FORMULA = re.compile(r"[=@\t\r]|[-+](?!\d[\d.,]*%?$)")
 
 
 def text(report: Report, fmt: str) -> str:
-    """The report in any of `FORMATS` but `rich`; nothing is cut."""
+    """The report in any of `FORMATS` but `rich`, or as `junit`; nothing is cut."""
     if fmt == "json":
         return report.json()
+    if fmt == "junit":
+        return junit.text(report.tests())
     if fmt == "csv":
         rows = [[at(row, field) for field in report.fields.values()] for row in report.rows()]
         return csv_table(list(report.fields), rows)

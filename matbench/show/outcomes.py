@@ -13,7 +13,7 @@ from matbench.records import encoding, resuming
 from matbench.records.blocks import PERTURBATION_LIMIT
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
-from matbench.show import patterns, reasons, units
+from matbench.show import junit, patterns, reasons, units
 from matbench.show.heading import device_lines
 from matbench.show.table import Column, Field, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
@@ -52,6 +52,20 @@ def report(
         fields=FIELDS,
         rows=lambda: [row for table in tables for row in table.rows],
         json=lambda: encoding.array([*given, *every]),
+        tests=lambda: [_test(row.outcome) for table in tables for row in table.rows],
+    )
+
+
+def _test(outcome: Outcome) -> junit.Case:
+    """A case as CI systems count it; its time is that of one launch."""
+    ended = {"measured": "passed", "wrong": "failure", "failed": "error", "skipped": "skipped"}
+    case = outcome.case
+    return junit.Case(
+        suite=f"{case.backend} {case.device}",
+        name=case.label,
+        ended=ended[outcome.status],
+        reason=reasons.outcome_reason(outcome),
+        time_s=None if outcome.median_ns is None else outcome.median_ns / 1e9,
     )
 
 

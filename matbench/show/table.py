@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from matbench.show import safe
+from matbench.show import junit, safe
 from matbench.show.units import UNKNOWN
 
 _Key = TypeVar("_Key")
@@ -116,7 +116,8 @@ class Report:
     """A table in every format: `sections` and `footer` for people, the rest for programs.
 
     `fields` names CSV's columns, each with its path in one of `rows` (`outcome.case.params`, or
-    `outcome.timing.interval_ns.0`), or with a function of the row.
+    `outcome.timing.interval_ns.0`), or with a function of the row. `tests` are the cases as CI
+    systems count them, where rows are cases.
     """
 
     sections: tuple[Section, ...]
@@ -124,6 +125,7 @@ class Report:
     fields: Mapping[str, Field]
     rows: Callable[[], Iterable[object]]
     json: Callable[[], str]
+    tests: Callable[[], Sequence[junit.Case]] = tuple
 
 
 class Fact(NamedTuple):

@@ -150,7 +150,7 @@ def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> No
 def test_two_kernels_of_one_name_are_refused(refusal: Refusal) -> None:
     for name in ("one.cu", "two.cu"):
         Path(name).write_text(f"{kernel_text()}// {name}\n", encoding="utf-8")
-    message = refusal("run", "--kernel", "one.cu", "--kernel", "two.cu")
+    message = refusal("list", "--kernel", "one.cu", "--kernel", "two.cu")
     assert message == "two.cu: the name 'mine' is taken by one.cu; choose another `name`"
     Path("three.cu").write_text(kernel_text("tiled"), encoding="utf-8")
     message = refusal("run", "--kernel", "three.cu")

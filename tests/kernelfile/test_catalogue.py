@@ -178,7 +178,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     for path in (tmp_path / "pipe.cu", tmp_path / "link.cu", Path("/dev/zero"), Path("/dev/null")):
         assert refusal(path) == ": cannot be read: not a regular file"
     with pytest.raises(UsageError, match=r"link\.cu: cannot be read: not a regular file"):
-        catalogue.load_folder(tmp_path)
+        catalogue.load(tmp_path / "link.cu")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket.cu"))
         assert refusal(tmp_path / "socket.cu").startswith(": cannot be read: ")
@@ -189,7 +189,7 @@ def test_a_nul_byte_in_a_path_is_told(tmp_path: Path) -> None:
         catalogue.load(tmp_path / "a\0b.cu")
     assert str(refused.value).endswith("a\ufffdb.cu: cannot be read: its path contains a NUL byte")
     with pytest.raises(UsageError, match="no such folder"):
-        catalogue.load_folder(tmp_path / "a\0b")
+        catalogue.files_in(tmp_path / "a\0b")
 
 
 def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
@@ -205,12 +205,12 @@ def test_a_folder_of_kernels(write_kernel: KernelWriter, tmp_path: Path) -> None
     for name in ("second", "first"):
         write_kernel(name)
     (tmp_path / "notes.txt").write_text("no kernel")
-    assert [kernel.name for kernel in catalogue.load_folder(tmp_path)] == ["first", "second"]
+    assert [path.name for path in catalogue.files_in(tmp_path)] == ["first.cu", "second.cu"]
     with pytest.raises(UsageError, match="no such folder"):
-        catalogue.load_folder(tmp_path / "none")
+        catalogue.files_in(tmp_path / "none")
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"empty: no \*\.cu files in this"):
-        catalogue.load_folder(tmp_path / "empty")
+        catalogue.files_in(tmp_path / "empty")
 
 
 def test_two_kernels_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,138 @@
+"""Several kernel files, of which some may be bad: these are failed rows, the rest is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from matbench.cli.adoption import Adopter, foreign_text
+from matbench.cli.console import say
+from matbench.cli.kernel_files import KernelFiles, is_path
+from matbench.cli.options import DeviceOptions
+from matbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from matbench.model import Kernel
+    from matbench.records.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Batch(KernelFiles):
+    """Kernel files; with an `adopter`, those without front matter are adopted first.
+
+    Only if there are several is a bad file not an error.
+    """
+
+    several: bool = False
+    adopter: Adopter | None = None
+    device: DeviceOptions | None = None
+
+    @classmethod
+    def of(
+        cls,
+        files: KernelFiles,
+        names: Collection[str],
+        adopter: Adopter | None,
+        device: DeviceOptions,
+    ) -> Batch:
+        """The files of these options and the names on the same command line."""
+        count = len({*files.kernel_files, *filter(is_path, names)})
+        return cls(
+            files.kernel_files, files.kernels_dir, files.front_matter,
+            several=count > 1 or files.kernels_dir is not None, adopter=adopter, device=device,
+        )  # fmt: skip
+
+    def read(self, path: Path) -> Kernel:
+        from matbench.kernelfile import catalogue
+
+        try:
+            kernel = self._adopted(path)
+            catalogue.require_no_disguise(kernel)
+            return kernel
+        except UsageError as error:
+            if not self.several:
+                raise
+            return _refused(path, error)
+
+    def told_apart(self, kernels: list[Kernel]) -> list[Kernel]:
+        """The kernels; by its path is called one whose name another file has, or one of matbench's
+        own, unless it is that one."""
+        from matbench.kernelfile import catalogue
+
+        own = {kernel.sha256: kernel for kernel in catalogue.builtin()}
+        places: dict[str, set[str]] = {}
+        for kernel in (*own.values(), *kernels) if self.several else ():
+            place = own.get(kernel.sha256, kernel).path
+            places.setdefault(kernel.name, set()).add(place)
+        return [
+            msgspec.structs.replace(kernel, name=_name(kernel.path))
+            if len(places.get(kernel.name, ())) > 1
+            else kernel
+            for kernel in kernels
+        ]
+
+    def _adopted(self, path: Path) -> Kernel:
+        from matbench.kernelfile import catalogue
+
+        try:
+            return super().read(path)
+        except UsageError:
+            if self.adopter is None or self.device is None or self.front_matter:
+                raise
+            text = foreign_text(path)
+            if text is None:
+                raise
+            info = self.device.choose_all()[0]
+            kernel = self.adopter.adopted(
+                text, path, info, None, lambda table: catalogue.load(path, given=table)
+            )
+            say(f"adopted {path} for this run; `matbench adopt` writes its table", err=True)
+            return kernel
+
+
+def _refused(path: Path, error: UsageError) -> Kernel:
+    """What stands for a file that cannot be used."""
+    from matbench.model import Kernel, LaunchRules
+
+    reason = str(error).removeprefix(f"{path}: ")
+    rules = LaunchRules(block=(), grid=())
+    return Kernel(
+        name=_name(str(path)), launch=rules, path=str(path), file=str(path), refused=reason
+    )
+
+
+def _name(path: str) -> str:
+    """The path as a kernel's name, which must not look like a baseline's."""
+    from matbench.kernelfile import catalogue
+
+    try:
+        catalogue.require_name_of_its_own(path, path)
+    except UsageError:
+        return f"./{path}"
+    return path
+
+
+class Twins:
+    """Kernels of files with the same content: the first is measured, and reported for all."""
+
+    def __init__(self, kernels: Iterable[Kernel]) -> None:
+        by_content: dict[tuple[str, str], list[Kernel]] = {}
+        for kernel in kernels:
+            by_content.setdefault((kernel.sha256 or kernel.name, kernel.entry), []).append(kernel)
+        self.measured = [first for first, *_ in by_content.values()]
+        self._others = {first.name: others for first, *others in by_content.values()}
+
+    def of(self, outcome: Outcome) -> list[Outcome]:
+        """The outcome, and those of the kernels that have the same content."""
+        names = [kernel.name for kernel in self._others.get(outcome.case.kernel, ())]
+        return [outcome, *(_of_other(outcome, name) for name in names)]
+
+
+def _of_other(outcome: Outcome, name: str) -> Outcome:
+    note = f"the same file as {outcome.case.kernel}, which was measured"
+    case = msgspec.structs.replace(outcome.case, kernel=name)
+    return msgspec.structs.replace(outcome, case=case, notes=(*outcome.notes, note))

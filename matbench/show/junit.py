@@ -1,0 +1,53 @@
+"""Reports as JUnit XML, which CI systems show: a test case for each row of the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from matbench.show import safe
+
+
+class Case(NamedTuple):
+    """A row: what it is about (`suite`), its name, how it ended, and its time in seconds.
+
+    `ended`: `passed`, `skipped`, `failure` (a wrong result, or slower than allowed), or `error` (it
+    did not run).
+    """
+
+    suite: str
+    name: str
+    ended: str = "passed"
+    reason: str = ""
+    time_s: float | None = None
+
+
+def text(cases: Sequence[Case]) -> str:
+    """The cases as one document, with a suite for each distinct `suite`."""
+    root = ElementTree.Element("testsuites", {"name": "matbench", **_counts(cases)})
+    for suite in dict.fromkeys(case.suite for case in cases):
+        own = [case for case in cases if case.suite == suite]
+        parent = ElementTree.SubElement(root, "testsuite", {"name": _safe(suite), **_counts(own)})
+        for case in own:
+            about = {"name": _safe(case.name), "classname": _safe(suite)}
+            if case.time_s is not None:
+                about["time"] = f"{case.time_s:.9f}"
+            element = ElementTree.SubElement(parent, "testcase", about)
+            if case.ended != "passed":
+                ElementTree.SubElement(element, case.ended, {"message": _safe(case.reason)})
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _counts(cases: Sequence[Case]) -> dict[str, str]:
+    ended = Counter(case.ended for case in cases)
+    counts = {"tests": len(cases), "failures": ended["failure"], "errors": ended["error"]}
+    counts["skipped"] = ended["skipped"]
+    return {name: str(count) for name, count in counts.items()}
+
+
+def _safe(words: str) -> str:
+    """Text without what XML 1.0 does not allow."""
+    return safe.lines(words)

@@ -1,0 +1,209 @@
+"""`matbench run` with several files: a bad one is a row, and the rest is measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.cli import QUICK, Matbench, last_run, records_in
+from support.kernels import GOOD_BODY, kernel_text
+
+from matbench.records.outcome import Outcome
+from matbench.show import junit
+
+FOREIGN = GOOD_BODY.replace("ENTRY", "foreign").replace("TILE", "16")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(**texts: str) -> list[str]:
+    """Files of these texts, by their names without `.cu`."""
+    for name, text in texts.items():
+        Path(f"{name}.cu").write_text(text)
+    return [f"{name}.cu" for name in texts]
+
+
+def by_kernel(outcomes: list[Outcome]) -> dict[str, tuple[str, str | None]]:
+    return {outcome.case.kernel: (outcome.status, outcome.reason) for outcome in outcomes}
+
+
+def test_a_bad_file_is_a_row_that_failed(matbench: Matbench) -> None:
+    files = write(
+        good=kernel_text("good"),
+        bare=FOREIGN,
+        empty="",
+        broken=kernel_text("broken").replace("[launch]", "[launch"),
+        cublas=kernel_text("cublas"),
+    )
+    Path("binary.cu").write_bytes(b"\xff\xfe\x00")
+    Path("folder.cu").mkdir()
+    done = matbench(
+        "run", *files, "binary.cu", "folder.cu", "none.cu", "--sizes", "17,33", *QUICK, code=1
+    )
+    found = by_kernel(last_run())
+    assert found["good"] == ("measured", None)
+    told = {
+        "bare.cu": "front matter is missing (block, grid)",
+        "empty.cu": "no `__global__` function",
+        "broken.cu": "broken.cu:",
+        "./cublas.cu": "looks like a baseline's",
+        "binary.cu": "not UTF-8 text",
+        "folder.cu": "Is a directory",
+        "none.cu": "No such file or directory",
+    }
+    for name, words in told.items():
+        status, reason = found[name]
+        assert status == "failed"
+        assert words in (reason or "")
+    assert len(last_run()) == 2 * 8
+    assert "2 measured, 0 wrong, 14 failed, 0 skipped" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["bare.cu", "none.cu"])
+def test_one_bad_file_alone_is_bad_input(name: str, matbench: Matbench) -> None:
+    write(bare=FOREIGN)
+    assert f"{name}: " in matbench("run", name, "tiled", "--sizes", "17", code=2).stderr
+
+
+def test_a_folder_with_a_bad_file(matbench: Matbench) -> None:
+    write(good=kernel_text("good"), bare=FOREIGN)
+    matbench("run", "--kernels-dir", ".", "--sizes", "17", *QUICK, code=1)
+    assert {name: status for name, (status, _) in by_kernel(last_run()).items()} == {
+        "good": "measured", "bare.cu": "failed"
+    }  # fmt: skip
+
+
+def test_wrong_options_are_still_bad_input(matbench: Matbench) -> None:
+    files = write(one=kernel_text("one"), two=kernel_text("two"))
+    told = matbench("run", *files, "--front-matter", "std=c++17", code=2).stderr
+    assert "--front-matter applies to one kernel file" in told
+    assert "did you mean 'tiled'" in matbench("run", *files, "tild", code=2).stderr
+
+
+def test_names_that_occur_twice_are_paths(matbench: Matbench) -> None:
+    other = kernel_text("same").replace("sum +=", "sum -=")
+    files = write(a=kernel_text("same"), b=other, c=kernel_text("tiled"), d=kernel_text("own"))
+    matbench("run", *files, "--sizes", "17", *QUICK, code=1)
+    found = {name: status for name, (status, _) in by_kernel(last_run()).items()}
+    assert found == {"a.cu": "measured", "b.cu": "wrong", "c.cu": "measured", "own": "measured"}
+
+
+def test_a_file_of_matbench_keeps_its_name(matbench: Matbench) -> None:
+    from matbench.kernelfile import catalogue
+
+    own = catalogue.kernels_folder() / "tiled.cu"
+    files = write(d=kernel_text("own"))
+    matbench("run", str(own), *files, "--set", "TILE=8", "--sizes", "17", *QUICK)
+    assert {outcome.case.kernel for outcome in last_run()} == {"tiled", "own"}
+
+
+def test_the_same_content_is_measured_once_and_reported_for_both(
+    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matbench.measure.worker import Worker
+
+    asked: list[str] = []
+    measure = Worker.measure
+
+    def counted(self: Worker, case: Any, so_far: Any = None) -> Outcome:
+        asked.append(case.kernel.name)
+        return measure(self, case, so_far)
+
+    monkeypatch.setattr(Worker, "measure", counted)
+    files = write(a=kernel_text("same"), b=kernel_text("same"), c=kernel_text("other"))
+    matbench("run", *files, "--sizes", "17", *QUICK, "--output", "out.jsonl")
+    assert set(asked) == {"a.cu", "other"}
+    outcomes = records_in(Path("out.jsonl"))
+    times = {outcome.case.kernel: outcome.median_ns for outcome in outcomes}
+    assert times.keys() == {"a.cu", "b.cu", "other"}
+    assert times["a.cu"] == times["b.cu"]
+    [note] = [note for one in outcomes for note in one.notes if one.case.kernel == "b.cu"]
+    assert note == "the same file as a.cu, which was measured"
+    asked.clear()
+    matbench("run", *files, "--sizes", "17", *QUICK, "--resume", "out.jsonl")
+    assert asked == []
+    assert {outcome.case.kernel for outcome in last_run()} == set(times)
+
+
+def test_an_output_cannot_be_one_of_the_files(matbench: Matbench) -> None:
+    files = write(a=kernel_text("same"), b="")
+    for file in files:
+        told = matbench("run", *files, "--sizes", "17", "--output", file, code=2).stderr
+        assert file in told
+    assert Path("b.cu").read_text() == ""
+
+
+# -- adopted on the way ----------------------------------------------------------------------------
+
+
+def test_files_without_front_matter_are_adopted(matbench: Matbench) -> None:
+    mistaken = FOREIGN.replace("k < K", "k < K - 1")
+    files = write(good=kernel_text("good"), foreign=FOREIGN, mistaken=mistaken)
+    done = matbench("run", *files, "--adopt", "--sizes", "17", *QUICK, code=1)
+    found = by_kernel(last_run())
+    assert found["foreign"] == ("measured", None)
+    status, reason = found["mistaken.cu"]
+    assert status == "failed"
+    assert (reason or "").startswith("no front matter, and none of the calls of `foreign`")
+    assert "adopted foreign.cu for this run" in done.stderr
+    assert sorted(path.name for path in Path.cwd().iterdir()) == sorted(files)
+
+
+def test_a_single_file_is_adopted_too(matbench: Matbench) -> None:
+    [file] = write(foreign=FOREIGN)
+    matbench("run", file, "--adopt", "--sizes", "17", *QUICK)
+    assert [outcome.case.kernel for outcome in last_run()] == ["foreign"]
+    [empty] = write(empty="int x;\n")
+    assert "no `__global__` function" in matbench("run", empty, "--adopt", code=2).stderr
+
+
+# -- JUnit -----------------------------------------------------------------------------------------
+
+
+def test_junit_counts_what_passed(matbench: Matbench) -> None:
+    files = write(
+        good=kernel_text("good"),
+        wrong=kernel_text("wrong").replace("sum +=", "sum -="),
+        skipped=kernel_text("skipped", front='requires = ["sm_999"]'),
+    )
+    done = matbench(
+        "run", *files, "none.cu", "--sizes", "17", *QUICK, "--format", "junit", "--output",
+        "out.jsonl", code=1,
+    )  # fmt: skip
+    root = ElementTree.fromstring(done.stdout)
+    counts = {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
+    [suite] = root
+    for element in (root, suite):
+        assert {name: element.get(name) for name in counts} == counts
+    ended = {case.get("name"): [child.tag for child in case] for case in suite}
+    assert ended == {
+        "good TILE=8 at 17": [],
+        "wrong TILE=8 at 17": ["failure"],
+        "skipped TILE=8 at 17": ["skipped"],
+        "none.cu at 17": ["error"],
+    }
+    times = {case.get("name"): case.get("time") for case in suite if case.get("time")}
+    [good] = [o for o in records_in(Path("out.jsonl")) if o.case.kernel == "good"]
+    assert times == {"good TILE=8 at 17": f"{(good.median_ns or 0) / 1e9:.9f}"}
+    reported = matbench("report", "out.jsonl", "--format", "junit").stdout
+    assert ElementTree.fromstring(reported)[0].attrib == suite.attrib
+
+
+def test_junit_is_refused_where_rows_are_no_cases(matbench: Matbench) -> None:
+    told = matbench("compare", "tiled", "naive-2d", "--format", "junit", code=2).stderr
+    assert "'junit': not one of rich, csv, json" in told
+
+
+@given(st.text(), st.text())
+def test_any_text_is_well_formed(name: str, reason: str) -> None:
+    made = junit.text([junit.Case(name, reason, "error", reason)])
+    assert ElementTree.fromstring(made.encode())[0][0][0].tag == "error"
+    assert json.dumps(made)

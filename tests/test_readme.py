@@ -171,8 +171,6 @@ def test_front_matter_is_described_key_by_key() -> None:
     keys = [key.strip("[]") for key in named([[row[0]] for row in found["key 1"]])]
     assert sorted([*keys, "launch"]) == sorted(FrontMatter.__struct_fields__)
     assert sorted(named(found["key of `[launch]` 1"])) == sorted(LaunchRules.__struct_fields__)
-    brief = [key.strip("[]") for key in named(tables(page("docs/writing-kernels.md"))["key 1"])]
-    assert sorted(brief) == sorted(FrontMatter.__struct_fields__)
 
 
 def test_every_limit_that_front_matter_may_name_is_told() -> None:

@@ -150,7 +150,7 @@ def workload_table(name: str, kernels: Iterable[Kernel]) -> str:
     """A table of another workload, its notes, and which of its rows are stale."""
     file, is_shown = WORKLOADS[name]
     environments, found = reading.read(RESULTS.parent / file)
-    shown = [outcome for outcome in found if is_shown(outcome)]
+    shown = [o for o in found if is_shown(o) and o.status != "skipped"]
     printed = _printed(environments, shown, WORKLOAD_COLUMNS)
     return "\n\n".join([printed, *_stale(shown, kernels)])
 

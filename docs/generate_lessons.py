@@ -1,4 +1,4 @@
-"""Writes what the pages on the ladders show of each rung: its figures, and what its code changes.
+"""Writes what the page on the ladder shows of each rung: its figures, and what its code changes.
 
 `python docs/generate_lessons.py` writes them; with `--check` it names the pages that are out of
 date and exits 1. A rung's part stands between `<!-- diff NAME -->` and `<!-- /diff NAME -->`: the
@@ -27,7 +27,7 @@ from matbench.records.explanation import MachineCode
 from matbench.records.outcome import Outcome
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "docs" / "ladder.md", ROOT / "docs" / "workloads.md")
+PAGES = (ROOT / "docs" / "ladder.md",)
 LADDER = ROOT / "results" / "h200-ladder.jsonl"
 CEILINGS = ROOT / "results" / "h200-ceilings.json"
 #: Resources this busy are named beside the one that binds.

@@ -7,6 +7,7 @@ exits 1. A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; the rest o
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 import shlex
@@ -19,20 +20,27 @@ from tempfile import TemporaryDirectory
 import freshness
 import msgspec
 import screens
+from rich.console import Console
 from rich.text import Text
 from tabulate import tabulate
 
 from matbench.analysis import ranking
+from matbench.features.charts import error_map_chart
 from matbench.features.charts.speed_and_error import make_chart
+from matbench.features.explain import roofline_picture
+from matbench.features.explain.roofline import roofline
 from matbench.features.grade import view as grade
 from matbench.features.plot import picture as chart
+from matbench.features.timeline import picture as timeline
 from matbench.kernelfile import catalogue, syntax
-from matbench.model import FrontMatter, Kernel, settings_of
+from matbench.model import FrontMatter, Kernel
 from matbench.records import reading
+from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
+from matbench.records.explanation import Explanation
 from matbench.records.grade import Grade
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import ErrorCells, Outcome
 from matbench.show import comparisons, formats, outcomes, terminal
 
 ROOT = Path(__file__).parent.parent
@@ -44,9 +52,11 @@ PICTURE = ROOT / "docs" / "terminal.svg"
 LADDER = ROOT / "results" / "h200-ladder.jsonl"
 CHART = ROOT / "docs" / "ladder.svg"
 SIZES = ("1000", "4096")
-FIRST_RUN = ROOT / "docs" / "examples" / "first-run.json"
-FIRST_COMPARISON = ROOT / "docs" / "examples" / "first-compare.json"
+EXAMPLES = ROOT / "docs" / "examples"
+FIRST_RUN = EXAMPLES / "first-run.json"
+FIRST_COMPARISON = EXAMPLES / "first-compare.json"
 PICTURE_WIDTH = 100
+READING = ROOT / "docs" / "reading"
 #: The README's table: kernels of the ladder at one size, and few columns.
 FIRST_KERNELS = ("coalesced-1d", "thread-tile-2d", "cublas", "banked-sums", "double-sums-mma")
 FIRST_SIZE = "4096"
@@ -56,16 +66,13 @@ COLUMNS = (
     "% of limit", "× slowest", "max rel err",
 )  # fmt: skip
 WORKLOAD_COLUMNS = (
-    "kernel", "parameters", "time", "±", "GB/s", "TB/s", "% of cuBLAS", "% of copy", "× slowest",
-    "max rel err",
+    "kernel", "time", "±", "GB/s", "TB/s", "% of copy", "× slowest", "max rel err",
 )  # fmt: skip
 #: The tables of other workloads: the records of each, and which of them are shown.
 WORKLOADS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
-    "dot": ("h200-dot.jsonl", lambda o: _rung(o) and o.case.problem.inputs != "signed"),
-    "signed": ("h200-dot.jsonl", lambda o: o.case.problem.inputs == "signed"),
-    "blocks": ("h200-dot.jsonl", lambda o: o.case.kernel == "dot-tree" and _long(o)),
+    "dot": ("h200-dot.jsonl", lambda o: _rung(o) and o.case.problem.N in (33 * 2**10, 2**28)),
     "cubes": ("h200-cubes.jsonl", lambda o: True),
-    "reverse": ("h200-reverse.jsonl", lambda o: o.status == "measured"),
+    "reverse": ("h200-reverse.jsonl", lambda o: o.case.problem.N == 2**28),
 }
 
 Records = tuple[Sequence[Environment], Sequence[Outcome]]
@@ -140,18 +147,16 @@ def workload_table(name: str, kernels: Iterable[Kernel]) -> str:
     """A table of another workload, its notes, and which of its rows are stale."""
     file, is_shown = WORKLOADS[name]
     environments, found = reading.read(RESULTS.parent / file)
-    shown = [outcome for outcome in found if is_shown(outcome)]
+    shown = [o for o in found if is_shown(o) and o.status != "skipped"]
     printed = _printed(environments, shown, WORKLOAD_COLUMNS)
     return "\n\n".join([printed, *_stale(shown, kernels)])
 
 
 def _rung(outcome: Outcome) -> bool:
     """Whether a row stands for its kernel: of the tutorial's tree, the one with 32 blocks."""
-    return outcome.case.kernel != "dot-tree" or outcome.case.params["BLOCKS"] == 32
-
-
-def _long(outcome: Outcome) -> bool:
-    return outcome.case.problem.inputs == "uniform" and outcome.case.problem.N == 2**28
+    case = outcome.case
+    is_rung = case.kernel != "dot-tree" or case.params["BLOCKS"] == 32
+    return is_rung and case.problem.inputs != "signed"
 
 
 def _stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
@@ -175,22 +180,16 @@ def _printed(
     return formats.text(replace(full, sections=sections, footer=""), "pipe")
 
 
-def clock_costs(records: Records) -> str:
-    """By how much the block clock slowed each launch."""
-    costs = [(o.case, o.blocks.perturbation) for o in records[1] if o.blocks is not None]
-    sizes = list(dict.fromkeys(case.problem.size for case, cost in costs if cost is not None))
-    rows: dict[str, dict[str, str]] = {}
-    for case, cost in costs:
-        if cost is not None:
-            row = rows.setdefault(f"{case.kernel} {settings_of(case.params)}".strip(), {})
-            row[case.problem.size] = f"{cost:+.1%}"
-    return tabulate(
-        [[name, *(row.get(size, "") for size in sizes)] for name, row in rows.items()],
-        headers=["case", *(f"n = {size}" for size in sizes)],
-        tablefmt="pipe",
-        colalign=["left", *("right" for _ in sizes)],
-        disable_numparse=True,
-    )
+def run_screen(records: Records) -> str:
+    """What a terminal shows of the tutorial's kernels at a small size, as text."""
+    environments, found = records
+    shown = [o for o in found if o.case.problem.size == "256"]
+    report = outcomes.report(shown, environments, fastest=True)
+    console = Console(width=PICTURE_WIDTH, file=io.StringIO(), highlight=False, markup=False)
+    with console.capture() as capture:
+        console.print(*terminal.renderables(report, PICTURE_WIDTH), sep="\n")
+    lines = ["$ matbench run --sizes 256 --fastest", *capture.get().strip().splitlines()]
+    return "\n".join(["```console", *(line.rstrip() for line in lines), "```"])
 
 
 def figures(path: Path) -> str:
@@ -211,25 +210,23 @@ def figures(path: Path) -> str:
     )
 
 
-GRADES = ("h200-grade.jsonl", "cpu-grade.jsonl")
+GRADES = ROOT / "results" / "h200-grade.jsonl"
+#: Kernels and libraries whose arithmetic differs.
+GRADED = (
+    "naive-2d", "sliced-k", "split-k", "kahan", "double-sums", "half-mma", "bf16-wgmma", "tf32x3",
+    "fp16x3", "cublas", "cublas-tf32", "cublas-bf16", "cublas-f16", "numpy",
+)  # fmt: skip
 
 
-def grade_tables(kernels: Iterable[Kernel]) -> str:
-    """The table that compares grades, for each file of them, and which of its rows are stale."""
-    blocks = []
-    for path in (RESULTS.parent / name for name in GRADES):
-        if not path.exists():
-            continue
-        contents = reading.Contents(path)
-        found = [finding for finding, _ in contents.findings if isinstance(finding, Grade)]
-        shown = [each for each in found if each.reason is None]
-        full = grade.report(shown, contents.environments)
-        printed = formats.text(replace(full, sections=full.sections[-1:], footer=""), "pipe")
-        seconds = max(each.duration_s for each in shown)
-        file = path.relative_to(ROOT).as_posix()
-        told = f"The longest took {seconds:.0f} s. All profiles: `matbench report {file}`."
-        blocks += [printed, told, *_stale(shown, kernels)]
-    return "\n\n".join(blocks)
+def grade_table(kernels: Iterable[Kernel]) -> str:
+    """The table that compares grades, and which of its rows are stale."""
+    contents = reading.Contents(GRADES)
+    found = [finding for finding, _ in contents.findings if isinstance(finding, Grade)]
+    shown = [one for one in found if one.reason is None and one.case.kernel in GRADED]
+    full = grade.report(shown, contents.environments)
+    printed = formats.text(replace(full, sections=full.sections[-1:], footer=""), "pipe")
+    told = f"All profiles: `matbench report {GRADES.relative_to(ROOT).as_posix()}`."
+    return "\n\n".join([printed, told, *_stale(shown, kernels)])
 
 
 #: The cuBLAS product that a kernel of that precision is held against.
@@ -313,18 +310,61 @@ def _typed(environments: Sequence[Environment]) -> str:
     return shlex.join(["matbench", *words[:at], *words[at + 2 :]])
 
 
-def ladder_chart(old: str, found: Sequence[Outcome]) -> str:
-    """What `matbench plot` draws of the rungs, and of cuBLAS in their precisions, as SVG.
-
-    It is what there is, if that shows the same.
-    """
-    found = [outcome for outcome in found if outcome.case.claims.precision in OPPONENTS]
+def drawn(draw: Callable[[Path], None], data: object) -> str:
+    """A chart as SVG, with a hash of its data."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "chart.svg"
-        chart.draw(found, path, " / ".join(dict.fromkeys(o.case.device for o in found)))
-        data = repr(make_chart(found).lines)
-        new = screens.spotted(path.read_text(encoding="utf-8"), (), data)
-    return old if screens.same_chart(old, new) else new
+        draw(path)
+        return screens.stamped(path.read_text(encoding="utf-8"), repr(data))
+
+
+def ladder_chart() -> str:
+    """What `matbench plot` draws of the rungs, and of cuBLAS in their precisions."""
+    _, found = reading.read(LADDER)
+    found = [outcome for outcome in found if outcome.case.claims.precision in OPPONENTS]
+    title = " / ".join(dict.fromkeys(o.case.device for o in found))
+    return drawn(lambda path: chart.draw(found, path, title), make_chart(found).lines)
+
+
+def roofline_chart() -> str:
+    [(found, _)] = reading.Contents(EXAMPLES / "explain.json").findings
+    assert isinstance(found, Explanation)
+    roof = roofline(found)
+    assert roof is not None
+    title = f"{found.case.label} on {found.case.device}"
+    return drawn(lambda path: roofline_picture.draw(roof, path, title), roof)
+
+
+def timeline_chart() -> str:
+    contents = reading.Contents(EXAMPLES / "blocks.json")
+    [(profile, _)], [outcome] = contents.findings, contents.outcomes
+    assert isinstance(profile, BlockProfile)
+    title = outcome.case.label
+    return drawn(lambda path: timeline.draw(profile, path, title), profile.timeline)
+
+
+def error_chart() -> str:
+    found = msgspec.json.decode((EXAMPLES / "error-map.json").read_bytes(), type=ErrorCells)
+    title, reason = "forgot-barrier TILE=16 at 50x40x36", "wrong: reference"
+    return drawn(lambda path: error_map_chart.draw(found, path, title, reason), found)
+
+
+CHARTS: dict[Path, Callable[[], str]] = {
+    CHART: ladder_chart,
+    READING / "roofline.svg": roofline_chart,
+    READING / "timeline.svg": timeline_chart,
+    READING / "error-map.svg": error_chart,
+}
+
+
+def kept(made: Callable[[], str]) -> Callable[[str], str]:
+    """A new chart, or the old one if that shows the same."""
+
+    def written(old: str) -> str:
+        new = made()
+        return old if screens.same_chart(old, new) else new
+
+    return written
 
 
 def inserted(page: str, name: str, block: str) -> str:
@@ -344,16 +384,13 @@ def pages() -> Pages:
     _, ladder = rungs_found
 
     def timing(page: str) -> str:
-        page = inserted(page, "nvbench", figures(BESIDE_NVBENCH))
-        return inserted(page, "costs", clock_costs(records))
+        return inserted(page, "nvbench", figures(BESIDE_NVBENCH))
 
     def readme(page: str) -> str:
         return inserted(page, "results", first_table(rungs_found, kernels))
 
     def results(page: str) -> str:
-        return inserted(page, "tutorial", table(records, kernels))
-
-    def others(page: str) -> str:
+        page = inserted(page, "tutorial", table(records, kernels))
         for name in WORKLOADS:
             page = inserted(page, name, workload_table(name, kernels))
         return page
@@ -362,24 +399,27 @@ def pages() -> Pages:
         return inserted(page, "ladder", ladder_table(ladder, kernels))
 
     def grades(page: str) -> str:
-        return inserted(page, "grades", grade_tables(kernels))
+        return inserted(page, "grades", grade_table(kernels))
+
+    def reading_page(page: str) -> str:
+        return inserted(page, "run", run_screen(records))
 
     return {
         ROOT / "README.md": readme,
         ROOT / "docs" / "grade.md": grades,
         ROOT / "docs" / "results.md": results,
         ROOT / "docs" / "ladder.md": rungs,
+        ROOT / "docs" / "reading-the-table.md": reading_page,
         ROOT / "docs" / "timing.md": timing,
-        ROOT / "docs" / "workloads.md": others,
         PICTURE: lambda old: old if screens.words(old) == screens.words(svg) else svg,
-        CHART: lambda old: ladder_chart(old, ladder),
+        **{path: kept(made) for path, made in CHARTS.items()},
     }
 
 
-def outdated(written: Pages | None = None) -> dict[Path, str]:
+def outdated() -> dict[Path, str]:
     """The files that do not hold what they must, with what that is."""
     found = {}
-    for path, new_from in (pages() if written is None else written).items():
+    for path, new_from in pages().items():
         old = path.read_text(encoding="utf-8") if path.exists() else ""
         new = new_from(old)
         if new != old:
@@ -387,8 +427,8 @@ def outdated(written: Pages | None = None) -> dict[Path, str]:
     return found
 
 
-def main(written: Pages | None = None) -> int:
-    return freshness.finish(outdated(written))
+def main() -> int:
+    return freshness.finish(outdated())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Terminal screens and charts as SVG, with numbered callouts beside what a page explains."""
+"""Terminal screens and charts as SVG, and whether two of them show the same."""
 
 from __future__ import annotations
 
@@ -6,25 +6,13 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from xml.etree import ElementTree
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console, RenderableType
-from rich.padding import Padding
 
 CHARACTER_WIDTH = 12.2
-LINE_HEIGHT = 24.4
-#: Cells left of a screen with callouts.
-_MARGIN = 3
-#: From the baseline of a line of text up to its middle.
-_MIDDLE = 6.5
-_BADGE = (
-    '<circle cx="{x:g}" cy="{y:g}" r="{r:g}" fill="#f5a623"/>'
-    '<text x="{x:g}" y="{base:g}" text-anchor="middle" fill="#1b1b1b" font-weight="bold"'
-    ' font-family="arial, sans-serif" font-size="{size:g}">{number}</text>'
-)
 
 #: A piece of text in a screen: where it begins, how long it is, and what it says.
 TEXT = re.compile(
@@ -32,35 +20,12 @@ TEXT = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Callout:
-    """A number `above`, `before` or `after` some text, in the first line that holds `line`.
-
-    Both are regular expressions.
-    """
-
-    text: str
-    side: str = "above"
-    line: str = ""
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A number in a chart, at shares of its width and height."""
-
-    x: float
-    y: float
-
-
-def terminal(
-    parts: Iterable[RenderableType], width: int, title: str, callouts: Sequence[Callout] = ()
-) -> str:
-    """What a terminal of `width` cells shows, as SVG; room for callouts is added on the left."""
-    margin = _MARGIN if callouts else 0
+def terminal(parts: Iterable[RenderableType], width: int, title: str) -> str:
+    """What a terminal of `width` cells shows, as SVG."""
     console = Console(
         record=True,
         file=io.StringIO(),
-        width=width + margin,
+        width=width,
         force_terminal=True,
         color_system="truecolor",
         highlight=False,
@@ -69,15 +34,14 @@ def terminal(
         _environ={},
     )
     for part in parts:
-        console.print(Padding(part, (0, 0, 0, margin)))
+        console.print(part)
     # Whoever looks at it has a font; nothing is fetched for it.
     template = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     svg = console.export_svg(title=title, code_format=template)
     # The only name in the file that depends on more than what is shown.
     svg = re.sub(r"terminal-\d+-", "screen-", svg)
     lines = TEXT.sub(_without_padding, svg).splitlines()
-    svg = "\n".join(line.rstrip() for line in lines if line.strip()) + "\n"
-    return _numbered(svg, callouts)
+    return "\n".join(line.rstrip() for line in lines if line.strip()) + "\n"
 
 
 def _without_padding(piece: re.Match[str]) -> str:
@@ -105,45 +69,9 @@ def lines(svg: str) -> dict[float, str]:
 
 
 def words(svg: str) -> str:
-    """The words of a screen in their places, and its callouts, however a release of rich draws."""
-    badges = re.findall(r'<circle cx="([\d.]+)" cy="([-\d.]+)" r="10"', svg)
-    shown = [line.rstrip() for line in lines(svg).values()]
+    """The words of a screen in their places, however a release of rich draws them."""
     title = re.findall(r'-title"[^>]*>([^<]*)</text>', svg)
-    return "\n".join([*title, *shown, *(f"({x}, {y})" for x, y in badges)])
-
-
-def _numbered(svg: str, callouts: Sequence[Callout]) -> str:
-    """The screen with its callouts; `ValueError` if one has no text, or would hide some."""
-    shown = lines(svg)
-    badges = []
-    for number, callout in enumerate(callouts, 1):
-        y, column = _place(shown, callout)
-        row = shown.get(next((at for at in shown if abs(at - y) < 1), 0.0), "")
-        if row.ljust(column + 2)[max(0, column - 1) : column + 1].strip():
-            raise ValueError(f"callout {number} hides text: {row.strip()!r}")
-        x = column * CHARACTER_WIDTH - (5 if column < _MARGIN else 0)
-        badges.append(_badge(number, x, y - _MIDDLE, 10))
-    if not badges:
-        return svg
-    head, _, tail = svg.rpartition("    </g>\n    </g>\n</svg>")
-    return f"{head}    {''.join(badges)}\n    </g>\n    </g>\n</svg>{tail}"
-
-
-def _place(shown: dict[float, str], callout: Callout) -> tuple[float, int]:
-    """The height of a callout's line, and the cell whose left edge is its middle."""
-    for y, line in shown.items():
-        found = re.search(callout.text, line)
-        if found and re.search(callout.line, line):
-            start, end = found.span()
-            if callout.side == "above":
-                return y - LINE_HEIGHT, (start + end) // 2
-            return y, start - 1 if callout.side == "before" else end + 1
-    raise ValueError(f"no line holds {callout.text!r} and {callout.line!r}")
-
-
-def _badge(number: int, x: float, y: float, radius: float) -> str:
-    size = (1.4 if number < 10 else 1.2) * radius
-    return _BADGE.format(x=x, y=y, r=radius, base=y + 0.36 * size, size=size, number=number)
+    return "\n".join([*title, *(line.rstrip() for line in lines(svg).values())])
 
 
 # Charts
@@ -151,17 +79,11 @@ def _badge(number: int, x: float, y: float, radius: float) -> str:
 _DATA = r"<!-- data \w+ -->"
 
 
-def spotted(svg: str, spots: Sequence[Spot], data: str) -> str:
-    """A chart with its callouts, and a hash of the data that it shows."""
-    width, height = (float(side) for side in re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
-    radius = 0.011 * width
-    badges = (
-        _badge(number, spot.x * width, spot.y * height, radius)
-        for number, spot in enumerate(spots, 1)
-    )
+def stamped(svg: str, data: str) -> str:
+    """A chart with a hash of the data that it shows."""
     head, _, tail = svg.rpartition("</svg>")
     digest = hashlib.sha256(data.encode()).hexdigest()
-    return f"{head}{''.join(badges)}<!-- data {digest} --></svg>{tail}"
+    return f"{head}<!-- data {digest} --></svg>{tail}"
 
 
 def same_chart(old: str, new: str) -> bool:

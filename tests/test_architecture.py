@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 from support.paths import ROOT
-from support.scripts import load
 
 import matbench
 from matbench.cli import registry
@@ -275,10 +274,9 @@ def test_the_documentation_tells_who_may_import_whom() -> None:
 
 
 def test_the_picture_shows_who_may_import_whom() -> None:
-    generator = load("docs/generate_architecture.py")
+    arrows = re.findall(r"^    (\w+) --> (\w+)$", page(), re.MULTILINE)
     inner = packages() - {"cli", "features"}
-    assert set(generator.ARROWS) == {(a, b) for a in inner for b in MAY_IMPORT[a] & inner}
-    assert generator.PICTURE.read_text(encoding="utf-8") == generator.picture()
+    assert sorted(arrows) == sorted((a, b) for a in inner for b in MAY_IMPORT[a] & inner)
 
 
 def test_the_documentation_follows_a_case_through_what_there_is() -> None:

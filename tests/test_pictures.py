@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import ModuleType
 
 import msgspec
 import pytest
@@ -19,14 +18,12 @@ from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
 from matbench.show import outcomes, terminal
 
-reading = load("docs/generate_reading.py")
-readme, screens = reading.generate_readme, reading.screens
+readme = load("docs/generate_readme.py")
+screens = readme.screens
 
 DOCS = ROOT / "docs"
-WRITTEN = {**readme.pages(), **reading.pages()}
-TABLE = DOCS / "reading-the-table.md"
+WRITTEN = readme.pages()
 IMAGES = (".svg", ".png")
-CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮"
 
 pytestmark = needs_plots
 
@@ -35,18 +32,14 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("script", [readme, reading], ids=["readme", "reading"])
-def test_what_is_generated_is_up_to_date(script: ModuleType) -> None:
-    names = [name(path) for path in readme.outdated(script.pages())]
-    assert names == [], "run `make docs`"
+def test_what_is_generated_is_up_to_date() -> None:
+    assert [name(path) for path in readme.outdated()] == [], "run `make docs`"
 
 
 def test_every_picture_is_generated_and_shown() -> None:
-    folders = (DOCS, reading.PICTURES)
+    folders = (DOCS, readme.READING)
     drawn = {path for folder in folders for path in folder.iterdir() if path.suffix in IMAGES}
-    assert {path for path in WRITTEN if path.suffix == ".svg"} == drawn - {
-        DOCS / "architecture.svg"  # by docs/generate_architecture.py
-    }
+    assert {path for path in WRITTEN if path.suffix == ".svg"} == drawn
     shown = set()
     for page in (ROOT / "README.md", *DOCS.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -86,14 +79,11 @@ def test_a_changed_figure_in_a_page_is_noticed(path: Path) -> None:
     assert noticed
 
 
-@pytest.mark.parametrize("path", reading.CHARTS, ids=str)
-def test_a_mark_that_moved_is_noticed(path: str) -> None:
-    old = (reading.PICTURES / f"{path}.svg").read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", readme.CHARTS, ids=name)
+def test_a_mark_that_moved_is_noticed(path: Path) -> None:
+    old = path.read_text(encoding="utf-8")
     assert screens.same_chart(old, old)
-    head, circle, tail = old.rpartition('<circle cx="')
-    number, _, rest = tail.partition('"')
-    assert not screens.same_chart(head + circle + str(float(number) + 30) + '"' + rest, old)
-    marks = list(re.finditer(r'(<path (?:d="M|transform="translate\())([\d.]+)', old))
+    marks = list(re.finditer(r'(<path (?:d="M|transform="translate\()|<rect x=")([\d.]+)', old))
     middle = marks[len(marks) // 2]
     moved = f"{old[: middle.start(2)]}{float(middle[2]) + 30}{old[middle.end(2) :]}"
     assert not screens.same_chart(moved, old)
@@ -116,26 +106,13 @@ def test_changed_records_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
     monkeypatch.setattr(records, "read", slower)
-    names = {name(path) for path in readme.outdated({**readme.pages(), **reading.pages()})}
-    assert names == {
-        "README.md", "docs/results.md", "docs/ladder.md", "docs/workloads.md", "docs/terminal.svg",
-        "docs/ladder.svg", "docs/reading/run.svg", "docs/reading/plot.svg",
-        "docs/reading/diff.svg",
+    assert {name(path) for path in readme.outdated()} == {
+        "README.md", "docs/results.md", "docs/ladder.md", "docs/reading-the-table.md",
+        "docs/terminal.svg", "docs/ladder.svg",
     }  # fmt: skip
 
 
-# Callouts
-
-
-def test_each_number_in_a_picture_is_explained_below_it() -> None:
-    text = TABLE.read_text(encoding="utf-8")
-    parts = re.split(r"!\[[^]]*\]\((reading/[\w-]+\.svg)\)", text)
-    found = dict(zip(parts[1::2], parts[2::2], strict=True))
-    assert len(found) == len(reading.SCREENS) + len(reading.CHARTS)
-    for path, below in found.items():
-        badges = (DOCS / path).read_text(encoding="utf-8").count('fill="#f5a623"')
-        rows = re.findall(rf"^\| ([{CIRCLED}]) ", below, re.MULTILINE)
-        assert "".join(rows) == CIRCLED[:badges] != "", path
+# Screens
 
 
 def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
@@ -156,12 +133,3 @@ def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
     )
     slower = [found[0], outcome("kahan", ms=0.4, **at)]
     assert screens.words(screen(slower)) != words
-
-
-def test_a_callout_needs_its_text_and_hides_none() -> None:
-    drawn = screens.terminal(["one two three"], 40, "title", [screens.Callout("one", "before")])
-    assert drawn.count('fill="#f5a623"') == 1
-    with pytest.raises(ValueError, match="callout 1 hides text"):
-        screens.terminal(["one two three"], 40, "title", [screens.Callout("two", "before")])
-    with pytest.raises(ValueError, match="no line holds 'four'"):
-        screens.terminal(["one two three"], 40, "title", [screens.Callout("four")])

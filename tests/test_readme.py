@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +12,17 @@ import click
 import msgspec
 import pytest
 from click.testing import Result
+from rich.console import Console, Group
+from support import tables as tables_of
 from support.optional import present
 from support.paths import ROOT
-from support.records import outcome
+from support.records import device, outcome
 from support.scripts import load
 
 from matbench import signals
 from matbench.cli import main
+from matbench.features.watch.version import TimedVersion, Version
+from matbench.features.watch.view import screen
 from matbench.kernelfile import catalogue, front_matter
 from matbench.model import Conditions, DeviceInfo, FrontMatter, LaunchRules, Problem
 from matbench.records import reading
@@ -171,8 +176,6 @@ def test_front_matter_is_described_key_by_key() -> None:
     keys = [key.strip("[]") for key in named([[row[0]] for row in found["key 1"]])]
     assert sorted([*keys, "launch"]) == sorted(FrontMatter.__struct_fields__)
     assert sorted(named(found["key of `[launch]` 1"])) == sorted(LaunchRules.__struct_fields__)
-    brief = [key.strip("[]") for key in named(tables(page("docs/writing-kernels.md"))["key 1"])]
-    assert sorted(brief) == sorted(FrontMatter.__struct_fields__)
 
 
 def test_every_limit_that_front_matter_may_name_is_told() -> None:
@@ -265,3 +268,29 @@ def test_the_walk_through_goes_as_it_is_told(
     assert wrong.reason == " ".join(told.split())
     file.write_text(patched(source, diff), encoding="utf-8")
     matbench("check", file, "--set", "ROWS=4,16", "--no-large")
+
+
+def test_the_walk_through_shows_the_screens_of_watch() -> None:
+    at = Problem(1000, 1000, 1000)
+    compared = tables_of.compared(1 / 2.51, params={"ROWS": 8}, baseline_params={"TILE": 32})
+    assert compared.comparison is not None
+    compared = msgspec.structs.replace(
+        compared,
+        baseline_name="version 1",
+        comparison=msgspec.structs.replace(compared.comparison, interval=(1 / 3.36, 1 / 1.41)),
+    )
+    reason = "guards: wrote outside C: 8,000 elements, starting 1 after its end"
+    versions = [
+        Version(1, "17:12:30", standings={at: TimedVersion({"TILE": 32}, 83.84e6)}),
+        Version(2, "17:14:09", wrong=f"strip ROWS=16 at 1000 is wrong: {reason}"),
+        Version(3, "17:14:11", standings={at: TimedVersion({"ROWS": 8}, 15.89e6, [compared])}),
+    ]
+    told = [block for block in blocks(page("docs/writing-kernels.md"), "console") if " · " in block]
+    for number, block in enumerate(told, 2):
+        console = Console(width=100, file=io.StringIO(), highlight=False)
+        with console.capture() as capture:
+            parts = screen("strip.cu", device(name="AMD EPYC"), versions[:number], 100)
+            console.print(Group(*parts))
+        drawn = [line.rstrip() for line in capture.get().strip().splitlines()]
+        assert block.strip().splitlines() == drawn
+    assert len(told) == 2

@@ -1,4 +1,4 @@
-"""Help, the page of commands, and one meaning for each option."""
+"""Help, and one meaning for each option."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections import defaultdict
 import click
 import pytest
 from support.cli import Matbench, command_at, command_paths
-from support.paths import ROOT
-from support.scripts import load
 from support.terminal import on_terminal
 
 from matbench import __version__
@@ -69,15 +67,6 @@ def test_the_help_of_run_begins_with_the_ten_options_that_most_people_need() -> 
 def test_no_argument_is_listed_as_an_option(path: tuple[str, ...], matbench: Matbench) -> None:
     options = matbench(*path, "--help").stdout.partition("ptions:\n")[2]
     assert not re.search(r"^  [^-\s]", options, re.MULTILINE)
-
-
-def test_the_page_of_commands_is_up_to_date() -> None:
-    generator = load("docs/generate_commands.py")
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert generator.is_fresh(page), "run python docs/generate_commands.py"
-    assert not generator.is_fresh(page.replace("--sizes", "--size"))
-    for path_of_command in command_paths():
-        assert f"\n## {' '.join(('matbench', *path_of_command))}\n" in page
 
 
 def test_the_version(matbench: Matbench) -> None:

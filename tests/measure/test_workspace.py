@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.kernels import kernel_text
 from support.optional import present
-from support.paths import ROOT
 
 from matbench.analysis import statistics
 from matbench.backends import Backend
@@ -154,18 +153,6 @@ def test_an_empty_one_has_an_address(file: Path, timed: Session) -> None:
         timed.options = msgspec.structs.replace(QUICK, guarded=guarded)
         found = timed.measure(case_of(file, text(first=first, nbytes="0", body=body), timed))
         assert found.status == "measured", found.reason
-
-
-def test_the_example_of_the_documentation_is_right(tmp_path: Path, timed: Session) -> None:
-    page = (ROOT / "docs/kernels.md").read_text(encoding="utf-8")
-    [source] = [
-        each for each in re.findall(r"```c\n(.*?)```", page, re.DOTALL) if "repacked" in each
-    ]
-    kernel = front_matter.parse(source.encode(), "repacked.cu")
-    for params in sweep.parameter_sets(kernel, {}):
-        for sizes in ((1, 1, 1), (65, 31, 129), (64, 64, 64)):
-            case = sweep.case(kernel, Problem(*sizes), params, timed.backend.info)
-            assert timed.measure(case).status == "measured"
 
 
 def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) -> None:

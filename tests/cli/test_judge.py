@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from PIL import Image
 from support.kernels import GOOD_BODY, SLOW_BODY, SPIN_BODY, kernel_text
 from support.optional import present
 from support.paths import ROOT
@@ -252,6 +254,28 @@ def test_it_changes_nothing_of_click(tmp_path: Path) -> None:
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="Judgement"):
         _ = matbench.Judgement
+
+
+def examples() -> list[str]:
+    """The Python of the page on judging from a program."""
+    text = (ROOT / "docs" / "judge.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path, run_file: Path) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("altair")
+    run_file.rename(tmp_path / "results.jsonl")
+    (tmp_path / "mine.cu").write_text(kernel_text().replace("TILE = [8]", "TILE = [16]"))
+    verdict, best, chart = examples()
+    ran = program(verdict, tmp_path)
+    assert ran.stdout.startswith("measured None "), ran.stderr
+    ran = program(best, tmp_path)
+    assert re.fullmatch(r"(FASTER|SLOWER|SAME|UNDECIDED): \([\d.]+,\)\n", ran.stdout), ran.stderr
+    ran = program(chart, tmp_path)
+    assert "tiled" in ran.stdout, ran.stderr
+    with Image.open(tmp_path / "speed.png") as picture:
+        assert min(picture.size) > 100
 
 
 # -- records ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from matbench.cli.app import main
+from matbench.cli.console import say
 from matbench.cli.judge import Judge
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, grouped
 from matbench.cli.types import Seconds
@@ -103,7 +104,7 @@ def serve(
         for line in lines:
             for later in lines.new():
                 _compile_ahead(judge, later)
-            click.echo(msgspec.json.encode(_answer(judge, line)))
+            say(msgspec.json.encode(_answer(judge, line)).decode())
 
 
 def _answer(judge: Judge, line: bytes) -> dict[str, Any]:

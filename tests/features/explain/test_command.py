@@ -242,7 +242,7 @@ def test_on_a_cpu_nothing_is_said_of_gpus_unless_asked(
         "for occupancy and machine code of a GPU, add --arch hopper,this"
     )
     assert "measured multiply-adds" in shown
-    for gpus in ("Hopper", "multiprocessor", "registers", "the model does not show"):
+    for gpus in ("Hopper", "multiprocessor", "registers", "the model does not show what limits it"):
         assert gpus not in shown
     asked = matbench(*arguments, "--arch", "hopper,this").stdout
     assert asked.splitlines()[1] == (

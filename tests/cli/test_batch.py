@@ -128,8 +128,9 @@ def test_the_same_content_is_measured_once_and_reported_for_both(
     [note] = [note for one in outcomes for note in one.notes if one.case.kernel == "b.cu"]
     assert note == "the same file as a.cu, which was measured"
     asked.clear()
-    matbench("run", *files, "--sizes", "17", *QUICK, "--resume", "out.jsonl")
+    done = matbench("run", *files, "--sizes", "17", *QUICK, "--resume", "out.jsonl")
     assert asked == []
+    assert "3 measured" in done.stdout
     assert {outcome.case.kernel for outcome in last_run()} == set(times)
 
 
@@ -155,6 +156,17 @@ def test_files_without_front_matter_are_adopted(matbench: Matbench) -> None:
     assert (reason or "").startswith("no front matter, and none of the calls of `foreign`")
     assert "adopted foreign.cu for this run" in done.stderr
     assert sorted(path.name for path in Path.cwd().iterdir()) == sorted(files)
+
+
+def test_front_matter_with_a_mistake_is_not_replaced(matbench: Matbench) -> None:
+    grid = 'grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]'
+    files = write(lacking=kernel_text("lacking", launch=grid), beside=FOREIGN)
+    Path("beside.toml").write_text("launch = 7\n")
+    matbench("run", *files, "--adopt", "--sizes", "17", *QUICK, code=1)
+    found = by_kernel(last_run())
+    assert "`launch.block` is missing" in (found["lacking.cu"][1] or "")
+    assert "launch" in (found["beside.cu"][1] or "")
+    assert "no front matter, and" not in (found["beside.cu"][1] or "")
 
 
 def test_a_single_file_is_adopted_too(matbench: Matbench) -> None:

@@ -15,12 +15,14 @@ from typing import Any
 
 import psutil
 import pytest
+from msgspec.structs import replace
 from PIL import Image
 from support.kernels import GOOD_BODY, SLOW_BODY, SPIN_BODY, kernel_text
 from support.optional import present
 from support.paths import ROOT
 
 import matbench
+from matbench.cli.verdicts import Comparisons
 from matbench.model import DeviceInfo
 
 #: A kernel file without front matter.
@@ -152,12 +154,15 @@ def test_no_verdict_on_a_wrong_kernel(judge: matbench.Judge) -> None:
 
 
 def test_sizes_that_disagree_leave_it_undecided(judge: matbench.Judge) -> None:
-    """Slower at one size, the same at the other."""
-    slow = kernel_text(body=SLOW_BODY).replace("turn < 20", "turn < (N == 64 ? 20 : 1)")
-    found = judge.compare(kernel_text(), slow, sizes="64,640", max_time=1)
-    assert found.records[0].verdict == "SLOWER"
-    if found.records[1].verdict != "SLOWER":
-        assert found.verdict == "UNDECIDED"
+    [slower] = judge.compare(kernel_text(), kernel_text(body=SLOW_BODY), max_time=1).records
+    same = replace(slower, comparison=replace(present(slower.comparison), verdict="SAME"))
+    for records, verdict in (
+        ((slower, slower), "SLOWER"),
+        ((same, slower), "UNDECIDED"),
+        ((slower, same), "UNDECIDED"),
+        ((), None),
+    ):
+        assert Comparisons(records=records).verdict == verdict
 
 
 def test_forty_kernels_have_the_verdicts_that_they_should(
@@ -219,6 +224,24 @@ def test_a_script_needs_no_guard_and_leaves_nothing(tmp_path: Path, device: Devi
     assert (ran.stdout, ran.stderr) == ("begun\nmeasured failed\n", "")
     assert list(temporary.iterdir()) == []
     assert not [p for p in psutil.process_iter(["cwd"]) if str(tmp_path) in (p.info["cwd"] or "")]
+
+
+def test_a_judge_that_is_gone_has_ended_its_process(tmp_path: Path, device: DeviceInfo) -> None:
+    ran = program(
+        f"""
+        import gc, psutil, matbench
+        def others():
+            started = psutil.Process().children(recursive=True)
+            return [one for one in started if "tracker" not in " ".join(one.cmdline())]
+        judge = matbench.Judge("33", backend={device.backend!r}, max_time=0.01)
+        print(judge.run("tiled").status, len(others()))
+        del judge
+        gc.collect()
+        print(len(psutil.wait_procs(others(), timeout=10)[1]))
+        """,
+        tmp_path,
+    )
+    assert ran.stdout == "measured 1\n0\n", ran.stderr
 
 
 def test_importing_it_loads_hardly_anything(tmp_path: Path) -> None:

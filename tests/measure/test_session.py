@@ -6,6 +6,7 @@ import re
 from itertools import count, pairwise
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -531,3 +532,20 @@ def test_guards_are_256_rows_wide_or_as_long_as_a_vector(
     prepared = timed._prepare(problem, NumericContract())
     buffers = prepared.buffers((problem.M, problem.N))
     assert least <= buffers.C.guard_words < least + 2**13
+
+
+@pytest.mark.parametrize(
+    ("set_kib", "sets"), [(48, 64), (768, 8), (3 * 1024, 2), (12 * 1024, 2), (13 * 1024, 1)]
+)
+def test_a_hot_sample_has_only_the_sets_that_the_cache_surely_holds(
+    set_kib: int, sets: int
+) -> None:
+    """An eighth of 50 MiB, two sets if both fit into half of it, and at most 64."""
+    matrices = [SimpleNamespace(data=SimpleNamespace(nbytes=set_kib * 1024 // 3))] * 3
+    launches = SimpleNamespace(
+        backend=SimpleNamespace(
+            info=SimpleNamespace(properties={"last-level cache (bytes)": 50 * 2**20})
+        ),
+        checks=SimpleNamespace(buffers=SimpleNamespace(passed=matrices)),
+    )
+    assert Launches._sets_in_cache(launches) == sets  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ class Trials:
         self.subject = subject
         self.worker = worker
         self.load = load
-        self.ran = self.spent = self.failures = self.late = 0
+        self.ran = self.faults = self.spent = self.failures = self.late = 0
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
@@ -133,6 +133,7 @@ class Trials:
         """Count and describe a launch that failed twice."""
         reason = error.reason.partition(" (see --")[0]  # `adopt` has no option for deadlines
         self.failures += 1
+        self.faults += 1
         self.late += isinstance(error, LateError)
         if isinstance(error, (LateError, OutOfMemoryError)):
             self.unfinished.append(f"{problem.size}: {reason}")

@@ -26,7 +26,7 @@ from matbench.records.outcome import Outcome
 
 #: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
 #: and the toolkit's, have tests of their own.
-KINDS = {"textbook.cu", "transposed-b.cu", "dgemm.cu"}
+KINDS = {"textbook.cu", "transposed-b.cu", "dgemm.cu", *foreign.LAUNCHED}
 OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
 ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
 
@@ -44,7 +44,7 @@ def adopted_and_run(name: str, folder: Path, matbench: Matbench) -> Path:
     assert path.read_bytes() == (foreign.FOLDER / name).read_bytes()
     assert f"wrote {path.with_suffix('.toml')}" in output
     assert output.endswith(f"next: matbench run {path}\n")
-    matbench("run", path, "--sizes", "128", *QUICK)
+    matbench("run", path, "--sizes", "192", *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
     return path
 

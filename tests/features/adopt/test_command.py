@@ -16,7 +16,7 @@ from support import foreign, toml
 from support.cli import QUICK, Matbench, Refusal, last_run, outside
 from support.signatures import generated
 
-from matbench.errors import CaseError, OutOfMemoryError
+from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.features.adopt import search, trials
 from matbench.features.adopt.probing import ProbeResult
 from matbench.kernelfile import catalogue
@@ -281,6 +281,38 @@ LAUNCH = """void multiply(float *a, float *b, float *c, int n)
                                                                                      side);
 }
 """
+
+
+FAULTY = """template <int SIDE>
+__global__ void f(const float *A, const float *B, float *C, int n)
+{ C[blockIdx.y * SIDE + threadIdx.y + blockIdx.x * SIDE + threadIdx.x] = A[0]; }
+"""
+FAULTY_LAUNCH = "void go(float *a, int n) { f<4><<<n / 4, dim3(4, 7)>>>(a, a, a, n); }\n"
+
+
+@pytest.mark.parametrize(
+    ("launch", "threads", "hint"),
+    [("", "16×16", "; no launch of this kernel was found in the file"), (FAULTY_LAUNCH, "4×7", "")],
+)
+def test_a_launch_that_faults_is_not_called_a_kernel_that_cannot_be_built(
+    launch: str,
+    threads: str,
+    hint: str,
+    tmp_path: Path,
+    matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Even if it cannot be built with other template arguments."""
+    path = tmp_path / "faulty.cu"
+    path.write_text(FAULTY + launch)
+
+    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
+        is_first = case.params["SIDE"] in (4, 16)
+        raise CaseError("running: illegal address") if is_first else BuildError("too many")
+
+    monkeypatch.setattr(Worker, "ask", ask)
+    said = matbench("adopt", path, code=1).stdout.strip()
+    assert said == f"`f`, with {threads} threads: running: illegal address{hint}"
 
 
 LATE = LateError("running took longer than 3 s and was stopped (see --timeout)")

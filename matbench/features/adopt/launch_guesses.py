@@ -54,8 +54,6 @@ _SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8), (32, 4), (8, 32))
 
 #: How many are tried; a build more costs more than that.
 _MOST = 99
-#: How many ranks implausible geometries are moved back.
-_UNLIKELY = 30
 
 
 class Geometry(NamedTuple):
@@ -180,23 +178,7 @@ def _ranked(function: Function, hints: Hints) -> Iterator[tuple[int, Geometry]]:
             for (covered_rank, (covered, line)), (shared_rank, shared) in rest:
                 geometry = Geometry(arguments, params, block, covered, line, batched, shared)
                 rank = 3 * template_rank + 2 * block_rank + covered_rank + shared_rank
-                yield rank + (_UNLIKELY if _overlaps(geometry) else 0), geometry
-
-
-def _overlaps(geometry: Geometry) -> bool:
-    """Whether blocks have more threads along an axis than elements to cover: implausible."""
-    if (
-        geometry.line is not None
-        or len(geometry.block) != len(geometry.covered)
-        or not geometry.covered
-    ):
-        return False
-    values = geometry.params
-    pairs = zip(geometry.block, geometry.covered, strict=True)
-    try:
-        return any(whole(side, values) > whole(tile, values) for side, tile in pairs)
-    except ExpressionError:
-        return False
+                yield rank, geometry
 
 
 def table(
@@ -381,12 +363,6 @@ def _covered(
     # If the index is divided, it runs over all of C.
     sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
     coverings += [((tile,), _ceil_div(size, tile)) for tile in along(axis) for size in sizes]
-    if coverings and isinstance(coverings[0][0][0], int):
-        tiles = [n for n in hints.constants.values() if 8 <= n <= 256]
-        for rows, columns in itertools.product(dict.fromkeys(tiles), repeat=2):
-            coverings.append(((rows,), f"ceil_div(M, {rows}) * ceil_div(N, {columns})"))
-    for down, across in itertools.permutations(sorted(kept), 2):
-        coverings.append(((down,), f"ceil_div(M, {down}) * ceil_div(N, {across})"))
     return list(dict.fromkeys(coverings))[:12]
 
 

@@ -33,7 +33,7 @@ COMPUTES = {
     "typed.cuh": "A·B, 16×16 blocks",
     "vectorized.cu": "A·B, M and N multiples of 64, K of 8 only, blocks of 256",
 }
-#: With the author's launch, which nobody would guess.
+#: Launched as their authors do; two of them cannot be guessed, and two others would differ.
 LAUNCHED = {
     "batched-strides.cu": "A·B, in batches, blocks of 120",
     "blocks-in-line.cu": "A·B, blocks of 80",

@@ -66,14 +66,14 @@ class Hints(NamedTuple):
         return re.search(pattern, self.body) is not None
 
 
-def find_hints(source: str, function: Function) -> Hints:
-    """The hints on one of the source's kernels."""
+def find_hints(source: str, function: Function, beside: str = "") -> Hints:
+    """The hints on one of the source's kernels; files `beside` it may launch it."""
     code = syntax.expanded(source)
     node = _definition(code, function)
     text = _with_helpers(code, node)[:_MOST_TEXT]
     body = _plain(_indices_expanded(text, code))
     constants = _constants(code, text)
-    launches = host.launches(code, function)
+    launches = host.launches(f"{code}\n{syntax.expanded(beside)}", function)
     sides = frozenset(_sides(function, launches))
     names = {parameter.name for parameter in function.template} | constants.keys() | sides
     pointers = [parameter.name for parameter in function.parameters if parameter.pointer]

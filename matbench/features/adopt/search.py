@@ -105,7 +105,7 @@ class _Search:
     def __init__(self, trials: Trials, on_progress: OnProgress) -> None:
         self.trials = trials
         self.function = trials.subject.function
-        self.hints = hints.find_hints(trials.subject.text, self.function)
+        self.hints = hints.find_hints(trials.subject.text, self.function, trials.subject.beside)
         self.on_progress = on_progress
 
     def adopted(self) -> Adopted:

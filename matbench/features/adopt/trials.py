@@ -39,11 +39,13 @@ Load = Callable[[dict[str, Any]], Kernel]
 
 class ForeignKernel(NamedTuple):
     """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
-    building it. `text` is the source, after the headers if these define the function."""
+    building it. `text` is the source, after the headers if these define the function; `beside` are
+    files that include it."""
 
     text: str
     function: Function
     build: Mapping[str, Any] = {}
+    beside: str = ""
 
 
 class Trials:

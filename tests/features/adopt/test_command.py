@@ -189,6 +189,23 @@ def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
     assert [outcome.status for outcome in last_run()] == ["measured"]
 
 
+@pytest.mark.parametrize("is_included", [True, False])
+def test_the_launch_may_be_in_a_file_that_includes_the_kernels(
+    is_included: bool, tmp_path: Path, matbench: Matbench
+) -> None:
+    text = (foreign.FOLDER / "shared-attribute.cu").read_text(encoding="utf-8")
+    kernel, launcher = text.split("void launch_gemm_staged")
+    (tmp_path / "kernels").mkdir()
+    path = tmp_path / "kernels" / "staged.cuh"
+    path.write_text(kernel)
+    header = "staged" if is_included else "other"
+    (tmp_path / "all.cuh").write_text(f'#include "kernels/{header}.cuh"\n')
+    (tmp_path / "main.cu").write_text(f'#include "all.cuh"\nvoid launch_gemm_staged{launcher}')
+    output = matbench("adopt", path, code=None).stdout
+    assert ("blocks of 48, correct" in output) == is_included
+    assert ("; no launch of this kernel was found" in output) != is_included
+
+
 def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str, Any]]:
     """The output for a file, and its table."""
     output = matbench("adopt", path, *words).stdout

@@ -25,6 +25,8 @@ _CEIL_DIV = {"ceildiv", "divceil", "cdiv", "divup", "idivup", "updiv", "atenceil
 #: How deep definitions may depend on others, and how many launches are read.
 _DEEPEST = 24
 _MOST_LAUNCHES = 8
+#: How many parts of expressions are evaluated for a launch.
+_MOST_STEPS = 5000
 _LIMIT = "cudaFuncAttributeMaxDynamicSharedMemorySize"
 
 
@@ -167,6 +169,7 @@ class _Reader:
         self.name = _last(self.called)
         #: The terms that stand for texts of host code.
         self.known: dict[str, Term] = {}
+        self.steps = 0
 
     def _of_template(self, owner: int) -> dict[str, str]:
         """The template arguments of the function that launches, as another function gives them."""
@@ -262,19 +265,19 @@ class _Reader:
             sides = [*self.sides(self.values.get(text, ""), depth + 1), 1, 1][:3]
             for axis, side in enumerate("xyz"):
                 own = self.values.get(f"{text}.{side}")
-                sides[axis] = self.number(own) if own else sides[axis]
+                sides[axis] = self.number(own, depth + 1) if own else sides[axis]
         else:
             inner = text.removeprefix("dim3").strip()
             is_list = inner[:1] in ("(", "{") and _closing(inner) == len(inner)
             pieces = signature.pieces(inner[1:-1], "([{", ")]}") if is_list else (inner,)
-            sides = [self.number(piece) for piece in pieces if piece] or [1]
+            sides = [self.number(piece, depth + 1) for piece in pieces if piece] or [1]
         while len(sides) > 1 and sides[-1] == 1:
             sides.pop()
         return tuple(sides)
 
-    def number(self, text: str) -> Text | None:
+    def number(self, text: str, depth: int = 0) -> Text | None:
         """The value of an expression."""
-        term = self.term(text)
+        term = self.term(text, depth)
         return term.text if term is not None else None
 
     def term(self, text: str, depth: int = 0) -> Term | None:
@@ -286,6 +289,9 @@ class _Reader:
 
     def of(self, node: Node, depth: int) -> Term | None:
         """The value of a tree."""
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            return None
         if (text := _text(node)) in self.known:
             return self.known[text]
         kind, parts = node.type, [child for child in node.named_children if child.type != "comment"]

@@ -128,6 +128,12 @@ def test_what_is_passed_has_the_name_of_the_parameter(
     assert (found.grid, found.given) == (grid, given)
 
 
+def test_a_definition_that_depends_on_itself_ends() -> None:
+    doubled = "".join(f"int x{n} = x{n + 1} + x{n + 1};" for n in range(23))
+    host = f"{doubled} int y = y * y + y * y; dim3 z(z.x); dim3 grid(z.x + y, x0);"
+    assert read(host + "int block = 8;" + CALL.format(more="")).grid == (None, None)
+
+
 def test_the_launch_of_the_author_is_tried_first() -> None:
     source = (foreign.FOLDER / "batched-strides.cu").read_text(encoding="utf-8")
     [function] = signature.functions(source)

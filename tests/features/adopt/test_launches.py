@@ -63,6 +63,8 @@ GRID = ("ceil_div(N, 32)", "ceil_div(M, 64)")
         ("", "int block = 8, grid = cols % 32 ? cols / 32 + 1 : cols / 32;",
          ("(N // 32 + 1 if N % 32 else N // 32)",), (8,)),
         ("", f"bool wide = 2 > 1; dim3 grid({CEIL}), block(wide ? 64 : 32);", GRID, (64,)),
+        ("", f"dim3 grid(({CEIL.split(',')[0]}) - (rows + cols)), block(8);",
+         ("ceil_div(N, 32) - (M + N)",), (8,)),
         ("int block = 5;\nvoid other() { int block = 6; }", f"dim3 grid({CEIL});", GRID, (5,)),
         ("", f"dim3 grid({CEIL}), block(threads_of(rows));", GRID, (None,)),
         ("", f"dim3 grid({CEIL}), block(loop); int loop = loop + 1;", GRID, (None,)),
@@ -126,6 +128,18 @@ def test_what_is_passed_has_the_name_of_the_parameter(
 ) -> None:
     found = read(host.replace("f<<<", "tiled<1, 2><<<"))
     assert (found.grid, found.given) == (grid, given)
+
+
+def test_what_follows_a_launch_does_not_count() -> None:
+    host = f"dim3 grid({CEIL}); int block = 8;{CALL.format(more='')} block = 9; grid = 1;"
+    assert (read(host).grid, read(host).block) == (GRID, (8,))
+
+
+def test_a_size_that_is_also_a_leading_dimension_is_a_size() -> None:
+    source = """__global__ void f(const float *A, int lda, float *C, int N) { C[0] = A[lda]; }
+    void run(float *a, float *c, int n) { f<<<n / 8, 8>>>(a, n, c, n); }"""
+    [function] = signature.functions(source)
+    assert launches(source, function)[0].grid == ("N // 8",)
 
 
 def test_a_definition_that_depends_on_itself_ends() -> None:

@@ -1,4 +1,5 @@
-"""The part of a CUDA C++ file that its kernel needs, for compilers of device code alone.
+"""The part of a CUDA C++ file that its kernel needs: for compilers of device code alone, and for
+nvcc where the host code includes headers that may not be there.
 
 Lines keep their numbers. Host code, and other code that the entry does not need, is blanked out.
 """
@@ -26,10 +27,21 @@ _DEVICE_HEADER = re.compile(
     r"cuda_(?:fp|bf|pipeline|awbarrier)\w*\.h(?:pp)?|mma\.h|(?:crt|cooperative_groups)\b.*"
     r"|(?:cuda|cub|cute|cutlass|thrust|nv)/.*"
 )
+#: Headers of libraries for host code alone.
+_HOST_HEADER = re.compile(
+    r"(?:torch|ATen|c10|pybind11|glog|gflags|gtest|gmock|benchmark|fmt|spdlog|boost|opencv2?|Eigen"
+    r"|nlohmann|CLI|absl|tbb|nvtx3|tensorflow|onnxruntime)/.*|Python\.h|wb\.h|mpi\.h|nccl\.h|nvml\.h"
+    r"|(?:cxxopts|argparse|json|catch|doctest)\.hpp|(?:mkl|cblas|openblas|lapacke)\w*\.h"
+    r"|(?:helper|exception|nvtx)_?\w*\.h|cu(?:blas|sparse|solver|fft|dnn|tensor|pti)\w*\.h"
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _STANDARD = re.compile(r"\bstd\s*::\s*")
+#: Headers that libraries include, by a word of their types.
+_TYPES = {"half": "cuda_fp16.h", "bfloat16": "cuda_bf16.h"}
 #: Where a template parameter may be used.
 _BOUND = {"identifier", "type_identifier", "namespace_identifier", "preproc_arg"}
+#: Namespaces of headers of device code.
+_DEVICE_SPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
 #: What declares other names for a namespace's.
 _USING = {"using_declaration", "namespace_alias_definition"}
 
@@ -44,12 +56,16 @@ class NeedsCudaError(SourceError):
 
     def located(self, code: str) -> NeedsCudaError:
         """The same error, located in the header that this line of the code comes from."""
-        lines = code.split("\n")[: self.node.start_point[0]]
-        for distance, line in enumerate(reversed(lines)):
-            if directive := re.fullmatch(r'#line (\d+) "(.*)"', line):
-                number = int(directive[1]) + distance
-                return NeedsCudaError(self.what, self.node, f"{number} of {directive[2]}")
-        return self
+        return NeedsCudaError(self.what, self.node, _place(code, self.node))
+
+
+def _place(code: str, node: Node) -> str:
+    """The line of a node, as its file counts: `3`, or `3 of mine.h` in a header."""
+    lines = code.split("\n")[: node.start_point[0]]
+    for distance, line in enumerate(reversed(lines)):
+        if directive := re.fullmatch(r'#line (\d+) "(.*)"', line):
+            return f"{int(directive[1]) + distance} of {directive[2]}"
+    return str(syntax.line_of(node))
 
 
 @functools.lru_cache(maxsize=64)
@@ -68,13 +84,37 @@ def device_part(
         raise error.located(code) from None
 
 
+@functools.lru_cache(maxsize=64)
+def without_host(source: str, entry: str, included: tuple[str, ...] = ()) -> str:
+    """The source for nvcc, without `host_headers` and without what `entry` does not need."""
+    code = syntax.expanded(source)
+    return rewriting.applied(code, _File(code, entry, None, set(included)).edits())
+
+
+def host_headers(source: str, included: Iterable[str] = ()) -> dict[str, str]:
+    """The headers, with their lines, of libraries for host code."""
+    code = syntax.expanded(source)
+    nodes = _top(syntax.parse(syntax.skeleton(code)))
+    headers = ((_header(node), node) for node in nodes if node.type == "preproc_include")
+    return {name: _place(code, node) for name, node in headers if _is_of_host(name, included)}
+
+
+def _is_of_host(header: str, included: Iterable[str]) -> bool:
+    return _HOST_HEADER.fullmatch(header) is not None and header not in included
+
+
 class _File:
-    def __init__(self, code: str, entry: str, bound: Mapping[str, str], included: set[str]) -> None:
+    """`bound` is None for nvcc, which takes templates, namespaces and CUDA's headers too."""
+
+    def __init__(
+        self, code: str, entry: str, bound: Mapping[str, str] | None, included: set[str]
+    ) -> None:
         self.code = code
         self.bound = bound
         self.included = included
         self.root = syntax.parse(syntax.skeleton(code))
         self.nodes = list(_top(self.root))
+        self.types = [header for word, header in _TYPES.items() if word in code]
         self.entry: Node | None = None
         self.spaces = {
             syntax.text_of(name)
@@ -109,8 +149,13 @@ class _File:
                 yield from self._of_header(node)
             elif self._is_left_out(node):
                 yield node.start_byte, node.end_byte, ""
-            elif node.type not in ("preproc_def", "preproc_function_def"):
+            elif self.bound is not None and node.type not in (
+                "preproc_def",
+                "preproc_function_def",
+            ):
                 yield from self._of_needed(node)
+        if self.bound is None:
+            return
         for standard in _STANDARD.finditer(self.code):  # its names are built in
             yield standard.start(), standard.end(), ""
         for node in syntax.walk(self.root):
@@ -120,7 +165,11 @@ class _File:
 
     def _of_header(self, node: Node) -> Iterator[Edit]:
         name = _header(node)
-        if name and name not in self.included:
+        if self.bound is None:
+            if _is_of_host(name, self.included):
+                types = f"#include <{self.types.pop()}>" if self.types else ""
+                yield node.start_byte, node.end_byte, f"{types}\n"
+        elif name and name not in self.included:
             if not _DEVICE_HEADER.fullmatch(name):
                 yield node.start_byte, node.end_byte, "\n"
             elif not _is_conditional(node):
@@ -129,7 +178,8 @@ class _File:
     def _is_left_out(self, node: Node) -> bool:
         """Whether this is host code, or a definition that the entry does not need."""
         if node.type in _USING:
-            return not self.spaces & set(_WORD.findall(self._text(node)))
+            known = self.spaces if self.bound is not None else self.spaces | _DEVICE_SPACES
+            return not known & set(_WORD.findall(self._text(node)))
         if node.type == "template_instantiation" or _is_host(node):
             return True
         function, names = signature.definition_of(node), _names(node)
@@ -147,7 +197,7 @@ class _File:
         if is_entry and function is not None:
             yield node.start_byte, function.start_byte, ""  # the template's head
             node = function
-        bound = self.bound if is_entry else {}
+        bound = (self.bound or {}) if is_entry else {}
         for inner in syntax.walk(syntax.only(self.code, node)):
             text = syntax.text_of(inner) if inner.child_count == 0 else ""
             what = "inline PTX" if inner.type == "gnu_asm_expression" else f"`{text}`"
@@ -178,6 +228,10 @@ def _header(node: Node) -> str:
     path = syntax.fields(node, "path")
     is_named = path is not None and path.type in ("string_literal", "system_lib_string")
     return syntax.text_of(path)[1:-1] if path is not None and is_named else ""
+
+
+def _is_macro(node: Node) -> bool:
+    return node.type in ("preproc_def", "preproc_function_def")
 
 
 def _is_linkage(node: Node) -> bool:

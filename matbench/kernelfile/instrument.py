@@ -10,9 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from matbench.errors import BuildError
+from matbench.kernelfile import device_part, includes, rewriting, signature, syntax
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import includes, rewriting, signature, syntax
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import TENSOR_MAP
 from matbench.kernelfile.syntax import without_comments
@@ -89,6 +91,26 @@ def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     if kernel.is_extern_c:
         return unit
     return unit + _MARK.format(entry=entries.written(entries.entry_of(kernel), params or {}))
+
+
+def without_host(kernel: Kernel) -> Kernel:
+    """The kernel without host code, if that includes headers of other libraries."""
+    flat, own_headers = _flat(kernel)
+    function = entries.find(signature.functions(flat), entries.entry_of(kernel))
+    if function is None or not device_part.host_headers(flat, own_headers):
+        return kernel
+    source = device_part.without_host(flat, function.name, own_headers)
+    return msgspec.structs.replace(kernel, source=source)
+
+
+def left_out(kernel: Kernel) -> dict[str, str]:
+    """The headers that `without_host` leaves out, with their lines."""
+    return device_part.host_headers(*_flat(kernel))
+
+
+def _flat(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
+    own_headers = tuple(header.name for header in kernel.includes)
+    return (includes.flattened(kernel) if own_headers else kernel.source), own_headers
 
 
 def _reserved(kernel: Kernel) -> str:

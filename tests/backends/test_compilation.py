@@ -168,6 +168,35 @@ def test_an_error_is_shown_with_its_line(cache: Cache, write_kernel: KernelWrite
     assert caret.index("^") == source.index("summ")
 
 
+@needs_nvcc
+def test_headers_that_only_host_code_needs_need_not_be_there(cache: Cache, tmp_path: Path) -> None:
+    """They are named, with their lines, if a build fails because something of them is missing."""
+    (tmp_path / "own.h").write_text("#include <glog/logging.h>\n#define HALF(x) __half(x)\n")
+    text = (
+        '#include <torch/extension.h>\n#include "own.h"\n'
+        "torch::Tensor run(torch::Tensor a) { CHECK(a); mine<<<1, 1>>>(nullptr, 1); }\n"
+        "__global__ void mine(const float *A, const float *B, float *C, int N) { USED }\n"
+    )
+    path = tmp_path / "mine.cu"
+
+    def built(used: str) -> Resources:
+        path.write_text(text.replace("USED", used))
+        given = {"args": ["A", "B", "C", "N"], "launch": {"block": [1], "grid": [1]}}
+        kernel = catalogue.load(path, given=given)
+        found = backends.compiled_by_nvcc(SM_90, kernel, {}, cache).resources
+        clocked = compilation.request(kernel, {}, "clocked", SM_90)
+        assert compilation.through_nvcc(clocked, cache, kernel)
+        return found
+
+    assert built("C[0] = float(HALF(A[0]));").registers
+    with pytest.raises(BuildError) as refused:
+        built("C[0] = c10::two(A[0]);")
+    message = refused.value.reason.splitlines()[0]
+    assert message.startswith(f"{path}(4): error: ")
+    left = "torch/extension.h, line 1; glog/logging.h, line 1 of own.h"
+    assert message.endswith(f"(built without host code and its headers: {left})")
+
+
 # -- code for the device, through PyCUDA ---------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matbench.errors import MatbenchError
-from matbench.kernelfile import catalogue, device_part, opencl_c, signature
+from matbench.kernelfile import catalogue, device_part, instrument, opencl_c, signature
 from matbench.kernelfile.device_part import NeedsCudaError
 from matbench.model import Kernel, LaunchRules
 
@@ -120,6 +120,42 @@ def test_the_users_headers_stay() -> None:
     assert device_part.device_part(source, "mine", (), ("mine.h",)).startswith(
         '#include "mine.h"\n\n_'
     )
+
+
+OF_LIBRARIES = """#include <torch/extension.h>
+#include <cuda_fp16.h>
+#include <vector>
+#include "helper_cuda.h"
+using namespace torch;
+using namespace nvcuda;
+namespace own { constexpr int X = 3; }
+torch::Tensor forward(torch::Tensor a) { mine<<<1, 2>>>(a); }
+__device__ float half_of(float x) { asm volatile(""); return std::fma(x, 0.5f, 0.0f); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }
+"""
+
+
+def test_for_nvcc_only_what_other_libraries_need_is_left_out() -> None:
+    """What CUDA and C++ have stays as it is, and lines keep their numbers."""
+    source = f"{OF_LIBRARIES}template <int T> __global__ void mine() {{ half_of(own::X); }}\n"
+    left = device_part.without_host(source, "mine")
+    dropped = [1, 4, 5, 8, 10]
+    for number, (before, after) in enumerate(
+        zip(source.splitlines(), left.splitlines(), strict=True), 1
+    ):
+        assert after.strip(" ;") == ("" if number in dropped else before.strip(" ;")) or number == 1
+    assert device_part.host_headers(source) == {"torch/extension.h": "1", "helper_cuda.h": "4"}
+    assert device_part.host_headers(source, ["helper_cuda.h"]) == {"torch/extension.h": "1"}
+
+
+@pytest.mark.parametrize("entry", ["mine", "mine<4>"])
+def test_a_file_without_headers_of_other_libraries_is_built_as_it_is(entry: str) -> None:
+    common = "#include <cstdio>\n#include <stdint.h>\n#include <mma.h>\n#include <cuda/barrier>\n"
+    template = "template <int T> " if "<" in entry else ""
+    source = f"{common}int main() {{ }}\n{template}__global__ void mine{SIGNATURE} {{ }}\n"
+    assert instrument.without_host(kernel(source, entry)).source == source
+    other = f"#include <glog/logging.h>\n{source}"
+    assert "main" not in instrument.without_host(kernel(other, entry)).source
 
 
 def test_a_header_beside_the_kernel_is_read_like_the_kernel(tmp_path: Path) -> None:

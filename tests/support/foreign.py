@@ -33,5 +33,19 @@ COMPUTES = {
     "typed.cuh": "A·B, 16×16 blocks",
     "vectorized.cu": "A·B, M and N multiples of 64, K of 8 only, blocks of 256",
 }
+#: Launched as their authors do; two of them cannot be guessed, and two others would differ.
+LAUNCHED = {
+    "batched-strides.cu": "A·B, in batches, blocks of 120",
+    "blocks-in-line.cu": "A·B, blocks of 80",
+    "coarsened.cu": "A·B, square sizes only, blocks of 144",
+    "course-lab.cu": "A·B, blocks of 160",
+    "launcher-template.cuh": "A·B, 20×6 blocks",
+    "pointer-to-kernel.cu": "A·Bᵀ, blocks of 140",
+    "runner-register-tiles.cu": "alpha·A·B + beta·C, M multiples of 48, N of 32, K of 6 only, "
+    "blocks of 256",
+    "shared-attribute.cu": "A·B, M multiples of 32, N of 48, K of 16 only, blocks of 48",
+    "torch-extension.cu": "A·B, blocks of 192",
+}
+COMPUTES |= LAUNCHED
 #: What needs CUDA's headers.
 ONLY_CUDA = {"hgemm-half-sums.cu", "hgemm-scaled.cu", "hgemm.cu"}

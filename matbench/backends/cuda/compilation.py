@@ -14,7 +14,8 @@ import re
 import subprocess
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,12 +135,14 @@ def request(
     kernel: Kernel, params: dict[str, int], variant: Variant, capability: tuple[int, int]
 ) -> Request:
     """The request for one build of a kernel."""
+    # With settings, headers of other libraries may be found.
+    built = kernel if settings_in_force() else instrument.without_host(kernel)
     if variant == "plain":
-        text, entry = instrument.plain_unit(kernel, params), entries.entry_of(kernel).last_name
+        text, entry = instrument.plain_unit(built, params), entries.entry_of(kernel).last_name
         entry = entry if kernel.is_extern_c else instrument.MARK
     else:
         wrap = instrument.clocked_unit if variant == "clocked" else instrument.staggered_unit
-        text, entry = wrap(kernel, params), "matbench_entry"
+        text, entry = wrap(built, params), "matbench_entry"
     macros = entries.macros(kernel, params)
     # With -lineinfo, the sanitizer and profilers can name source lines.
     options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in macros.items())]
@@ -210,13 +213,28 @@ def compiled(
     An instrumented build gets no more registers than the plain one, or fewer blocks might fit on a
     multiprocessor.
     """
-    build = _compiled(request(kernel, params, variant, capability), cache)
+    with _explained(kernel):
+        build = _compiled(request(kernel, params, variant, capability), cache)
     if variant != "plain" and build.given.registers is not None:
         plain = compiled(kernel, params, "plain", capability, cache).given.registers
         if plain is not None and build.given.registers > plain:
             options = (*build.request.options, f"-maxrregcount={plain}")
             return _compiled(build.request._replace(options=options), cache)
     return build
+
+
+@contextmanager
+def _explained(kernel: Kernel) -> Iterator[None]:
+    """Name the headers that were left out if a build fails, since it may need them after all."""
+    try:
+        yield
+    except BuildError as error:
+        headers = [f"{name}, line {line}" for name, line in instrument.left_out(kernel).items()]
+        if not headers or settings_in_force():
+            raise
+        first, *more = error.reason.split("\n")
+        told = f"{first} (built without host code and its headers: {'; '.join(headers)})"
+        raise BuildError("\n".join([told, *more])) from None
 
 
 def _compiled(asked: Request, cache: Cache) -> Compiled:
@@ -305,7 +323,8 @@ def compiled_by_nvcc(
     if "{}{}".format(*capability) not in architectures():
         raise UnavailableError("nvcc {} does not know sm_{}{}".format(nvcc().release, *capability))
     asked = request(kernel, params, "plain", capability)
-    report, cubin = through_nvcc(asked, cache, kernel)
+    with _explained(kernel):
+        report, cubin = through_nvcc(asked, cache, kernel)
     entry = symbols.lowered(report, asked.entry)
     return CudaCode(cubin, entry, asked.virtual_and_real[1], reported(report, entry))
 

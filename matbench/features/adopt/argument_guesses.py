@@ -178,7 +178,7 @@ def _named(parameters: Sequence[Parameter], hints: Hints, reals: set[str]) -> di
 
 def _known(name: str, *, batched: bool) -> str | None:
     """The argument that a name alone implies."""
-    if _BATCH.fullmatch(name):
+    if batched and _BATCH.fullmatch(name):
         return "batch"
     if leading := _LEADING.fullmatch(name):
         return f"ld{(leading[1] or leading[2]).lower()}"

@@ -63,7 +63,8 @@ def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
         with contextlib.suppress(expressions.ExpressionError):
             covered.append(expressions.whole(side, params))
     named = [n for name, n in known.constants.items() if known.mentions(rf"\b{name}\b")]
-    unit = 32
+    whole = (math.lcm(start, *covered) for start in (32, 8, 1))
+    unit = next((together for together in whole if together <= 256), 32)
     for sides, most in ((covered, 256), ([*params.values(), *named], 128)):
         for side in sides:
             together = math.lcm(unit, side)
@@ -73,9 +74,8 @@ def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
 
 
 def steps(base: int) -> list[int]:
-    """Divisors of a size: its powers of two, and the size divided by 3 or 5."""
-    powers = [1 << bits for bits in range(base.bit_length()) if base % (1 << bits) == 0]
-    return sorted({*powers, *(base // odd for odd in (3, 5) if base % odd == 0)})
+    """The divisors of a size."""
+    return [step for step in range(1, base + 1) if base % step == 0]
 
 
 def odd(guess: CallGuess, steps: dict[str, int]) -> Problem:
@@ -113,9 +113,15 @@ def words(guess: CallGuess) -> str:
             for index, (step, axes) in enumerate(multiples.items())
         ]
         parts.append(f"{', '.join(texts)} only")
-    sides = [str(expressions.whole(side, guess.geometry.params)) for side in guess.geometry.block]
-    parts.append(f"{'×'.join(sides)} blocks" if len(sides) > 1 else f"blocks of {sides[0]}")
+    is_line = len(guess.geometry.block) == 1
+    parts.append(f"blocks of {threads(guess)}" if is_line else f"{threads(guess)} blocks")
     return ", ".join(parts)
+
+
+def threads(guess: CallGuess) -> str:
+    """The sides of a block: `16×16`."""
+    sides = (expressions.whole(side, guess.geometry.params) for side in guess.geometry.block)
+    return "×".join(map(str, sides))
 
 
 def described(table: dict[str, Any]) -> str:

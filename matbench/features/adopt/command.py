@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -15,12 +16,17 @@ from matbench.cli.app import main
 from matbench.cli.console import Interruption, say
 from matbench.cli.options import DeviceOptions, grouped
 from matbench.cli.progress import progress
-from matbench.errors import UsageError
+from matbench.errors import MatbenchError, UsageError
 
 if TYPE_CHECKING:
     from matbench.features.adopt.search import Adopted
     from matbench.kernelfile.signature import Function
     from matbench.model import DeviceInfo, Kernel
+
+
+#: How many files beside a header are looked at for launches, and how much of each.
+_MOST_BESIDE = 200
+_MOST_TEXT = 200_000
 
 
 @main.command()
@@ -64,9 +70,10 @@ def adopt(
     target = path if into else tables.beside_of(path)
     bare = _require_free(path, source, target, into=into, force=force)
     text, functions = functions_of(bare, file, entry, include_dirs)
+    beside = including(path)
     build = _build(path, include_dirs, std)
     name = _name(path)
-    adopter = Adopter(file, bare, text, build, name)
+    adopter = Adopter(file, bare, text, build, name, beside)
     with Interruption() as interruption:
         adopter.try_all(functions, device.choose())
     results = adopter.results
@@ -88,16 +95,18 @@ def adopt(
 
 
 class Adopter:
-    """Tries the kernels of one file: its source without front matter, and with its headers."""
+    """Tries the kernels of one file: its source without front matter, and with its headers.
+    `beside` are the texts of files that include it."""
 
     def __init__(
-        self, file: str, bare: str, text: str, build: dict[str, Any], name: str | None
+        self, file: str, bare: str, text: str, build: dict[str, Any], name: str | None, beside: str
     ) -> None:
         self.file = file
         self.bare = bare
         self.text = text
         self.build = build
         self.name = name
+        self.beside = beside
         self.results: list[Adopted] = []
 
     def try_all(self, functions: Sequence[Function], info: DeviceInfo) -> None:
@@ -112,7 +121,7 @@ class Adopter:
                     display.begin(f"{name}: {what}")
 
                 on_progress("starting")
-                subject = trials.ForeignKernel(self.text, function, self.build)
+                subject = trials.ForeignKernel(self.text, function, self.build, self.beside)
                 adopted = search.adopt(subject, pool.worker(info), self._load, on_progress)
                 self.results.append(adopted)
                 say(adopted.words)
@@ -180,6 +189,23 @@ def _require_free(path: Path, source: str, target: Path, *, into: bool, force: b
     if fence is not None and not into:
         raise UsageError(f"{path}: contains front matter; use --into --force to replace it")
     return source[: fence.start()] + source[fence.end() :].lstrip("\n") if fence else source
+
+
+def including(path: Path) -> str:
+    """The texts of the files, beside a header and in the folder above, that include it."""
+    from matbench.kernelfile import includes
+
+    texts, file = [], path.resolve()
+    for folder in (file.parent, file.parent.parent) if file.suffix != ".cu" else ():
+        with contextlib.suppress(OSError):
+            others = [one for one in folder.iterdir() if one.suffix in (".cu", ".cuh", ".cpp")]
+            for other in sorted(others)[:_MOST_BESIDE]:
+                with contextlib.suppress(OSError, MatbenchError):
+                    text = other.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
+                    included = includes.find_includes(text, other) if "<<<" in text else ()
+                    if any(Path(header.path).resolve() == file for header in included):
+                        texts.append(text)
+    return "\n".join(texts)
 
 
 def _with_headers(source: str, path: Path, include_dirs: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the text of a kernel reveals about its launch: constants, tiles, axes, host code.
+"""What the text of a kernel reveals about its launch: constants, tiles, axes, launches.
 
 All of it is guessed from the text, so callers verify it by trial.
 """
@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.errors import MatbenchError
+from matbench.features.adopt import launches as host
+from matbench.features.adopt.launches import HostLaunch
 from matbench.kernelfile import expressions, signature, syntax
 
 if TYPE_CHECKING:
@@ -28,28 +30,14 @@ _CONSTANT = re.compile(
     r"\b(?:constexpr|const|static)\s+(?:(?:const|static|constexpr|unsigned|int|uint|long|size_t|auto"
     r"|std::size_t|u?int\d+_t)\s+)+(\w+\s*(?:=[^;,]+|\{[^{}]*\})(?:,\s*\w+\s*=[^;,]+)*)[;,]"
 )
-_DIM3 = re.compile(r"\bdim3\s+(\w+)\s*(?:=\s*(?:dim3\s*)?)?[({]((?:[^(){};]|\([^()]*\))*)[)}]\s*;")
 _NUMBER = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]*\b")
-_SIZE_OF = re.compile(r"\bsizeof\s*\(\s*(\w+)\s*\)")
-ITEM_BYTES = {"double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "float4": 16}
-#: A parameter that is the width of a tile, and its plausible values.
+#: A parameter that is the width of a tile.
 _SIDE = re.compile(r"(?:block|tile)(?:_?(?:size|dim|width|side))?", re.IGNORECASE)
-_SIDES = range(4, 65)
 #: How much of a body is read: hints come early or not at all.
 _MOST_TEXT = 50_000
 _MOST_NAMES = 100
 #: No constant above this is the side of a tile.
 _MOST = 1 << 20
-
-
-class HostLaunch(NamedTuple):
-    """A launch in host code, as texts: template arguments, sides of the block, bytes of shared
-    memory, and arguments."""
-
-    template: tuple[str, ...]
-    block: tuple[str, ...]
-    shared: str = ""
-    args: tuple[str, ...] = ()
 
 
 class Hints(NamedTuple):
@@ -78,15 +66,15 @@ class Hints(NamedTuple):
         return re.search(pattern, self.body) is not None
 
 
-def find_hints(source: str, function: Function) -> Hints:
-    """The hints on one of the source's kernels."""
+def find_hints(source: str, function: Function, beside: str = "") -> Hints:
+    """The hints on one of the source's kernels; files `beside` it may launch it."""
     code = syntax.expanded(source)
     node = _definition(code, function)
     text = _with_helpers(code, node)[:_MOST_TEXT]
     body = _plain(_indices_expanded(text, code))
     constants = _constants(code, text)
-    launches = tuple(_launches(code, function.name.split("::")[-1]))
-    sides = frozenset(_sides(function, launches, constants))
+    launches = host.launches(f"{code}\n{syntax.expanded(beside)}", function)
+    sides = frozenset(_sides(function, launches))
     names = {parameter.name for parameter in function.template} | constants.keys() | sides
     pointers = [parameter.name for parameter in function.parameters if parameter.pointer]
     return Hints(
@@ -276,44 +264,10 @@ def _dynamic_shared(body: str) -> str | None:
     return match[1] if match else None
 
 
-def _sides(
-    function: Function, launches: Sequence[HostLaunch], constants: Mapping[str, int]
-) -> Iterator[str]:
+def _sides(function: Function, launches: Sequence[HostLaunch]) -> Iterator[str]:
     """The parameters that are a block's side, by name or in a launch; one is left for a size."""
     numbers = [p.name for p in function.parameters if not p.pointer]
-    order = [p.name for p in function.parameters]
-    passed = {
-        name
-        for launch in launches
-        if len(launch.args) == len(order)
-        for name, text in zip(order, launch.args, strict=True)
-        if text in launch.block and (symbolic(text, constants, frozenset()) or _MOST) in _SIDES
-    }
+    passed = {n for launch in launches for n, side in launch.given.items() if isinstance(side, int)}
     sides = [name for name in numbers if name in passed or _SIDE.fullmatch(name)]
     if len(sides) < len(numbers):
         yield from sides
-
-
-def _launches(code: str, name: str) -> Iterator[HostLaunch]:
-    """The launches of a kernel in host code, `kernel<16><<<grid, block>>>(…)`."""
-    dims = {variable: _split(sides) for variable, sides in _DIM3.findall(code)}
-    for template, inside, given in re.findall(
-        rf"\b{re.escape(name)}\s*(?:<([^<>;]*)>)?\s*<<<(.*?)>>>(?:\s*\(([^;]*)\)\s*;)?",
-        code,
-        re.DOTALL,
-    ):
-        parts = _split(inside)
-        block = parts[1] if len(parts) > 1 else ""
-        match = re.fullmatch(r"dim3\s*[({](.*)[)}]", block, re.DOTALL)
-        sides = _split(match[1]) if match else dims.get(block, [block] if block else [])
-        shared = parts[2] if len(parts) > 2 else ""
-        if shared.isidentifier() and (value := re.search(rf"\b{shared}\s*=\s*([^;,]+)", code)):
-            shared = value[1]
-        shared = _SIZE_OF.sub(lambda of: str(ITEM_BYTES.get(of[1], 4)), shared)
-        yield HostLaunch(tuple(_split(template)), tuple(sides), shared, tuple(_split(given)))
-
-
-def _split(text: str) -> list[str]:
-    """A text split at commas outside brackets; `<` and `>` may be operators."""
-    pieces = signature.pieces(text, "([{", ")]}")
-    return [" ".join(piece.split()) for piece in pieces if piece]

@@ -5,17 +5,20 @@ For a square product, these choices alone decide whether the result is right.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from matbench.features.adopt import hints as reading
 from matbench.features.adopt.argument_guesses import BLOCK_SIDE, Call
 from matbench.features.adopt.hints import Hints
+from matbench.features.adopt.launches import ITEM_BYTES, HostLaunch
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.expressions import ExpressionError, whole
+from matbench.kernelfile.expressions import ExpressionError, names_in, whole
 from matbench.kernelfile.signature import Function, TemplateParameter
 
 Text = int | str
@@ -49,8 +52,8 @@ _FLAT = (256, 128, 64, 512, 1024, 32)
 _SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8), (32, 4), (8, 32))
 
 
-#: How many ranks implausible geometries are moved back.
-_UNLIKELY = 30
+#: How many are tried; a build more costs more than that.
+_MOST = 99
 
 
 class Geometry(NamedTuple):
@@ -58,7 +61,8 @@ class Geometry(NamedTuple):
 
     `template` are the template arguments as the entry spells them, and `params` the values of the
     names among them. `covered` is how much one block covers along each grid axis in use. `line` is
-    an expression in M and N for a one-dimensional grid.
+    an expression in M and N for a one-dimensional grid. If the author's launch is followed,
+    `blocks` are its grid and `given` its constant arguments, in terms of the kernel's parameters.
     """
 
     template: tuple[str, ...]
@@ -68,9 +72,13 @@ class Geometry(NamedTuple):
     line: str | None = None
     batched: bool = False
     shared_bytes: Text = 0
+    blocks: tuple[Text, ...] = ()
+    given: Mapping[str, Text] = MappingProxyType({})
 
     def grid(self, *, swapped: bool) -> tuple[Text, ...]:
         """The blocks along each axis; `swapped`: x runs along the rows of C."""
+        if self.blocks:
+            return self.blocks
         if self.line is not None:
             plane: list[Text] = [self.line]
         else:
@@ -106,15 +114,53 @@ class Geometry(NamedTuple):
             covered=tuple(map(text, self.covered)),
             line=None if self.line is None else str(text(self.line)),
             shared_bytes=text(self.shared_bytes),
+            blocks=tuple(map(text, self.blocks)),
+            given={other: text(value) for other, value in self.given.items()},
         )
 
 
 def geometries(function: Function, hints: Hints) -> list[Geometry]:
-    """The ways to build and launch, likeliest first."""
+    """The ways to build and launch, likeliest first: those of the author, then guesses."""
     ranked: dict[str, tuple[int, Geometry]] = {}
+    for launch in hints.launches:
+        geometry = _followed(function, launch, hints)
+        if geometry is not None:
+            ranked.setdefault(repr(geometry), (-1, geometry))
     for rank, geometry in _ranked(function, hints):
         ranked.setdefault(repr(geometry), (rank, geometry))
-    return [geometry for _, geometry in sorted(ranked.values(), key=lambda pair: pair[0])]
+    likeliest = sorted(ranked.values(), key=lambda pair: pair[0])[:_MOST]
+    return [geometry for _, geometry in likeliest]
+
+
+def _followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry | None:
+    """The author's launch; None if its grid depends on what the kernel is not passed."""
+    arguments, params = _template(function.template, launch.template, hints)
+    plane, block = _known(launch.grid[:2]), _known(launch.block)
+    depth = [1 if side is None else side for side in launch.grid[2:]]
+    has_sizes = any(not p.pointer and p.name not in launch.given for p in function.parameters)
+    axes = "".join(a for a, n in zip("xy", plane or (), strict=False) if isinstance(n, int))
+    if not plane or not block or (has_sizes and set(axes) & set(hints.blocks)):
+        return None
+    batched = "z" in hints.blocks and (launch.grid[2:] == (None,) or isinstance(depth[0], str))
+    rest = ["batch"] if batched else depth
+    blocks = (*plane, *[1] * (2 - len(plane) if rest else 0), *rest)
+    covered, shared = tuple(_divisors(blocks)), launch.shared or 0
+    return Geometry(arguments, params, block, covered, None, batched, shared, blocks, launch.given)
+
+
+def _known(texts: Iterable[Text | None]) -> tuple[Text, ...]:
+    """The texts; none if one is not known."""
+    known = [text for text in texts if text is not None]
+    return tuple(known) if len(known) == len([*texts]) else ()
+
+
+def _divisors(blocks: Iterable[Text]) -> Iterator[Text]:
+    """What sizes are divided by: a block covers that much."""
+    for node in itertools.chain(*(ast.walk(ast.parse(str(text))) for text in blocks)):
+        if isinstance(node, ast.Call) and len(node.args) == 2:
+            yield ast.unparse(node.args[1])
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+            yield ast.unparse(node.right)
 
 
 def _ranked(function: Function, hints: Hints) -> Iterator[tuple[int, Geometry]]:
@@ -132,39 +178,34 @@ def _ranked(function: Function, hints: Hints) -> Iterator[tuple[int, Geometry]]:
             for (covered_rank, (covered, line)), (shared_rank, shared) in rest:
                 geometry = Geometry(arguments, params, block, covered, line, batched, shared)
                 rank = 3 * template_rank + 2 * block_rank + covered_rank + shared_rank
-                yield rank + (_UNLIKELY if _overlaps(geometry) else 0), geometry
-
-
-def _overlaps(geometry: Geometry) -> bool:
-    """Whether blocks have more threads along an axis than elements to cover: implausible."""
-    if (
-        geometry.line is not None
-        or len(geometry.block) != len(geometry.covered)
-        or not geometry.covered
-    ):
-        return False
-    values = geometry.params
-    pairs = zip(geometry.block, geometry.covered, strict=True)
-    try:
-        return any(whole(side, values) > whole(tile, values) for side, tile in pairs)
-    except ExpressionError:
-        return False
+                yield rank, geometry
 
 
 def table(
     function: Function, geometry: Geometry, call: Call, *, swapped: bool, **more: Any
 ) -> dict[str, Any]:
     """The front matter of a guess; `more` are keys that were found by trial."""
+    args = call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
+    passed = {p.name: text for p, text in zip(function.parameters, args, strict=True)}
+    sizes = {p.name: passed[p.name] for p in function.parameters if not p.pointer}
+
+    def known(text: Text) -> Text:
+        """With arguments in place of the parameters that an author's launch is in terms of."""
+        is_own = isinstance(text, int) or not geometry.blocks
+        return text if is_own else entries.with_types(str(text), sizes)
+
+    if geometry.blocks:
+        given = {name: str(known(text)) for name, text in geometry.given.items()}
+        args = tuple((passed | given).values())
     launch: dict[str, Any] = {
-        "block": list(geometry.block),
-        "grid": list(geometry.grid(swapped=swapped)),
+        "block": [*map(known, geometry.block)],
+        "grid": [*map(known, geometry.grid(swapped=swapped))],
     }
     if geometry.shared_bytes:
-        launch["shared_bytes"] = geometry.shared_bytes
+        launch["shared_bytes"] = known(geometry.shared_bytes)
     if where := more.pop("where", ()):
         launch["where"] = list(where)
     sweep = {name: [value] for name, value in geometry.params.items()}
-    args = call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
     entry = entries.as_text(Entry(function.name, geometry.template))
     front_matter = {"entry": entry, "args": list(args), **more}
     return front_matter | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
@@ -179,11 +220,7 @@ def _templates(template: tuple[TemplateParameter, ...], hints: Hints) -> list[_B
     if not template:
         return [((), {})]
     choices: list[list[Text | None]] = []
-    for launch in hints.launches:
-        if launch.template:
-            known = [reading.symbolic(t, hints.constants, frozenset()) for t in launch.template]
-            given = [n if n is not None else t for n, t in zip(known, launch.template, strict=True)]
-            choices.append([*given, *[None] * (len(template) - len(given))])
+    choices += [[*launch.template] for launch in hints.launches if launch.template]
     if any(parameter.default is not None for parameter in template):
         choices.append([None] * len(template))
     choices += [[profile] * len(template) for profile in (-1, -2, -3, -4)]
@@ -195,11 +232,11 @@ def _templates(template: tuple[TemplateParameter, ...], hints: Hints) -> list[_B
 
 
 def _template(
-    template: tuple[TemplateParameter, ...], choice: list[Text | None], hints: Hints
+    template: tuple[TemplateParameter, ...], choice: Sequence[Text | None], hints: Hints
 ) -> _Built:
     arguments: list[str] = []
     params: dict[str, int] = {}
-    for parameter, given in zip(template, choice, strict=False):
+    for parameter, given in itertools.zip_longest(template, choice[: len(template)]):
         wanted = given
         if wanted is None and parameter.default is not None:
             known = reading.symbolic(parameter.default, {**hints.constants, **params}, frozenset())
@@ -240,7 +277,7 @@ def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tupl
     counts = [n for n in names if _COUNTS_THREADS.fullmatch(n)]
     shares = [n for n in names if _OF_THREAD.fullmatch(n) and n not in counts]
     blocks: list[tuple[Text | None, ...]] = [
-        tuple(map(known, launch.block)) or (None,) for launch in hints.launches
+        launch.block if _is_of(kept, launch.block) else (None,) for launch in hints.launches
     ]
     if not hints.threads:
         blocks.append((1,))
@@ -326,12 +363,6 @@ def _covered(
     # If the index is divided, it runs over all of C.
     sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
     coverings += [((tile,), _ceil_div(size, tile)) for tile in along(axis) for size in sizes]
-    if coverings and isinstance(coverings[0][0][0], int):
-        tiles = [n for n in hints.constants.values() if 8 <= n <= 256]
-        for rows, columns in itertools.product(dict.fromkeys(tiles), repeat=2):
-            coverings.append(((rows,), f"ceil_div(M, {rows}) * ceil_div(N, {columns})"))
-    for down, across in itertools.permutations(sorted(kept), 2):
-        coverings.append(((down,), f"ceil_div(M, {down}) * ceil_div(N, {across})"))
     return list(dict.fromkeys(coverings))[:12]
 
 
@@ -340,19 +371,25 @@ def _shared(hints: Hints, block: tuple[Text, ...], kept: frozenset[str]) -> list
     row of A, then plenty."""
     if hints.shared is None:
         return [0]
-    item = reading.ITEM_BYTES.get(hints.shared, 4)
-
-    def known(text: str) -> Text | None:
-        return reading.symbolic(text, hints.constants, kept)
-
+    item = ITEM_BYTES.get(hints.shared, 4)
     given = [
-        known(launch.shared)
+        launch.shared
         for launch in hints.launches
-        if launch.shared and tuple(map(known, launch.block)) == block
+        if launch.shared and launch.block == block and _is_of(kept, [launch.shared])
     ]
     threads: Text = block[0] if len(block) == 1 else _product(block[0], block[1])
     usual = [_product(2 * item, threads), f"{item} * K", 16384, 49152]
-    return list(dict.fromkeys([*(n for n in given if n is not None), *usual]))
+    return list(dict.fromkeys(given or usual))
+
+
+def _is_of(names: Collection[str], texts: Iterable[Text | None]) -> bool:
+    """Whether all texts are expressions of these names."""
+    try:
+        for text in texts:
+            names_in(str(text), names)
+    except ExpressionError:
+        return False
+    return True
 
 
 # -- arithmetic on numbers and expressions ---------------------------------------------------------

@@ -37,6 +37,8 @@ _ALPHA, _BETA = 1.5, 0.25
 #: Padding of rows, for kernels that take leading dimensions; vector loads stay aligned.
 _PADDING = 8
 _BATCH = 3
+#: A multiple of usual tiles along K, which keeps products small.
+_DEEPEST = 96
 #: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
 #: Sizes that people use: if one is right, it need not be a multiple of what does not divide it.
@@ -103,7 +105,7 @@ class _Search:
     def __init__(self, trials: Trials, on_progress: OnProgress) -> None:
         self.trials = trials
         self.function = trials.subject.function
-        self.hints = hints.find_hints(trials.subject.text, self.function)
+        self.hints = hints.find_hints(trials.subject.text, self.function, trials.subject.beside)
         self.on_progress = on_progress
 
     def adopted(self) -> Adopted:
@@ -126,6 +128,7 @@ class _Search:
         calls = argument_guesses.calls(self.function, self.hints)
         launches = launch_guesses.geometries(self.function, self.hints)
         pointers: dict[tuple[str, ...], list[Call]] = {}
+        later: list[CallGuess] = []  # the author's launch may be one of square products only
         for call in calls:
             order = tuple(text for text in call.args if text in ("A", "B", "C"))
             pointers.setdefault(order, []).append(call)
@@ -134,8 +137,12 @@ class _Search:
                 self.on_progress(f"launch {index + 1} of {len(launches)}")
                 seen = self.square(CallGuess(geometry, alike[0]))
                 guess = self.sized(seen, alike) if seen is not None else None
-                if guess is not None:
+                is_narrow = guess is not None and guess.is_square and not guess.call.is_square
+                if guess is not None and is_narrow and geometry.blocks:
+                    later.append(guess)
+                elif guess is not None:
                     yield guess
+        yield from later
 
     def square(self, guess: CallGuess) -> CallGuess | None:
         """Find out what it computes if all sizes are equal."""
@@ -191,12 +198,14 @@ class _Search:
         batch = _BATCH if seen.geometry.batched else 1
         seen = seen._replace(problem=msgspec.structs.replace(seen.problem, batch=batch))
         if not seen.call.is_square:
-            problem = seen.sized(3 * unit, 2 * unit, 5 * min(unit, 64))
+            depth = max(step for step in calling.steps(unit) if step <= _DEEPEST)
+            problem = seen.sized(3 * unit, 2 * unit, 5 * depth)
             paddings = (_PADDING, 0) if any("ld" in text for text in seen.call.args) else (0,)
             alike = dict.fromkeys([seen.call, *(seen.call.sized_as(call) for call in calls)])
             for padding in paddings:
                 for call in alike:
-                    for is_swapped in (seen.is_swapped, not seen.is_swapped):
+                    ways = (seen.is_swapped, not seen.is_swapped)
+                    for is_swapped in ways[: 1 if seen.geometry.blocks else 2]:
                         self.on_progress("finding out which size is which")
                         guess = seen._replace(call=call, is_swapped=is_swapped, padding=padding)
                         if self.trials.is_right(guess, problem):
@@ -323,12 +332,15 @@ class _Search:
         nearness, words, guess = self.trials.nearest
         name = f"`{self.function.name}`"
         refused = next(iter(self.trials.refused.values()), "")
-        if refused and not self.trials.ran:
+        if refused and guess is None:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
+        unread = "" if self.hints.launches else "; no launch of this kernel was found in the file"
+        if guess is not None and words and nearness < 0.1 and self.trials.faults > self.trials.ran:
+            return f"{name}, with {calling.threads(guess)} threads: {words}{unread}"
         if guess is None or (self.trials.ran and nearness < 0.1):
             return (
-                f"none of the calls of {name} that were tried computes a product of A and B; "
-                "write a table with its args, block and grid"
+                f"none of the calls of {name} that were tried computes a product of A and B{unread}"
+                "; write a table with its args, block and grid"
             )
         called = f"; closest, with {calling.described(self.trials.table_of(guess))}"
         closest = f"{called}: {words}" if words else self.checked(guess, called)

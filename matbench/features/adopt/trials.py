@@ -39,11 +39,13 @@ Load = Callable[[dict[str, Any]], Kernel]
 
 class ForeignKernel(NamedTuple):
     """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
-    building it. `text` is the source, after the headers if these define the function."""
+    building it. `text` is the source, after the headers if these define the function; `beside` are
+    files that include it."""
 
     text: str
     function: Function
     build: Mapping[str, Any] = {}
+    beside: str = ""
 
 
 class Trials:
@@ -53,7 +55,7 @@ class Trials:
         self.subject = subject
         self.worker = worker
         self.load = load
-        self.ran = self.spent = self.failures = self.late = 0
+        self.ran = self.faults = self.spent = self.failures = self.late = 0
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
@@ -133,6 +135,7 @@ class Trials:
         """Count and describe a launch that failed twice."""
         reason = error.reason.partition(" (see --")[0]  # `adopt` has no option for deadlines
         self.failures += 1
+        self.faults += 1
         self.late += isinstance(error, LateError)
         if isinstance(error, (LateError, OutOfMemoryError)):
             self.unfinished.append(f"{problem.size}: {reason}")

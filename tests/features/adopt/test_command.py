@@ -16,7 +16,7 @@ from support import foreign, toml
 from support.cli import QUICK, Matbench, Refusal, last_run, outside
 from support.signatures import generated
 
-from matbench.errors import CaseError, OutOfMemoryError
+from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.features.adopt import search, trials
 from matbench.features.adopt.probing import ProbeResult
 from matbench.kernelfile import catalogue
@@ -26,7 +26,7 @@ from matbench.records.outcome import Outcome
 
 #: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
 #: and the toolkit's, have tests of their own.
-KINDS = {"textbook.cu", "transposed-b.cu", "dgemm.cu"}
+KINDS = {"textbook.cu", "transposed-b.cu", "dgemm.cu", *foreign.LAUNCHED}
 OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
 ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
 
@@ -44,7 +44,7 @@ def adopted_and_run(name: str, folder: Path, matbench: Matbench) -> Path:
     assert path.read_bytes() == (foreign.FOLDER / name).read_bytes()
     assert f"wrote {path.with_suffix('.toml')}" in output
     assert output.endswith(f"next: matbench run {path}\n")
-    matbench("run", path, "--sizes", "128", *QUICK)
+    matbench("run", path, "--sizes", "192", *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
     return path
 
@@ -189,6 +189,23 @@ def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
     assert [outcome.status for outcome in last_run()] == ["measured"]
 
 
+@pytest.mark.parametrize("is_included", [True, False])
+def test_the_launch_may_be_in_a_file_that_includes_the_kernels(
+    is_included: bool, tmp_path: Path, matbench: Matbench
+) -> None:
+    text = (foreign.FOLDER / "shared-attribute.cu").read_text(encoding="utf-8")
+    kernel, launcher = text.split("void launch_gemm_staged")
+    (tmp_path / "kernels").mkdir()
+    path = tmp_path / "kernels" / "staged.cuh"
+    path.write_text(kernel)
+    header = "staged" if is_included else "other"
+    (tmp_path / "all.cuh").write_text(f'#include "kernels/{header}.cuh"\n')
+    (tmp_path / "main.cu").write_text(f'#include "all.cuh"\nvoid launch_gemm_staged{launcher}')
+    output = matbench("adopt", path, code=None).stdout
+    assert ("blocks of 48, correct" in output) == is_included
+    assert ("; no launch of this kernel was found" in output) != is_included
+
+
 def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str, Any]]:
     """The output for a file, and its table."""
     output = matbench("adopt", path, *words).stdout
@@ -281,6 +298,38 @@ LAUNCH = """void multiply(float *a, float *b, float *c, int n)
                                                                                      side);
 }
 """
+
+
+FAULTY = """template <int SIDE>
+__global__ void f(const float *A, const float *B, float *C, int n)
+{ C[blockIdx.y * SIDE + threadIdx.y + blockIdx.x * SIDE + threadIdx.x] = A[0]; }
+"""
+FAULTY_LAUNCH = "void go(float *a, int n) { f<4><<<n / 4, dim3(4, 7)>>>(a, a, a, n); }\n"
+
+
+@pytest.mark.parametrize(
+    ("launch", "threads", "hint"),
+    [("", "16×16", "; no launch of this kernel was found in the file"), (FAULTY_LAUNCH, "4×7", "")],
+)
+def test_a_launch_that_faults_is_not_called_a_kernel_that_cannot_be_built(
+    launch: str,
+    threads: str,
+    hint: str,
+    tmp_path: Path,
+    matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Even if it cannot be built with other template arguments."""
+    path = tmp_path / "faulty.cu"
+    path.write_text(FAULTY + launch)
+
+    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
+        is_first = case.params["SIDE"] in (4, 16)
+        raise CaseError("running: illegal address") if is_first else BuildError("too many")
+
+    monkeypatch.setattr(Worker, "ask", ask)
+    said = matbench("adopt", path, code=1).stdout.strip()
+    assert said == f"`f`, with {threads} threads: running: illegal address{hint}"
 
 
 LATE = LateError("running took longer than 3 s and was stopped (see --timeout)")

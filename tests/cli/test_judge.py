@@ -232,7 +232,7 @@ def test_a_judge_that_is_gone_has_ended_its_process(tmp_path: Path, device: Devi
         import gc, psutil, matbench
         def others():
             started = psutil.Process().children(recursive=True)
-            return [one for one in started if "tracker" not in " ".join(one.cmdline())]
+            return [one for one in started if "resource_tracker" not in " ".join(one.cmdline())]
         judge = matbench.Judge("33", backend={device.backend!r}, max_time=0.01)
         print(judge.run("tiled").status, len(others()))
         del judge

@@ -54,7 +54,18 @@ WRONG: tuple[dict[str, str], ...] = (
 )
 BROKEN = ({"end": " + nothing"}, {"below": "<< <"}, {"first": "float row;"}, {"end": ";;}}}}"})
 CRASH = {"first": "*(volatile int *)(size_t)(8 * (row == 0)) = 1;"}
-HANG = {"first": "volatile float x = 1.0f; for (int i = 0; i < (1 << 28); ++i) x = x * 1.01f;"}
+HANG = {
+    "first": """
+#ifdef __CUDACC__
+    const long long end = clock64() + 16000000000;
+    while (clock64() < end) { }
+#else
+    volatile float x = 1.0f;
+    for (int i = 0; i < (1 << 28); ++i)
+        x = x * 1.01f;
+#endif
+"""
+}
 #: Of the launch: block widths and heights.
 BLOCKS = ((8, 8), (16, 16), (32, 8), (32, 4), (64, 2), (32, 16), (16, 8))
 

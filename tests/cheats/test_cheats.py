@@ -83,7 +83,12 @@ def measure(case: Case, device: DeviceInfo, without: Iterable[str] = ()) -> Resu
     cache = Cache()
     hot = CHEATS.get(case.kernel.name, {}).get("hot", False)
     options = Options(
-        cold=not hot, hot=hot, blocks=False, max_time_s=0.05, checks=CHECKS - set(without)
+        cold=not hot,
+        hot=hot,
+        blocks=False,
+        max_time_s=0.05,
+        # Other tests use the GPU, too, and keep it busy.
+        checks=CHECKS - {"idle", *without},
     )
     session = Session(backends.open_backend(device, cache), cache, options)
     few = launches._MOST_SETS

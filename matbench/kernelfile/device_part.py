@@ -149,10 +149,7 @@ class _File:
                 yield from self._of_header(node)
             elif self._is_left_out(node):
                 yield node.start_byte, node.end_byte, ""
-            elif self.bound is not None and node.type not in (
-                "preproc_def",
-                "preproc_function_def",
-            ):
+            elif self.bound is not None and not _is_macro(node):
                 yield from self._of_needed(node)
         if self.bound is None:
             return

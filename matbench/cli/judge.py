@@ -49,7 +49,8 @@ class Judge:
     is the longest time in seconds to sample one. A file without front matter is adopted first,
     unless `adopt` is false.
 
-    `UsageError`: there is no such device, or the sizes cannot be read. Not for several threads.
+    `UsageError`: there is no such device, the sizes cannot be read, or the judge is closed. Not for
+    several threads.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Judge:
         `entry` names the kernel in a file with several; keys of `front_matter` replace those of the
         file.
         """
+        self._require_open()
         if sizes is not None:
             _require_sizes(sizes, self._problem.inputs)
         try:
@@ -159,6 +161,7 @@ class Judge:
         `threshold` is the largest difference that counts as SAME, as a share. `max_time` is the
         longest time in seconds for one size.
         """
+        self._require_open()
         if sizes is not None:
             _require_sizes(sizes, self._problem.inputs)
         plan = ComparisonPlan(threshold=threshold, maximum_time_ns=max_time * 1e9)
@@ -206,7 +209,8 @@ class Judge:
     ) -> Kernel:
         given = {**(table or {}), **({"entry": entry} if entry is not None else {})}
         if _is_text(candidate):
-            kernel = catalogue.parse(str(candidate).encode(), _path(candidate), _UNNAMED, given)
+            data = str(candidate).encode(errors="surrogatepass")  # refused with a reason
+            kernel = catalogue.parse(data, _path(candidate), _UNNAMED, given)
         elif isinstance(candidate, str) and not is_path(candidate):
             return catalogue.Catalogue(catalogue.builtin()).get(candidate)
         else:
@@ -219,8 +223,13 @@ class Judge:
         return wanted.problems([kernel])
 
     def _worker(self, kernel: Kernel) -> Worker:
+        """The worker for a kernel."""
         info = self._where.choose(kernel) if kernel.on_host else self.device
         return self._pool.worker(info)
+
+    def _require_open(self) -> None:
+        if not self._end.alive:
+            raise UsageError("this judge is closed; make another")
 
     def _forget(self) -> None:
         """Let the worker forget earlier kernels now and then, so that memory does not grow."""

@@ -101,6 +101,39 @@ def test_mistakes_of_the_caller_are_errors(given: dict[str, Any], device: Device
         matbench.Judge(backend=device.backend, **given)
 
 
+def test_a_closed_judge_starts_no_process(device: DeviceInfo) -> None:
+    with matbench.Judge("33", backend=device.backend) as judge:
+        pass
+    for call in (lambda: judge.run("tiled"), lambda: judge.compare("tiled", "tiled")):
+        with pytest.raises(matbench.UsageError, match="this judge is closed"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"candidate": kernel_text() + "// \udc80\n"},
+        {"candidate": kernel_text() + "\0\n"},
+        {"candidate": "x" * 2_000_000 + "\n"},
+        {"candidate": ""},
+        {"candidate": "a\0b.cu"},
+        {"candidate": kernel_text(), "entry": "nothing"},
+        {"candidate": kernel_text(), "entry": "mine<"},
+        {"candidate": kernel_text(), "front_matter": {"launch": 5}},
+        {"candidate": kernel_text(), "front_matter": {"sweep": {"TILE": [object()]}}},
+        {"candidate": kernel_text(), "front_matter": {"sweep": {"TILE": [0]}}},
+        {"candidate": kernel_text(), "front_matter": {"unknown": 1}},
+        {"candidate": kernel_text(launch='block = ["TILE / 0"]\ngrid = [1]')},
+    ],
+    ids=["surrogate", "nul", "long", "empty", "path", "entry", "template", "launch", "object",
+         "zero", "key", "division"],
+)  # fmt: skip
+def test_whatever_is_wrong_with_a_kernel_is_no_exception(
+    given: dict[str, Any], judge: matbench.Judge
+) -> None:
+    assert judge.run(**given).status == "failed"
+
+
 def test_sizes_of_one_call_too(judge: matbench.Judge) -> None:
     with pytest.raises(matbench.UsageError, match="write 1000 or MxNxK"):
         judge.run("tiled", sizes="abc")

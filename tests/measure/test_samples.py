@@ -403,3 +403,17 @@ def test_one_number_of_a_is_zero_while_inputs_are_altered(
         assert all(map(judge.is_intact, seals))
     finally:
         prepared.release()
+
+
+def test_inputs_below_the_range_count_as_its_end() -> None:
+    """The expected error of a kernel with few exponents does not shrink with its inputs."""
+    problem, cache = Problem(5, 7, 9), Cache()
+    plain = NumericContract()
+    narrow = msgspec.structs.replace(plain, exponents=(-1, 15))
+    norms = {}
+    for contract in (plain, narrow):
+        signed = present(oracle.trials(problem, contract, cache).signed)
+        norms[contract.exponents] = present(signed.norms)
+    for usual, larger in zip(norms[plain.exponents], norms[narrow.exponents], strict=True):
+        assert (larger >= usual).all()
+        assert (larger > usual).any()

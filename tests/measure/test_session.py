@@ -25,7 +25,7 @@ from matbench.features.tune.looking import look_here
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import launches
 from matbench.measure.arena import PAGE_BYTES, Arena, drawn_places
-from matbench.measure.launches import Launches
+from matbench.measure.launches import Launches, Times
 from matbench.measure.layouts import Buffers
 from matbench.measure.options import CHECKS, Options
 from matbench.measure.samples import SampleCheck, Samples
@@ -201,6 +201,27 @@ def back_to_back(timed: Session, monkeypatch: pytest.MonkeyPatch, *without: str)
     monkeypatch.setattr(launches, "_MOST_SETS", 8)
     changes = {"cold": False, "hot": True, "back_to_back": True, "checks": CHECKS - set(without)}
     timed.options = msgspec.structs.replace(timed.options, **changes)
+
+
+@pytest.mark.parametrize("check", ["decoys", None])
+def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
+    check: str | None, write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without chance, also in a batch of another size."""
+    back_to_back(timed, monkeypatch, *({"decoys"} - {check}), "surprises")
+    case = case_of(write_kernel(), timed, size=24)
+    places: list[list[int]] = []
+
+    def recorded(checks: Any) -> Any:
+        taken = Launches(checks)
+        for sets in (3, 5, 5):
+            _, batch = taken._laid_out(sets, range(sets))
+            places.append([buffers.C.start for buffers, _ in batch])
+        return Times()
+
+    assert timed.outcome_after(case, recorded).status == "measured"
+    few, many, again = places
+    assert (many == again and many[:3] == few) == (check is None)
 
 
 PLACES = ["before C", "behind C", "inputs", "C of a decoy", "A of a decoy", "elsewhere"]

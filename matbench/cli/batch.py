@@ -63,14 +63,16 @@ class Batch(KernelFiles):
         own, unless it is that one."""
         from matbench.kernelfile import catalogue
 
+        if not self.several:
+            return kernels
         own = {kernel.sha256: kernel for kernel in catalogue.builtin()}
         places: dict[str, set[str]] = {}
-        for kernel in (*own.values(), *kernels) if self.several else ():
+        for kernel in (*own.values(), *kernels):
             place = own.get(kernel.sha256, kernel).path
             places.setdefault(kernel.name, set()).add(place)
         return [
             msgspec.structs.replace(kernel, name=_name(kernel.path))
-            if len(places.get(kernel.name, ())) > 1
+            if len(places[kernel.name]) > 1
             else kernel
             for kernel in kernels
         ]

@@ -22,7 +22,7 @@ from matbench.kernelfile import catalogue, sweep, tables
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import Options
 from matbench.measure.quick_look import fastest
-from matbench.measure.worker import Worker, WorkerPool
+from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
 from matbench.show.reasons import comparison_reason
 
@@ -103,16 +103,15 @@ class Judge:
         `entry` names the kernel in a file with several; keys of `front_matter` replace those of the
         file.
         """
-        self._require_open()
-        if sizes is not None:
-            _require_sizes(sizes, self._problem.inputs)
+        self._require(sizes)
         try:
             cases = self._cases(candidate, sizes, entry, front_matter)
         except UsageError as error:
             return Verdict(kernel=_named(candidate), status="failed", reason=str(error))
         self._forget()
         name = cases[0].kernel.name if cases else _named(candidate)
-        return Verdict.of(name, [self._worker(case.kernel).measure(case) for case in cases])
+        workers = (self._pool.worker(self._place(case.kernel)) for case in cases)
+        return Verdict.of(name, [w.measure(case) for w, case in zip(workers, cases, strict=True)])
 
     def run_all(self, candidates: Iterable[Candidate], **options: Any) -> Iterator[Verdict]:
         """The verdicts of `run`, in order; on a GPU, the next kernels are compiled meanwhile."""
@@ -161,9 +160,7 @@ class Judge:
         `threshold` is the largest difference that counts as SAME, as a share. `max_time` is the
         longest time in seconds for one size.
         """
-        self._require_open()
-        if sizes is not None:
-            _require_sizes(sizes, self._problem.inputs)
+        self._require(sizes)
         plan = ComparisonPlan(threshold=threshold, maximum_time_ns=max_time * 1e9)
         sides: list[list[Case]] = []
         for side in (baseline, candidate):
@@ -201,8 +198,7 @@ class Judge:
                 text, _path(candidate), self.device, entry,
                 lambda found: self._kernel(candidate, None, found),
             )  # fmt: skip
-        info = self._where.choose(kernel) if kernel.on_host else self.device
-        return sweep.cases([kernel], self._problems(kernel, sizes), {}, info)
+        return sweep.cases([kernel], self._problems(kernel, sizes), {}, self._place(kernel))
 
     def _kernel(
         self, candidate: Candidate, entry: str | None, table: Mapping[str, Any] | None
@@ -222,14 +218,16 @@ class Judge:
         wanted = self._problem if sizes is None else replace(self._problem, sizes=sizes)
         return wanted.problems([kernel])
 
-    def _worker(self, kernel: Kernel) -> Worker:
-        """The worker for a kernel."""
-        info = self._where.choose(kernel) if kernel.on_host else self.device
-        return self._pool.worker(info)
+    def _place(self, kernel: Kernel) -> DeviceInfo:
+        """The judge's device, or the CPU for a kernel of the host."""
+        return self._where.choose(kernel) if kernel.on_host else self.device
 
-    def _require_open(self) -> None:
+    def _require(self, sizes: str | None) -> None:
+        """`UsageError` if the judge is closed, or the sizes of a call cannot be read."""
         if not self._end.alive:
             raise UsageError("this judge is closed; make another")
+        if sizes is not None:
+            _require_sizes(sizes, self._problem.inputs)
 
     def _forget(self) -> None:
         """Let the worker forget earlier kernels now and then, so that memory does not grow."""
@@ -280,9 +278,6 @@ def _require_sizes(sizes: str | None, inputs: Inputs | None) -> None:
 
 def _by_problem(*sides: Sequence[Case]) -> list[list[list[Case]]]:
     """The cases of each side, problem by problem, for those problems that both have."""
-    common = [p for p in dict.fromkeys(c.problem for c in sides[0]) if _has(sides[1], p)]
+    first, second = (dict.fromkeys(case.problem for case in side) for side in sides)
+    common = [problem for problem in first if problem in second]
     return [[[c for c in side if c.problem == problem] for side in sides] for problem in common]
-
-
-def _has(cases: Sequence[Case], problem: Problem) -> bool:
-    return any(case.problem == problem for case in cases)

@@ -109,9 +109,9 @@ def serve(
 
 def _answer(judge: Judge, line: bytes) -> dict[str, Any]:
     """The answer to a request, or the `error` in it."""
-    answer: dict[str, Any] = {"id": _id_of(line)}
     try:
         request = _request(line)
+        answer: dict[str, Any] = {"id": request.id}
         if request.baseline is not None:
             found = judge.compare(request.baseline, request.candidate, sizes=request.sizes)
             answer |= {"verdict": found.verdict, "reason": found.reason, "ratios": found.ratios}
@@ -120,7 +120,7 @@ def _answer(judge: Judge, line: bytes) -> dict[str, Any]:
         answer |= {"kernel": verdict.kernel, "status": verdict.status, "reason": verdict.reason}
         return answer | {"median_ns": verdict.median_ns, "cases": verdict.cases}
     except UsageError as error:
-        return answer | {"error": str(error)}
+        return {"id": _id_of(line), "error": str(error)}
 
 
 def _id_of(line: bytes) -> int | str | None:

@@ -119,6 +119,8 @@ STORAGE: dict[str, Storage] = {
 }  # fmt: skip
 
 
+#: The "library" of a kernel that is a function in a Python file.
+PYTHON = "python"
 #: The argument that is a kernel's scratch memory in device memory.
 WORKSPACE = "workspace"
 
@@ -199,7 +201,8 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keys of front matter and their defaults.
 
     The defaults of `entry` and `args` depend on the name and the workload. `previous` names the
-    kernel that this one changes: it decides where it is listed, and nothing else.
+    kernel that this one changes: it decides where it is listed, and nothing else. Only
+    for functions of Python, `storage` of A and B and the type of the `result` are declared.
     """
 
     name: str
@@ -229,6 +232,8 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch: Batches = 1
     reads: tuple[Literal["C"], ...] = ()
     accumulator: Accumulator | None = None
+    storage: Storage | None = None
+    result: Storage | None = None
 
 
 class Included(msgspec.Struct, frozen=True):
@@ -244,8 +249,9 @@ class Kernel(FrontMatter, frozen=True):
 
     `path` is the file's name in messages, and `file` its location; empty if there is no file.
     `sha256` also covers all files that it `includes`. `is_extern_c`: its entry has C linkage, not a
-    mangled C++ name. `library` names the library that computes instead of a source: `numpy` or
-    `cublas`. `refused`: why the file cannot be used; the kernel has no source then, and its cases
+    mangled C++ name. `library` names the library that computes instead of a source, `numpy` or
+    `cublas`, or is `PYTHON`: the entry is a Python function, which takes `arrays` of that module.
+    `refused`: why the file cannot be used; the kernel has no source then, and its cases
     fail.
     """
 
@@ -257,12 +263,18 @@ class Kernel(FrontMatter, frozen=True):
     parameters: tuple[Parameter, ...] = ()
     is_extern_c: bool = True
     library: str | None = None
+    arrays: str = ""
     refused: str = ""
 
     @property
     def on_host(self) -> bool:
         """Whether this baseline always runs on the CPU, whatever the device."""
         return "host" in self.requires
+
+    @property
+    def without_source(self) -> str:
+        """What it is if it has no source in CUDA C."""
+        return "a function in Python" if self.library == PYTHON else "a library routine"
 
     @property
     def arithmetic(self) -> Arithmetic | None:

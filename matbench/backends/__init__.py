@@ -18,9 +18,12 @@ from matbench.backends.protocol import (
     STAMP_WORDS,
     VARIANTS,
     Argument,
+    Array,
     Backend,
     Buffer,
+    Call,
     CudaCode,
+    Function,
     NoDeviceError,
     Program,
     TensorMap,
@@ -34,10 +37,10 @@ if TYPE_CHECKING:
     from matbench.cache import Cache
 
 __all__ = [
-    "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Backend", "Buffer",
-    "CudaCode", "NoDeviceError", "Program", "TensorMap", "UnavailableError", "Variant", "bind_to",
-    "can_precompile", "choose", "choose_all", "compiled_by_nvcc", "devices", "host_conditions",
-    "host_device", "open_backend", "precompile", "toolkit_program",
+    "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
+    "Call", "CudaCode", "Function", "NoDeviceError", "Program", "TensorMap", "UnavailableError",
+    "Variant", "bind_to", "can_precompile", "choose", "choose_all", "compiled_by_nvcc", "devices",
+    "host_conditions", "host_device", "open_backend", "precompile", "toolkit_program",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from matbench.backends import building, host, opencl_runtimes
 from matbench.backends.building import apart, first_error
 from matbench.backends.opencl_runtimes import pyopencl
-from matbench.backends.protocol import Argument, Buffer, TensorMap, Variant
+from matbench.backends.protocol import Argument, Array, Buffer, Call, Program, TensorMap, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import includes, opencl_c, signature
-from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
+from matbench.model import PYTHON, Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,6 +121,7 @@ class _Program:
         self.scalars = scalars
         self.local = local
         self.allocates = False  # OpenCL C has no malloc
+        self.notes: tuple[str, ...] = ()
         with _errors("build"):
             self.kernel = pyopencl().Kernel(program, entry)
         self.variable_bytes = self._variable_bytes()
@@ -154,7 +155,7 @@ class _Program:
         cl = pyopencl()
         values: list[Any] = []
         for argument, scalar in zip(arguments, self.scalars, strict=True):
-            assert not isinstance(argument, TensorMap)  # such kernels require CUDA
+            assert not isinstance(argument, TensorMap | Array)  # of CUDA; of functions
             if isinstance(argument, int | float):
                 values.append(np.dtype(scalar).type(argument))
             else:
@@ -259,7 +260,13 @@ class OpenCLBackend:
         variant: Variant = "plain",
         *,
         block_width: int = 32,
-    ) -> _Program:
+    ) -> Program:
+        if kernel.library == PYTHON:
+            from matbench.backends.functions.calls import HostFunction
+
+            if self.info.kind != "cpu":
+                raise BuildError("functions need CUDA or a CPU; this is a GPU through OpenCL")
+            return HostFunction(kernel, params, self)
         clocked = variant == "clocked"
         try:
             clock = self.clock_expression if clocked else None
@@ -346,6 +353,33 @@ class OpenCLBackend:
         with _errors("launch"):
             events[-1].wait()
             return float(events[-1].profile.end - events[0].profile.start) / len(events)
+
+    def mapped(self, buffer: Buffer) -> npt.NDArray[np.uint8]:
+        """A CPU's memory for use by the host, until `unmap`."""
+        cl = pyopencl()
+        with _errors("mapping memory"):
+            words: npt.NDArray[np.uint8]
+            words, _ = cl.enqueue_map_buffer(
+                self.queue, buffer.handle, cl.map_flags.READ | cl.map_flags.WRITE,
+                0, (buffer.nbytes,), "u1", is_blocking=True,
+            )  # fmt: skip
+        return words
+
+    def unmap(self, words: npt.NDArray[np.uint8]) -> None:
+        with _errors("mapping memory"):
+            words.base.release(self.queue)  # type: ignore[union-attr]
+
+    def time_call_ns(
+        self, call: Call, *, cold: bool, hold: Callable[[], None], ready: Callable[[], None]
+    ) -> float:
+        clock_ns = time.perf_counter_ns
+        ready()
+        self.synchronize()
+        started = clock_ns()
+        call.run()
+        ended = clock_ns()
+        call.take()
+        return float(ended - started)
 
     def reset_cache(self) -> None:
         pass  # OpenCL cannot make data persist in the cache

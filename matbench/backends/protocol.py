@@ -48,6 +48,16 @@ class TensorMap(NamedTuple):
     box: tuple[int, int]
 
 
+class Array(NamedTuple):
+    """A matrix as a function in Python takes it; `steps` are in elements. The first of three
+    dimensions is that of a batch."""
+
+    matrix: Buffer
+    storage: Storage
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
 class CudaCode(NamedTuple):
     """A kernel's machine code: `entry` in a cubin for `architecture` (`sm_90a`)."""
 
@@ -57,7 +67,7 @@ class CudaCode(NamedTuple):
     resources: Resources
 
 
-Argument = Buffer | TensorMap | int | float
+Argument = Buffer | TensorMap | Array | int | float
 Variant = Literal["plain", "clocked", "staggered"]
 VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
 
@@ -75,6 +85,10 @@ class Program(Protocol):
     #: The size of its source's variables, which outlive a launch.
     variable_bytes: int
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of all its results."""
+
     def restore(self) -> None:
         """Reset those variables to their initial values."""
 
@@ -83,6 +97,35 @@ class Program(Protocol):
 
     def resident_blocks(self, launch: Launch) -> int | None:
         """Resident blocks of such a launch per multiprocessor, according to the driver."""
+
+
+class Call(Protocol):
+    """One call of a function on the host."""
+
+    def run(self) -> None:
+        """Call it; the result is known afterwards, though a GPU may still be computing it."""
+
+    def take(self) -> None:
+        """Copy what C is now, as soon as the device has done what the call asked of it."""
+
+    def give(self) -> None:
+        """Write that copy to C, and let go of all arrays."""
+
+
+class Function(Program, Protocol):
+    """A function on the host that computes a product with whatever it calls."""
+
+    #: Of its first call, which may trace and compile; None before it.
+    first_call_s: float | None
+
+    def replaced(self) -> str | None:
+        """The name of a function that matbench measures with, if code of this one replaced it."""
+
+    def call(self, arguments: Sequence[Argument]) -> Call:
+        """A call with these arguments, which is not made yet."""
+
+    def used_bytes(self) -> int | None:
+        """The memory that its arrays use, or on a CPU its process; None if nothing says so."""
 
 
 class Backend(Protocol):
@@ -145,6 +188,15 @@ class Backend(Protocol):
 
         If there are several, the first is not counted. `graph`: launch them as one CUDA graph.
         `hold` keeps the device busy while the host enqueues them.
+        """
+
+    def time_call_ns(
+        self, call: Call, *, cold: bool, hold: Callable[[], None], ready: Callable[[], None]
+    ) -> float:
+        """Time one call of a function, after which its result is taken.
+
+        `hold` keeps the device busy until the host has made the call. `ready` is launched right
+        before what is timed, and completes the inputs. On a CPU it is the time of the call.
         """
 
     def clock_agrees(self) -> bool:

@@ -32,7 +32,7 @@ from matbench.errors import UsageError
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.measure.worker import Worker
-    from matbench.model import Kernel, Problem
+    from matbench.model import DeviceInfo, Kernel, Problem
     from matbench.records.comparison import ComparisonRecord
 
 #: Longest time to time two kernels in turns, in seconds.
@@ -90,7 +90,7 @@ def compare(
             pairs, remarks = stack.enter_context(changed)
         else:
             pairs, remarks = _pairs(contenders, files, matrix=matrix), []
-        kernels = _kernels(pairs, features, files, contenders)
+        kernels = _kernels(pairs, features, files, contenders, info)
         rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
         most_s = launches.max_time or _TURNS_S
         plan = ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_s * 1e9)
@@ -113,10 +113,19 @@ def compare(
 
 
 def _kernels(
-    pairs: list[Pair], features: FeatureOptions, files: KernelFiles, contenders: Sequence[str]
+    pairs: list[Pair],
+    features: FeatureOptions,
+    files: KernelFiles,
+    contenders: Sequence[str],
+    info: DeviceInfo,
 ) -> list[Kernel]:
-    """The kernels of all sides; `UsageError` if the summary would replace a file that is read."""
+    """The kernels of all sides; `UsageError` if one of them cannot run on the device, or if the
+    summary would replace a file that is read."""
     kernels = [*{side.label: side.kernel for pair in pairs for side in pair}.values()]
+    for kernel in kernels:
+        if kernel.on_host and info.kind == "gpu":
+            how = "compare it with `--backend opencl`"
+            raise UsageError(f"{kernel.name} runs only on the host; {how}")
     read = [*files.read_for(kernels), *map(Path, filter(is_path, contenders))]
     require_apart({"--summary": features.value("gate", "summary")}, read)
     return kernels
@@ -212,7 +221,7 @@ def _sides(names: tuple[str, ...], files: KernelFiles) -> list[Side]:
     different = list(dict.fromkeys(names))
     kernels = files.each(different)
     for kernel in kernels:
-        if kernel.on_host:
+        if kernel.library == "numpy":
             raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
     known = [kernel.name for kernel in kernels]
     return [

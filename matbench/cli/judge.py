@@ -110,7 +110,7 @@ class Judge:
             return Verdict(kernel=_named(candidate), status="failed", reason=str(error))
         self._forget()
         name = cases[0].kernel.name if cases else _named(candidate)
-        workers = (self._pool.worker(self._place(case.kernel)) for case in cases)
+        workers = (self._pool.worker(self._place(case.kernel), case.kernel) for case in cases)
         return Verdict.of(name, [w.measure(case) for w, case in zip(workers, cases, strict=True)])
 
     def run_all(self, candidates: Iterable[Candidate], **options: Any) -> Iterator[Verdict]:

@@ -28,8 +28,11 @@ kernel_argument = click.argument("kernel", metavar="KERNEL|FILE", shell_complete
 
 
 def is_path(name: str) -> bool:
-    """Whether a name means a file: it has a `/`, ends in `.cu`, or is a file with a suffix."""
-    return "/" in name or name.endswith(".cu") or (bool(Path(name).suffix) and Path(name).is_file())
+    """Whether a name means a file: it has a `/` or `::`, ends in `.cu`, or is a file with a
+    suffix."""
+    if "/" in name or "::" in name or name.endswith(".cu"):
+        return True
+    return bool(Path(name).suffix) and Path(name).is_file()
 
 
 class Loaded(NamedTuple):

@@ -140,7 +140,7 @@ def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
     from matbench import backends
     from matbench.backends import host
 
-    if kernel.library is not None:
+    if kernel.library == "numpy":
         return host.device(), None
     try:
         return backends.host_device(), None

@@ -15,9 +15,9 @@ import msgspec
 from matbench import regular, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError
-from matbench.kernelfile import front_matter, lineage, tables
+from matbench.kernelfile import front_matter, lineage, python_file, tables
 from matbench.kernelfile.libraries import LIBRARIES
-from matbench.model import Group, Kernel
+from matbench.model import PYTHON, Group, Kernel
 
 
 def kernels_folder() -> Path:
@@ -85,6 +85,9 @@ def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | Non
 
     A `UsageError` names the file and the line that is wrong.
     """
+    if python_file.is_python(str(path)):
+        file = python_file.file_of(path)
+        return python_file.parse(read(file, str(file)), path, given)
     return parse(read(path, shown_as or str(path)), path, shown_as, given)
 
 
@@ -132,7 +135,8 @@ def require_name_of_its_own(name: str, where: str) -> None:
 
 def require_no_disguise(kernel: Kernel) -> None:
     """Refuse a file whose kernel would look like one of matbench's baselines."""
-    if kernel.library is not None or kernel.sha256 in _own_hashes():
+    is_library = kernel.library not in (None, PYTHON)
+    if is_library or kernel.sha256 in _own_hashes():
         return
     if kernel.group == "baseline":
         raise UsageError(f'{kernel.path}: group = "baseline" is reserved for matbench; remove it')

@@ -93,7 +93,7 @@ def parse(
     """
     source = decoded(data, shown)
     table = Table(shown, source, beside, given or {})
-    kernel = _Reader(shown, source, file, table).kernel()
+    kernel = Reader(shown, source, file, table).kernel()
     # The hash of the file covers only its own content, so front matter from elsewhere is added, but
     # not `previous`: it changes nothing that is compiled, launched or claimed.
     values = {key: value for key, value in table.values.items() if key != "previous"}
@@ -129,7 +129,7 @@ def default_entry(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-class _Reader:
+class Reader:
     """Reads the front matter of one file."""
 
     #: How many bytes of headers are searched for kernels and types.
@@ -170,6 +170,9 @@ class _Reader:
         included: tuple[Included, ...] = ()
         if self.file is not None:
             included = includes.find_includes(self.source, self.file, front.include_dirs)
+        for key in ("storage", "result"):
+            if key in table:
+                self.wrong(f"{key}: for functions of Python; here the entry's pointers say it", key)
         entry, function, parameters = self.entry(front, included)
         args = front.args if table.get("args") else workload.arguments
         given = Given(table, workload, parameters, function, entry)

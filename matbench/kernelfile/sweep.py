@@ -15,7 +15,7 @@ import msgspec
 from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, products, signature
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
+from matbench.model import PYTHON, Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
 
 MAX_CASES = 100_000
 #: The scaling of a product, and the number of products.
@@ -249,7 +249,7 @@ def _not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
         value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
         texts = (*kernel.args, *map(str, kernel.launch.grid))
         passed = any(re.search(rf"\b{name}\b", text) for text in texts)
-        if kernel.library is not None:
+        if kernel.library not in (None, PYTHON):
             passed = name != "batch" or not kernel.on_host
         if value not in known and not passed:
             wanted = listed(f"{number:.9g}" for number in known)
@@ -295,7 +295,10 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:
             same = {"a": have == wanted, "f": have[0] == wanted[0]}.get(requirement[-1], True)
             if have < wanted or not same:
                 return Skip("requirement", requirement, {"device": f"sm_{have[0]}{have[1]}"})
-    if device.backend == "opencl" and kernel.source:
+    narrow = {kernel.contract.storage, kernel.contract.result} & {"float16", "bfloat16"}
+    if device.backend == "opencl" and kernel.library == PYTHON and narrow:
+        return Skip("requirement", "cuda", {"device": device.backend})
+    if device.backend == "opencl" and kernel.source and kernel.library is None:
         missing = opencl_c.obstacle(kernel)
     else:
         missing = device.missing.get(kernel.library or "")

@@ -18,10 +18,19 @@ from matbench.measure.judge import (
     UNWRITTEN,
 )
 from matbench.measure.oracle import MOST_EXCESS, Array, Bound, Trial, bits_of_inputs
-from matbench.model import Case, Problem
+from matbench.model import PYTHON, Case, Problem
 
 #: With fewer bits, errors are as large as those of other mistakes; with more, as in float32 sums.
 _LEAST_BITS, _MOST_BITS = 7, 21
+#: The bits of TF32's significand, and how to get float32 from libraries whose default it is.
+_TF32_BITS = 11
+_EXACT = {
+    "torch": (
+        'pass `input_precision="ieee"` to `tl.dot`, or set '
+        "`torch.backends.cuda.matmul.allow_tf32 = False`"
+    ),
+    "jax": 'pass `precision="highest"`',
+}
 #: The largest error of rounding in units of the root mean square.
 _SPREAD = 8
 
@@ -45,7 +54,7 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     """One line: the count, the first wrong element, its expected value, and the pattern."""
     wrong = wrong_elements(C, trial, bound)
     count = int(wrong.sum())
-    imprecise = _imprecise(C, trial, bound)
+    imprecise = _imprecise(C, trial, bound, case)
     if count == 0:
         if imprecise is None:
             return "right when compared again: not deterministic"
@@ -102,10 +111,13 @@ def patterns(
     ]
 
 
-def _imprecise(C: Array, trial: Trial, bound: Bound) -> str | None:
-    """What inputs rounded to fewer bits would explain: errors that only random signs reveal."""
-    if trial.typical is None or trial.R is None:
+def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
+    """What inputs rounded to fewer bits would explain: errors that random signs reveal, or those of
+    a precision that a library chose by default."""
+    if trial.R is None:
         return None
+    if trial.typical is None:
+        return _of_defaults(C, trial, case)
     T, dense = trial.typical.T, trial.typical.dense
     together = bound.excess(C, trial) > MOST_EXCESS
     looked_at = (dense if together else np.isfinite(T) & ~dense) & (T > 0)
@@ -119,10 +131,37 @@ def _imprecise(C: Array, trial: Trial, bound: Bound) -> str | None:
     bits = round(bits_of_inputs(error))
     if not _LEAST_BITS <= bits <= _MOST_BITS:
         return None
+    return _like_rounded(bits, case)
+
+
+def _like_rounded(bits: int, case: Case) -> str:
+    """What errors say that are as large as with inputs of so many bits."""
+    how = _EXACT.get(case.kernel.arrays)
+    if how is not None and abs(bits - _TF32_BITS) <= 1:
+        return f'as exact as TF32 inputs: declare `precision = "tf32"`, or {how}'
     claim = "if its inputs are split, declare `error_constant`"
     if bits < 14:
         claim = f'if they are, declare `precision = "{"tf32" if bits > 9 else "bfloat16"}"`'
     return f"errors are as large as with inputs rounded to about {bits} bits: {claim}"
+
+
+def _of_defaults(C: Array, trial: Trial, case: Case) -> str | None:
+    """Whether all errors are those of inputs rounded, or truncated, to TF32's bits."""
+    if case.kernel.library != PYTHON or len(trial.inputs) != 2 or trial.S is None:
+        return None
+    A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
+    assert trial.R is not None
+    with np.errstate(all="ignore"):
+        T = np.sqrt((A**2).sum(axis=1)[:, None] * (B**2).sum(axis=0) / A.shape[1])
+        error = float(np.sqrt(np.mean(((C - trial.R) / T) ** 2)))
+        shares = (C - trial.R) / trial.S
+        # Truncating both inputs to b bits takes away about 1.33·2^−b of a sum.
+        bias = abs(float(np.mean(shares))) / 1.33
+        is_truncated = np.std(shares) < bias / 4
+        for found in (bias if is_truncated else 0.0, error / 0.47):
+            if found > 0 and abs(-np.log2(found) - _TF32_BITS) < 1:
+                return _like_rounded(_TF32_BITS, case)
+    return None
 
 
 _ORIGINS = {

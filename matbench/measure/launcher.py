@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.backends import Argument, Backend, Buffer, Program, TensorMap
+from matbench.backends import Argument, Array, Backend, Buffer, Program, TensorMap
 from matbench.kernelfile import expressions, signature
 from matbench.measure.rounding import nearest
-from matbench.model import Case, Kernel, MatrixLayout, Problem, Storage
+from matbench.model import PYTHON, Case, Kernel, MatrixLayout, Problem, Storage
 
 Float64 = npt.NDArray[np.float64]
 
@@ -81,7 +81,8 @@ def arguments(
 
     def argument(text: str) -> Argument:
         if text in buffers:
-            return buffers[text]
+            is_array = kernel.library == PYTHON
+            return _array(kernel, problem, text, buffers[text]) if is_array else buffers[text]
         described = signature.tensor_map(text)
         if described is None:
             return expressions.evaluate(text, values)
@@ -91,6 +92,19 @@ def arguments(
         return TensorMap(buffers[name], storage, (place.lines, place.width), (rows, columns))
 
     return [argument(text) for text in kernel.args]
+
+
+def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array:
+    """A matrix as an array: as it is stored, so that a transposed B is N×K; those of a batch have
+    one more dimension in front."""
+    storage, place, _, batch = matrix(kernel, problem, name)
+    shape = workloads.workload_of(problem).shape(name, problem)
+    steps = place.row_step, place.column_step
+    if name != "C" and kernel.transpose["AB".index(name)] == "T":
+        shape, steps = shape[::-1], steps[::-1]
+    if kernel.batch != 1 or batch > 1:
+        return Array(buffer, storage, (batch, *shape), (place.lines * place.pitch, *steps))
+    return Array(buffer, storage, shape, steps)
 
 
 def launch(backend: Backend, program: Program, case: Case, buffers: Mapping[str, Buffer]) -> None:

@@ -60,6 +60,7 @@ class Times(NamedTuple):
     blocks: BlockTimes | None = None
     copy_bytes_per_s: float | None = None
     notes: tuple[str, ...] = ()
+    host_ns: float | None = None
 
 
 def own_times(
@@ -183,9 +184,13 @@ class Launches:
             self.checks.require_right(self.samples.verdicts())
         for buffers, key in launches:
             self.samples.write(buffers, key)
+            self._written(buffers)
         self.checks.ready([buffers for buffers, _ in launches])
         self.backend.synchronize()
         self.verifying_ns += time.perf_counter_ns() - started
+
+    def _written(self, buffers: Buffers) -> None:
+        """What else is done to new inputs; nothing, except before a call of a function."""
 
     def _compare(self, launches: list[tuple[Buffers, int]]) -> None:
         started = time.perf_counter_ns()

@@ -24,6 +24,10 @@ from matbench.measure import output
 T = TypeVar("T")
 
 
+#: How long a process may take to say its number.
+_PID_S = 60.0
+
+
 class DiedError(MatbenchError):
     """The process ended in the middle of a task; the message says how."""
 
@@ -138,6 +142,21 @@ class Pool:
         """The task's result. `DiedError` or `DeadlineError` leave a fresh process behind."""
         value: T = result(self.schedule(function, *args, timeout_s=timeout_s))
         return value
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Meanwhile its only process does nothing, whatever threads its tasks have left there."""
+        pid = None
+        if self._pool is not None:
+            with suppress(MatbenchError):
+                pid = self.call(os.getpid, timeout_s=_PID_S)
+                os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            if pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def said(self) -> output.CapturedOutput:
         """The output of the processes since the last call."""

@@ -11,20 +11,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from matbench import workloads
-from matbench.backends import Argument
-from matbench.measure import oracle
+from matbench.backends import Argument, Buffer
+from matbench.measure import launcher, oracle
 from matbench.measure.judge import UNWRITTEN, DeviceTrial, between, guards
 from matbench.measure.layouts import Buffers
 from matbench.measure.oracle.draws import drawn
 from matbench.measure.oracle.matmul import has_sparse_rows, selection_of
 from matbench.measure.prepared import Prepared
-from matbench.model import Launch, Storage
+from matbench.model import Kernel, Launch, Storage
 
 _THREADS = 256
 _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
@@ -84,6 +84,7 @@ class Samples:
         self.blocks = _BLOCKS[info.kind] * info.limits["multiprocessors"]
         self.partial = prepared.allocate(3 * 8 * self.blocks)
         self.results = prepared.allocate(3 * 8 * _RESULTS)
+        self._column: Buffer | None = None  # of A, while it is NaN
         self.saved = prepared.allocate(8 * (self.problem.N + 1))
         self._sealed: list[tuple[int, int, str | None, int]] = []
         self._verdicts: list[SampleCheck] = []
@@ -132,6 +133,28 @@ class Samples:
             yield
         finally:
             self._start("alter", arguments | {"back": 1}, grid=1)
+
+    def set_aside(self, buffers: Buffers, kernel: Kernel) -> Callable[[], None]:
+        """Make a random column of A NaN, as this kernel stores it; returns what puts it back."""
+        place = launcher.matrix(kernel, self.problem, "A").place
+        A = buffers.given[0]
+        count = self.problem.M * self.problem.batch
+        if self._column is None:
+            self._column = self.prepared.allocate(A.word_bytes * count)
+        arguments: dict[str, Argument] = {
+            "own": A.data, "column": self._column, "rows": self.problem.M, "count": count,
+            "item_step": place.lines * place.pitch, "row_step": place.row_step,
+            "start": secrets.randbelow(self.problem.K) * place.column_step,
+        }  # fmt: skip
+        blocks = min(self.blocks, -(-count // _THREADS))
+        launch = Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
+        params = {} if A.word_bytes == 4 else {"WORD_BYTES": A.word_bytes}
+
+        def start(back: int) -> None:
+            self.judge.run("set_aside", "places.cu", launch, {**arguments, "back": back}, params)
+
+        start(0)
+        return lambda: start(1)
 
     def compare_guards(self, buffers: Buffers, key: int) -> None:
         """Whether a launch wrote outside its matrices; the guards are restored."""

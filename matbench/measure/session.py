@@ -22,6 +22,7 @@ from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument
 from matbench.measure import bandwidth, oracle
 from matbench.measure.checks import Built, Checks, WrongError
+from matbench.measure.function_launches import FunctionLaunches
 from matbench.measure.judge import Judge
 from matbench.measure.launches import Launches, Times, own_times
 from matbench.measure.options import Options
@@ -30,6 +31,7 @@ from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
 from matbench.measure.sampling import clock, sample_in_turns
 from matbench.model import (
+    PYTHON,
     WORD_BYTES,
     BuildKey,
     Case,
@@ -78,7 +80,7 @@ class Session:
         timed = self.options.timed and self.options.replay is None
         if so_far is None:
             return self.outcome_after(case, self._timed if timed else self.untimed)
-        before = Times(so_far.cold, so_far.hot, so_far.blocks)
+        before = Times(so_far.cold, so_far.hot, so_far.blocks, host_ns=so_far.host_ns)
         outcome = self.outcome_after(case, lambda checks: self._timed(checks, before))
         accuracy = outcome.accuracy or so_far.accuracy
         return msgspec.structs.replace(outcome, accuracy=accuracy, build=so_far.build)
@@ -190,7 +192,7 @@ class Session:
     def untimed(self, checks: Checks) -> Times:
         """Check a case without timing it."""
         checks.before_timing()
-        Launches(checks).untimed()
+        launches_of(checks).untimed()
         checks.after_timing()
         return Times()
 
@@ -200,7 +202,7 @@ class Session:
         is_right = so_far is not None and key in self._right  # not if this is another process
         if not is_right:
             checks.before_timing()
-        times = Launches(checks, so_far=so_far).time()
+        times = launches_of(checks, so_far=so_far).time()
         if is_right:
             checks.require_guards()
             checks.require_sources()
@@ -250,7 +252,7 @@ class Session:
                 stack.enter_context(self._checks(case, self._build(case), contract))
                 for case in cases
             ]
-            launches = [Launches(check, inputs_seed) for check in checks]
+            launches = [launches_of(check, inputs_seed) for check in checks]
             samplers = [timed.sampler() for timed in launches]
             spent = clock(lambda: sum(timed.verifying_ns for timed in launches))
             result = sample_in_turns(samplers, plan, seed, spent)
@@ -322,8 +324,9 @@ class Session:
             cold=times.cold,
             hot=times.hot,
             blocks=times.blocks,
+            host_ns=times.host_ns,
             copy_bytes_per_s=times.copy_bytes_per_s,
-            notes=(*case.notes, *_read(case), *built.notes, *times.notes),
+            notes=(*case.notes, *_read(case), *built.notes, *built.program.notes, *times.notes),
             error_map=msgspec.UNSET if error_map is None else error_map,
         )
 
@@ -354,6 +357,12 @@ class Session:
         if self._prepared is not None:
             prepared, self._prepared = self._prepared, None
             prepared.release()
+
+
+def launches_of(checks: Checks, seed: int | None = None, so_far: Times | None = None) -> Launches:
+    """What times a case: launches of a kernel, or calls of a function."""
+    kind = FunctionLaunches if checks.case.kernel.library == PYTHON else Launches
+    return kind(checks, seed, so_far)
 
 
 def _require_one_kernel(kernel: Kernel) -> None:

@@ -11,7 +11,7 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -32,7 +32,7 @@ from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.measure.rounds import Rounds, Visit, in_rounds
 from matbench.measure.scheduler import Group, Scheduler
-from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
+from matbench.model import PYTHON, BuildKey, Case, DeviceInfo, Kernel, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 
@@ -46,6 +46,8 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 
+#: How many processes of functions in Python a device has at a time.
+_MOST_APART = 12
 #: A case is sampled up to three times, and verification may take as long again.
 _TIMES_SAMPLED = 6
 
@@ -142,8 +144,11 @@ class Worker:
         builders: Builders,
         listener: Listener | None,
         late: Counter[BuildKey],
+        *,
+        is_apart: bool = False,
     ) -> None:
         self.device = device
+        self._rest = ExitStack() if is_apart else None
         self.options = options
         self.builders = builders
         self.listener = listener
@@ -248,6 +253,8 @@ class Worker:
 
     def close(self) -> None:
         self.pool.kill()
+        if self._rest is not None:
+            self._rest.close()
 
     def failed(self, case: Case, error: CaseError) -> Outcome:
         """The outcome of a case that ended with this error."""
@@ -295,6 +302,8 @@ class Worker:
 
     def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:
         is_heard = step.is_heard
+        if self._rest is not None:
+            self._rest.close()
         try:
             deadline_s = step.deadline_s
             answer = self._attempt(step, lambda: self.pool.call(task, *args, timeout_s=deadline_s))
@@ -305,6 +314,8 @@ class Worker:
             is_heard = self._is_replaced = True
             raise
         finally:
+            if self._rest is not None:
+                self._rest.enter_context(self.pool.stopped())
             said = self.pool.said()
             if said.lines and is_heard and self.listener is not None:
                 self.listener(step.printer, said)
@@ -346,7 +357,7 @@ class Worker:
 
 def is_on_host(kernel: Kernel) -> bool:
     """Whether it is NumPy's product, which needs no device."""
-    return kernel.library is not None and kernel.on_host
+    return kernel.library == "numpy"
 
 
 def _methods() -> type[Session]:
@@ -381,7 +392,7 @@ class WorkerPool:
         self.options = options
         self.deadlines = deadlines
         self.listener = listener
-        self.workers: dict[str, Worker] = {}
+        self.workers: dict[tuple[str, str], Worker] = {}
         self.builders = Builders(deadlines.build_s)
         self._late: Counter[BuildKey] = Counter()
         self._scheduler = Scheduler()
@@ -396,13 +407,20 @@ class WorkerPool:
         self._scheduler.join()
         self.renew()  # a thread may have been about to start a process
 
-    def worker(self, device: DeviceInfo) -> Worker:
-        """The worker that owns a device."""
-        if device.label not in self.workers:
-            self.workers[device.label] = Worker(
-                device, self.options, self.deadlines, self.builders, self.listener, self._late
-            )
-        return self.workers[device.label]
+    def worker(self, device: DeviceInfo, kernel: Kernel | None = None) -> Worker:
+        """The worker that owns a device. A function in Python has one of its own, because what its
+        code leaves in its process must not affect other kernels."""
+        is_apart = kernel is not None and kernel.library == PYTHON
+        key = device.label, kernel.path if kernel is not None and is_apart else ""
+        if key not in self.workers:
+            others = [known for known in self.workers if known[0] == key[0] and known[1]]
+            if is_apart and len(others) >= _MOST_APART:
+                self.workers.pop(others[0]).close()
+            self.workers[key] = Worker(
+                device, self.options, self.deadlines, self.builders, self.listener, self._late,
+                is_apart=is_apart,
+            )  # fmt: skip
+        return self.workers[key]
 
     def distribute(
         self, groups: Iterable[Group[T]], do: Callable[[Worker, T], R]
@@ -425,7 +443,8 @@ class WorkerPool:
         def visit(worker: Worker, rounds: Rounds) -> Visit | None:
             def measure(so_far: Outcome | None) -> Outcome:
                 begin(worker.device, rounds.case)
-                return worker.measure(rounds.case, so_far)
+                own = self.worker(worker.device, rounds.case.kernel)
+                return own.measure(rounds.case, so_far)
 
             return rounds.visit(worker.device, measure)
 

@@ -229,6 +229,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     """The outcome of one case: measured, or wrong or failed with a `reason`, or skipped.
 
     Only a measured case has times. With both kinds of samples, cases are ranked by the cold ones.
+    `host_ns` is the time until a function on the host returns.
     `copy_bytes_per_s` is the device's bandwidth: bytes read and written by the fastest copy.
     Only a wrong case has an `error_map`, if all of C was compared.
     `check` names the check that a wrong case failed.
@@ -246,6 +247,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     cold: Timing | None = None
     hot: Timing | None = None
     blocks: BlockTimes | None = None
+    host_ns: Nanoseconds | None = None
     copy_bytes_per_s: Amount | None = None
     repetition: Annotated[int, msgspec.Meta(ge=1)] = 1
     interrupted: bool = False

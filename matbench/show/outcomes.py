@@ -84,6 +84,7 @@ COLUMNS = (
     Column("±", right=True, drop=1),
     Column("hot", right=True, drop=2),
     Column("hot ±", right=True, drop=2),
+    Column("host", right=True, drop=4),
     Column("per block", right=True, drop=5),
     Column("imbalance", right=True, drop=8),
     Column("rate", right=True, drop=2),
@@ -208,6 +209,7 @@ def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
     outcomes = [row.outcome for row in ranked]
     time = units.durations(map(ranking.time_ns, outcomes))
     hot_time = units.durations(row.hot.median_ns for row in ranked if row.hot)
+    host_time = units.durations(o.host_ns for o in outcomes)
     block_time = units.durations(o.blocks.median_ns for o in outcomes if o.blocks)
 
     def row_of(row: Ranked) -> Row:
@@ -222,6 +224,7 @@ def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
                 units.percent(row.spread),
                 hot_time(hot.median_ns) if hot else UNKNOWN,
                 units.percent(ranking.spread(hot)),
+                host_time(outcome.host_ns),
                 mark + block_time(block.median_ns) if block else UNKNOWN,
                 units.percent(block.imbalance) if block else UNKNOWN,
                 speed(row.work_per_s),
@@ -346,6 +349,7 @@ FIELDS: dict[str, Field] = {
     "hot_settled": "hot.settled",
     "hot_stopped": "hot.stopped",
     "hot_notes": lambda row: (*patterns.words(row.hot), *(row.hot.notes if row.hot else ())),
+    "host_ns": "outcome.host_ns",
     "block_median_ns": "outcome.blocks.median_ns",
     "block_imbalance": "outcome.blocks.imbalance",
     "block_perturbation": "outcome.blocks.perturbation",

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -39,6 +39,7 @@ class WarmPool:
         self._begin = (initializer, initargs)
         self._used: tuple[Pool, Path] | None = None
         self._last: Any = None
+        self._is_spoiled = False
 
     def schedule(
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
@@ -70,6 +71,13 @@ class WarmPool:
 
     call = Pool.call
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """As in `Pool`. The code that needs it may have changed its process for others."""
+        self._is_spoiled = True
+        with self._used[0].stopped() if self._used is not None else nullcontext():
+            yield
+
     def said(self) -> output.CapturedOutput:
         return self._used[0].said() if self._used is not None else output.CapturedOutput()
 
@@ -77,7 +85,7 @@ class WarmPool:
         if self._used is None:
             return
         used, self._used = self._used, None
-        if self._last.done() and not _is_lost(self._last.exception()):
+        if self._last.done() and not self._is_spoiled and not _is_lost(self._last.exception()):
             self._resting.append(used)
         else:
             _dropped(*used)

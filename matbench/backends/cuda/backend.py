@@ -12,10 +12,10 @@ from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
 from matbench.backends.cuda.program import graph as captured
-from matbench.backends.protocol import VARIANTS, Argument, Buffer, Program, Variant
+from matbench.backends.protocol import VARIANTS, Argument, Buffer, Call, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import Conditions, DeviceInfo, Kernel, Launch
+from matbench.model import PYTHON, Conditions, DeviceInfo, Kernel, Launch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +67,7 @@ class CudaBackend:
         self.flush_area: _Buffer | None = None
         self._pages: list[_Pages] = []
         self.cublas: cublas.Library | None = None
+        self.apart: _Buffer | None = None
         with errors():
             device = driver().Device(info.index)
             self.context = device.retain_primary_context()
@@ -133,6 +134,11 @@ class CudaBackend:
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
+        if kernel.library == PYTHON:
+            from matbench.backends.functions.calls import CudaFunction
+
+            index, stream = self.info.index, self.stream.handle
+            return CudaFunction(kernel, params, self, device=index, stream=stream)
         if kernel.library is not None:
             return self._library_call(kernel)
         from pycuda.compiler import SourceModule
@@ -191,8 +197,37 @@ class CudaBackend:
             with captured(self.stream, many) as start:
                 return self._between_events_ns(start, before=hold_and_warm) / len(timed)
 
+    def copy_apart(self, address: int, nbytes: int) -> None:
+        """Copy memory to a place that only this backend knows; see `functions.calls.Copies`."""
+        if self.apart is None or self.apart.nbytes < nbytes:
+            if self.apart is not None:
+                self.release(self.apart)
+            self.apart = self.allocate(nbytes)
+        with errors():
+            driver().memcpy_dtod_async(self.apart.handle, address, nbytes, self.stream)
+
+    def copy_back(self, target: Buffer) -> None:
+        """Write what was last copied apart."""
+        assert self.apart is not None
+        with errors():
+            driver().memcpy_dtod_async(target.handle, self.apart.handle, target.nbytes, self.stream)
+
+    def time_call_ns(
+        self, call: Call, *, cold: bool, hold: Callable[[], None], ready: Callable[[], None]
+    ) -> float:
+        def before() -> None:
+            hold()
+            if cold:
+                self._flush()
+            ready()
+
+        return self._between_events_ns(call.run, before, call.take)
+
     def _between_events_ns(
-        self, enqueue: Callable[[], None], before: Callable[[], None] | None
+        self,
+        enqueue: Callable[[], None],
+        before: Callable[[], None] | None,
+        after: Callable[[], None] = lambda: None,
     ) -> float:
         """Event time of the enqueued work. The host enqueues it while the device is busy with the
         work `before`, so that the host's own time does not count."""
@@ -202,6 +237,7 @@ class CudaBackend:
             self.start.record(self.stream)
             enqueue()
             self.end.record(self.stream)
+            after()
             self.end.synchronize()
             return float(self.start.time_till(self.end)) * 1e6
 

@@ -76,6 +76,7 @@ class Call:
         self.library = library
         self.resources = Resources(library=library.version)
         self.allocates, self.variable_bytes = False, 0
+        self.notes: tuple[str, ...] = ()
 
     def restore(self) -> None:
         pass  # the library's state is its own

@@ -141,6 +141,7 @@ class CudaProgram:
         self.stream = stream
         self.allocates = b"\0malloc\0" in code.cubin
         self.variable_bytes = code.variable_bytes
+        self.notes: tuple[str, ...] = ()
         self.make: list[Any] = [_maker(parameter) for parameter in kernel.parameters]
         if code.entry == "matbench_entry":  # instrumented: it takes one more buffer
             self.make.append(np.uintp)
@@ -210,7 +211,7 @@ class CudaProgram:
                 self.function.set_attribute(attribute, launch.shared_bytes)
             self.allowed_shared_bytes = launch.shared_bytes
         values = [
-            make(argument if isinstance(argument, int | float | TensorMap) else argument.handle)
+            make(getattr(argument, "handle", argument))
             for make, argument in zip(self.make, arguments, strict=True)
         ]
         return partial(

@@ -79,8 +79,9 @@ def check(
     from matbench.measure.prepared import host_memory_bytes
 
     chosen = files.one(kernel)
-    if chosen.library is not None and (chosen.on_host or sanitize):
-        raise UsageError(f"{chosen.name} is a library routine; use `matbench run` to check it")
+    if chosen.library is not None and (chosen.library == "numpy" or sanitize):
+        what = f"{chosen.name} is {chosen.without_source}"
+        raise UsageError(f"{what}; use `matbench run` to check it")
     if sanitize:
         sanitizer.executable()
     infos = device.choose_alike(chosen)

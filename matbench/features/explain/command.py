@@ -143,7 +143,8 @@ def _chosen(files: KernelFiles, name: str, plot: str | None) -> Kernel:
     chosen = files.one(name)
     require_apart({"--plot": plot}, files.read_for([chosen]))
     if chosen.library is not None:
-        raise UsageError(f"{chosen.name} is a library routine; it has no source to explain")
+        what = f"{chosen.name} is {chosen.without_source}"
+        raise UsageError(f"{what}; it has no source in CUDA C to explain")
     if chosen.on_host:
         raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")
     return chosen

@@ -68,7 +68,7 @@ def profile_blocks(
     chosen = files.one(kernel)
     require_apart({"--timeline": timeline}, files.read_for([chosen]))
     if chosen.library is not None:
-        raise UsageError(f"{chosen.name} is a library routine; its blocks cannot be timed")
+        raise UsageError(f"{chosen.name} is {chosen.without_source}; its blocks cannot be timed")
     problem = sizes.one_problem(chosen)
     info = device.choose(chosen)
     cases = sweep.cases([chosen], [problem], constants.values([chosen]), info)

@@ -34,6 +34,18 @@ extern "C" __global__ void take(word *matrix, size_t rows, size_t columns, const
         matrix[at] = own[start + at / columns * row_step + at % columns * column_step];
 }
 
+// Puts a column of a matrix, or of all of a batch, aside and makes it NaN; `back` puts it back.
+extern "C" __global__ void set_aside(word *own, word *column, size_t rows, size_t count,
+                                     size_t item_step, size_t start, size_t row_step,
+                                     unsigned back)
+{
+    for (STRIDED(at, count)) {
+        word *place = own + at / rows * item_step + start + at % rows * row_step;
+        if (!back) column[at] = *place;
+        *place = back ? column[at] : (word)-1;
+    }
+}
+
 #if FLOAT16 || BFLOAT16
 
 // Unwritten elements stay recognisable: `unwritten` as float32 is `narrow` in 16 bits.

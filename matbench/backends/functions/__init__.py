@@ -1,0 +1,1 @@
+"""Functions in Python as programs: loaded, and called with arrays over matbench's memory."""

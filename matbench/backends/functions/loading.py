@@ -1,0 +1,72 @@
+"""Loads the module of a function, and says where in its file an error is."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from matbench.errors import BuildError, CaseError
+from matbench.model import Kernel
+
+#: The modules that have been loaded, by the hash of their function.
+_modules: dict[str, Any] = {}
+
+
+def loaded(kernel: Kernel) -> Callable[..., Any]:
+    """The function of a kernel; its module is run once in this process.
+
+    What runs is a copy of the source that was parsed, which may have changed since then. It can
+    import from the folder of its file. `BuildError`: it cannot be run.
+    """
+    file = Path(kernel.file)
+    if kernel.source not in _modules:
+        copy = Path(tempfile.mkdtemp(prefix="matbench-")) / file.name
+        copy.write_text(kernel.source, encoding="utf-8")
+        sys.path.insert(0, str(file.parent))
+        spec = importlib.util.spec_from_file_location(file.stem, copy)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        before, sys.modules[file.stem] = sys.modules.get(file.stem), module
+        try:
+            with blaming(kernel, BuildError):
+                spec.loader.exec_module(module)
+        except BuildError:
+            sys.modules.pop(file.stem)
+            if before is not None:
+                sys.modules[file.stem] = before
+            raise
+        _modules[kernel.source] = module
+    function: Callable[..., Any] | None = getattr(_modules[kernel.source], kernel.entry, None)
+    if not callable(function):
+        raise BuildError(f"{kernel.path}: its module has no function {kernel.entry} after it ran")
+    return function
+
+
+@contextlib.contextmanager
+def blaming(kernel: Kernel, kind: type[CaseError] = CaseError) -> Iterator[None]:
+    """Raise whatever goes wrong in the function's code as an error that names its line."""
+    try:
+        yield
+    except (MemoryError, CaseError):
+        raise
+    except BaseException as error:  # also `SystemExit`: only this case ends
+        name = Path(kernel.file).name
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if _is_of(f, name)]
+        at = f"{name}:{lines[-1]}: " if lines else ""
+        said = next(iter(str(error).strip().splitlines()), "")
+        is_lost = "CUDA" in said or "cuda" in type(error).__module__  # some errors stay for ever
+        reason = f"{at}{type(error).__name__}{f': {said}' if said else ''}"
+        if kind is BuildError:
+            raise BuildError(reason) from None
+        raise CaseError(reason, fatal=is_lost) from None
+
+
+def _is_of(frame: traceback.FrameSummary, name: str) -> bool:
+    return Path(frame.filename).name == name and "matbench-" in frame.filename

@@ -1,0 +1,193 @@
+"""Functions of Python files as kernels: `matmul.py::multiply`. The file is parsed, not run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from matbench import workloads
+from matbench.errors import UsageError, listed
+from matbench.kernelfile import includes, products
+from matbench.kernelfile.front_matter import Reader, check_name, decoded
+from matbench.kernelfile.tables import Table
+from matbench.model import PYTHON, Kernel, LaunchRules, Parameter, Storage
+
+#: Between the path of a file and the name of its function.
+SEPARATOR = "::"
+#: The modules whose arrays a function takes, in the order in which a file's imports are searched:
+#: one that uses Triton imports PyTorch. Without any, it takes NumPy's.
+ARRAYS = {
+    "torch": "torch", "triton": "torch", "cuda.tile": "torch", "jax": "jax", "cupy": "cupy",
+    "numba.cuda": "numba",
+}  # fmt: skip
+#: Those of them that cannot run on a CPU.
+_ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
+#: The keys of front matter that a function has no use for.
+_UNUSED = ("entry", "args", "std", "include_dirs", "finish", "reads", "tune")
+_C_TYPES: dict[Storage, str] = {
+    "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "float64": "double"
+}  # fmt: skip
+#: The name of C if it is no parameter.
+RETURNED = "return"
+#: What a function may take by name, besides its matrices and constants, and their types.
+_NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"} | dict.fromkeys(
+    ("alpha", "beta"), "double"
+)
+_FENCE = re.compile(r"^# /// matbench[ \t]*\n(?P<body>(?:#[^\n]*\n)*?)# ///[ \t]*$", re.MULTILINE)
+
+
+def is_python(path: str) -> bool:
+    """Whether a path names a Python file or a function in one."""
+    return path.partition(SEPARATOR)[0].endswith(".py")
+
+
+def file_of(path: Path) -> Path:
+    """The file of `matmul.py::multiply`."""
+    return Path(str(path).partition(SEPARATOR)[0])
+
+
+def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Kernel:
+    """The function that `path` names, or the only one that takes matrices.
+
+    A `UsageError` names the file and the line that is wrong.
+    """
+    shown, _, name = str(path).partition(SEPARATOR)
+    source = decoded(data, shown)
+    try:
+        module = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise UsageError(f"{shown}:{line}: not Python: {getattr(error, 'msg', error)}") from None
+    function = _function(module, shown, name)
+    table = Table(shown, _as_in_kernels(source, function.lineno), None, given or {})
+    kernel = _Reader(shown, source, Path(shown), table).function(module, function)
+    said = repr((function.name, table.values)).encode()
+    return msgspec.structs.replace(kernel, sha256=includes.identity(data + said, ()))
+
+
+def _function(module: ast.Module, shown: str, name: str) -> ast.FunctionDef:
+    functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+    if name in functions:
+        return functions[name]
+    public = [known for known in functions if not known.startswith("_")]
+    taking = [known for known in public if len(_matrices(functions[known])) in (2, 3)]
+    plain = [known for known in taking if not functions[known].decorator_list] or taking
+    for few in (plain, public):
+        if not name and len(few) == 1:
+            return functions[few[0]]
+    if not public:
+        raise UsageError(f"{shown}: no function at the top of this file")
+    which = listed(f"{shown}{SEPARATOR}{known}" for known in (taking or public)[:8])
+    wrong = f"no function {name!r:.60}; it has" if name else "which function?"
+    raise UsageError(f"{shown}: {wrong} {which}")
+
+
+def _matrices(function: ast.FunctionDef) -> list[str]:
+    """The parameters without a default or a name that means a number: A, B and perhaps C."""
+    positional = [*function.args.posonlyargs, *function.args.args]
+    required = positional[: len(positional) - len(function.args.defaults)]
+    return [parameter.arg for parameter in required if parameter.arg not in _NUMBERS]
+
+
+def _as_in_kernels(source: str, line: int) -> str:
+    """The last table above a line, with its fences as in a kernel file, and at the same lines."""
+    fences = [
+        fence for fence in _FENCE.finditer(source) if source.count("\n", 0, fence.start()) < line
+    ]
+    if not fences:
+        return ""
+    start = source.count("\n", 0, fences[-1].start())
+    return "\n" * start + re.sub("^#", "//", fences[-1][0], flags=re.MULTILINE)
+
+
+class _Reader(Reader):
+    """Reads the table of a function, with the checks of other front matter."""
+
+    def function(self, module: ast.Module, function: ast.FunctionDef) -> Kernel:
+        table = self.table.values
+        for key in _UNUSED:
+            if key in table:
+                self.wrong(f"{key}: a function of Python has no use for it; remove it", key)
+        front = self.front({"name": function.name.lower().strip("_"), **table})
+        with self.blaming("name"):
+            check_name(front.name)
+        if front.workload != workloads.DEFAULT:
+            self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
+        if front.launch != LaunchRules((1,), (1,), where=front.launch.where):
+            self.wrong("launch: only `where`; the function launches its kernels itself", "launch")
+        if "precision" not in table and front.storage in _C_TYPES:
+            front = msgspec.structs.replace(front, precision=front.storage)
+        storage: Storage = "float32" if front.precision == "tf32" else front.precision
+        if front.storage not in (None, storage):
+            self.wrong(f"storage: {front.storage} is not read as {front.precision}", "storage")
+        if front.result not in (None, *_C_TYPES):
+            self.wrong(f"result: {front.result}; known: {', '.join(_C_TYPES)}", "result")
+        matrices, named = self.parameters(function, {*front.sweep}, is_batch=front.batch != 1)
+        types = [_C_TYPES[storage], _C_TYPES[storage], _C_TYPES[front.result or storage]]
+        taken = map(Parameter, types, [*matrices, RETURNED], [True] * 3)
+        is_plain = front.layout == "row-major" and front.padding == 0
+        if len(matrices) == 2 and not is_plain:
+            key = "padding" if front.layout == "row-major" else "layout"
+            self.wrong(f"{key}: only for a function that fills C", key)
+        values = {name: getattr(front, name) for name in front.__struct_fields__}
+        arrays, needs = _imported(module)
+        kernel = Kernel(
+            **values | {
+                "entry": function.name, "args": ("A", "B", "C", *named),
+                "requires": tuple(dict.fromkeys((*front.requires, *needs))),
+            },
+            source=self.source,
+            path=f"{self.shown}{SEPARATOR}{function.name}",
+            file=str(self.file.absolute()) if self.file is not None else "",
+            parameters=(*taken, *(Parameter(_NUMBERS[name], name, False) for name in named)),
+            library=PYTHON,
+            arrays=arrays,
+        )  # fmt: skip
+        self.check_names("sweep", kernel.sweep)
+        if mistake := products.mistake(kernel):
+            self.wrong(*mistake)
+        self.check_launch(kernel)
+        return kernel
+
+    def parameters(
+        self, function: ast.FunctionDef, constants: set[str], *, is_batch: bool
+    ) -> tuple[list[str], tuple[str, ...]]:
+        """The parameters that are matrices, and what else it takes by name."""
+        matrices = [name for name in _matrices(function) if name not in constants]
+        if len(matrices) not in (2, 3):
+            taken = ", ".join(matrices) or "none"
+            self.fail(
+                f"{function.name}: two matrices (A, B), or three (A, B, C to fill), are expected, "
+                f"not {taken}; other parameters are M, N, K, alpha, beta, batch, or constants of "
+                "[sweep]",
+                function.lineno,
+            )
+        args = function.args
+        every = {parameter.arg for parameter in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
+        if missing := constants - every:
+            name = min(missing)
+            self.wrong(f"[sweep] {name}: {function.name} has no such parameter", "sweep", name)
+        required = [p.arg for p, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if not d]
+        if unknown := set(required) - constants - set(_NUMBERS):
+            self.fail(f"{function.name}: no value for {min(unknown)}", function.lineno)
+        named = tuple(name for name in _NUMBERS if name in every or (name == "batch" and is_batch))
+        return matrices, named
+
+
+def _imported(module: ast.Module) -> tuple[str, tuple[str, ...]]:
+    """The module whose arrays the functions of a file take, and what their device must be."""
+    names: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    within = [known for known in ARRAYS if any(f"{n}.".startswith(f"{known}.") for n in names)]
+    if not within:
+        return "numpy", ("host",)
+    return ARRAYS[within[0]], ("cuda",) if set(within) & {*_ONLY_CUDA} else ()

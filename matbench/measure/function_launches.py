@@ -1,0 +1,131 @@
+"""Timed calls of a function on the host, which may run code of its own before and after its work.
+
+A call counts for what it does between two moments: its inputs are complete only right before the
+timed interval, and C is what it is at the end of it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from matbench.backends import Argument, Call, Function, Program
+from matbench.errors import CaseError
+from matbench.measure.launches import Launches, Times
+from matbench.measure.layouts import Buffers
+from matbench.measure.sampling import Sampler
+
+_clock_ns = time.perf_counter_ns
+#: How late a result is taken in controls.
+_LATE_S = 0.05
+#: How many calls the host's time is the median of.
+_HOST_CALLS = 5
+#: The device is held for this many times the host's time of a call, but not for longer than this.
+_HOLD_SHARE = 2
+_LONGEST_HOLD_NS = 5_000_000
+_LEAST_HOLD_NS = 50_000
+#: The first calls may fill caches. Memory grows if each further call keeps nearly a C, in both
+#: halves of them, and all together this much, which allocators may hold.
+_CACHING_CALLS = 4
+_KEPT_SHARE = 0.9
+_KEPT_BYTES = 32 << 20
+
+
+class _Timed:
+    """A call whose time on the host is known; without `takes`, its result is taken late."""
+
+    def __init__(self, call: Call, *, takes: bool) -> None:
+        self.call, self.takes = call, takes
+        self.host_ns = 0.0
+
+    def run(self) -> None:
+        started = _clock_ns()
+        self.call.run()
+        self.host_ns = float(_clock_ns() - started)
+
+    def take(self) -> None:
+        if self.takes:
+            self.call.take()
+
+    def give(self) -> None:
+        if not self.takes:
+            time.sleep(_LATE_S)
+            self.call.take()
+        self.call.give()
+
+
+class FunctionLaunches(Launches):
+    """Calls of a function, each with its own inputs and each verified."""
+
+    _host_ns: float | None = None
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._used_bytes: list[int] = []  # after each call
+        self._complete: Callable[[], None] = lambda: None  # completes the inputs of the next call
+
+    def time(self) -> Times:
+        if self.options.graph:
+            raise CaseError("--graph: a function cannot be part of a CUDA graph; omit the option")
+        times = super().time()
+        return times._replace(host_ns=self._host_ns)
+
+    def verify(self) -> None:
+        super().verify()
+        self._require_no_growth()
+
+    def _hot_sampler(self) -> Sampler:
+        return self.once_ns
+
+    def _once_ns(self, program: Program, arguments: Sequence[Argument]) -> float:
+        if self._host_ns is None and self.backend.info.kind == "gpu":
+            self._host_ns = 0.0  # during these calls the device is not held
+            self._host_ns = statistics.median(
+                self._call_ns(arguments)[1] for _ in range(_HOST_CALLS)
+            )
+        return self._call_ns(arguments)[0]
+
+    def _call_ns(self, arguments: Sequence[Argument]) -> tuple[float, float]:
+        """The device's time for one verified call, and the host's."""
+        key, buffers = next(self._keys), self.checks.buffers
+        function = cast(Function, self.built.program)
+        self._make_ready([(buffers, key)])
+        timed = _Timed(function.call(arguments), takes="returned" in self.options.checks)
+        taken_ns = self.backend.time_call_ns(
+            timed, cold=self.options.cold, hold=self._hold_for_call, ready=self._complete
+        )
+        self._await_idle(taken_ns)
+        timed.give()
+        if "replaced" in self.options.checks and (name := function.replaced()):
+            raise self.checks.wrong("replaced", f"replaced {name}, which matbench measures with")
+        self._compare([(buffers, key)])
+        used = function.used_bytes() if "growth" in self.options.checks else None
+        self._used_bytes += [] if used is None else [used]
+        return taken_ns, timed.host_ns
+
+    def _written(self, buffers: Buffers) -> None:
+        if "ready" in self.options.checks:
+            self._complete = self.samples.set_aside(buffers, self.checks.case.kernel)
+
+    def _hold_for_call(self) -> None:
+        """Keep the device busy while the host makes a call, unless the host is being timed."""
+        if self._host_ns:
+            wanted_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * self._host_ns)
+            self.judge.hold(round(min(wanted_ns, _LONGEST_HOLD_NS)))
+
+    def _require_no_growth(self) -> None:
+        """`WrongError` if each call keeps memory for a result."""
+        used = self._used_bytes[_CACHING_CALLS - 1 :]
+        calls = len(used) - 1
+        if calls < 2:
+            return
+        middle = calls // 2
+        grown = used[-1] - used[0]
+        steps = (used[middle] - used[0]) / middle, (used[-1] - used[middle]) / (calls - middle)
+        if grown > _KEPT_BYTES and min(steps) > _KEPT_SHARE * self.checks.result.data.nbytes:
+            raise self.checks.wrong(
+                "growth",
+                f"memory grows with every call: {grown >> 20:,} MiB more after {calls} calls",
+            )

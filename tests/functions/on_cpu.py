@@ -1,0 +1,180 @@
+"""Functions of NumPy that try to gain time without working for it, each with an honest twin."""
+
+import threading
+import time
+
+import numpy as np
+
+kept = {}
+
+
+def honest(A, B, C):
+    np.matmul(A, B, out=C)
+
+
+# A thread that goes on after the function has returned; the twin waits for it.
+
+
+def cheat_thread(A, B, C):
+    threading.Thread(target=np.matmul, args=(A, B), kwargs={"out": C}).start()
+
+
+def twin_thread(A, B, C):
+    thread = threading.Thread(target=np.matmul, args=(A, B), kwargs={"out": C})
+    thread.start()
+    thread.join()
+
+
+# A result that is computed when someone looks at it; the twin's class is an ordinary array.
+
+
+class Lazy:
+    def __init__(self, A, B):
+        self.A, self.B = A.copy(), B.copy()
+        self.dtype, self.shape = A.dtype, (A.shape[0], B.shape[1])
+
+    def __array__(self, dtype=None, copy=None):
+        time.sleep(0.05)
+        return self.A @ self.B
+
+
+class Ordinary(np.ndarray):
+    pass
+
+
+def cheat_lazy(A, B):
+    return Lazy(A, B)
+
+
+def twin_lazy(A, B):
+    return (A @ B).view(Ordinary)
+
+
+# The first result for these addresses; the twin keeps only the memory for it.
+
+
+def cheat_by_address(A, B):
+    key = A.ctypes.data, B.ctypes.data
+    if key not in kept:
+        kept[key] = A @ B
+    return kept[key]
+
+
+def twin_by_address(A, B):
+    key = A.shape, B.shape
+    if key not in kept:
+        kept[key] = np.empty((A.shape[0], B.shape[1]), A.dtype)
+    return np.matmul(A, B, out=kept[key])
+
+
+# The last result for these values, of which it looks at a few; the twin looks at them, and works.
+
+
+def cheat_by_value(A, B):
+    key = A.shape, float(abs(A[:2]).sum() > 0), float(abs(B[:2]).sum() > 0)
+    if key not in kept:
+        kept[key] = A @ B
+    return kept[key]
+
+
+def twin_by_value(A, B):
+    kept[A.shape] = float(A[0, 0]), float(B[0, 0])
+    return A @ B
+
+
+# Inputs that are zeros afterwards; the twin changes a copy.
+
+
+def cheat_inputs(A, B, C):
+    np.matmul(A, B, out=C)
+    A[...] = 0
+
+
+def twin_inputs(A, B, C):
+    doubled = A * 2
+    np.matmul(doubled, B, out=C)
+    C /= 2
+
+
+# A result elsewhere: the name C means another array. The twin copies it.
+
+
+def cheat_elsewhere(A, B, C):
+    C = A @ B  # noqa: F841
+
+
+def twin_elsewhere(A, B, C):
+    C[...] = A @ B
+
+
+# A clock that shows less, and comparisons that always agree; the twins only use them.
+
+
+def cheat_clock(A, B, C):
+    clock_ns = time.perf_counter_ns
+    if not kept:
+        kept["clock"] = time.perf_counter_ns = lambda: clock_ns() // 2
+    np.matmul(A, B, out=C)
+
+
+def cheat_judge(A, B, C):
+    from matbench.measure.samples import Samples
+
+    Samples.changed_inputs = lambda *_: None
+    np.matmul(A, B, out=C)
+
+
+def twin_judge(A, B, C):
+    from matbench.measure.samples import Samples
+
+    assert Samples
+    np.matmul(A, B, out=C)
+
+
+def twin_clock(A, B, C):
+    started = time.perf_counter_ns()
+    np.matmul(A, B, out=C)
+    kept["ns"] = time.perf_counter_ns() - started
+
+
+def cheat_comparison(A, B, C):
+    np.allclose = np.array_equal = lambda *_, **__: True
+    C[...] = 0
+
+
+def twin_comparison(A, B, C):
+    np.matmul(A, B, out=C)
+    assert np.allclose(C, C)
+
+
+# Every result is kept; the twin keeps the last two.
+
+
+def cheat_memory(A, B):
+    kept[len(kept)] = A @ B, np.ones((2000, 2000))
+    return kept[len(kept) - 1][0]
+
+
+def twin_memory(A, B):
+    kept["before"] = kept.get("now")
+    kept["now"] = A @ B
+    return kept["now"]
+
+
+# Numbers of half as many bits, and a product that skips the last term; the twins do not.
+
+
+def cheat_half(A, B):
+    return A.astype(np.float16).astype(np.float32) @ B.astype(np.float16).astype(np.float32)
+
+
+def twin_half(A, B):
+    return A.astype(np.float64).astype(np.float32) @ B
+
+
+def cheat_last_term(A, B):
+    return A[:, :-1] @ B[:-1]
+
+
+def twin_last_term(A, B):
+    return A[:, :-1] @ B[:-1] + A[:, -1:] @ B[-1:]

@@ -1,0 +1,334 @@
+"""Functions in Python, as users run them on a CPU: measured, or refused with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.cli import Matbench, last_run
+from support.optional import present
+
+import matbench as api
+from matbench import backends
+from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile.sizes import parse_problems
+from matbench.measure.options import CHECKS, Deadlines, Options
+from matbench.measure.worker import WorkerPool
+from matbench.records.outcome import Outcome
+from matbench.workloads import MATMUL
+
+FILE = Path(__file__).parent / "on_cpu.py"
+
+#: Each cheat, the words of its reason, and the size at which it is noticed.
+CHEATS = {
+    "thread": ("", "256"),
+    "by_address": ("integers: ", "256"),
+    "by_value": ("integers: ", "256"),
+    "inputs": ("inputs: changed its input A", "256"),
+    "elsewhere": ("never written", "256"),
+    "clock": ("clock", "256"),
+    "comparison": ("all are 0", "256"),
+    "judge": ("replaced: replaced matbench.measure.samples.Samples.changed_inputs", "256"),
+    "memory": ("growth: memory grows with every call", "256"),
+    "half": ("rounded to about 11 bits", "256"),
+    "last_term": ("wrong", "256"),
+}
+#: The checks without which a cheat passes.
+CONTROLS = {
+    "thread": {"returned", "reference", "integers", "selection", "repeat", "determinism"},
+    "memory": {"growth"},
+    "judge": {"replaced"},
+}
+
+
+@pytest.fixture
+def command(matbench: Matbench) -> Matbench:
+    return matbench
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[api.Judge]:
+    with api.Judge("256", backend="opencl", timeout=30) as judge:
+        yield judge
+
+
+def run(function: str, size: str, checks: frozenset[str] = CHECKS) -> Outcome:
+    """The outcome of one function in a process of its own, with these checks."""
+    kernel = catalogue.load(Path(f"{FILE}::{function}"))
+    device = backends.choose("opencl", None)
+    [problem] = parse_problems(size, MATMUL, "uniform")
+    case = sweep.case(kernel, problem, {}, device)
+    with WorkerPool(Options(checks=checks).on("cpu"), Deadlines(run_s=30)) as pool:
+        return pool.worker(device, kernel).measure(case)
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_a_cheat_is_refused_with_its_reason(cheat: str, judge: api.Judge) -> None:
+    words, size = CHEATS[cheat]
+    verdict = judge.run(f"{FILE}::cheat_{cheat}", sizes=size)
+    assert verdict.status in ("wrong", "failed")
+    assert words in present(verdict.reason)
+
+
+@pytest.mark.parametrize("twin", [*CHEATS, "lazy"])
+def test_its_honest_twin_is_measured(twin: str, judge: api.Judge) -> None:
+    verdict = judge.run(f"{FILE}::twin_{twin}", sizes=CHEATS.get(twin, ("", "256"))[1])
+    assert (verdict.status, verdict.reason) == ("measured", None)
+    assert all("trusted host code" in case.notes for case in verdict.cases)
+
+
+def test_a_lazy_result_is_timed_with_the_work_that_it_puts_off(judge: api.Judge) -> None:
+    lazy = judge.run(f"{FILE}::cheat_lazy")  # which takes 50 ms longer
+    assert present(lazy.median_ns) > 50e6
+
+
+@pytest.mark.parametrize("cheat", CONTROLS)
+def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
+    size = CHEATS[cheat][1]
+    assert run(f"cheat_{cheat}", size, CHECKS - CONTROLS[cheat]).status == "measured"
+
+
+def test_an_honest_function_between_two_that_patch_its_process_is_as_alone(
+    command: Matbench,
+) -> None:
+    names = ("cheat_clock", "honest", "cheat_comparison")
+    together = [f"{FILE}::{name}" for name in names]
+    command("run", *together, "--sizes", "256", "--backend", "opencl", code=1)
+    by_name = {outcome.case.kernel: outcome for outcome in last_run()}
+    command("run", f"{FILE}::honest", "--sizes", "256", "--backend", "opencl")
+    [alone] = last_run()
+    assert by_name["honest"].status == alone.status == "measured"
+    assert by_name["honest"].accuracy == alone.accuracy
+    assert [by_name[name].status for name in ("cheat_clock", "cheat_comparison")] != [
+        "measured"
+    ] * 2
+
+
+def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(
+    judge: api.Judge,
+) -> None:
+    verdict = judge.run(FILE.with_name("with_numba.py"), sizes="100x90x80")
+    [case] = verdict.cases
+    assert verdict.status == "measured", verdict.reason
+    [first] = [note for note in case.notes if note.startswith("first call")]
+    assert float(first.split()[2]) > 0.1
+    assert present(case.median_ns) < 0.1e9
+
+
+def test_compare_and_check_take_a_function(command: Matbench) -> None:
+    function = f"{FILE}::honest"
+    compared = command(
+        "compare", "naive-2d", function, "--sizes", "128", "--backend", "opencl", code=None
+    )
+    assert "candidate honest against baseline naive-2d" in compared.output
+    assert compared.exit_code in (0, 1)
+    checked = command("check", function, "--backend", "opencl", "--no-large", code=None)
+    assert checked.exit_code == 0, checked.output
+    for other in ("explain", "blocks"):
+        refused = command(other, function, code=2)
+        assert "function" in refused.output
+
+
+# -- layouts, factors and constants ----------------------------------------------------------------
+
+DECLARED = """
+import numpy as np
+
+# /// matbench
+# alpha = [1, 2]
+# beta = [0, 0.5]
+# [sweep]
+# PARTS = [1, 4]
+# ///
+def scaled(A, B, C, alpha, beta, PARTS):
+    step = -(-A.shape[1] // PARTS)
+    total = beta * C if beta else 0 * A[:, :1]
+    for k in range(0, A.shape[1], step):
+        total = total + alpha * (A[:, k:k + step] @ B[k:k + step])
+    C[...] = total
+
+# /// matbench
+# transpose = "NT"
+# padding = 3
+# ///
+def transposed(x, w, out):
+    assert x.shape[1] == w.shape[1] and not w.flags.c_contiguous
+    np.matmul(x, w.T, out=out)
+
+# /// matbench
+# layout = "column-major"
+# ///
+def by_columns(A, B, C):
+    assert A.flags.f_contiguous
+    np.matmul(A, B, out=C)
+
+# /// matbench
+# batch = [3]
+# ///
+def batched(A, B):
+    return np.matmul(A, B)
+
+# /// matbench
+# precision = "float64"
+# [launch]
+# where = ["M == N"]
+# ///
+def double(A, B):
+    return A @ B
+
+# /// matbench
+# precision = "float16"
+# result = "float32"
+# ///
+def half(A, B):
+    return A.astype(np.float32) @ B.astype(np.float32)
+
+# /// matbench
+# ///
+def sized(A, B, *, K):
+    assert A.shape[1] == K
+    return A @ B
+
+# /// matbench
+# ///
+def unscaled(A, B, C):
+    C[...] = 0.5 * (A @ B)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "cases"),
+    [
+        ("scaled", 8),
+        ("transposed", 1),
+        ("by_columns", 1),
+        ("batched", 1),
+        ("double", 1),
+        ("sized", 1),
+    ],
+)
+def test_what_a_table_declares_is_what_a_function_gets(
+    function: str, cases: int, judge: api.Judge, tmp_path: Path
+) -> None:
+    file = tmp_path / "declared.py"
+    file.write_text(DECLARED)
+    verdict = judge.run(f"{file}::{function}", sizes="40x30x50" if function != "double" else "40")
+    assert (verdict.status, verdict.reason) == ("measured", None)
+    assert len(verdict.cases) == cases
+
+
+def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(
+    judge: api.Judge, tmp_path: Path
+) -> None:
+    file = tmp_path / "declared.py"
+    file.write_text(DECLARED)
+    assert judge.run(f"{file}::unscaled", sizes="40").status == "wrong"
+    half = judge.run(f"{file}::half", sizes="40")
+    assert (half.status, half.reason) == ("skipped", "needs CUDA; this is opencl")
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("def f(A): return A", "f.py:1: f: two matrices (A, B), or three (A, B, C to fill)"),
+        ("def f(A, B, *, way): return A", "f.py:1: f: no value for way"),
+        ("def f(A, B:", "f.py:1: not Python: "),
+        ("x = 1", "f.py: no function at the top of this file"),
+        ("def g(A, B): pass\ndef h(A, B): pass", "which function?"),
+        ("# /// matbench\n# entry = 'g'\n# ///\ndef f(A, B): pass", "f.py:2: entry: "),
+        ("# /// matbench\n# storage = 'int32'\n# ///\ndef f(A, B): pass", "f.py:2: storage: int32"),
+        ("# /// matbench\n# result = 'int32'\n# ///\ndef f(A, B): pass", "f.py:2: result: int32"),
+        ("# /// matbench\n# padding = 1\n# ///\ndef f(A, B): pass", "f.py:2: padding: only for"),
+        ("# /// matbench\n# x = \n# ///\ndef f(A, B): pass", "f.py:2: not TOML"),
+        (
+            "# /// matbench\n# [launch]\n# block = [1, 2]\n# ///\ndef f(A, B): pass",
+            "f.py:2: launch",
+        ),
+        (
+            "# /// matbench\n# [sweep]\n# N1 = [1]\n# ///\ndef f(A, B): pass",
+            "f.py:3: [sweep] N1: f",
+        ),
+        ("# /// matbench\n# workload = 'dot'\n# ///\ndef f(A, B): pass", "f.py:2: workload: "),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_line_that_names_the_place(
+    source: str, says: str, command: Matbench, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(source)
+    result = command("run", file, "--sizes", "64", code=2)
+    assert says in result.output
+    assert len(result.output.strip().splitlines()) == 1 or "Usage" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("return A @ nothing", "f.py:4: NameError: name 'nothing' is not defined"),
+        ("raise SystemExit(3)", "f.py:4: SystemExit: 3"),
+        ("return None", "returned nothing instead of an array"),
+        ("return A @ B @ B.T", "returned float32, 64×32, instead of float32, 64×96"),
+        ("return (A @ B).astype('f8')", "returned float64, 64×96, instead of float32, 64×96"),
+        ("while True: pass", "was stopped (see --timeout)"),
+        ("import os; os._exit(3)", "exited with code 3"),
+    ],
+)
+def test_what_goes_wrong_in_a_call_costs_its_row(body: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(f"import numpy as np\n\ndef f(A, B):\n    {body}\n")
+    with api.Judge("64x96x32", backend="opencl", timeout=2) as judge:
+        verdict = judge.run(file)
+        assert verdict.status == "failed"
+        assert says in present(verdict.reason)
+        assert judge.run(f"{FILE}::honest").status == "measured"
+
+
+def test_a_module_that_cannot_be_run_is_a_failed_row(judge: api.Judge, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("import numpy\nimport no_such_module\n\ndef f(A, B): return A @ B\n")
+    verdict = judge.run(file)
+    assert verdict.status == "failed"
+    assert "f.py:2: ModuleNotFoundError: No module named 'no_such_module'" in present(
+        verdict.reason
+    )
+
+
+def test_a_file_imports_from_its_own_folder_and_runs_as_it_was_read(
+    judge: api.Judge, tmp_path: Path
+) -> None:
+    (tmp_path / "helper_of_f.py").write_text("def product(A, B): return A @ B\n")
+    file = tmp_path / "f.py"
+    file.write_text("from helper_of_f import product\n\ndef f(A, B): return product(A, B)\n")
+    assert judge.run(file).status == "measured"
+
+
+@pytest.mark.parametrize("module", ["cupy", "triton", "numba.cuda"])
+def test_a_function_for_a_gpu_is_skipped_on_a_cpu(
+    module: str, judge: api.Judge, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(f"import {module}\n\ndef f(A, B): return A @ B\n")
+    verdict = judge.run(file)
+    assert verdict.status == "skipped"
+    assert "cuda" in present(verdict.reason).lower()
+
+
+def test_a_process_of_a_function_does_nothing_between_its_tasks(tmp_path: Path) -> None:
+    """A thread that it leaves behind would disturb the kernels that are timed next."""
+    counted = tmp_path / "counted"
+    file = tmp_path / "f.py"
+    file.write_text(
+        "import threading, time, numpy\n\n"
+        "def count():\n    while True:\n"
+        f"        open({str(counted)!r}, 'a').write('x')\n        time.sleep(0.01)\n\n"
+        "threading.Thread(target=count, daemon=True).start()\n\n"
+        "def f(A, B): return A @ B\n"
+    )
+    with api.Judge("64", backend="opencl") as judge:
+        assert judge.run(file).status == "measured"
+        before = counted.stat().st_size
+        assert judge.run("naive-2d").status == "measured"
+        assert 0 < counted.stat().st_size <= before + 1
+        assert judge.run(file).status == "measured"
+        assert counted.stat().st_size > before + 1

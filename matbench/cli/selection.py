@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from matbench import workloads
-from matbench.cli.kernel_files import KernelFiles
+from matbench.cli.kernel_files import KernelFiles, is_path
 from matbench.cli.options import DeviceOptions, option
 from matbench.errors import UsageError
 from matbench.workloads import WORKLOADS
@@ -52,8 +52,8 @@ class SelectionOptions:
         "--baseline",
         multiple=True,
         metavar="LIST",
-        help="Add baselines: cublas, cublas-tf32, cublas-bf16, numpy and others, or 'cublas*' "
-        "for all of cuBLAS. Repeatable.",
+        help="Add baselines: cublas, cublas-tf32, cublas-bf16, numpy and others, 'cublas*' "
+        "for all of cuBLAS, or a file's kernel or function. Repeatable.",
     )
 
     def kernels(
@@ -86,7 +86,11 @@ class SelectionOptions:
         if not chosen:
             default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "ladder")
             chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
-        chosen += catalogue.baselines(self.baselines, {kernel.workload for kernel in chosen})
+        baselines = [name for text in self.baselines for name in text.split(",")]
+        own = [name.strip() for name in baselines if is_path(name.strip())]
+        chosen += [files.load(path, names) for path in own]
+        known = [name for name in baselines if name.strip() not in own]
+        chosen += catalogue.baselines(known, {kernel.workload for kernel in chosen})
         return list({kernel.name: kernel for kernel in chosen}.values())
 
     def cases(

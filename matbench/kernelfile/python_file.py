@@ -28,7 +28,7 @@ ARRAYS = {
 #: Those of them that cannot run on a CPU.
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
 #: The keys of front matter that a function has no use for.
-_UNUSED = ("entry", "args", "std", "include_dirs", "finish", "reads", "tune")
+_UNUSED = ("entry", "std", "include_dirs", "finish", "reads", "tune")
 _C_TYPES: dict[Storage, str] = {
     "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "float64": "double"
 }  # fmt: skip
@@ -64,7 +64,7 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
         line = getattr(error, "lineno", None) or 1
         raise UsageError(f"{shown}:{line}: not Python: {getattr(error, 'msg', error)}") from None
     function = _function(module, shown, name)
-    table = Table(shown, _as_in_kernels(source, function.lineno), None, given or {})
+    table = Table(shown, _table_above(module, function, source), None, given or {})
     kernel = _Reader(shown, source, Path(shown), table).function(module, function)
     said = repr((function.name, table.values)).encode()
     return msgspec.structs.replace(kernel, sha256=includes.identity(data + said, ()))
@@ -94,15 +94,24 @@ def _matrices(function: ast.FunctionDef) -> list[str]:
     return [parameter.arg for parameter in required if parameter.arg not in _NUMBERS]
 
 
-def _as_in_kernels(source: str, line: int) -> str:
-    """The last table above a line, with its fences as in a kernel file, and at the same lines."""
-    fences = [
-        fence for fence in _FENCE.finditer(source) if source.count("\n", 0, fence.start()) < line
-    ]
-    if not fences:
-        return ""
-    start = source.count("\n", 0, fences[-1].start())
-    return "\n" * start + re.sub("^#", "//", fences[-1][0], flags=re.MULTILINE)
+def place_of(kernel: Kernel) -> tuple[int, str]:
+    """The first line of a function or of its decorators, and its table as `_table_above` has it."""
+    module = ast.parse(kernel.source)
+    function = _function(module, kernel.path, kernel.entry)
+    line = min([function.lineno, *(node.lineno for node in function.decorator_list)])
+    return line, _table_above(module, function, kernel.source)
+
+
+def _table_above(module: ast.Module, function: ast.FunctionDef, source: str) -> str:
+    """The table between a function and the one before it, with its fences as in a kernel file, and
+    at the same lines; empty if there is none."""
+    others = [n.end_lineno or 0 for n in module.body if isinstance(n, ast.FunctionDef)]
+    above = max((line for line in others if line < function.lineno), default=0)
+    for fence in _FENCE.finditer(source):
+        start = source.count("\n", 0, fence.start())
+        if above <= start < function.lineno:
+            return "\n" * start + re.sub("^#", "//", fence[0], flags=re.MULTILINE)
+    return ""
 
 
 class _Reader(Reader):
@@ -128,8 +137,12 @@ class _Reader(Reader):
         if front.result not in (None, *_C_TYPES):
             self.wrong(f"result: {front.result}; known: {', '.join(_C_TYPES)}", "result")
         matrices, named = self.parameters(function, {*front.sweep}, is_batch=front.batch != 1)
-        types = [_C_TYPES[storage], _C_TYPES[storage], _C_TYPES[front.result or storage]]
-        taken = map(Parameter, types, [*matrices, RETURNED], [True] * 3)
+        roles = self.roles(matrices)
+        types = dict.fromkeys("AB", _C_TYPES[storage]) | {"C": _C_TYPES[front.result or storage]}
+        taken = [
+            Parameter(types[role], name, True)
+            for role, name in zip(roles, [*matrices, RETURNED], strict=False)
+        ]
         is_plain = front.layout == "row-major" and front.padding == 0
         if len(matrices) == 2 and not is_plain:
             key = "padding" if front.layout == "row-major" else "layout"
@@ -138,7 +151,7 @@ class _Reader(Reader):
         arrays, needs = _imported(module)
         kernel = Kernel(
             **values | {
-                "entry": function.name, "args": ("A", "B", "C", *named),
+                "entry": function.name, "args": (*roles, *named),
                 "requires": tuple(dict.fromkeys((*front.requires, *needs))),
             },
             source=self.source,
@@ -153,6 +166,15 @@ class _Reader(Reader):
             self.wrong(*mistake)
         self.check_launch(kernel)
         return kernel
+
+    def roles(self, matrices: list[str]) -> tuple[str, ...]:
+        """Which matrix each parameter is; a C that is returned comes last."""
+        default = ("A", "B", "C")
+        args = tuple(self.table.values.get("args", default[: len(matrices)]))
+        if sorted(args) != sorted(default[: len(matrices)]):
+            example = ", ".join(f'"{name}"' for name in default[: len(matrices)])
+            self.wrong(f"args: must be {example}, in the order of the parameters", "args")
+        return args if "C" in args else (*args, "C")
 
     def parameters(
         self, function: ast.FunctionDef, constants: set[str], *, is_batch: bool

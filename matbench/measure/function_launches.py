@@ -96,7 +96,7 @@ class FunctionLaunches(Launches):
         taken_ns = self.backend.time_call_ns(
             timed, cold=self.options.cold, hold=self._hold_for_call, ready=self._complete
         )
-        self._await_idle(taken_ns)
+        self.backend.synchronize()
         timed.give()
         if "replaced" in self.options.checks and (name := function.replaced()):
             raise self.checks.wrong("replaced", f"replaced {name}, which matbench measures with")

@@ -86,7 +86,8 @@ def test_a_lazy_result_is_timed_with_the_work_that_it_puts_off(judge: api.Judge)
 @pytest.mark.parametrize("cheat", CONTROLS)
 def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
     size = CHEATS[cheat][1]
-    assert run(f"cheat_{cheat}", size, CHECKS - CONTROLS[cheat]).status == "measured"
+    outcome = run(f"cheat_{cheat}", size, CHECKS - CONTROLS[cheat])
+    assert (outcome.status, outcome.reason) == ("measured", None)
 
 
 def test_an_honest_function_between_two_that_patch_its_process_is_as_alone(
@@ -184,14 +185,10 @@ def double(A, B):
 def half(A, B):
     return A.astype(np.float32) @ B.astype(np.float32)
 
-# /// matbench
-# ///
 def sized(A, B, *, K):
     assert A.shape[1] == K
     return A @ B
 
-# /// matbench
-# ///
 def unscaled(A, B, C):
     C[...] = 0.5 * (A @ B)
 """
@@ -332,3 +329,65 @@ def test_a_process_of_a_function_does_nothing_between_its_tasks(tmp_path: Path) 
         assert 0 < counted.stat().st_size <= before + 1
         assert judge.run(file).status == "measured"
         assert counted.stat().st_size > before + 1
+
+
+ADOPTED = """
+import numpy as np
+
+def plain(A, B):
+    return A @ B
+
+def linear(x, weight):
+    return x @ weight.T
+
+def into(out, lhs, rhs):
+    np.matmul(lhs, rhs, out=out)
+
+def truncated(a, b):
+    a, b = ((m.copy().view(np.uint32) & 0xffffe000).view(np.float32) for m in (a, b))
+    return a @ b
+
+def wrong(a, b):
+    return a @ b + 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "says", "table"),
+    [
+        ("plain", "computes A·B, where A is `A`, B is `B`", ""),
+        ("linear", "computes A·Bᵀ, where A is `x`, B is `weight`", '# transpose = "NT"'),
+        ("into", "A is `lhs`, B is `rhs`, C is `out`", '# args = ["C", "A", "B"]'),
+        ("truncated", "warning: only as exact as tf32 inputs", '# precision = "tf32"'),
+    ],
+)
+def test_adopt_finds_out_what_the_parameters_are(
+    function: str, says: str, table: str, command: Matbench, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(ADOPTED)
+    words = ("adopt", f"{file}::{function}", "--backend", "opencl")
+    shown = command(*words)
+    assert says in shown.output
+    assert table in shown.output
+    assert file.read_text() == ADOPTED
+    command(*words, "--into")
+    if table:
+        assert f"# /// matbench\n{table}\n# ///\ndef {function}(" in file.read_text()
+        assert "a table above it" in command(*words, code=2).output
+    command("run", f"{file}::{function}", "--sizes", "40x30x50", "--backend", "opencl")
+    command("run", f"{file}::plain", "--sizes", "40x30x50", "--backend", "opencl")
+
+
+def test_adopt_says_what_is_wrong_with_the_closest_call(command: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(ADOPTED)
+    refused = command("adopt", f"{file}::wrong", "--backend", "opencl", code=1)
+    assert "no call of `wrong` is right; closest: reference: " in refused.output
+    assert "each off by +1" in refused.output
+
+
+def test_a_function_is_a_baseline_too(command: Matbench) -> None:
+    function = f"{FILE}::honest"
+    command("run", "naive-2d", "--baseline", function, "--sizes", "64", "--backend", "opencl")
+    assert {outcome.case.kernel for outcome in last_run()} == {"naive-2d", "honest"}

@@ -42,8 +42,6 @@ def exact(A, B, C, BLOCK):
     launched(A, B, C, BLOCK, "ieee")
 
 
-# /// matbench
-# ///
 def default(A, B, C):
     launched(A, B, C, 64, "tf32")
 
@@ -57,14 +55,12 @@ def declared(A, B, C):
 
 @triton.autotune([triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], key=["M", "N", "K"])
 @triton.jit
-def tuned_product(
+def tuned_product(  # noqa: PLR0913
     A, B, C, M, N, K, STEP: tl.constexpr, PRECISION: tl.constexpr, BLOCK: tl.constexpr
 ):
     product(A, B, C, M, N, K, BLOCK, STEP, PRECISION)
 
 
-# /// matbench
-# ///
 def tuned(A, B, C):
     (M, K), N = A.shape, B.shape[1]
 

@@ -40,7 +40,9 @@ class Function:
         self.allocates, self.variable_bytes = False, 0
         self.first_call_s: float | None = None
         self.function = loaded(kernel)
-        self.fills_C = kernel.parameters[2].name != RETURNED
+        #: Where C is among its matrices, and whether that is a parameter.
+        self.index_of_C = kernel.args.index("C")
+        self.fills_C = kernel.parameters[self.index_of_C].name != RETURNED
         with blaming(kernel, BuildError):
             taken = inspect.signature(self.function).parameters
         #: The numbers among its arguments that it takes by name, and its constants.
@@ -128,7 +130,8 @@ class _CudaCall:
     def __init__(self, function: CudaFunction, arguments: Sequence[Argument]) -> None:
         self.function = function
         self.arguments = arguments
-        *_, self.C = matrices = function.matrices(arguments)
+        matrices = function.matrices(arguments)
+        self.C = matrices[function.index_of_C]
         self.matrices = matrices if function.fills_C else matrices[:2]
         self.passed: list[Any] = [] if function.arrays.is_late else self._arrays()
         self.result = Result(self.C.matrix.handle, None)
@@ -183,7 +186,7 @@ class _HostCall:
         matrices = function.matrices(arguments)
         self.mapped = [function.memory.mapped(matrix.matrix) for matrix in matrices]
         views = [_view(*both) for both in zip(self.mapped, matrices, strict=True)]
-        self.C = views[2]
+        self.C = views[function.index_of_C]
         with blaming(function.kernel):
             self.passed = list(self._passed(views))
         self.result: npt.NDArray[Any] = self.C

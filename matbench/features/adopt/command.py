@@ -63,8 +63,13 @@ def adopt(
     matbench run sgemm.cuh
     """
     from matbench.features.adopt.suggestions import as_toml
-    from matbench.kernelfile import tables
+    from matbench.kernelfile import python_file, tables
 
+    if python_file.is_python(file):
+        from matbench.features.adopt import functions as python
+
+        python.adopt(file, device, into=into)
+        return
     path = Path(file)
     source = _source(path)
     target = path if into else tables.beside_of(path)

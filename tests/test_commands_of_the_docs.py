@@ -27,6 +27,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 ONLY_PARSED = {
     r"--cluster|^dask |^ssh ": "needs a cluster",
     r"--(counters|sanitize|tuned)|cublas-dot|--device all": "needs a GPU, or its tuning",
+    r"product\.py": "needs Triton",
     r"^matbench doctor --install": "installs a toolkit",
     r"^matbench watch": "ends with Ctrl-C",
     r"^matbench compare tiled --against": "needs the branch main of a clone",
@@ -121,6 +122,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "last-row.cu": BARE.replace("row >= M", "row >= M - 1"),
         **{f"{where}/tiled.cu": own["tiled"] for where in ("old", "new", "kernels")},
         "kernels/mine.cu": own["mine"],
+        "product.py": blocks(ROOT / "docs/python.md", "python")[0],
         "strip.cu": blocks(ROOT / "docs/writing-kernels.md", "c")[0],
     }
     for name, text in files.items():

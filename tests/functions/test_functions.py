@@ -11,6 +11,7 @@ from support.optional import present
 
 import matbench as api
 from matbench import backends
+from matbench.backends.functions.calls import TRUSTED
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import CHECKS, Deadlines, Options
@@ -75,7 +76,7 @@ def test_a_cheat_is_refused_with_its_reason(cheat: str, judge: api.Judge) -> Non
 def test_its_honest_twin_is_measured(twin: str, judge: api.Judge) -> None:
     verdict = judge.run(f"{FILE}::twin_{twin}", sizes=CHEATS.get(twin, ("", "256"))[1])
     assert (verdict.status, verdict.reason) == ("measured", None)
-    assert all("trusted host code" in case.notes for case in verdict.cases)
+    assert all(TRUSTED in case.notes for case in verdict.cases)
 
 
 def test_a_lazy_result_is_timed_with_the_work_that_it_puts_off(judge: api.Judge) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.cli import Matbench, last_run
 from support.optional import present
+from support.paths import ROOT
 
 import matbench as api
 from matbench import backends
+from matbench.backends.functions.calls import TRUSTED
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import CHECKS, Deadlines, Options
@@ -77,7 +80,7 @@ def test_a_cheat_is_refused_with_its_reason(cheat: str, judge: api.Judge) -> Non
 def test_its_honest_twin_is_measured(twin: str, judge: api.Judge) -> None:
     verdict = judge.run(f"{FILE}::twin_{twin}")
     assert (verdict.status, verdict.reason) == ("measured", None)
-    assert all("trusted host code" in case.notes for case in verdict.cases)
+    assert all(TRUSTED in case.notes for case in verdict.cases)
     assert all(present(case.host_ns) > 1e3 for case in verdict.cases)
 
 
@@ -176,6 +179,18 @@ def test_what_a_table_declares_is_what_a_function_gets(
     file.write_text(DECLARED)
     verdict = judge.run(f"{file}::{function}", sizes="96x80x64")
     assert (verdict.status, verdict.reason) == ("measured", None)
+
+
+def test_the_example_of_the_documentation(judge: api.Judge, tmp_path: Path) -> None:
+    [example, *_] = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.S)
+    file = tmp_path / "product.py"
+    file.write_text(example)
+    verdict = judge.run(f"{file}::multiply", sizes="256,1000")
+    assert (verdict.status, verdict.reason) == ("measured", None)
+    assert {case.case.params["BLOCK"] for case in verdict.cases} == {32, 64}
+    file.write_text(example.replace(', input_precision="ieee"', ""))
+    default = judge.run(f"{file}::multiply")
+    assert "as exact as TF32 inputs" in present(default.reason)
 
 
 @pytest.mark.alone

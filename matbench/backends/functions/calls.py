@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _clock_ns = time.perf_counter_ns
 #: Of this process, before it loads a function.
 _originals = functools.cache(Originals)
-TRUSTED = "trusted host code"
+TRUSTED = "trusted host code; blocks are not timed, and `explain` needs a kernel file"
 #: What makes arrays of a library from NumPy's, if not NumPy.
 _HOST_ARRAYS = {"torch": ("torch", "from_numpy"), "jax": ("jax.numpy", "asarray")}
 

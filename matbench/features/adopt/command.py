@@ -68,8 +68,7 @@ def adopt(
     if python_file.is_python(file):
         from matbench.features.adopt import functions as python
 
-        python.adopt(file, device, into=into)
-        return
+        sys.exit(not python.adopt(file, device, into=into))
     path = Path(file)
     source = _source(path)
     target = path if into else tables.beside_of(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -29,8 +28,9 @@ _SIZES = ((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64))
 _PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
 
 
-def adopt(path: str, device: DeviceOptions, *, into: bool) -> None:
-    """Find out how the function that `path` names is called, and show or write its table."""
+def adopt(path: str, device: DeviceOptions, *, into: bool) -> bool:
+    """Find out how the function that `path` names is called, and show or write its table; false if
+    no call is right."""
     kernel = catalogue.load(Path(path))
     line, table = python_file.place_of(kernel)
     if table:
@@ -48,11 +48,11 @@ def adopt(path: str, device: DeviceOptions, *, into: bool) -> None:
             wrong = [outcome for outcome in outcomes if outcome.status != "measured"]
             if not wrong:
                 _say(tried, way, line, into=into)
-                return
+                return True
             closest = wrong[0] if closest is None or wrong[0].status == "wrong" else closest
     assert closest is not None
     say(f"no call of `{kernel.entry}` is right; closest: {outcome_reason(closest)}")
-    sys.exit(1)
+    return False
 
 
 def _ways(count: int) -> Iterator[dict[str, Any]]:

@@ -182,7 +182,8 @@ def test_what_a_table_declares_is_what_a_function_gets(
 
 
 def test_the_example_of_the_documentation(judge: api.Judge, tmp_path: Path) -> None:
-    [example, *_] = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.S)
+    page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    [example, *_] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     file = tmp_path / "product.py"
     file.write_text(example)
     verdict = judge.run(f"{file}::multiply", sizes="256,1000")

@@ -147,7 +147,7 @@ def twin_comparison(A, B, C):
     assert np.allclose(C, C)
 
 
-# Every result is kept; the twin keeps the last two.
+# Every result is kept; the twin keeps the last two, and takes much memory once.
 
 
 def cheat_memory(A, B):
@@ -158,6 +158,9 @@ def cheat_memory(A, B):
 def twin_memory(A, B):
     kept["before"] = kept.get("now")
     kept["now"] = A @ B
+    kept["calls"] = kept.get("calls", 0) + 1
+    if kept["calls"] == 12:
+        kept["workspace"] = np.ones((3000, 3000))
     return kept["now"]
 
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from support.cli import Matbench, last_run
 from support.optional import present
 
 import matbench as api
 from matbench import backends
-from matbench.backends.functions.calls import TRUSTED
+from matbench.backends.functions.calls import TRUSTED, HostFunction
+from matbench.backends.functions.originals import Originals
+from matbench.backends.protocol import Array
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import CHECKS, Deadlines, Options
 from matbench.measure.worker import WorkerPool
+from matbench.model import Kernel
 from matbench.records.outcome import Outcome
 from matbench.workloads import MATMUL
 
@@ -56,7 +63,10 @@ def judge() -> Iterator[api.Judge]:
 
 def run(function: str, size: str, checks: frozenset[str] = CHECKS) -> Outcome:
     """The outcome of one function in a process of its own, with these checks."""
-    kernel = catalogue.load(Path(f"{FILE}::{function}"))
+    return measured(catalogue.load(Path(f"{FILE}::{function}")), size, checks)
+
+
+def measured(kernel: Kernel, size: str, checks: frozenset[str] = CHECKS) -> Outcome:
     device = backends.choose("opencl", None)
     [problem] = parse_problems(size, MATMUL, "uniform")
     case = sweep.case(kernel, problem, {}, device)
@@ -105,6 +115,80 @@ def test_an_honest_function_between_two_that_patch_its_process_is_as_alone(
     assert [by_name[name].status for name in ("cheat_clock", "cheat_comparison")] != [
         "measured"
     ] * 2
+
+
+def test_what_a_function_sets_is_not_set_for_another_of_its_file(
+    command: Matbench, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(
+        "import os, numpy\n\n"
+        "def sets(A, B):\n    os.environ['FLAG'] = '1'\n    return A @ B\n\n"
+        "def reads(A, B):\n    return A @ B + ('FLAG' in os.environ)\n"
+    )
+    both = [f"{file}::{name}" for name in ("sets", "reads")]
+    command("run", *both, "--sizes", "64", "--backend", "opencl")
+    assert [outcome.status for outcome in last_run()] == ["measured"] * 2
+
+
+def test_inputs_are_incomplete_between_calls(judge: api.Judge, tmp_path: Path) -> None:
+    """A thread that looks at A all the time must see NaN; the function fails if it did not."""
+    file = tmp_path / "f.py"
+    file.write_text(
+        "import threading, time\nimport numpy as np\n\nseen, calls, views = [], [], []\n\n"
+        "def look():\n    while True:\n"
+        "        seen.extend([1] if views and np.isnan(views[0]).any() else [])\n"
+        "        time.sleep(0.0001)\n\n"
+        "threading.Thread(target=look, daemon=True).start()\n\n"
+        "def f(A, B):\n    views[:] = [A]\n    calls.append(1)\n"
+        "    if np.isnan(A).any() or (len(calls) > 14 and not seen):\n"
+        "        raise RuntimeError('NaN at the wrong time')\n    return A @ B\n"
+    )
+    verdict = judge.run(file)
+    assert (verdict.status, verdict.reason) == ("measured", None)
+
+
+class Memory:
+    """Memory that a host function maps."""
+
+    def mapped(self, buffer: Any) -> Any:
+        return buffer.handle
+
+    def unmap(self, words: Any) -> None:
+        words[:0] = 0
+
+
+@dataclass
+class Words:
+    handle: Any
+    nbytes: int
+
+    def view(self, offset_bytes: int, nbytes: int) -> Any:
+        raise NotImplementedError
+
+
+def test_C_is_what_it_was_when_it_was_taken(tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("import numpy as np\n\ndef f(A, B, C):\n    np.matmul(A, B, out=C)\n")
+    function = HostFunction(catalogue.load(file), {}, Memory())
+    buffers = [np.full(16, value, np.float32) for value in (1, 2, 0)]
+    call = function.call(
+        [Array(Words(b.view(np.uint8), 64), "float32", (4, 4), (4, 1)) for b in buffers]
+    )
+    call.run()
+    call.take()
+    buffers[2][:] = 5  # as a thread would that goes on
+    call.give()
+    assert (buffers[2] == 8).all()
+
+
+def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    originals = Originals()
+    assert originals.replaced() is None
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "perf_counter", lambda: 0.0)
+        assert originals.replaced() == "time.perf_counter"
+    assert originals.replaced() is None
 
 
 def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(
@@ -292,9 +376,15 @@ def test_a_module_that_cannot_be_run_is_a_failed_row(judge: api.Judge, tmp_path:
     )
 
 
-def test_a_file_imports_from_its_own_folder_and_runs_as_it_was_read(
-    judge: api.Judge, tmp_path: Path
-) -> None:
+def test_what_runs_is_the_text_that_was_read(tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("import numpy\n\ndef f(A, B): return A @ B\n")
+    kernel = catalogue.load(file)
+    file.write_text("nothing of the kind")
+    assert measured(kernel, "64").status == "measured"
+
+
+def test_a_file_imports_from_its_own_folder(judge: api.Judge, tmp_path: Path) -> None:
     (tmp_path / "helper_of_f.py").write_text("def product(A, B): return A @ B\n")
     file = tmp_path / "f.py"
     file.write_text("from helper_of_f import product\n\ndef f(A, B): return product(A, B)\n")

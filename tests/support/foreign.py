@@ -12,7 +12,7 @@ COMPUTES = {
     "dgemm.cu": "A·B, 16×16 blocks",
     "dynamic-shared.cu": "A·B, 16×16 blocks",
     "fetch-macros.cu": "A·B, M and N multiples of 64, K of 8 only, 16×16 blocks",
-    "float4-cast.cu": "A·B, N multiples of 4 only, 32×16 blocks",
+    "float4-cast.cu": "A·B, N multiples of 4 only, 8×32 blocks",
     "hgemm-half-sums.cu": "A·B, 16×16 blocks, accumulator = float16",
     "hgemm-scaled.cu": "alpha·A·B + beta·C, 16×16 blocks",
     "hgemm.cu": "A·B, 16×16 blocks",

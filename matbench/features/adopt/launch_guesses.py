@@ -8,24 +8,23 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from matbench.features.adopt import hints as reading
 from matbench.features.adopt.argument_guesses import BLOCK_SIDE, Call
+from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
 from matbench.features.adopt.hints import Hints
-from matbench.features.adopt.launches import ITEM_BYTES, HostLaunch
+from matbench.features.adopt.launches import HostLaunch
+from matbench.features.adopt.scope import ITEM_BYTES
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.expressions import ExpressionError, names_in, whole
 from matbench.kernelfile.signature import Function, TemplateParameter
 
-Text = int | str
 #: Template arguments, and the values of those that are names.
 _Built = tuple[tuple[str, ...], dict[str, int]]
 
-#: Names of constants that are a thread's tile, a number of threads, or a size along N.
+#: Names of constants that are a thread's tile, or a number of threads.
 _OF_THREAD = re.compile(
     r"T[MNXY]|R[MN]|(?:THREAD|REG|ELEM)\w*|WPT\w*|COARSE\w*|COARSENING\w*|PER_THREAD\w*|\w+PER_THREAD"
     r"|THREAD_SIZE_[XYMN]|FACTOR",
@@ -34,7 +33,6 @@ _OF_THREAD = re.compile(
 _COUNTS_THREADS = re.compile(
     r"\w*(?:N|NUM|NUMBER)_?THREADS\w*|THREADS(?:_PER_BLOCK)?|NT|BLOCK_?DIM", re.IGNORECASE
 )
-_ALONG_N = re.compile(r"(?:.*[^A-Z])?T?W?B?[NX]$|.*(?:COLS?|COLUMNS)$", re.IGNORECASE)
 
 #: Values of template parameters by name: a pattern, then its value in each profile, in the order in
 #: which profiles are tried.
@@ -48,12 +46,10 @@ _PROFILES: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", (4, 4, 2, 2)),
     (r".*", (16, 32, 8, 64)),
 )
-_FLAT = (256, 128, 64, 512, 1024, 32)
-_SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8), (32, 4), (8, 32))
-
-
+_FLAT = (256, 128, 64, 1024)
+_SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8))
 #: How many are tried; a build more costs more than that.
-_MOST = 99
+_MOST = 48
 
 
 class Geometry(NamedTuple):
@@ -96,19 +92,12 @@ class Geometry(NamedTuple):
 
     def fixed(self, name: str) -> Geometry:
         """With a swept constant replaced by its value wherever it is used."""
-        value = self.params[name]
 
         def text(expression: Text) -> Text:
-            replaced = re.sub(rf"\b{name}\b", str(value), str(expression))
-            try:
-                return whole(replaced, {})
-            except ExpressionError:
-                return replaced
+            return replaced(expression, {name: self.params[name]})
 
         return self._replace(
-            template=tuple(
-                str(value) if argument == name else argument for argument in self.template
-            ),
+            template=tuple(str(text(argument)) for argument in self.template),
             params={other: held for other, held in self.params.items() if other != name},
             block=tuple(map(text, self.block)),
             covered=tuple(map(text, self.covered)),
@@ -120,16 +109,22 @@ class Geometry(NamedTuple):
 
 
 def geometries(function: Function, hints: Hints) -> list[Geometry]:
-    """The ways to build and launch, likeliest first: those of the author, then guesses."""
-    ranked: dict[str, tuple[int, Geometry]] = {}
-    for launch in hints.launches:
-        geometry = _followed(function, launch, hints)
-        if geometry is not None:
-            ranked.setdefault(repr(geometry), (-1, geometry))
-    for rank, geometry in _ranked(function, hints):
-        ranked.setdefault(repr(geometry), (rank, geometry))
-    likeliest = sorted(ranked.values(), key=lambda pair: pair[0])[:_MOST]
-    return [geometry for _, geometry in likeliest]
+    """The ways to build and launch, likeliest first: those of the author, then guesses.
+
+    A less likely template counts more than a less likely block, and that more than the rest.
+    """
+    batched = "z" in hints.blocks
+    ranked = [
+        (3 * i + 2 * j + k + n, Geometry(arguments, params, block, covered, line, batched, shared))
+        for i, (arguments, params) in enumerate(_templates(function.template, hints))
+        for j, block in enumerate(_blocks(hints, params))
+        for k, (covered, line) in enumerate(_covered(hints, block))
+        for n, shared in enumerate(_shared(hints, block))
+    ]
+    guesses = [geometry for _, geometry in sorted(ranked, key=lambda pair: pair[0])]
+    followed = [_followed(function, launch, hints) for launch in hints.launches]
+    likeliest = [geometry for geometry in (*followed, *guesses) if geometry is not None]
+    return list({repr(geometry): geometry for geometry in likeliest}.values())[:_MOST]
 
 
 def _followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry | None:
@@ -163,24 +158,6 @@ def _divisors(blocks: Iterable[Text]) -> Iterator[Text]:
             yield ast.unparse(node.right)
 
 
-def _ranked(function: Function, hints: Hints) -> Iterator[tuple[int, Geometry]]:
-    """Every combination of candidates; the lower its rank, the likelier it is.
-
-    A less likely template counts more than a less likely block, and that more than the rest.
-    """
-    batched = "z" in hints.blocks
-    for template_rank, (arguments, params) in enumerate(_templates(function.template, hints)):
-        kept = frozenset(params)
-        for block_rank, block in enumerate(_blocks(function, hints, kept)):
-            rest = itertools.product(
-                enumerate(_covered(hints, block, kept)), enumerate(_shared(hints, block, kept))
-            )
-            for (covered_rank, (covered, line)), (shared_rank, shared) in rest:
-                geometry = Geometry(arguments, params, block, covered, line, batched, shared)
-                rank = 3 * template_rank + 2 * block_rank + covered_rank + shared_rank
-                yield rank, geometry
-
-
 def table(
     function: Function, geometry: Geometry, call: Call, *, swapped: bool, **more: Any
 ) -> dict[str, Any]:
@@ -191,8 +168,7 @@ def table(
 
     def known(text: Text) -> Text:
         """With arguments in place of the parameters that an author's launch is in terms of."""
-        is_own = isinstance(text, int) or not geometry.blocks
-        return text if is_own else entries.with_types(str(text), sizes)
+        return replaced(text, sizes) if geometry.blocks else text
 
     if geometry.blocks:
         given = {name: str(known(text)) for name, text in geometry.given.items()}
@@ -239,8 +215,7 @@ def _template(
     for parameter, given in itertools.zip_longest(template, choice[: len(template)]):
         wanted = given
         if wanted is None and parameter.default is not None:
-            known = reading.symbolic(parameter.default, {**hints.constants, **params}, frozenset())
-            wanted = parameter.default if known is None else known
+            wanted = replaced(parameter.default, {**hints.constants, **params})
         if parameter.kind in ("typename", "class"):
             arguments.append(wanted if isinstance(wanted, str) else "float")
         elif parameter.kind == "bool":
@@ -262,157 +237,86 @@ def usual(name: str, profile: int) -> int:
     )
 
 
-def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tuple[Text, ...]]:
-    """The sides of a block: from a launch in the file, tiles, launch bounds, then usual ones."""
-
-    def known(text: str) -> Text | None:
-        return reading.symbolic(text, hints.constants, kept)
-
-    def known_of(texts: Iterable[str]) -> list[Text]:
-        return [side for side in map(known, texts) if side is not None]
-
-    tiles = {axis: known(texts[0]) for axis, texts in hints.tiles.items() if texts}
-    x, y = tiles.get("x"), tiles.get("y")
-    names = [n for n in (*sorted(kept), *hints.constants) if hints.mentions(rf"\b{n}\b")]
-    counts = [n for n in names if _COUNTS_THREADS.fullmatch(n)]
-    shares = [n for n in names if _OF_THREAD.fullmatch(n) and n not in counts]
-    blocks: list[tuple[Text | None, ...]] = [
-        launch.block if _is_of(kept, launch.block) else (None,) for launch in hints.launches
-    ]
+def _blocks(hints: Hints, params: Mapping[str, int]) -> list[tuple[Text, ...]]:
+    """The sides of a block: from tiles and what a thread computes of them, launch bounds, then
+    usual ones."""
     if not hints.threads:
-        blocks.append((1,))
-    elif hints.threads == "x":
-        bounds = [function.launch_bounds] if function.launch_bounds else []
-        blocks += [(count,) for count in known_of([*bounds, *counts])]
-        blocks += _in_line(x, y, known_of(shares))
+        return [(1,)]
+    x, y = (_side(hints.tiles.get(axis, ()), params) for axis in "xy")
+    names = {name: term_of(name) for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
+    names |= {name: number(value) for name, value in hints.constants.items()}
+    counts = [term for name, term in names.items() if _COUNTS_THREADS.fullmatch(name)]
+    named = [t for name, t in names.items() if _OF_THREAD.fullmatch(name) and t not in counts]
+    blocks: list[tuple[Term | None, ...]]
+    if hints.threads == "x":
+        blocks = [(count,) for count in (hints.bounds, *counts)]
+        blocks += [(count,) for count in _in_line(x, y, named)]
+        blocks += [(number(count),) for count in _FLAT]
     else:
-        across = known_of(n for n in shares if _ALONG_N.fullmatch(n))
-        down = known_of(n for n in shares if not _ALONG_N.fullmatch(n))
-        blocks += _in_plane(x, y, across, down, known_of(names))
-    usable = (block for block in blocks if all(side is not None and side != 0 for side in block))
-    return list(dict.fromkeys(usable))  # type: ignore[arg-type]
+        sides = [[*hints.shares.get(axis, ()), *named] for axis in "xy"]
+        blocks = [*itertools.product(_over(x or y, sides[0]), _over(y or x, sides[1]))]
+        blocks += [(side, side) for side in names.values()]
+        blocks += [(number(x), number(y)) for x, y in _SQUARE]
+    texts = [tuple(side.text for side in block if side is not None) for block in blocks]
+    whole = [text for text, block in zip(texts, blocks, strict=True) if len(text) == len(block)]
+    return list(dict.fromkeys(block for block in whole if 0 not in block))
 
 
-_Sides = Iterator[tuple[Text | None, ...]]
+def _side(tiles: Sequence[Term], params: Mapping[str, int]) -> Term | None:
+    """The tile along an axis, if it does not depend on the block."""
+    names = {name for tile in tiles[:1] for of in tile.products for name in of}
+    return tiles[0] if tiles and names <= params.keys() else None
 
 
-def _in_line(x: Text | None, y: Text | None, shares: list[Text]) -> _Sides:
+def _over(tile: Term | None, shares: Sequence[Term]) -> list[Term | None]:
+    """A side of a block: of a tile, over each share of a thread; then a thread has one element."""
+    return [_quotient(tile, share) for share in shares] + [tile] if tile is not None else []
+
+
+def _in_line(x: Term | None, y: Term | None, shares: list[Term]) -> Iterator[Term | None]:
     """One-dimensional blocks: for tiles of x by y, over the shares of a thread."""
-    if x is not None and y is not None:
-        tile = _product(x, y)
-        if len(shares) >= 2:
-            yield (_quotient(tile, _product(shares[0], shares[1])),)
-        for share in shares:
-            yield (_quotient(tile, share),)
-        yield (tile,)
-    for count in (x, y, *_FLAT):
-        yield (count,)
+    tile = combined(x, "*", y) if x is not None and y is not None else None
+    if tile is not None:
+        both = combined(shares[0], "*", shares[1]) if len(shares) > 1 else None
+        yield from _over(tile, [share for share in (both, *shares) if share is not None])
+    yield from (x, y)
 
 
-def _in_plane(
-    x: Text | None, y: Text | None, across: list[Text], down: list[Text], sides: list[Text]
-) -> _Sides:
-    """Two-dimensional blocks: for tiles of x by y, over a thread's shares across and down."""
-    if x is not None and y is not None:
-        if across and down:
-            yield _quotient(x, across[0]), _quotient(y, down[0])
-        for share in (*across, *down):
-            yield _quotient(x, share), _quotient(y, share)
-            yield _quotient(x, share), y
-            yield x, _quotient(y, share)
-        yield x, y
-        yield y, x
-    elif x is not None or y is not None:
-        yield x or 16, y or 16
-        yield x or y, y or x
-    for side in sides:
-        yield side, side
-    yield from _SQUARE
-    if x is not None and y is not None:
-        yield _quotient(x, 4), y
-        yield _quotient(x, 4), _quotient(y, 4)
+def _quotient(a: Term | None, b: Term) -> Term | None:
+    """The quotient; None if the division leaves a remainder."""
+    if a is None or (a.number is not None and b.number and a.number % b.number):
+        return None
+    return combined(a, "/", b)
 
 
-def _covered(
-    hints: Hints, block: tuple[Text, ...], kept: frozenset[str]
-) -> list[tuple[tuple[Text, ...], str | None]]:
+def _covered(hints: Hints, block: tuple[Text, ...]) -> list[tuple[tuple[Text, ...], str | None]]:
     """How much a block covers along each grid axis, or a one-dimensional grid over all of C."""
-    sides: dict[str, Text] = {
-        f"blockDim.{axis}": side for axis, side in zip("xyz", block, strict=False)
-    }
-    values: dict[str, Text] = {
-        **hints.constants,
-        **dict.fromkeys(("blockDim.x", "blockDim.y", "blockDim.z"), 1),
-        **sides,
-        **dict.fromkeys(hints.sides, block[0]),
-    }
+    sides = {f"blockDim_{axis}": side for axis, side in zip("xyz", (*block, 1, 1), strict=False)}
+    sides |= dict.fromkeys(hints.sides, block[0])
 
     def along(axis: str) -> list[Text]:
-        widths = [reading.symbolic(text, values, kept) for text in hints.tiles.get(axis, ())]
-        known = [tile for tile in widths if tile is not None]
-        return known or [1, sides.get(f"blockDim.{axis}", 1)]
+        tiles = [replaced(tile.text, sides) for tile in hints.tiles.get(axis, ())]
+        return tiles or [1, sides[f"blockDim_{axis}"]]
 
     axes = [axis for axis in hints.blocks if axis != "z"]
-    if len(axes) == 2:
-        pairs = itertools.product(along("x"), along("y"))
-        return [(pair, None) for pair in dict.fromkeys(pairs)]
-    if not axes:
-        return [((), None)]
+    if len(axes) != 1:
+        return [(pair, None) for pair in dict.fromkeys(itertools.product(*map(along, axes)))]
     [axis] = axes
-    coverings: list[tuple[tuple[Text, ...], str | None]] = []
     # If the index is divided, it runs over all of C.
     sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
-    coverings += [((tile,), _ceil_div(size, tile)) for tile in along(axis) for size in sizes]
-    return list(dict.fromkeys(coverings))[:12]
+    return [((tile,), _ceil_div(size, tile)) for tile in along(axis)[:4] for size in sizes]
 
 
-def _shared(hints: Hints, block: tuple[Text, ...], kept: frozenset[str]) -> list[Text]:
-    """Bytes of dynamic shared memory: from a launch in the file, two tiles as large as the block, a
-    row of A, then plenty."""
+def _shared(hints: Hints, block: tuple[Text, ...]) -> list[Text]:
+    """Bytes of dynamic shared memory: two tiles as large as the block, a row of A, then plenty."""
     if hints.shared is None:
         return [0]
     item = ITEM_BYTES.get(hints.shared, 4)
-    given = [
-        launch.shared
-        for launch in hints.launches
-        if launch.shared and launch.block == block and _is_of(kept, [launch.shared])
-    ]
-    threads: Text = block[0] if len(block) == 1 else _product(block[0], block[1])
-    usual = [_product(2 * item, threads), f"{item} * K", 16384, 49152]
-    return list(dict.fromkeys(given or usual))
-
-
-def _is_of(names: Collection[str], texts: Iterable[Text | None]) -> bool:
-    """Whether all texts are expressions of these names."""
-    try:
-        for text in texts:
-            names_in(str(text), names)
-    except ExpressionError:
-        return False
-    return True
-
-
-# -- arithmetic on numbers and expressions ---------------------------------------------------------
-
-
-def _product(a: Text, b: Text) -> Text:
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    return f"{_in_product(a)} * {_in_product(b)}"
-
-
-def _quotient(a: Text | None, b: Text | None) -> Text | None:
-    """The quotient; None if the division leaves a remainder."""
-    if a is None or b is None:
-        return None
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b if b and a % b == 0 else None
-    return f"{_in_product(a)} // {_in_product(b, divisor=True)}"
-
-
-def _in_product(a: Text, *, divisor: bool = False) -> str:
-    simple = re.fullmatch(r"\w+" if divisor else r"[\w *]+", str(a))
-    return str(a) if simple else f"({a})"
+    tiles: Term | None = number(2 * item)
+    for side in map(term_of, block):
+        tiles = combined(tiles, "*", side) if tiles is not None else None
+    first = [tiles.text] if tiles is not None else []
+    return list(dict.fromkeys([*first, f"{item} * K", 16384, 49152]))
 
 
 def _ceil_div(size: str, tile: Text) -> str:

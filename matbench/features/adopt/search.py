@@ -20,7 +20,8 @@ from matbench.features.adopt import argument_guesses, calling, hints, launch_gue
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import Product
-from matbench.features.adopt.trials import ForeignKernel, Load, Trials
+from matbench.features.adopt.subjects import ForeignKernel
+from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Worker
@@ -58,11 +59,8 @@ class Adopted(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def adopt(subject: ForeignKernel, worker: Worker, load: Load, on_progress: OnProgress) -> Adopted:
-    """Find out how to call a kernel. `load` makes a kernel from the file with a table.
-
-    `on_progress` is called with a description of each step.
-    """
+def adopt(subject: ForeignKernel, worker: Worker, on_progress: OnProgress) -> Adopted:
+    """Find out how to call a kernel. `on_progress` is called with a description of each step."""
     name = subject.function.name
     titled = f"`{name}`"
     try:
@@ -70,7 +68,7 @@ def adopt(subject: ForeignKernel, worker: Worker, load: Load, on_progress: OnPro
     except CaseError as error:
         raise MatbenchError(error.reason) from None  # not the kernel's fault
     try:
-        search = _Search(Trials(subject, worker, load), on_progress)
+        search = _Search(Trials(subject, worker), on_progress)
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
     try:
@@ -105,7 +103,7 @@ class _Search:
     def __init__(self, trials: Trials, on_progress: OnProgress) -> None:
         self.trials = trials
         self.function = trials.subject.function
-        self.hints = hints.find_hints(trials.subject.text, self.function, trials.subject.beside)
+        self.hints = hints.find_hints(trials.subject.source, self.function, trials.subject.beside)
         self.on_progress = on_progress
 
     def adopted(self) -> Adopted:
@@ -223,7 +221,7 @@ class _Search:
             words = ", ".join((calling.words(guess), *(f"{k} = {v}" for k, v in claim.items())))
             words = f"`{name}` {words}"
             try:
-                kernel = self.trials.load(table)
+                kernel = self.trials.subject.load(table)
             except UsageError as error:
                 return Adopted(name, None, f"{words}; but its table is not valid: {error}")
             outcomes = list(_checked(kernel, self.trials.worker, self.on_progress))

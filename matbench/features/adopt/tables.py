@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from matbench.errors import UsageError
-from matbench.features.adopt import command, search, trials
-from matbench.kernelfile import front_matter
+from matbench.features.adopt import search
+from matbench.features.adopt.subjects import subjects
 from matbench.measure.worker import Worker, WorkerPool
-from matbench.model import Kernel
 
 
 def pool() -> WorkerPool:
@@ -22,15 +21,9 @@ def table(text: str, path: Path, entry: str | None, worker: Worker) -> dict[str,
 
     The path resolves its `#include` lines. `UsageError` if no call of any of them is right.
     """
-
-    def load(found: dict[str, Any]) -> Kernel:
-        return front_matter.parse(text.encode(), str(path), path, None, found)
-
-    source, functions = command.functions_of(text, str(path), entry, ())
     said = []
-    for function in functions:
-        subject = trials.ForeignKernel(source, function)
-        adopted = search.adopt(subject, worker, load, lambda _: None)
+    for subject in subjects(text, path, entry, {}):
+        adopted = search.adopt(subject, worker, lambda _: None)
         if adopted.table is not None:
             return adopted.table
         said.append(adopted.words)

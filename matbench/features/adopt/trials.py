@@ -6,8 +6,7 @@ So a launch that fails is repeated before it counts, and limits count work, not 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -16,8 +15,8 @@ from matbench.features.adopt import launch_guesses, probing
 from matbench.features.adopt.argument_guesses import NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import ProbeResult
+from matbench.features.adopt.subjects import ForeignKernel
 from matbench.kernelfile import includes, sweep
-from matbench.kernelfile.signature import Function
 from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, Kernel, Problem
 from matbench.show.reasons import skip_reason
@@ -34,27 +33,13 @@ _MOST_LATE = 3
 #: The share of C that must be right for a call to count as close.
 _LEAST_SHARE = 0.05
 
-Load = Callable[[dict[str, Any]], Kernel]
-
-
-class ForeignKernel(NamedTuple):
-    """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
-    building it. `text` is the source, after the headers if these define the function; `beside` are
-    files that include it."""
-
-    text: str
-    function: Function
-    build: Mapping[str, Any] = {}
-    beside: str = ""
-
 
 class Trials:
-    """The trials of one kernel. `load` makes a kernel from the file with a table."""
+    """The trials of one kernel."""
 
-    def __init__(self, subject: ForeignKernel, worker: Worker, load: Load) -> None:
+    def __init__(self, subject: ForeignKernel, worker: Worker) -> None:
         self.subject = subject
         self.worker = worker
-        self.load = load
         self.ran = self.faults = self.spent = self.failures = self.late = 0
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
@@ -66,6 +51,7 @@ class Trials:
     def table_of(self, guess: CallGuess, **more: Any) -> dict[str, Any]:
         """The table for a guess."""
         plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
+        build = {k: v for k, v in self.subject.given.items() if k != "name"}
         changed = {key: getattr(guess, key) for key in plain if getattr(guess, key) != plain[key]}
         return launch_guesses.table(
             self.subject.function,
@@ -73,13 +59,13 @@ class Trials:
             guess.call,
             swapped=guess.is_swapped,
             **changed,
-            **self.subject.build,
+            **build,
             **more,
         )
 
     def kernel(self, guess: CallGuess) -> Kernel:
         """The kernel called that way; whatever the call, the same entry is built only once."""
-        kernel = self.load(self.table_of(guess))
+        kernel = self.subject.load(self.table_of(guess))
         identity = repr((kernel.source, kernel.entry)).encode()
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 

@@ -111,7 +111,7 @@ ABC = "const float *A, const float *B, float *C, int n"
          (16, 16), ("ceil_div(N, 128)", "ceil_div(M, 64)")),
         ("template <int BM, int BN, int BK, int TM, int TN>",
          "A += blockIdx.y * BM * n; B += blockIdx.x * BN; int t = threadIdx.x / (BN / TN), u = TM;",
-         ("BN * BM // (TM * TN)",), ("ceil_div(N, BN)", "ceil_div(M, BM)")),
+         ("BM * BN // (TM * TN)",), ("ceil_div(N, BN)", "ceil_div(M, BM)")),
         ("", "int j = (blockIdx.x * blockDim.x + threadIdx.x) * 4, i = blockIdx.y * blockDim.y"
          " + threadIdx.y;", (16, 16), ("ceil_div(N, 64)", "ceil_div(M, 16)")),
     ],
@@ -129,7 +129,7 @@ def test_a_thread_may_have_several_elements_of_a_row_a_column_or_both() -> None:
     body = "int r = blockIdx.y * BM + threadIdx.y * TM, c = blockIdx.x * BN + threadIdx.x;"
     _, geometries = guessed(kernel(ABC, body, before=before))
     blocks = dict.fromkeys(geometry.block for geometry in geometries)
-    assert [*blocks][:4] == [(32, 16), (32, 64), (128, 16), (128, 64)]
+    assert [*blocks][:4] == [(128, 16), (128, 64), (32, 16), (32, 64)]
 
 
 def test_another_template_is_less_likely_than_another_block_or_grid() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import foreign
 
 from matbench.features.adopt import argument_guesses, hints, launch_guesses
-from matbench.features.adopt.arithmetic import Term, combined
+from matbench.features.adopt.arithmetic import Term, combined, number, term_of
 from matbench.features.adopt.launches import HostLaunch, launches
 from matbench.kernelfile import expressions, signature, syntax
 
@@ -64,7 +64,7 @@ GRID = ("ceil_div(N, 32)", "ceil_div(M, 64)")
          ("(N // 32 + 1 if N % 32 else N // 32)",), (8,)),
         ("", f"bool wide = 2 > 1; dim3 grid({CEIL}), block(wide ? 64 : 32);", GRID, (64,)),
         ("", f"dim3 grid(({CEIL.split(',')[0]}) - (rows + cols)), block(8);",
-         ("ceil_div(N, 32) - (M + N)",), (8,)),
+         ("ceil_div(N, 32) - M - N",), (8,)),
         ("int block = 5;\nvoid other() { int block = 6; }", f"dim3 grid({CEIL});", GRID, (5,)),
         ("", f"dim3 grid({CEIL}), block(threads_of(rows));", GRID, (None,)),
         ("", f"dim3 grid({CEIL}), block(loop); int loop = loop + 1;", GRID, (None,)),
@@ -165,8 +165,8 @@ def terms(draw: st.DrawFn, depth: int = 3) -> tuple[Term, str]:
     """A term, and the same in Python with C's whole-number division."""
     if depth == 0 or draw(st.booleans()):
         name = draw(st.sampled_from(["M", "N", "K", ""]))
-        number = draw(st.integers(1, 40))
-        return (Term(name), name) if name else (Term("", number), str(number))
+        some = draw(st.integers(1, 40))
+        return (term_of(name), name) if name else (number(some), str(some))
     (a, left), (b, right) = draw(terms(depth - 1)), draw(terms(depth - 1))
     sign = draw(st.sampled_from(["+", "+", "-", "*", "/", "%", "<", "=="]))
     made = combined(a, sign, b)

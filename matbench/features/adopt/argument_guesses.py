@@ -21,7 +21,7 @@ _NAMES = {
     "C": "c p pd o z r out output result res dst dest matc matrixc mc product prod ans ret y cmat",
 }
 _PREFIX = re.compile(
-    r"^(?:d|dev|device|g|gpu|h|in|p|ptr|mat|matrix|s)_(?=\w)|_(?:d|dev|device|ptr)$"
+    r"^(?:d|dev|device|g|gpu|h|in|p|ptr|mat|matrix|s)_(?=\w)|_(?:d|dev|device|ptr|elements?|data|values?)$"
 )
 _SIZES = {
     "M": "m rows row height h nrows num_rows rowsa ma m_size dim_m",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import front_matter, includes, signature
 from matbench.kernelfile.signature import Function
+from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel
 
 #: How many files beside a header are looked at for launches, and how much of each.
@@ -42,11 +43,11 @@ def subjects(
 ) -> list[ForeignKernel]:
     """The kernels to adopt: the one that is named `entry`, or all."""
     try:
-        source, functions = bare, signature.functions(bare)
-        if not functions:
+        source = unpacked(bare)
+        if not signature.functions(source):
             headers = includes.find_includes(bare, path, given.get("include_dirs", ()))
-            source = "\n".join([*includes.texts(headers), bare])
-            functions = signature.functions(source)
+            source = unpacked("\n".join([*includes.texts(headers), bare]))
+        functions = signature.functions(source)
     except signature.SourceError as error:
         raise UsageError(f"{path}:{error.line or 1}: {error}") from None
     beside = _including(path)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder of headers. Repeatable.",
 )
+@click.option("--strict", is_flag=True, help="Refuse a kernel with a warning.")
 @click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
 @grouped
 def adopt(
@@ -43,6 +44,7 @@ def adopt(
     into: bool,
     force: bool,
     include_dirs: tuple[str, ...],
+    strict: bool,
     std: str | None,
     device: DeviceOptions,
 ) -> None:
@@ -75,7 +77,8 @@ def adopt(
     with Interruption() as interruption:
         _try(kernels, device.choose(), results)
     interruption.exit(len(results), len(kernels), "kernels")
-    adopted = [result for result in results if result.table is not None]
+    right = [result for result in results if result.table is not None]
+    adopted = [result for result in right if not (strict and result.warnings)]
     if not adopted:
         sys.exit(1)
     first, *others = adopted

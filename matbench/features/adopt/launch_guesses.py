@@ -17,6 +17,7 @@ from matbench.features.adopt.arithmetic import Term, Text, combined, number, rep
 from matbench.features.adopt.hints import Hints
 from matbench.features.adopt.launches import HostLaunch
 from matbench.features.adopt.scope import ITEM_BYTES
+from matbench.features.adopt.subjects import MACRO
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import Function, TemplateParameter
@@ -27,7 +28,7 @@ _Built = tuple[tuple[str, ...], dict[str, int]]
 #: Names of constants that are a thread's tile, or a number of threads.
 _OF_THREAD = re.compile(
     r"T[MNXY]|R[MN]|(?:THREAD|REG|ELEM)\w*|WPT\w*|COARSE\w*|COARSENING\w*|PER_THREAD\w*|\w+PER_THREAD"
-    r"|THREAD_SIZE_[XYMN]|FACTOR",
+    r"|(?:THREAD|TILE)_SIZE_[XYMN]|FACTOR",
     re.IGNORECASE,
 )
 _COUNTS_THREADS = re.compile(
@@ -38,6 +39,8 @@ _COUNTS_THREADS = re.compile(
 #: which profiles are tried.
 _PROFILES: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", (256, 128, 64, 128)),
+    (r"BLOCK_(?:SIZE|DIM)_[XYZ]", (16, 32, 8, 32)),
+    (r"TILE_SIZE_[XY]", (2, 4, 4, 8)),
     (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", (1, 4, 2, 2)),
     (r"W(?:ARP)?_?(?:TILE|SIZE)?_?[MN]", (32, 64, 32, 32)),
     (r"(?:T|R|THREAD|REG)_?(?:TILE|SIZE)?_?[MNXY]|WPT\w*|COARSE\w*|\w*PER_THREAD\w*", (8, 8, 4, 4)),
@@ -59,6 +62,7 @@ class Geometry(NamedTuple):
     names among them. `covered` is how much one block covers along each grid axis in use. `line` is
     an expression in M and N for a one-dimensional grid. If the author's launch is followed,
     `blocks` are its grid and `given` its constant arguments, in terms of the kernel's parameters.
+    Other values of the `varied` were right, too.
     """
 
     template: tuple[str, ...]
@@ -70,6 +74,7 @@ class Geometry(NamedTuple):
     shared_bytes: Text = 0
     blocks: tuple[Text, ...] = ()
     given: Mapping[str, Text] = MappingProxyType({})
+    varied: tuple[str, ...] = ()
 
     def grid(self, *, swapped: bool) -> tuple[Text, ...]:
         """The blocks along each axis; `swapped`: x runs along the rows of C."""
@@ -181,10 +186,16 @@ def table(
         launch["shared_bytes"] = known(geometry.shared_bytes)
     if where := more.pop("where", ()):
         launch["where"] = list(where)
+    tune = {
+        name: sorted({*([value // 2] if value % 2 == 0 else []), value, 2 * value})
+        for name, value in geometry.params.items()
+        if name in geometry.varied
+    }
     sweep = {name: [value] for name, value in geometry.params.items()}
     entry = entries.as_text(Entry(function.name, geometry.template))
     front_matter = {"entry": entry, "args": list(args), **more}
-    return front_matter | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
+    front_matter |= {"sweep": sweep} if sweep else {}
+    return front_matter | ({"tune": tune} if tune else {}) | {"launch": launch}
 
 
 # -- candidates ------------------------------------------------------------------------------------
@@ -226,7 +237,7 @@ def _template(
                 profile = -wanted - 1 if isinstance(wanted, int) else 0
                 number = usual(parameter.name, profile)
             params[parameter.name] = number
-            arguments.append(parameter.name)
+            arguments += [parameter.name] if parameter.kind != MACRO else []
     return tuple(arguments), params
 
 
@@ -253,7 +264,8 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[tuple[Text, ...]]:
         blocks += [(count,) for count in _in_line(x, y, named)]
         blocks += [(number(count),) for count in _FLAT]
     else:
-        sides = [[*hints.shares.get(axis, ()), *named] for axis in "xy"]
+        own = [[n for n in hints.shares.get(axis, ()) if n.number != 1] for axis in "xy"]
+        sides = [[*shares, *named] for shares in own]
         blocks = [*itertools.product(_over(x or y, sides[0]), _over(y or x, sides[1]))]
         blocks += [(side, side) for side in names.values()]
         blocks += [(number(x), number(y)) for x, y in _SQUARE]

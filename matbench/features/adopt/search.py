@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -46,6 +47,13 @@ _MOST_OPERATIONS = 2 * 400**3
 _USUAL_SIZES = (512, 1000, 1024, 2048)
 _MOST_USUAL_OPERATIONS = 2 * 512**3
 
+#: No usual tiles are larger than half of this.
+_MOST_WHOLE = 1024
+#: A condition that may hold for one index too many.
+_LOOSE = r"\bif\s*\([^;{}]*(?:<=|[^->]>[^>=])"
+#: What waits for all threads of a block.
+_BARRIER = r"__sync|barrier|\bsync\("
+
 OnProgress = Callable[[str], None]
 
 
@@ -78,14 +86,15 @@ def adopt(subject: ForeignKernel, worker: Worker, on_progress: OnProgress) -> Ad
     return adopted._replace(warnings=(*adopted.warnings, *search.doubts()))
 
 
-def _checked(kernel: Kernel, worker: Worker, on_progress: OnProgress) -> Iterator[Outcome]:
-    """Run all checks at the awkward sizes that the kernel accepts, until one fails. What could not
-    be measured is tried once more."""
+def _checked(
+    kernel: Kernel, worker: Worker, on_progress: OnProgress, most: float
+) -> Iterator[Outcome]:
+    """Run all checks at the awkward sizes that the kernel accepts, of at most so many operations,
+    until one fails. What could not be measured is tried once more."""
     probed = [
         case
         for _, case in sweep.probed(kernel, {}, worker.device, None)
-        if not case.skip
-        and workloads.workload_of(case.problem).operations(case.problem) <= _MOST_OPERATIONS
+        if not case.skip and workloads.workload_of(case.problem).operations(case.problem) <= most
     ]
     for index, case in enumerate(probed):
         on_progress(f"check {index + 1} of {len(probed)}: {case.label}, {case.problem.inputs}")
@@ -95,6 +104,11 @@ def _checked(kernel: Kernel, worker: Worker, on_progress: OnProgress) -> Iterato
         yield outcome
         if outcome.status != "measured":
             return
+
+
+def _factors(call: Call) -> tuple[float, float]:
+    """Values of alpha and beta for a trial."""
+    return _ALPHA if "alpha" in call.args else 1.0, _BETA if "beta" in call.args else 0.0
 
 
 class _Search:
@@ -110,7 +124,11 @@ class _Search:
         """The first guess that passes all checks; otherwise what is wrong with the likeliest."""
         first = None
         for guess in itertools.islice(self.guesses(), _MOST_GUESSES):
-            adopted = self.judged(self.generalized(guess))
+            guess = self.generalized(guess)
+            if self.trials.overran and self.hints.mentions(_LOOSE):
+                words = "writes one row or column past C; is `<=` meant to be `<`?"
+                return Adopted(self.function.name, None, f"`{self.function.name}` {words}")
+            adopted = self.judged(guess)
             if adopted.table is not None:
                 return adopted
             first = first or adopted
@@ -133,8 +151,7 @@ class _Search:
         for alike in pointers.values():
             for index, geometry in enumerate(launches):
                 self.on_progress(f"launch {index + 1} of {len(launches)}")
-                seen = self.square(CallGuess(geometry, alike[0]))
-                guess = self.sized(seen, alike) if seen is not None else None
+                guess = self.found(CallGuess(geometry, alike[0]), alike)
                 is_narrow = guess is not None and guess.is_square and not guess.call.is_square
                 if guess is not None and is_narrow and geometry.blocks:
                     later.append(guess)
@@ -142,35 +159,47 @@ class _Search:
                     yield guess
         yield from later
 
-    def square(self, guess: CallGuess) -> CallGuess | None:
-        """Find out what it computes if all sizes are equal."""
+    def found(self, guess: CallGuess, calls: list[Call]) -> CallGuess | None:
+        """The guess with what it computes, at different sizes if it can."""
+        if not guess.call.is_sized:
+            guess = guess._replace(is_swapped=self.hints.rows_along == "x")
+            for size in argument_guesses.fixed_sizes(self.hints):
+                seen = self.square(guess, Problem(*size))
+                if seen is None:
+                    continue
+                for is_swapped in (True, False):
+                    fixed = seen._replace(is_swapped=is_swapped, is_fixed=True)
+                    if self.trials.is_right(fixed, fixed.problem):
+                        return fixed
+            return None
         n = calling.whole(guess.geometry, self.hints, least=64)
-        takes_alpha, takes_beta = ("alpha" in guess.call.args), ("beta" in guess.call.args)
-        alpha, beta = (_ALPHA if takes_alpha else 1.0), (_BETA if takes_beta else 0.0)
-        result = self.trials.probe(guess, Problem(n, n, n, alpha=alpha, beta=beta))
+        seen = self.square(guess, Problem(n, n, n)) if n <= _MOST_WHOLE else None
+        return self.sized(seen, calls) if seen is not None else None
+
+    def square(self, guess: CallGuess, problem: Problem) -> CallGuess | None:
+        """Find out what it computes, mostly if all sizes are equal."""
+        alpha, beta = _factors(guess.call)
+        problem = msgspec.structs.replace(problem, alpha=alpha, beta=beta)
+        result = self.trials.probe(guess, problem)
         if result is None or result.product is None or result.spoiled:
             return None
         product = result.product
-        if (product.alpha, product.beta) == (_BETA, _ALPHA) and takes_alpha and takes_beta:
+        if (product.alpha, product.beta) == (_BETA, _ALPHA) == (beta, alpha):
             guess = guess._replace(call=guess.call.renamed({"alpha": "beta", "beta": "alpha"}))
             product = msgspec.structs.replace(product, alpha=_ALPHA, beta=_BETA)
-        if not takes_alpha and abs(product.alpha) == 1:
-            alpha = product.alpha
-            guess = guess._replace(alpha=alpha)
-        if not takes_beta and product.beta == 1:
+        if beta == 0 and product.beta == 1:
             beta = product.beta
             guess = guess._replace(beta=beta)
         if (product.alpha, product.beta) != (alpha, beta):
-            self.trials.note(
-                guess, 0.9, f"computes {calling.scaled('A·B', product.alpha, product.beta)}"
-            )
+            words = f"computes {calling.scaled('A·B', product.alpha, product.beta)}"
+            is_negative = product.alpha == -alpha
+            self.trials.note(guess, 0.9, f"{words}{'; is a sign wrong?' if is_negative else ''}")
             return None
         guess = self.read(guess, product)
         along = self.hints.rows_along
         is_swapped = along == "x" if along is not None else guess.layout == "column-major"
-        return guess._replace(
-            is_swapped=is_swapped, problem=Problem(n, n, n, alpha=alpha, beta=beta)
-        )
+        problem = msgspec.structs.replace(problem, beta=beta)
+        return guess._replace(is_swapped=is_swapped, problem=problem)
 
     def read(self, guess: CallGuess, product: Product) -> CallGuess:
         """Describe a product of matrices as stored by names, transposes and layout.
@@ -224,12 +253,14 @@ class _Search:
                 kernel = self.trials.subject.load(table)
             except UsageError as error:
                 return Adopted(name, None, f"{words}; but its table is not valid: {error}")
-            outcomes = list(_checked(kernel, self.trials.worker, self.on_progress))
+            most = math.inf if guess.is_fixed else _MOST_OPERATIONS
+            outcomes = list(_checked(kernel, self.trials.worker, self.on_progress, most))
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
                 many = len({outcome.case.problem.size for outcome in outcomes})
                 warnings = tuple(calling.warnings(guess, self.hints))
-                return Adopted(name, table, f"{words}, correct at all {many} sizes tried", warnings)
+                sizes = f"all {many} sizes" if many > 1 else "the only size"
+                return Adopted(name, table, f"{words}, correct at {sizes} tried", warnings)
             where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
             failed = failed or f"{words}; but it fails a check{where}"
             if wrong is not None and wrong.status != "wrong":
@@ -302,9 +333,9 @@ class _Search:
     def generalized(self, guess: CallGuess) -> CallGuess:
         """The guess with the multiples that trials show to be needed, in terms of the swept
         constants for which a second value was right; the others are fixed."""
-        steps = self.steps(guess)
+        steps = self.steps(guess) if not guess.is_fixed else {}
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
-        for name, value in guess.geometry.params.items():
+        for name, value in guess.geometry.params.items() if steps else ():
             self.trials.renew()
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
@@ -317,9 +348,13 @@ class _Search:
                     varied, calling.odd(guess, steps | dict.fromkeys(axes, other))
                 ):
                     names |= dict.fromkeys(axes, name)
+                    geometry = guess.geometry
+                    geometry = geometry._replace(varied=(*geometry.varied, name))
+                    guess = guess._replace(geometry=geometry)
                     break
             else:
-                guess = guess._replace(geometry=guess.geometry.fixed(name))
+                if name in guess.geometry.template:
+                    guess = guess._replace(geometry=guess.geometry.fixed(name))
         multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
         return guess._replace(multiples=multiples)
 
@@ -329,20 +364,38 @@ class _Search:
         """Why no call is right, as far as trials show."""
         nearness, words, guess = self.trials.nearest
         name = f"`{self.function.name}`"
+        if nearness < 0.5 and (mistaken := self.mistaken(guess if nearness >= 0.1 else None)):
+            nearness, words, guess = mistaken
         refused = next(iter(self.trials.refused.values()), "")
         if refused and guess is None:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
         unread = "" if self.hints.launches else "; no launch of this kernel was found in the file"
+        barriers = len(re.findall(_BARRIER, self.hints.body))
+        is_racy = nearness < 0.5 and barriers < 2 and self.hints.mentions("__shared__")
+        racy = "; is a `__syncthreads()` missing?" if is_racy else ""
         if guess is not None and words and nearness < 0.1 and self.trials.faults > self.trials.ran:
             return f"{name}, with {calling.threads(guess)} threads: {words}{unread}"
         if guess is None or (self.trials.ran and nearness < 0.1):
             return (
-                f"none of the calls of {name} that were tried computes a product of A and B{unread}"
-                "; write a table with its args, block and grid"
+                f"none of the calls of {name} that were tried computes a product of A and B"
+                f"{racy or unread}; write a table with its args, block and grid"
             )
         called = f"; closest, with {calling.described(self.trials.table_of(guess))}"
         closest = f"{called}: {words}" if words else self.checked(guess, called)
-        return f"none of the calls of {name} that were tried is right{closest}"
+        return f"none of the calls of {name} that were tried is right{closest}{racy}"
+
+    def mistaken(self, guess: CallGuess | None) -> tuple[float, str, CallGuess] | None:
+        """The guess, or else the first one, if it computes what a usual mistake would."""
+        self.trials.renew()
+        likely = launch_guesses.geometries(self.function, self.hints)
+        first = guess or CallGuess(likely[0], argument_guesses.calls(self.function, self.hints)[0])
+        n = calling.whole(first.geometry, self.hints, least=64)
+        alpha, beta = _factors(first.call)
+        problem = Problem(n, n, n, alpha=alpha, beta=beta)
+        result = self.trials.probe(first, problem, mistaken=True)
+        if result is not None and result.product is not None:
+            return 1.0, result.product.mistake, first
+        return None
 
     def checked(self, guess: CallGuess, called: str) -> str:
         """The result of checking a call that is right in a part of C."""

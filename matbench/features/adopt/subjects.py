@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from matbench.errors import MatbenchError, UsageError
-from matbench.kernelfile import front_matter, includes, signature
+from matbench.features.adopt.scope import definitions
+from matbench.kernelfile import front_matter, includes, signature, syntax
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel
 
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
 #: How many files beside a header are looked at for launches, and how much of each.
 _MOST_BESIDE = 200
 _MOST_TEXT = 200_000
+#: The kind of a template's parameter that is a constant for the build.
+MACRO = "macro"
+#: What such a constant is called.
+_TILE = re.compile(
+    r"(?:\w+_)?(?:block|tile|bs|threads?|work)\w*(?:_?(?:size|dim|width|[xymnk]))?\w*|[BT]?[MNKT][MNK]?",
+    re.IGNORECASE,
+)
+_BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class ForeignKernel(NamedTuple):
@@ -51,8 +67,29 @@ def subjects(
     except signature.SourceError as error:
         raise UsageError(f"{path}:{error.line or 1}: {error}") from None
     beside = _including(path)
-    chosen = _chosen(functions, entry, path)
-    return [ForeignKernel(bare, path, source, function, beside, given) for function in chosen]
+    texts = includes.texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
+    completed = (_completed(f, source, texts, beside) for f in _chosen(functions, entry, path))
+    return [ForeignKernel(bare, path, source, f, beside, given) for f in completed]
+
+
+def _completed(function: Function, source: str, headers: Sequence[str], beside: str) -> Function:
+    """The function with the constants that its file leaves to the build, or to a file that includes
+    it, as parameters of a template."""
+    code = syntax.expanded(source)
+    definition = next(n for n in signature.entries(syntax.parse(code)) if _is_of(n, function))
+    used = {syntax.text_of(n) for n in syntax.walk(definition) if n.type == "identifier"}
+    known = {*_BUILT_IN, *_WORD.findall(" ".join(headers))}
+    for node in syntax.walk(syntax.parse(code)):
+        name = syntax.declared(node) if "declarat" in node.type else syntax.fields(node, "name")
+        known |= {syntax.text_of(name)} if name is not None else set()
+    given = {d.name: d.text for d in definitions(syntax.parse(syntax.expanded(beside)))}
+    missing = [name for name in sorted(used - known) if name in given or _TILE.fullmatch(name)]
+    macros = [signature.TemplateParameter(MACRO, name, given.get(name)) for name in missing]
+    return msgspec.structs.replace(function, template=(*function.template, *macros))
+
+
+def _is_of(node: Node, function: Function) -> bool:
+    return syntax.line_of(signature.name_of(node)) == function.line
 
 
 def _including(path: Path) -> str:

@@ -41,6 +41,7 @@ class Trials:
         self.subject = subject
         self.worker = worker
         self.ran = self.faults = self.spent = self.failures = self.late = 0
+        self.overran = False
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
@@ -50,7 +51,7 @@ class Trials:
 
     def table_of(self, guess: CallGuess, **more: Any) -> dict[str, Any]:
         """The table for a guess."""
-        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
+        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "beta": 0.0}
         build = {k: v for k, v in self.subject.given.items() if k != "name"}
         changed = {key: getattr(guess, key) for key in plain if getattr(guess, key) != plain[key]}
         return launch_guesses.table(
@@ -70,9 +71,12 @@ class Trials:
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 
     def probe(
-        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False
+        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False, mistaken: bool = False
     ) -> ProbeResult | None:
-        """The result of one launch; None if it failed, or if the search is at its limits."""
+        """The result of one launch; None if it failed, or if the search is at its limits.
+
+        `mistaken`: the product is one that a usual mistake leads to.
+        """
         build = (*guess.geometry.template, *map(str, guess.geometry.params.values()))
         if self.is_exhausted or build in self.refused:
             return None
@@ -82,7 +86,7 @@ class Trials:
         self.spent += 1 if build in self.built else _LAUNCHES_PER_BUILD
         self.built.add(build)
         try:
-            result = self.launched(case, poisoned=poisoned)
+            result = self.launched(case, poisoned, mistaken)
         except BuildError as error:
             self.refused[build] = error.reason
             return None
@@ -92,6 +96,7 @@ class Trials:
         except MatbenchError as error:
             raise NotCallableError(str(error)) from None
         self.ran += 1
+        self.overran = self.overran or result.overran
         if result.product and result.spoiled:
             self.note(guess, 0.5, f"writes to {result.spoiled[0]}")
         elif not result.product and result.share > _LEAST_SHARE:
@@ -137,16 +142,16 @@ class Trials:
         """Begin a step whose trials are few: it has limits of its own."""
         self.spent = self.failures = self.late = 0
 
-    def launched(self, case: Case, *, poisoned: bool) -> ProbeResult:
+    def launched(self, case: Case, *how: bool) -> ProbeResult:
         """One launch; if it fails, one more, because other programs may be the cause."""
         try:
-            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned=poisoned)
+            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, *how)
         except BuildError:
             raise
         except CaseError as error:
             if isinstance(error, (LateError, OutOfMemoryError)):
                 time.sleep(_PAUSE_S)
-        return self.worker.ask(case, _REPEATED_S, probing.probed, case, poisoned=poisoned)
+        return self.worker.ask(case, _REPEATED_S, probing.probed, case, *how)
 
     def is_right(self, guess: CallGuess, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""

@@ -239,7 +239,7 @@ def _passed(parameter: Node, code: str) -> list[Edit]:
     if "*" in text or "[" in text:
         return [(start, start, "__global ")]
     kind = syntax.fields(parameter, "type")
-    new = _TYPES.get(syntax.text_of(kind)) if kind is not None else None
+    new = _TYPES.get(signature.resolved(syntax.text_of(kind), {})) if kind is not None else None
     return [(kind.start_byte, kind.end_byte, new)] if kind is not None and new else []
 
 

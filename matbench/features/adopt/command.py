@@ -96,9 +96,9 @@ def adopt(
 
 def _try(kernels: Sequence[ForeignKernel], info: DeviceInfo, results: list[Adopted]) -> None:
     """Find out how to launch each kernel, and say what was found."""
-    from matbench.features.adopt import search, tables
+    from matbench.features.adopt import search
 
-    with tables.pool() as pool, progress(None) as display:
+    with search.pool() as pool, progress(None) as display:
         for kernel in kernels:
 
             def on_progress(what: str, name: str = kernel.function.name) -> None:

@@ -34,8 +34,8 @@ class Hints(NamedTuple):
 
     `tiles` has what multiplies `blockIdx`, and `shares` what then multiplies `threadIdx`, for each
     axis; `blocks` and `threads` are the axes of `blockIdx` and `threadIdx` in use. `constants` are
-    those of the file that the kernel names. `rows_along` is the grid axis that runs along rows,
-    judging by names, and `sides` are the parameters that take the side of a block.
+    those of the file that the kernel names. `sides` are the parameters that take the side of a
+    block.
     """
 
     body: str = ""
@@ -49,7 +49,6 @@ class Hints(NamedTuple):
     bounds: Term | None = None
     launches: tuple[HostLaunch, ...] = ()
     shared: str | None = None
-    rows_along: str | None = None
     sides: frozenset[str] = frozenset()
 
     def mentions(self, pattern: str) -> bool:
@@ -84,7 +83,6 @@ def find_hints(source: str, function: Function, beside: str = "") -> Hints:
         bounds=bounds,
         launches=launches,
         shared=_dynamic_shared(body),
-        rows_along=_rows_along(body),
         sides=sides,
     )
 
@@ -209,15 +207,6 @@ def _bases(node: Node) -> set[str]:
 
 def _axes(body: str, index: str) -> str:
     return "".join(axis for axis in "xyz" if re.search(rf"\b{index}\.{axis}\b", body))
-
-
-def _rows_along(body: str) -> str | None:
-    rows, columns = (
-        re.search(rf"\b\w*{word}\w*\s*[={{(][^;=]{{0,200}}?\bblockIdx\.([xy])", body, re.IGNORECASE)
-        for word in ("row", "col")
-    )
-    is_told = rows is not None and (columns is None or rows[1] != columns[1])
-    return rows[1] if rows is not None and is_told else None
 
 
 def _dynamic_shared(body: str) -> str | None:

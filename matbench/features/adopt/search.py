@@ -11,6 +11,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,17 +22,17 @@ from matbench.features.adopt import argument_guesses, calling, hints, launch_gue
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import Product
-from matbench.features.adopt.subjects import ForeignKernel
+from matbench.features.adopt.subjects import ForeignKernel, subjects
 from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.worker import Worker
+from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import STORAGE, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: Trials are not timed and have short deadlines.
-OPTIONS = Options(timed=False, blocks=False)
-DEADLINES = Deadlines(build_s=60.0, run_s=30.0)
+_OPTIONS = Options(timed=False, blocks=False)
+_DEADLINES = Deadlines(build_s=60.0, run_s=30.0)
 #: The most guesses that are checked after they passed the trials.
 _MOST_GUESSES = 3
 #: Values of alpha and beta, for kernels that take them, that no kernel has built in.
@@ -84,6 +85,25 @@ def adopt(subject: ForeignKernel, worker: Worker, on_progress: OnProgress) -> Ad
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
     return adopted._replace(warnings=(*adopted.warnings, *search.doubts()))
+
+
+def pool() -> WorkerPool:
+    """Workers for trials, which are not timed."""
+    return WorkerPool(_OPTIONS, _DEADLINES)
+
+
+def table(text: str, path: Path, entry: str | None, worker: Worker) -> dict[str, Any]:
+    """Front matter for the first kernel in a text that can be called, or for the `entry`.
+
+    The path resolves its `#include` lines. `UsageError` if no call of any of them is right.
+    """
+    said = []
+    for subject in subjects(text, path, entry, {}):
+        adopted = adopt(subject, worker, lambda _: None)
+        if adopted.table is not None:
+            return adopted.table
+        said.append(adopted.words)
+    raise UsageError("; ".join(said))
 
 
 def _checked(
@@ -162,15 +182,11 @@ class _Search:
     def found(self, guess: CallGuess, calls: list[Call]) -> CallGuess | None:
         """The guess with what it computes, at different sizes if it can."""
         if not guess.call.is_sized:
-            guess = guess._replace(is_swapped=self.hints.rows_along == "x")
             for size in argument_guesses.fixed_sizes(self.hints):
-                seen = self.square(guess, Problem(*size))
-                if seen is None:
-                    continue
-                for is_swapped in (True, False):
-                    fixed = seen._replace(is_swapped=is_swapped, is_fixed=True)
-                    if self.trials.is_right(fixed, fixed.problem):
-                        return fixed
+                for is_swapped in (False, True):
+                    seen = self.square(guess._replace(is_swapped=is_swapped), Problem(*size))
+                    if seen is not None:
+                        return seen._replace(is_fixed=True)
             return None
         n = calling.whole(guess.geometry, self.hints, least=64)
         seen = self.square(guess, Problem(n, n, n)) if n <= _MOST_WHOLE else None
@@ -196,10 +212,7 @@ class _Search:
             self.trials.note(guess, 0.9, f"{words}{'; is a sign wrong?' if is_negative else ''}")
             return None
         guess = self.read(guess, product)
-        along = self.hints.rows_along
-        is_swapped = along == "x" if along is not None else guess.layout == "column-major"
-        problem = msgspec.structs.replace(problem, beta=beta)
-        return guess._replace(is_swapped=is_swapped, problem=problem)
+        return guess._replace(problem=msgspec.structs.replace(problem, beta=beta))
 
     def read(self, guess: CallGuess, product: Product) -> CallGuess:
         """Describe a product of matrices as stored by names, transposes and layout.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from matbench.errors import MatbenchError, UsageError
-from matbench.features.adopt.scope import definitions
+from matbench.features.adopt.scope import Scope, definitions
 from matbench.kernelfile import front_matter, includes, signature, syntax
-from matbench.kernelfile.signature import Function
+from matbench.kernelfile.signature import Function, TemplateParameter
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel
 
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 #: How many files beside a header are looked at for launches, and how much of each.
 _MOST_BESIDE = 200
 _MOST_TEXT = 200_000
+#: Where projects keep headers.
+_USUAL_FOLDERS = ("include", "inc", "common", "utils")
 #: The kind of a template's parameter that is a constant for the build.
 MACRO = "macro"
 #: What such a constant is called.
 _TILE = re.compile(
-    r"(?:\w+_)?(?:block|tile|bs|threads?|work)\w*(?:_?(?:size|dim|width|[xymnk]))?\w*|[BT]?[MNKT][MNK]?",
+    r"(?:\w+_)?(?:block|tile|bs|threads?|work)\w*(?:_?(?:size|dim|width|[xymnk]))?\w*|[BT][MNK]",
     re.IGNORECASE,
 )
 _BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim")
@@ -58,6 +61,8 @@ def subjects(
     bare: str, path: Path, entry: str | None, given: Mapping[str, Any]
 ) -> list[ForeignKernel]:
     """The kernels to adopt: the one that is named `entry`, or all."""
+    folders = [*given.get("include_dirs", ()), *_folders(bare, path)]
+    given = {**given, "include_dirs": list(dict.fromkeys(folders))} if folders else given
     try:
         source = unpacked(bare)
         if not signature.functions(source):
@@ -77,19 +82,40 @@ def _completed(function: Function, source: str, headers: Sequence[str], beside: 
     it, as parameters of a template."""
     code = syntax.expanded(source)
     definition = next(n for n in signature.entries(syntax.parse(code)) if _is_of(n, function))
-    used = {syntax.text_of(n) for n in syntax.walk(definition) if n.type == "identifier"}
+    names = (node for node in syntax.walk(definition) if node.type == "identifier")
+    used = {syntax.text_of(node) for node in names if not _is_called(node)}
     known = {*_BUILT_IN, *_WORD.findall(" ".join(headers))}
     for node in syntax.walk(syntax.parse(code)):
         name = syntax.declared(node) if "declarat" in node.type else syntax.fields(node, "name")
         known |= {syntax.text_of(name)} if name is not None else set()
-    given = {d.name: d.text for d in definitions(syntax.parse(syntax.expanded(beside)))}
-    missing = [name for name in sorted(used - known) if name in given or _TILE.fullmatch(name)]
-    macros = [signature.TemplateParameter(MACRO, name, given.get(name)) for name in missing]
+    scope = Scope([*definitions(syntax.parse(syntax.expanded(beside)))], 0, 0)
+    given = {name: scope.text(name) for name in sorted(used - known)}
+    missing = {name: text for name, text in given.items() if text or _TILE.fullmatch(name)}
+    macros = [
+        TemplateParameter(MACRO, n, str(text) if text else None) for n, text in missing.items()
+    ]
     return msgspec.structs.replace(function, template=(*function.template, *macros))
+
+
+def _is_called(name: Node) -> bool:
+    call = name.parent
+    return call is not None and call.type == "call_expression" and call.children[0] == name
 
 
 def _is_of(node: Node, function: Function) -> bool:
     return syntax.line_of(signature.name_of(node)) == function.line
+
+
+def _folders(bare: str, path: Path) -> Iterator[str]:
+    """The usual folders, beside the file or above, that have a header that it includes."""
+    here = path.resolve().parent
+    for name in filter(None, map(includes.name_in, includes.operands(bare))):
+        if (here / name).exists():
+            continue
+        for above in (here, *here.parents[:2]):
+            for folder in (above, *(above / usual for usual in _USUAL_FOLDERS)):
+                if (folder / name).is_file():
+                    yield os.path.relpath(folder, here)
 
 
 def _including(path: Path) -> str:

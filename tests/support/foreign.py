@@ -53,6 +53,7 @@ LAUNCHED = {
     "runner-register-tiles.cu": "alpha·A·B + beta·C, M multiples of 48, N of 32, K of 6 only, "
     "blocks of 256",
     "shared-attribute.cu": "A·B, M multiples of 32, N of 48, K of 16 only, blocks of 48",
+    "swizzled.cu": "A·B, 16×8 blocks",
     "torch-extension.cu": "A·B, blocks of 192",
 }
 COMPUTES |= LAUNCHED

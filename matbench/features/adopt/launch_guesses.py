@@ -138,10 +138,11 @@ def _followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry 
     plane, block = _known(launch.grid[:2]), _known(launch.block)
     depth = [1 if side is None else side for side in launch.grid[2:]]
     has_sizes = any(not p.pointer and p.name not in launch.given for p in function.parameters)
-    axes = "".join(a for a, n in zip("xy", plane or (), strict=False) if isinstance(n, int))
-    if not plane or not block or (has_sizes and set(axes) & set(hints.blocks)):
+    is_sized = any(isinstance(side, str) for side in plane)
+    if not plane or not block or (has_sizes and not is_sized):
         return None
-    batched = "z" in hints.blocks and (launch.grid[2:] == (None,) or isinstance(depth[0], str))
+    is_batch = launch.grid[2:] == (None,) or str([*depth, 1][0]).isidentifier()
+    batched = "z" in hints.blocks and is_batch
     rest = ["batch"] if batched else depth
     blocks = (*plane, *[1] * (2 - len(plane) if rest else 0), *rest)
     covered, shared = tuple(_divisors(blocks)), launch.shared or 0

@@ -74,7 +74,7 @@ class _Reader(Scope):
 
     def __init__(self, given: Sequence[Definition], calls: Sequence[Node], call: Node) -> None:
         super().__init__(given, owner_of(call), call.start_byte)
-        self.calls, self.call = calls, call
+        self.given, self.calls, self.call = given, calls, call
         self.values |= self._of_template(owner_of(call))
         called = syntax.fields(call, "function")
         text = syntax.text_of(called) if called is not None else ""
@@ -102,18 +102,19 @@ class _Reader(Scope):
         given = self.arguments(function, block)
         shared = self.text(more[0]) if more else 0
         if shared is None:
-            shared = self.text(self.limit())
+            shared = self.limit()
         blocks = self.sides(grid) if given is not None else ()
         return HostLaunch(template, blocks, self.sides(block), shared, given or {})
 
-    def limit(self) -> str:
+    def limit(self) -> Text | None:
         """The shared memory that `cudaFuncSetAttribute` allows the kernel."""
         for call in self.calls:
             text, listed = syntax.text_of(call), syntax.fields(call, "arguments")
             is_setting = text.startswith("cudaFuncSetAttribute") and _LIMIT in text
             if is_setting and self.name in text and listed is not None:
-                return text_of(listed.named_children[-1])
-        return ""
+                there = Scope(self.given, owner_of(call), call.start_byte)
+                return there.text(text_of(listed.named_children[-1]))
+        return None
 
     def template(self, function: Function) -> tuple[Text | None, ...]:
         """The template arguments; from now on, names among them are the template's parameters."""

@@ -22,7 +22,7 @@ from matbench.measure.launcher import Matrix, Memory, decoded, encoded
 from matbench.model import WORD_BYTES
 
 if TYPE_CHECKING:
-    from matbench.backends import Backend, Buffer, Program
+    from matbench.backends import Buffer
     from matbench.measure.session import Session
     from matbench.model import Case
 
@@ -59,22 +59,16 @@ class ProbeResult(msgspec.Struct, frozen=True):
     overran: bool = False
 
 
-def probed(session: Session, case: Case, poisoned: bool, mistaken: bool) -> ProbeResult:
-    """What one launch computes on an open device, ignoring its front matter."""
-    program = session.program(case)
-    return probe(session.backend, program, case, poisoned=poisoned, mistaken=mistaken)
-
-
-def probe(
-    backend: Backend,
-    program: Program,
-    case: Case,
-    *,
-    poisoned: bool = False,
-    mistaken: bool = False,
+def probed(
+    session: Session, case: Case, poisoned: bool = False, mistaken: bool = False
 ) -> ProbeResult:
-    """Launch a case once; `CaseError` if that fails. `poisoned`: C is NaN before the launch.
-    `mistaken`: its product is looked for among those that usual mistakes lead to."""
+    """What one launch computes on an open device, ignoring its front matter; `CaseError` if it
+    fails.
+
+    `poisoned`: C is NaN before the launch. `mistaken`: its product is looked for among those that
+    usual mistakes lead to.
+    """
+    backend, program = session.backend, session.program(case)
     kernel, problem = case.kernel, case.problem
     rng = np.random.default_rng(12345)
     given: dict[str, Array] = {}

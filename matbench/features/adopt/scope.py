@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from matbench.features.adopt.arithmetic import Term, Text, combined, number, term_of
+from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
 from matbench.kernelfile import signature, syntax
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class Scope:
             return values[0] if name.endswith("_cast") or name in signature.SCALARS else None
         a, b = values[:2]
         if name in ("min", "max"):
-            return term_of(f"{name}({a.text}, {b.text})")
+            return term_of(replaced(f"{name}({a.text}, {b.text})", {}))
         if name.replace("_", "").lower() in _CEIL_DIV:
             more = combined(combined(a, "+", b) or a, "-", number(1))
             return combined(more, "/", b) if more is not None else None

@@ -81,8 +81,8 @@ def _completed(function: Function, source: str, headers: Sequence[str], beside: 
     """The function with the constants that its file leaves to the build, or to a file that includes
     it, as parameters of a template."""
     code = syntax.expanded(source)
-    definition = next(n for n in signature.entries(syntax.parse(code)) if _is_of(n, function))
-    names = (node for node in syntax.walk(definition) if node.type == "identifier")
+    entries = [node for node in signature.entries(syntax.parse(code)) if _is_of(node, function)]
+    names = (n for entry in entries for n in syntax.walk(entry) if n.type == "identifier")
     used = {syntax.text_of(node) for node in names if not _is_called(node)}
     known = {*_BUILT_IN, *_WORD.findall(" ".join(headers))}
     for node in syntax.walk(syntax.parse(code)):

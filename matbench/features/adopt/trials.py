@@ -23,13 +23,13 @@ from matbench.show.reasons import skip_reason
 
 #: The time of one launch, that of its repetition, and the pause in between.
 _LAUNCH_S = 3.0
-_REPEATED_S = 10.0
+_REPEATED_S = 5.0
 _PAUSE_S = 1.0
 #: The most launches of a search, where a build counts as many, and how many may fail or hang.
 _MOST_LAUNCHES = 600
 _LAUNCHES_PER_BUILD = 25
-_MOST_FAILURES = 8
-_MOST_LATE = 3
+_MOST_FAILURES = 6
+_MOST_LATE = 2
 #: The share of C that must be right for a call to count as close.
 _LEAST_SHARE = 0.05
 
@@ -139,8 +139,9 @@ class Trials:
         return is_failing or self.spent >= _MOST_LAUNCHES
 
     def renew(self) -> None:
-        """Begin a step whose trials are few: it has limits of its own."""
-        self.spent = self.failures = self.late = 0
+        """Begin a step whose trials are few: it has limits of its own, except for launches that
+        hang, as a search must end soon."""
+        self.spent = self.failures = 0
 
     def launched(self, case: Case, *how: bool) -> ProbeResult:
         """One launch; if it fails, one more, because other programs may be the cause."""

@@ -319,7 +319,8 @@ def test_with_strict_a_warning_is_an_error(tmp_path: Path, matbench: Matbench) -
 
 TILED = """__global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
 {
-    int row = blockIdx.y * block_size_y + threadIdx.y, col = blockIdx.x * block_size_x + threadIdx.x;
+    int row = blockIdx.y * block_size_y + threadIdx.y;
+    int col = blockIdx.x * block_size_x + threadIdx.x;
     float sum = 0.0f;
     for (int k = 0; k < K; ++k)
         sum += A[row * K + k] * B[k * N + col];
@@ -338,8 +339,8 @@ def test_constants_are_those_of_a_file_that_includes_the_kernel_or_else_usual_on
     assert table["sweep"] == {"block_size_x": [16], "block_size_y": [16]}
     assert table["launch"]["block"] == ["block_size_x", "block_size_y"]
     host = "void go(float *a, int n) { mm<<<n, n>>>(a, a, a, n, n, n); }\n"
-    including = f'#define block_size_x 24\n#define block_size_y (block_size_x / 2)\n#include "tiled.cuh"\n{host}'
-    (tmp_path / "main.cu").write_text(including)
+    macros = "#define block_size_x 24\n#define block_size_y (block_size_x / 2)\n"
+    (tmp_path / "main.cu").write_text(f'{macros}#include "tiled.cuh"\n{host}')
     _, table = adopted(path, matbench, "--force")
     assert table["sweep"] == {"block_size_x": [24], "block_size_y": [12]}
 

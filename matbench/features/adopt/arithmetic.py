@@ -67,8 +67,11 @@ def replaced(text: Text, values: Mapping[str, Text]) -> Text:
 
 def combined(a: Term, sign: str, b: Term) -> Term | None:
     """`a + b`, `a / b` …; None if there is no such expression."""
-    if a.number is not None and b.number is not None and sign not in "+-*":
+    if a.number is not None and b.number is not None and sign in (*_COMPARISONS, "/", "%"):
         return _computed(a.number, sign, b.number)
+    if sign in ("<<", ">>"):
+        power = number(1 << b.number) if b.number is not None and 0 <= b.number < 32 else None
+        return combined(a, "*" if sign == "<<" else "/", power) if power is not None else None
     products = Counter(a.products)
     if sign in ("+", "-"):
         for of, many in b.products.items():
@@ -101,12 +104,7 @@ def _factor(text: str) -> str:
 def _computed(a: int, sign: str, b: int) -> Term | None:
     if sign in _COMPARISONS:
         return number(int(_COMPARISONS[sign](a, b)))
-    is_shift = sign in ("<<", ">>") and 0 <= b < 32
-    value = {
-        "/": a // b if b else None, "%": a % b if b else None,
-        "<<": a << b if is_shift else None, ">>": a >> b if is_shift else None,
-    }.get(sign)  # fmt: skip
-    return number(value) if value is not None and abs(value) < _MOST else None
+    return number({"/": a // b, "%": a % b}[sign]) if b and sign in "/%" else None
 
 
 def _divided(a: Term, b: Term) -> Term | None:

@@ -48,6 +48,8 @@ _MOST_OPERATIONS = 2 * 400**3
 _USUAL_SIZES = (512, 1000, 1024, 2048)
 _MOST_USUAL_OPERATIONS = 2 * 512**3
 
+#: Builds take most of the time.
+_MOST_BUILDS = 10
 #: No usual tiles are larger than half of this.
 _MOST_WHOLE = 1024
 #: A condition that may hold for one index too many.
@@ -354,7 +356,8 @@ class _Search:
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
             tries = [(2 * value, axes) for axes in tied]
             tries += [(value // 2, axes) for axes in reversed(tied)] if value % 2 == 0 else []
-            for other, axes in tries:
+            is_late = len(self.trials.built) >= _MOST_BUILDS
+            for other, axes in tries if not is_late else ():
                 self.on_progress(f"{name} = {other}")
                 varied = guess._replace(geometry=guess.geometry.with_value(name, other))
                 if self.trials.is_right(

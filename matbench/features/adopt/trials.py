@@ -27,7 +27,7 @@ _REPEATED_S = 5.0
 _PAUSE_S = 1.0
 #: The most launches of a search, where a build counts as many, and how many may fail or hang.
 _MOST_LAUNCHES = 600
-_LAUNCHES_PER_BUILD = 25
+_LAUNCHES_PER_BUILD = 50
 _MOST_FAILURES = 6
 _MOST_LATE = 2
 #: The share of C that must be right for a call to count as close.

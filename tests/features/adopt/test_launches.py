@@ -56,6 +56,7 @@ GRID = ("ceil_div(N, 32)", "ceil_div(M, 64)")
         ("", "auto up = [&](int n, int d) { return (n + d - 1) / d; }; int x = up(cols, 32);"
          " dim3 grid(x, up(rows, 64)), block(std::min(512, 256) / 2);",
          GRID, (128,)),
+        ("", "dim3 grid((cols + 31) >> 5, (rows + 63) / (1 << 6)), block(1 << 3);", GRID, (8,)),
         ("", "dim3 grid(ceil((float)cols / 32), std::ceil(rows / 64.0f)), block(32, 32, 1);",
          GRID, (32, 32)),
         ("", "dim3 grid(at::cuda::ATenCeilDiv(cols, 32), div_up(rows, 64)), block((unsigned)8);",

@@ -12,14 +12,14 @@ COMPUTES = {
     "dgemm.cu": "A·B, 16×16 blocks",
     "dynamic-shared.cu": "A·B, 16×16 blocks",
     "fetch-macros.cu": "A·B, M and N multiples of 64, K of 8 only, 16×16 blocks",
-    "build-constants.cu": "A·B, 16×16 blocks",
+    "build-constants.cu": "A·B, 16×16 blocks, block_size_x = 16, block_size_y = 16, "
+    "tile_size_y = 2",
     "fixed-sizes.cu": "A·B, at 96x160x64 only, 16×16 blocks",
     "float4-cast.cu": "A·B, N multiples of 4 only, 8×32 blocks",
     "hgemm-half-sums.cu": "A·B, 16×16 blocks, accumulator = float16",
     "hgemm-scaled.cu": "alpha·A·B + beta·C, 16×16 blocks",
     "hgemm.cu": "A·B, 16×16 blocks",
     "linear-index.cu": "A·B, blocks of 256",
-    "long-strides.cu": "A·B, in batches, 32×8 blocks",
     "matrix-struct.cu": "A·B, 16×16 blocks",
     "pointer-factors.cu": "alpha·A·B + beta·C, 24×12 blocks",
     "rows-columns.cu": "A·B, 16×16 blocks",
@@ -34,7 +34,6 @@ COMPUTES = {
     "square-pointers.cu": "A·B, square sizes only, 32×32 blocks",
     "textbook-tiled.cu": "A·B, square sizes only, multiples of 16, 16×16 blocks",
     "textbook.cu": "A·B, square sizes only, 16×16 blocks",
-    "torch-dispatch.cu": "A·Bᵀ, 20×12 blocks",
     "toolkit.cu": "A·B, M, N and K multiples of 32 only, 32×32 blocks",
     "transposed-b.cu": "A·Bᵀ, 16×16 blocks",
     "typed.cuh": "A·B, 16×16 blocks",
@@ -44,6 +43,9 @@ COMPUTES = {
 }
 #: Launched as their authors do; two of them cannot be guessed, and two others would differ.
 LAUNCHED = {
+    "long-strides.cu": "A·B, in batches, 32×8 blocks",
+    "torch-dispatch.cu": "A·Bᵀ, 20×12 blocks",
+    "swizzled.cu": "A·B, 16×8 blocks",
     "batched-strides.cu": "A·B, in batches, blocks of 120",
     "blocks-in-line.cu": "A·B, blocks of 80",
     "coarsened.cu": "A·B, square sizes only, blocks of 144",
@@ -53,7 +55,6 @@ LAUNCHED = {
     "runner-register-tiles.cu": "alpha·A·B + beta·C, M multiples of 48, N of 32, K of 6 only, "
     "blocks of 256",
     "shared-attribute.cu": "A·B, M multiples of 32, N of 48, K of 16 only, blocks of 48",
-    "swizzled.cu": "A·B, 16×8 blocks",
     "torch-extension.cu": "A·B, blocks of 192",
 }
 COMPUTES |= LAUNCHED

@@ -116,8 +116,7 @@ def _divided(a: Term, b: Term) -> Term | None:
             left = {tuple((of - Counter(divisor)).elements()): n // many for of, n in counts}
             return Term(left)
     over = combined(combined(a, "-", b) or a, "+", number(1))
-    is_positive = min(b.products.values(), default=0) > 0
-    if is_positive and over is not None and len(over.products) < len(a.products):
+    if over is not None and len(over.products) < len(a.products):
         return term_of(f"ceil_div({over.text}, {b.text})")
     is_product = len(a.products) == 1 and re.fullmatch(r"\w+( \* \w+)*", str(a.text))
     return term_of(f"{a.text if is_product else a.factor} // {b.factor}")

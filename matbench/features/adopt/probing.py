@@ -125,7 +125,8 @@ class _Guarded(NamedTuple):
         """Whether only elements right behind the matrix were written to, of one line at most."""
         (written,) = np.nonzero(self.changed(after) & self.is_outside)
         end = int(np.nonzero(~self.is_outside)[0][-1]) + 1
-        return len(written) > 0 and end <= written[0] and written[-1] < end + self.matrix.shape[2]
+        ends = [int(written[0]), int(written[-1])] if len(written) else [0]
+        return end <= ends[0] and ends[-1] < end + self.matrix.shape[2]
 
     def matrices(self, after: npt.NDArray[Any]) -> Array:
         """The matrices after the launch."""

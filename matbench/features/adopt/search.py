@@ -22,7 +22,7 @@ from matbench.features.adopt import argument_guesses, calling, hints, launch_gue
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import Product
-from matbench.features.adopt.subjects import ForeignKernel, subjects
+from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
 from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
@@ -260,9 +260,13 @@ class _Search:
     def judged(self, guess: CallGuess) -> Adopted:
         """The kernel called that way, with a claim if it needs one; or the first check it fails."""
         name, failed, plain = self.function.name, "", self.table(guess)
+        macros = (p.name for p in self.function.template if p.kind == MACRO)
+        chosen = {macro: guess.geometry.params[macro] for macro in macros}
         for claim in ({}, *self.claims(guess)):
             table = {**claim, **plain}
-            words = ", ".join((calling.words(guess), *(f"{k} = {v}" for k, v in claim.items())))
+            words = ", ".join(
+                (calling.words(guess), *(f"{k} = {v}" for k, v in (chosen | claim).items()))
+            )
             words = f"`{name}` {words}"
             try:
                 kernel = self.trials.subject.load(table)

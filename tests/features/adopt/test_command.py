@@ -26,7 +26,10 @@ from matbench.records.outcome import Outcome
 
 #: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
 #: and the toolkit's, have tests of their own.
-KINDS = {"textbook.cu", "transposed-b.cu", "dgemm.cu", *foreign.LAUNCHED}
+KINDS = {
+    "textbook.cu", "transposed-b.cu", "dgemm.cu", "build-constants.cu", "fixed-sizes.cu",
+    "matrix-struct.cu", "pointer-factors.cu", "split-k.cu", *foreign.LAUNCHED,
+}  # fmt: skip
 OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
 ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
 
@@ -205,6 +208,8 @@ def test_the_launch_may_be_in_a_file_that_includes_the_kernels(
     output = matbench("adopt", path, code=None).stdout
     assert ("blocks of 48, correct" in output) == is_included
     assert ("; no launch of this kernel was found" in output) != is_included
+    path.with_suffix(".toml").unlink(missing_ok=True)
+    matbench("run", path, "--adopt", "--sizes", "96", *QUICK, code=0 if is_included else 2)
 
 
 def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str, Any]]:

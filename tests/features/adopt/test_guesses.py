@@ -104,6 +104,8 @@ ABC = "const float *A, const float *B, float *C, int n"
         ("", "int bx = blockIdx.x, by = blockIdx.y, tx = threadIdx.x, ty = threadIdx.y;"
          " int i = by * 16 + ty, j = bx * 16 + tx;", (16, 16),
          ("ceil_div(N, 16)", "ceil_div(M, 16)")),
+        ("", "int bx = blockIdx.x; bx += 1; int i = blockIdx.y * 16 + threadIdx.y,"
+         " j = bx * 8 + threadIdx.x;", (8, 16), ("ceil_div(N, 8)", "ceil_div(M, 16)")),
         ("", "int at = blockIdx.x * blockDim.x + threadIdx.x; int i = at / n, j = at % n;", (256,),
          ("ceil_div(M * N, 256)",)),
         ("#define BM 64\n#define BN 128\n#define TM 4\n#define TN 8",

@@ -88,6 +88,9 @@ def test_grid_and_block_are_read(
         ("cudaFuncSetAttribute(tiled<64, 32>, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536);"
          + CALL.format(more=", bytes_of(rows)"), 65536),
         (CALL.format(more=", bytes_of(rows)"), None),
+        ("int bytes = init();" + CALL.format(more=", bytes") + "} int init() {"
+         " int bytes = std::max(64 * 32, 16) * sizeof(float); cudaFuncSetAttribute(tiled<64, 32>,"
+         " cudaFuncAttributeMaxDynamicSharedMemorySize, bytes); return bytes;", 8192),
     ],
 )  # fmt: skip
 def test_shared_memory_is_read(host: str, shared: int | None) -> None:

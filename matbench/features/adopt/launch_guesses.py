@@ -250,10 +250,12 @@ def usual(name: str, profile: int) -> int:
 
 
 def _blocks(hints: Hints, params: Mapping[str, int]) -> list[tuple[Text, ...]]:
-    """The sides of a block: from tiles and what a thread computes of them, launch bounds, then
-    usual ones."""
+    """The sides of a block: those of a launch whose grid is not known, then from tiles and what a
+    thread computes of them, launch bounds, then usual ones."""
+    launched = [_known(launch.block) for launch in hints.launches]
+    launched = [b for b in launched if b and all(_is_of(side, params) for side in b)]
     if not hints.threads:
-        return [(1,)]
+        return [*launched, (1,)]
     x, y = (_side(hints.tiles.get(axis, ()), params) for axis in "xy")
     names = {name: term_of(name) for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
     names |= {name: number(value) for name, value in hints.constants.items()}
@@ -272,7 +274,11 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[tuple[Text, ...]]:
         blocks += [(number(x), number(y)) for x, y in _SQUARE]
     texts = [tuple(side.text for side in block if side is not None) for block in blocks]
     whole = [text for text, block in zip(texts, blocks, strict=True) if len(text) == len(block)]
-    return list(dict.fromkeys(block for block in whole if 0 not in block))
+    return list(dict.fromkeys([*launched, *(block for block in whole if 0 not in block)]))
+
+
+def _is_of(text: Text, params: Mapping[str, int]) -> bool:
+    return isinstance(replaced(text, params), int)
 
 
 def _side(tiles: Sequence[Term], params: Mapping[str, int]) -> Term | None:
@@ -329,7 +335,9 @@ def _shared(hints: Hints, block: tuple[Text, ...]) -> list[Text]:
     for side in map(term_of, block):
         tiles = combined(tiles, "*", side) if tiles is not None else None
     first = [tiles.text] if tiles is not None else []
-    return list(dict.fromkeys([*first, f"{item} * K", 16384, 49152]))
+    launched = [launch.shared for launch in hints.launches if launch.block == block]
+    given = [shared for shared in launched if shared]
+    return list(dict.fromkeys(given or [*first, f"{item} * K", 16384, 49152]))
 
 
 def _ceil_div(size: str, tile: Text) -> str:

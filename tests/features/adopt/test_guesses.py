@@ -159,6 +159,15 @@ def test_a_launch_in_the_file_is_followed() -> None:
     assert geometries[0].template == ("BLOCK_SIZE",)
 
 
+def test_block_and_shared_memory_are_those_of_a_launch_whose_grid_is_not_known() -> None:
+    body = "extern __shared__ float s[]; C[blockIdx.y * 4 + blockIdx.x * 24 + threadIdx.x] = s[0];"
+    host = "void go(float *a, int n) { f<<<blocks(n), dim3(24, 4), 776>>>(a, a, a, n); }"
+    _, geometries = guessed(kernel(ABC, body) + host)
+    first = geometries[0]
+    assert (first.block, first.shared_bytes) == ((24, 4), 776)
+    assert first.grid(swapped=False) == ("ceil_div(N, 24)", "ceil_div(M, 4)")
+
+
 def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> None:
     body = "C[(blockIdx.y * BM + threadIdx.y) * n + blockIdx.x * BN + threadIdx.x] = 0;"
     host = "void go(float *a, int n) { const unsigned BM = 32, BN = 32; f<BM, BN><<<n, n>>>(a); }"

@@ -25,32 +25,25 @@ from matbench.kernelfile.signature import Function, TemplateParameter
 #: Template arguments, and the values of those that are names.
 _Built = tuple[tuple[str, ...], dict[str, int]]
 
-#: Names of constants that are a thread's tile, or a number of threads.
+#: Names of constants that are a thread's tile.
 _OF_THREAD = re.compile(
-    r"T[MNXY]|R[MN]|(?:THREAD|REG|ELEM)\w*|WPT\w*|COARSE\w*|COARSENING\w*|PER_THREAD\w*|\w+PER_THREAD"
-    r"|(?:THREAD|TILE)_SIZE_[XYMN]|FACTOR",
+    r"T[MNXY]|R[MN]|(?:THREAD(?!S)|REG|ELEM|COARSE|WPT|COARSENING|PER_THREAD)\w*|\w+PER_THREAD"
+    r"|TILE_SIZE_[XYMN]|FACTOR",
     re.IGNORECASE,
 )
-_COUNTS_THREADS = re.compile(
-    r"\w*(?:N|NUM|NUMBER)_?THREADS\w*|THREADS(?:_PER_BLOCK)?|NT|BLOCK_?DIM", re.IGNORECASE
+#: Usual values of template parameters by name.
+_USUAL = (
+    (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", 256),
+    (r"BLOCK_(?:SIZE|DIM)_[XYZ]", 16),
+    (r"TILE_SIZE_[XY]", 2),
+    (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", 1),
+    (r"W(?:ARP)?_?(?:TILE|SIZE)?_?[MN]", 32),
+    (r"(?:T|R|THREAD|REG)_?(?:TILE|SIZE)?_?[MNXY]|WPT\w*|COARSE\w*|\w*PER_THREAD\w*", 8),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB|T|W)?_?(?:SIZE|DIM|TILE|WIDTH)?_?K\w*", 8),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB)_?(?:SIZE|DIM|TILE|WIDTH|ITEMS)?_?[MNXY]", 64),
+    (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", 4),
+    (r".*", 16),
 )
-
-#: Values of template parameters by name: a pattern, then its value in each profile, in the order in
-#: which profiles are tried.
-_PROFILES: tuple[tuple[str, tuple[int, ...]], ...] = (
-    (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", (256, 128, 64, 128)),
-    (r"BLOCK_(?:SIZE|DIM)_[XYZ]", (16, 32, 8, 32)),
-    (r"TILE_SIZE_[XY]", (2, 4, 4, 8)),
-    (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", (1, 4, 2, 2)),
-    (r"W(?:ARP)?_?(?:TILE|SIZE)?_?[MN]", (32, 64, 32, 32)),
-    (r"(?:T|R|THREAD|REG)_?(?:TILE|SIZE)?_?[MNXY]|WPT\w*|COARSE\w*|\w*PER_THREAD\w*", (8, 8, 4, 4)),
-    (r"(?:B|BLOCK|TILE|CTA|BS|TB|T|W)?_?(?:SIZE|DIM|TILE|WIDTH)?_?K\w*", (8, 16, 8, 16)),
-    (r"(?:B|BLOCK|TILE|CTA|BS|TB)_?(?:SIZE|DIM|TILE|WIDTH|ITEMS)?_?[MNXY]", (64, 128, 128, 64)),
-    (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", (4, 4, 2, 2)),
-    (r".*", (16, 32, 8, 64)),
-)
-_FLAT = (256, 128, 64, 1024)
-_SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8))
 #: How many are tried; a build more costs more than that.
 _MOST = 48
 
@@ -204,19 +197,10 @@ def table(
 
 def _templates(template: tuple[TemplateParameter, ...], hints: Hints) -> list[_Built]:
     """Template arguments, the values of those that are names, and types: from a launch in the file,
-    then the defaults, then the usual values of constants with such names."""
-    if not template:
-        return [((), {})]
-    choices: list[list[Text | None]] = []
-    choices += [[*launch.template] for launch in hints.launches if launch.template]
-    if any(parameter.default is not None for parameter in template):
-        choices.append([None] * len(template))
-    choices += [[profile] * len(template) for profile in (-1, -2, -3, -4)]
-    distinct: dict[str, _Built] = {}
-    for choice in choices:
-        built = _template(template, choice, hints)
-        distinct.setdefault(repr(built), built)
-    return list(distinct.values())
+    then the defaults, or the usual values of constants with such names."""
+    launched = [launch.template for launch in hints.launches if launch.template]
+    built = [_template(template, choice, hints) for choice in (*launched, ())]
+    return list({repr(one): one for one in built}.values())
 
 
 def _template(
@@ -224,8 +208,7 @@ def _template(
 ) -> _Built:
     arguments: list[str] = []
     params: dict[str, int] = {}
-    for parameter, given in itertools.zip_longest(template, choice[: len(template)]):
-        wanted = given
+    for parameter, wanted in itertools.zip_longest(template, choice[: len(template)]):
         if wanted is None and parameter.default is not None:
             wanted = replaced(parameter.default, {**hints.constants, **params})
         if parameter.kind in ("typename", "class"):
@@ -233,20 +216,15 @@ def _template(
         elif parameter.kind == "bool":
             arguments.append(wanted if isinstance(wanted, str) else "false")
         else:
-            number = wanted if isinstance(wanted, int) and wanted > 0 else None
-            if number is None:
-                profile = -wanted - 1 if isinstance(wanted, int) else 0
-                number = usual(parameter.name, profile)
-            params[parameter.name] = number
+            known = wanted if isinstance(wanted, int) and wanted > 0 else None
+            params[parameter.name] = known or usual(parameter.name)
             arguments += [parameter.name] if parameter.kind != MACRO else []
     return tuple(arguments), params
 
 
-def usual(name: str, profile: int) -> int:
-    """The value of a template parameter in one of the profiles, by its name."""
-    return next(
-        v[profile] for pattern, v in _PROFILES if re.fullmatch(pattern, name, re.IGNORECASE)
-    )
+def usual(name: str) -> int:
+    """The usual value of a template parameter of that name."""
+    return next(value for of, value in _USUAL if re.fullmatch(of, name, re.IGNORECASE))
 
 
 def _blocks(hints: Hints, params: Mapping[str, int]) -> list[tuple[Text, ...]]:
@@ -259,22 +237,21 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[tuple[Text, ...]]:
     x, y = (_side(hints.tiles.get(axis, ()), params) for axis in "xy")
     names = {name: term_of(name) for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
     names |= {name: number(value) for name, value in hints.constants.items()}
-    counts = [term for name, term in names.items() if _COUNTS_THREADS.fullmatch(name)]
-    named = [t for name, t in names.items() if _OF_THREAD.fullmatch(name) and t not in counts]
-    blocks: list[tuple[Term | None, ...]]
+    named = [term for name, term in names.items() if _OF_THREAD.fullmatch(name)]
+    blocks: Iterable[tuple[Term | None, ...]]
     if hints.threads == "x":
-        blocks = [(count,) for count in (hints.bounds, *counts)]
-        blocks += [(count,) for count in _in_line(x, y, named)]
-        blocks += [(number(count),) for count in _FLAT]
+        counts = (hints.bounds, *_in_line(x, y, named), *map(number, (256, 1024)))
+        blocks = ((count,) for count in counts)
     else:
         own = [[n for n in hints.shares.get(axis, ()) if n.number != 1] for axis in "xy"]
-        sides = [[*shares, *named] for shares in own]
-        blocks = [*itertools.product(_over(x or y, sides[0]), _over(y or x, sides[1]))]
-        blocks += [(side, side) for side in names.values()]
-        blocks += [(number(x), number(y)) for x, y in _SQUARE]
-    texts = [tuple(side.text for side in block if side is not None) for block in blocks]
-    whole = [text for text, block in zip(texts, blocks, strict=True) if len(text) == len(block)]
-    return list(dict.fromkeys([*launched, *(block for block in whole if 0 not in block)]))
+        across, down = ([*shares, *named] for shares in own)
+        planes = itertools.product(_over(x or y, across), _over(y or x, down))
+        blocks = (*planes, *((number(side), number(side)) for side in (16, 32)))
+    known = ([side.text for side in block if side is not None] for block in blocks)
+    whole = [tuple(sides) for sides in known if len(sides) == len(hints.threads) and 0 not in sides]
+    values = [tuple(replaced(side, params) for side in block) for block in launched]
+    alike = [b for b in whole if tuple(replaced(side, params) for side in b) in values]
+    return list(dict.fromkeys([*alike, *launched, *whole]))
 
 
 def _is_of(text: Text, params: Mapping[str, int]) -> bool:
@@ -327,7 +304,7 @@ def _covered(hints: Hints, block: tuple[Text, ...]) -> list[tuple[tuple[Text, ..
 
 
 def _shared(hints: Hints, block: tuple[Text, ...]) -> list[Text]:
-    """Bytes of dynamic shared memory: two tiles as large as the block, a row of A, then plenty."""
+    """Bytes of dynamic shared memory: two tiles as large as the block, or a row of A."""
     if hints.shared is None:
         return [0]
     item = ITEM_BYTES.get(hints.shared, 4)
@@ -337,7 +314,7 @@ def _shared(hints: Hints, block: tuple[Text, ...]) -> list[Text]:
     first = [tiles.text] if tiles is not None else []
     launched = [launch.shared for launch in hints.launches if launch.block == block]
     given = [shared for shared in launched if shared]
-    return list(dict.fromkeys(given or [*first, f"{item} * K", 16384, 49152]))
+    return list(dict.fromkeys(given or [*first, f"{item} * K"]))
 
 
 def _ceil_div(size: str, tile: Text) -> str:

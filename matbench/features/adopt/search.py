@@ -246,8 +246,7 @@ class _Search:
             alike = dict.fromkeys([seen.call, *(seen.call.sized_as(call) for call in calls)])
             for padding in paddings:
                 for call in alike:
-                    ways = (seen.is_swapped, not seen.is_swapped)
-                    for is_swapped in ways[: 1 if seen.geometry.blocks else 2]:
+                    for is_swapped in (seen.is_swapped, not seen.is_swapped):
                         self.on_progress("finding out which size is which")
                         guess = seen._replace(call=call, is_swapped=is_swapped, padding=padding)
                         if self.trials.is_right(guess, problem):

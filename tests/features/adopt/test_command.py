@@ -306,10 +306,20 @@ def test_the_launch_of_a_square_product_does_not_make_a_kernel_one_of_squares(
 ) -> None:
     path = tmp_path / "plain.cu"
     kernel = PLAIN.replace("CHECKED", check).replace("WIDTH", "N").replace('#include "width.h"', "")
-    path.write_text(kernel + SQUARE)
+    path.write_text(kernel.replace("int M, int N, int K", "int N, int M, int K") + SQUARE)
     _, table = adopted(path, matbench)
     assert ("M == N" in table["launch"].get("where", ())) == ("M == N" in check)
     assert table["launch"]["block"] == [16, 16]
+
+
+def test_a_launch_of_squares_is_taken_if_nothing_else_is_right(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = copied("swizzled.cu", tmp_path)
+    path.write_text(path.read_text().replace("col < N)", "col < N && M == N && N == K)"))
+    output, table = adopted(path, matbench)
+    assert "square sizes only" in output
+    assert table["launch"]["where"] == ["M == N", "N == K"]
 
 
 def test_with_strict_a_warning_is_an_error(tmp_path: Path, matbench: Matbench) -> None:

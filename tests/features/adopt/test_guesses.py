@@ -158,6 +158,7 @@ def test_a_launch_in_the_file_is_followed() -> None:
     _, geometries = guessed(source)
     assert geometries[0].params == {"BLOCK_SIZE": 32}
     assert geometries[0].template == ("BLOCK_SIZE",)
+    assert geometries[1].block == ("BLOCK_SIZE", "BLOCK_SIZE")  # as many as in the launch
 
 
 def test_block_and_shared_memory_are_those_of_a_launch_whose_grid_is_not_known() -> None:

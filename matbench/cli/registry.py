@@ -85,7 +85,7 @@ OPTIONS = {
 VIEWS = {"Grade": "grade.view", "TuningRecord": "tune.view", "BlockProfile": "timeline.view"}
 
 #: What finds the front matter of a file without any.
-ADOPTION = "features.adopt.tables"
+ADOPTION = "features.adopt.search"
 
 
 class FeatureOptions(dict[str, Any]):

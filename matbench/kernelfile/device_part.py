@@ -34,6 +34,10 @@ _HOST_HEADER = re.compile(
     r"|(?:cxxopts|argparse|json|catch|doctest)\.hpp|(?:mkl|cblas|openblas|lapacke)\w*\.h"
     r"|(?:helper|exception|nvtx)_?\w*\.h|cu(?:blas|sparse|solver|fft|dnn|tensor|pti)\w*\.h"
 )
+#: Headers that nvcc has, also if they are included as `"cuda_runtime.h"`.
+_TOOLKIT = re.compile(
+    rf"{_DEVICE_HEADER.pattern}|(?:cuda|curand|device|driver|math|nv|sm|std|vector)_?\w*\.hp?p?"
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _STANDARD = re.compile(r"\bstd\s*::\s*")
 #: Headers that libraries include, by a word of their types.
@@ -95,12 +99,16 @@ def host_headers(source: str, included: Iterable[str] = ()) -> dict[str, str]:
     """The headers, with their lines, of libraries for host code."""
     code = syntax.expanded(source)
     nodes = _top(syntax.parse(syntax.skeleton(code)))
-    headers = ((_header(node), node) for node in nodes if node.type == "preproc_include")
-    return {name: _place(code, node) for name, node in headers if _is_of_host(name, included)}
+    included = {*included}
+    headers = (node for node in nodes if node.type == "preproc_include")
+    return {_header(n): _place(code, n) for n in headers if _is_of_host(n, included)}
 
 
-def _is_of_host(header: str, included: Iterable[str]) -> bool:
-    return _HOST_HEADER.fullmatch(header) is not None and header not in included
+def _is_of_host(node: Node, included: set[str]) -> bool:
+    """Whether a header is of a library for host code, or the user's but not there."""
+    header = _header(node)
+    is_own = '"' in syntax.text_of(node) and not _TOOLKIT.fullmatch(header)
+    return header not in included and bool(header and (is_own or _HOST_HEADER.fullmatch(header)))
 
 
 class _File:
@@ -163,7 +171,7 @@ class _File:
     def _of_header(self, node: Node) -> Iterator[Edit]:
         name = _header(node)
         if self.bound is None:
-            if _is_of_host(name, self.included):
+            if _is_of_host(node, self.included):
                 types = f"#include <{self.types.pop()}>" if self.types else ""
                 yield node.start_byte, node.end_byte, f"{types}\n"
         elif name and name not in self.included:

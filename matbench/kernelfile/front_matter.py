@@ -21,6 +21,7 @@ from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.missing import Given, MissingKeysError, lacking_keys
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
+from matbench.kernelfile.unpacking import unpacked
 from matbench.model import (
     STORAGE,
     WORKSPACE,
@@ -137,7 +138,7 @@ class Reader:
 
     def __init__(self, shown: str, source: str, file: Path | None, table: Table) -> None:
         self.shown = shown
-        self.source = source
+        self.given, self.source = source, unpacked(source)
         self.file = file
         self.table = table
         self.wrong = table.wrong
@@ -182,7 +183,7 @@ class Reader:
         values |= {"entry": entries.as_text(entry), "args": args, "sweep": self.sweep(front, entry)}
         kernel = Kernel(
             **values,
-            source=self.source,
+            source=self.given,
             path=self.shown,
             file=str(self.file.absolute()) if self.file is not None else "",
             includes=included,
@@ -238,7 +239,7 @@ class Reader:
         functions = []
         for text in texts:
             with contextlib.suppress(signature.SourceError):
-                functions += signature.functions(text)
+                functions += signature.functions(unpacked(text))
         return functions
 
     def wanted(self, front: FrontMatter, functions: list[Function]) -> Entry:

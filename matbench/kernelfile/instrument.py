@@ -18,6 +18,7 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import TENSOR_MAP
 from matbench.kernelfile.syntax import without_comments
+from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel, Parameter
 
 if TYPE_CHECKING:
@@ -93,18 +94,21 @@ def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     return unit + _MARK.format(entry=entries.written(entries.entry_of(kernel), params or {}))
 
 
-def without_host(kernel: Kernel) -> Kernel:
-    """The kernel without host code, if that includes headers of other libraries."""
+def prepared(kernel: Kernel, *, has_libraries: bool) -> Kernel:
+    """The kernel for nvcc: without host code, if that includes headers of other libraries that may
+    not be there, or launches the kernel with parameters that are unpacked."""
     flat, own_headers = _flat(kernel)
-    function = entries.find(signature.functions(flat), entries.entry_of(kernel))
-    if function is None or not device_part.host_headers(flat, own_headers):
+    source = unpacked(flat)
+    function = entries.find(signature.functions(source), entries.entry_of(kernel))
+    is_missing = not has_libraries and device_part.host_headers(flat, own_headers)
+    if function is None or (source == flat and not is_missing):
         return kernel
-    source = device_part.without_host(flat, function.name, own_headers)
+    source = device_part.without_host(source, function.name, own_headers)
     return msgspec.structs.replace(kernel, source=source)
 
 
 def left_out(kernel: Kernel) -> dict[str, str]:
-    """The headers that `without_host` leaves out, with their lines."""
+    """The headers that `prepared` leaves out, with their lines."""
     return device_part.host_headers(*_flat(kernel))
 
 

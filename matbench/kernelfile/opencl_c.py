@@ -17,6 +17,7 @@ from matbench.kernelfile.device_part import NeedsCudaError, device_part
 from matbench.kernelfile.instrument import line_directive
 from matbench.kernelfile.rewriting import Edit
 from matbench.kernelfile.signature import SourceError
+from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel, Parameter
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = 
 def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
     """The kernel for OpenCL; `SourceError` if only CUDA has what it uses."""
     entry = entries.entry_of(kernel)
-    source = includes.flattened(kernel) if kernel.includes else kernel.source
+    source = unpacked(includes.flattened(kernel) if kernel.includes else kernel.source)
     function = entries.find(signature.functions(source), entry)
     if function is None:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
@@ -238,7 +239,7 @@ def _passed(parameter: Node, code: str) -> list[Edit]:
     if "*" in text or "[" in text:
         return [(start, start, "__global ")]
     kind = syntax.fields(parameter, "type")
-    new = _TYPES.get(syntax.text_of(kind)) if kind is not None else None
+    new = _TYPES.get(signature.resolved(syntax.text_of(kind), {})) if kind is not None else None
     return [(kind.start_byte, kind.end_byte, new)] if kind is not None and new else []
 
 

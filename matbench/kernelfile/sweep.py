@@ -8,7 +8,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -20,6 +20,8 @@ from matbench.model import PYTHON, Case, DeviceInfo, Kernel, Launch, Problem, Sk
 MAX_CASES = 100_000
 #: The scaling of a product, and the number of products.
 SCALINGS = ("alpha", "beta", "batch")
+#: A condition that leaves one value for a size.
+_FIXED = re.compile(r"([MNK]) == (\d+)")
 _PROBED_SCALINGS: tuple[dict[str, Any], ...] = (
     {"alpha": -1.5}, {"beta": 0.75}, {"alpha": -1.5, "beta": 0.75}, {"batch": 3}
 )  # fmt: skip
@@ -155,7 +157,8 @@ def allowed(
     kernel: Kernel, size: workloads.Size, params: dict[str, int], device: DeviceInfo
 ) -> workloads.Size | None:
     """An allowed size near one that `where` excludes; None if the size itself is allowed, or none
-    is found. Candidates have equal sides, or multiples of a constant or a power of two."""
+    is found. Candidates have the sides that `where` fixes, equal ones, or multiples of a constant
+    or a power of two."""
 
     def is_allowed(size: workloads.Size) -> bool:
         M, N, K = size
@@ -168,6 +171,9 @@ def allowed(
 
     if is_allowed(size):
         return None
+    equal = (_FIXED.fullmatch(condition.strip()) for condition in kernel.launch.where)
+    fixed = {match[1]: int(match[2]) for match in equal if match is not None}
+    size = cast(workloads.Size, tuple(fixed.get(*pair) for pair in zip("MNK", size, strict=True)))
     steps = sorted({1, 2, 4, 8, 16, 32, 64, 128, *params.values()})
     for sides in (size, (max(size),) * 3):
         for step in steps:

@@ -120,11 +120,11 @@ def defined(code: str) -> dict[str, str]:
 
 
 def _with_functions(code: str) -> str:
-    """Expand macros that define kernels, such as `DEFINE(sgemm, float)`."""
+    """Expand macros that define or launch kernels, such as `DEFINE(sgemm, float)`."""
     for definition in list(_FUNCTION.finditer(code)):
         names = [name.strip() for name in definition["names"].split(",")]
         body = definition["body"].replace("\\\n", "\n")
-        if "__global__" not in body:
+        if "__global__" not in body and "<<<" not in body:
             continue
         call = re.compile(rf"^[ \t]*{definition['macro']}[ \t]*(?=\()", re.MULTILINE)
         while use := call.search(code):

@@ -23,7 +23,8 @@ def test_a_foreign_file_is_adopted_in_a_minute_and_runs(
     output = matbench("adopt", path, "--backend", "cuda").stdout
     assert time.monotonic() - start < 60
     assert f"computes {foreign.COMPUTES[name]}, correct at " in output
-    matbench("run", path, "--sizes", "192", "--backend", "cuda", *QUICK)
+    size = foreign.SIZES.get(name, "192")
+    matbench("run", path, "--sizes", size, "--backend", "cuda", *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
 
 

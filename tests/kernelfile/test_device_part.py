@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matbench.errors import MatbenchError
-from matbench.kernelfile import catalogue, device_part, instrument, opencl_c, signature
+from matbench.kernelfile import (
+    catalogue,
+    device_part,
+    front_matter,
+    instrument,
+    opencl_c,
+    signature,
+)
 from matbench.kernelfile.device_part import NeedsCudaError
 from matbench.model import Kernel, LaunchRules
 
@@ -153,9 +160,24 @@ def test_a_file_without_headers_of_other_libraries_is_built_as_it_is(entry: str)
     common = "#include <cstdio>\n#include <stdint.h>\n#include <mma.h>\n#include <cuda/barrier>\n"
     template = "template <int T> " if "<" in entry else ""
     source = f"{common}int main() {{ }}\n{template}__global__ void mine{SIGNATURE} {{ }}\n"
-    assert instrument.without_host(kernel(source, entry)).source == source
-    other = f"#include <glog/logging.h>\n{source}"
-    assert "main" not in instrument.without_host(kernel(other, entry)).source
+    assert instrument.prepared(kernel(source, entry), has_libraries=False).source == source
+    for header in ("<glog/logging.h>", '"gone.h"'):
+        other = kernel(f"#include {header}\n{source}", entry)
+        assert "main" not in instrument.prepared(other, has_libraries=False).source
+        assert instrument.prepared(other, has_libraries=True).source == other.source
+    own = kernel(f'#include "cuda_runtime.h"\n{source}', entry)
+    assert instrument.prepared(own, has_libraries=False).source == own.source
+
+
+def test_a_kernel_of_unpacked_parameters_is_built_without_its_launches() -> None:
+    host = "int main() { float two = 2; mine<<<1, 1>>>(0, 0, 0, &two); }\n"
+    source = f"__global__ void mine(float *A, float *B, float *C, const float *alpha) {{ }}\n{host}"
+    table = {"args": ["A", "B", "C", "alpha"], "launch": {"block": [1], "grid": [1]}}
+    own = front_matter.parse(source.encode(), "mine.cu", None, None, table)
+    for has_libraries in (True, False):
+        built = instrument.prepared(own, has_libraries=has_libraries).source
+        assert "float alpha_value) { const float *alpha = &alpha_value;" in built
+        assert "main" not in built
 
 
 def test_a_header_beside_the_kernel_is_read_like_the_kernel(tmp_path: Path) -> None:

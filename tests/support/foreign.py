@@ -12,11 +12,16 @@ COMPUTES = {
     "dgemm.cu": "A·B, 16×16 blocks",
     "dynamic-shared.cu": "A·B, 16×16 blocks",
     "fetch-macros.cu": "A·B, M and N multiples of 64, K of 8 only, 16×16 blocks",
-    "float4-cast.cu": "A·B, N multiples of 4 only, 32×16 blocks",
+    "build-constants.cu": "A·B, 16×16 blocks, block_size_x = 16, block_size_y = 16, "
+    "tile_size_y = 2",
+    "fixed-sizes.cu": "A·B, at 96x160x64 only, 16×16 blocks",
+    "float4-cast.cu": "A·B, N multiples of 4 only, 8×32 blocks",
     "hgemm-half-sums.cu": "A·B, 16×16 blocks, accumulator = float16",
     "hgemm-scaled.cu": "alpha·A·B + beta·C, 16×16 blocks",
     "hgemm.cu": "A·B, 16×16 blocks",
     "linear-index.cu": "A·B, blocks of 256",
+    "matrix-struct.cu": "A·B, 16×16 blocks",
+    "pointer-factors.cu": "alpha·A·B + beta·C, 24×12 blocks",
     "rows-columns.cu": "A·B, 16×16 blocks",
     "several.cu": "A·B, 16×16 blocks",
     "sgemm-2d-tiles.cuh": "alpha·A·B + beta·C, M and N multiples of 64, K of 8 only, blocks of 64",
@@ -25,6 +30,7 @@ COMPUTES = {
     "sgemm-leading.cu": "alpha·A·B + beta·C, 16×16 blocks",
     "sgemm-naive.cuh": "alpha·A·B + beta·C, 16×16 blocks",
     "sgemm-shared.cuh": "alpha·A·B + beta·C, M, N and K multiples of 16 only, blocks of 256",
+    "split-k.cu": "A·B + C, 16×16 blocks, deterministic = False",
     "square-pointers.cu": "A·B, square sizes only, 32×32 blocks",
     "textbook-tiled.cu": "A·B, square sizes only, multiples of 16, 16×16 blocks",
     "textbook.cu": "A·B, square sizes only, 16×16 blocks",
@@ -32,9 +38,14 @@ COMPUTES = {
     "transposed-b.cu": "A·Bᵀ, 16×16 blocks",
     "typed.cuh": "A·B, 16×16 blocks",
     "vectorized.cu": "A·B, M and N multiples of 64, K of 8 only, blocks of 256",
+    "warp-rows.cu": "A·B, blocks of 128",
+    "wmma-shared.cu": "A·B, M and K multiples of 32, N of 64 only, blocks of 256",
 }
 #: Launched as their authors do; two of them cannot be guessed, and two others would differ.
 LAUNCHED = {
+    "long-strides.cu": "A·B, in batches, 32×8 blocks",
+    "torch-dispatch.cu": "A·Bᵀ, 20×12 blocks",
+    "swizzled.cu": "A·B, 16×8 blocks",
     "batched-strides.cu": "A·B, in batches, blocks of 120",
     "blocks-in-line.cu": "A·B, blocks of 80",
     "coarsened.cu": "A·B, square sizes only, blocks of 144",
@@ -47,5 +58,9 @@ LAUNCHED = {
     "torch-extension.cu": "A·B, blocks of 192",
 }
 COMPUTES |= LAUNCHED
+#: A size that a file's kernel takes, where that is not any.
+SIZES = {"fixed-sizes.cu": "96x160x64"}
 #: What needs CUDA's headers.
-ONLY_CUDA = {"hgemm-half-sums.cu", "hgemm-scaled.cu", "hgemm.cu"}
+ONLY_CUDA = {
+    "hgemm-half-sums.cu", "hgemm-scaled.cu", "hgemm.cu", "warp-rows.cu", "wmma-shared.cu",
+}  # fmt: skip

@@ -136,7 +136,7 @@ def request(
 ) -> Request:
     """The request for one build of a kernel."""
     # With settings, headers of other libraries may be found.
-    built = kernel if settings_in_force() else instrument.without_host(kernel)
+    built = instrument.prepared(kernel, has_libraries=bool(settings_in_force()))
     if variant == "plain":
         text, entry = instrument.plain_unit(built, params), entries.entry_of(kernel).last_name
         entry = entry if kernel.is_extern_c else instrument.MARK

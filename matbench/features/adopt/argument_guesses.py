@@ -21,7 +21,7 @@ _NAMES = {
     "C": "c p pd o z r out output result res dst dest matc matrixc mc product prod ans ret y cmat",
 }
 _PREFIX = re.compile(
-    r"^(?:d|dev|device|g|gpu|h|in|p|ptr|mat|matrix|s)_(?=\w)|_(?:d|dev|device|ptr)$"
+    r"^(?:d|dev|device|g|gpu|h|in|p|ptr|mat|matrix|s)_(?=\w)|_(?:d|dev|device|ptr|elements?|data|values?)$"
 )
 _SIZES = {
     "M": "m rows row height h nrows num_rows rowsa ma m_size dim_m",
@@ -43,6 +43,8 @@ _SIDE_NAMES = {"A": ("M", "K"), "B": ("K", "N"), "C": ("M", "N")}
 _REALS = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
 
 
+#: No larger products are tried on the host.
+_MOST_FIXED = 2048
 #: Stands for the side of the block, passed as the width of a tile chosen at run time.
 BLOCK_SIDE = "block_side"
 
@@ -57,6 +59,11 @@ class Call(NamedTuple):
         """Whether the kernel is passed only one size."""
         sizes = {name for text in self.args for name in re.findall(r"\b[MNK]\b", text)}
         return len(sizes) < 2 and not any(text.startswith("ld") for text in self.args)
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether the kernel is passed any size."""
+        return any(re.search(r"\b(?:[MNK]|ld[abc])\b", text) for text in self.args)
 
     def renamed(self, names: Mapping[str, str]) -> Call:
         """The call with some arguments replaced."""
@@ -83,6 +90,15 @@ def calls(function: Function, hints: Hints) -> list[Call]:
             named = {**buffers, **values}
             arguments.setdefault(tuple(named[p.name] for p in function.parameters))
     return [Call(args) for args in arguments]
+
+
+def fixed_sizes(hints: Hints) -> list[tuple[int, int, int]]:
+    """M, N and K that a kernel may have in its text: by name, or one constant for all."""
+    named = {_size_of(name): value for name, value in hints.constants.items()}
+    sides = sorted({value for value in hints.constants.values() if 16 <= value <= _MOST_FIXED})
+    alike = [(side, side, side) for side in reversed(sides)]
+    by_name = [(named["M"], named["N"], named["K"])] if {"M", "N", "K"} <= named.keys() else []
+    return list(dict.fromkeys(by_name + alike))
 
 
 def names_inputs(function: Function) -> bool:
@@ -193,15 +209,16 @@ def _known(name: str, *, batched: bool) -> str | None:
     return None
 
 
+def _size_of(name: str) -> str | None:
+    """The size that a name stands for."""
+    bare = re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower())
+    forms = {name.lower(), bare}
+    return next((size for size, known in _SIZES.items() if forms & {*known.split()}), None)
+
+
 def _likely_sizes(names: list[str]) -> dict[str, str] | None:
     """Sizes by parameter name if the names tell them apart, else in the order M, N, K."""
-    bare = [
-        re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower()) for name in names
-    ]
-    sizes = [
-        next((size for size, known in _SIZES.items() if name in known.split()), None)
-        for name in bare
-    ]
+    sizes = [*map(_size_of, names)]
     if None not in sizes and len(set(sizes)) == len(sizes):
         return {name: str(size) for name, size in zip(names, sizes, strict=True)}
     if len(names) == 3:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import operator
 import re
+from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
-#: Larger numbers are no sizes.
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile.expressions import ExpressionError, whole
+
+Text = int | str
+#: Larger numbers are no sizes, and longer sums no expressions.
 _MOST = 1 << 40
+_MOST_PRODUCTS = 32
 _COMPARISONS = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
     "!=": operator.ne,
@@ -15,74 +22,101 @@ _COMPARISONS = {
 
 
 class Term(NamedTuple):
-    """An expression plus a number; without the expression, a number."""
+    """A sum of products of names: `{("BM", "N"): 2, (): 1}` is 2·BM·N + 1."""
 
-    name: str = ""
-    plus: int = 0
+    products: Mapping[tuple[str, ...], int]
 
     @property
-    def text(self) -> int | str:
+    def number(self) -> int | None:
+        """The term as a number, if no name is in it."""
+        return self.products.get((), 0) if not self.products.keys() - {()} else None
+
+    @property
+    def text(self) -> Text:
         """The term in front matter."""
-        if not self.name:
-            return self.plus
-        sign = "-" if self.plus < 0 else "+"
-        return f"{self.name} {sign} {abs(self.plus)}" if self.plus else self.name
+        if self.number is not None:
+            return self.number
+        ordered = sorted(self.products.items(), key=lambda item: (item[1] < 0, not item[0]))
+        signed = [f"{'-' if many < 0 else '+'} {_product(of, many)}" for of, many in ordered]
+        return re.sub(r"^\+ |^(-) ", r"\1", " ".join(signed))
 
     @property
     def factor(self) -> str:
-        """The term as an operand of a product."""
-        is_simple = re.fullmatch(r"\w+|\w*\([^()]*\)", str(self.text))
-        return str(self.text) if is_simple else f"({self.text})"
+        """The term as an operand of a division."""
+        return _factor(str(self.text))
+
+
+def number(value: int) -> Term:
+    """A number as a term."""
+    return Term({(): value} if value else {})
+
+
+def term_of(text: Text) -> Term:
+    """An expression of front matter as a term."""
+    return number(text) if isinstance(text, int) else Term({(text,): 1})
+
+
+def replaced(text: Text, values: Mapping[str, Text]) -> Text:
+    """An expression of front matter with values in place of names."""
+    there = entries.with_types(str(text), {name: str(value) for name, value in values.items()})
+    try:
+        return whole(there, {})
+    except ExpressionError:
+        return there
 
 
 def combined(a: Term, sign: str, b: Term) -> Term | None:
     """`a + b`, `a / b` …; None if there is no such expression."""
-    if not a.name and not b.name:
-        return _computed(a.plus, sign, b.plus)
+    if a.number is not None and b.number is not None and sign in (*_COMPARISONS, "/", "%"):
+        return _computed(a.number, sign, b.number)
+    if sign in ("<<", ">>"):
+        power = number(1 << b.number) if b.number is not None and 0 <= b.number < 32 else None
+        return combined(a, "*" if sign == "<<" else "/", power) if power is not None else None
+    products = Counter(a.products)
     if sign in ("+", "-"):
-        if not b.name:
-            return Term(a.name, a.plus + (b.plus if sign == "+" else -b.plus))
-        if sign == "-":
-            return Term(f"{a.name or 0} - {Term(b.name).factor}", a.plus - b.plus)
-        return Term(f"{a.name} + {b.name}" if a.name else b.name, a.plus + b.plus)
-    if sign == "*":
-        one = Term("", 1)
-        product, _, number = a.name.rpartition(" * ")
-        if not b.name and not a.plus and number.isdigit():
-            a, b = Term(product), Term("", int(number) * b.plus)
-        return b if a == one else a if b == one else Term(f"{_left(a)} * {b.factor}")
-    if sign == "/":
+        for of, many in b.products.items():
+            products[of] += many if sign == "+" else -many
+    elif sign == "*":
+        products = Counter()
+        for of, many in a.products.items():
+            for other, times in b.products.items():
+                products[tuple(sorted(of + other))] += many * times
+    elif sign == "/":
         return _divided(a, b)
-    if sign == "%":
-        return Term(f"{_left(a)} % {b.factor}")
-    return Term(f"({a.factor} {sign} {b.factor})") if sign in _COMPARISONS else None
+    elif sign == "%":
+        return term_of(f"{a.factor} % {b.factor}")
+    else:
+        return term_of(f"({a.factor} {sign} {b.factor})") if sign in _COMPARISONS else None
+    is_small = len(products) <= _MOST_PRODUCTS and max(map(abs, products.values()), default=0)
+    return Term({of: n for of, n in products.items() if n}) if is_small < _MOST else None
 
 
-def _left(a: Term) -> str:
-    return a.name if re.fullmatch(r"\w+( \* \w+)*", a.name) and not a.plus else a.factor
+def _product(names: tuple[str, ...], many: int) -> str:
+    if names and abs(many) == 1:
+        return names[0] if len(names) == 1 else " * ".join(map(_factor, names))
+    return " * ".join([str(abs(many)), *map(_factor, names)])
+
+
+def _factor(text: str) -> str:
+    return text if re.fullmatch(r"\w+|\w*\([^()]*\)", text) else f"({text})"
 
 
 def _computed(a: int, sign: str, b: int) -> Term | None:
     if sign in _COMPARISONS:
-        return Term("", int(_COMPARISONS[sign](a, b)))
-    is_shift = sign in ("<<", ">>") and 0 <= b < 32
-    number = {
-        "+": a + b, "-": a - b, "*": a * b, "/": a // b if b else None, "%": a % b if b else None,
-        "<<": a << b if is_shift else None, ">>": a >> b if is_shift else None,
-    }.get(sign)  # fmt: skip
-    return Term("", number) if number is not None and abs(number) < _MOST else None
+        return number(int(_COMPARISONS[sign](a, b)))
+    return number({"/": a // b, "%": a % b}[sign]) if b and sign in "/%" else None
 
 
 def _divided(a: Term, b: Term) -> Term | None:
-    """The quotient; `(a + b - 1) / b` is rounded up."""
-    if b == Term("", 1):
-        return a
-    whole = ""
-    if not b.name and a.plus == b.plus - 1:
-        whole = a.name
-    elif b.name and not b.plus and a.plus == -1:
-        if a.name.endswith(f" + {b.name}"):
-            whole = a.name.removesuffix(f" + {b.name}")
-        elif a.name.startswith(f"{b.name} + "):
-            whole = a.name.removeprefix(f"{b.name} + ")
-    return Term(f"ceil_div({whole}, {b.text})") if whole else Term(f"{_left(a)} // {b.factor}")
+    """The quotient: exact if all products can be divided; `(a + b - 1) / b` is rounded up."""
+    if len(b.products) == 1:
+        [(divisor, many)] = b.products.items()
+        counts = [(Counter(of), n) for of, n in a.products.items()]
+        if all(of >= Counter(divisor) and n % many == 0 for of, n in counts):
+            left = {tuple((of - Counter(divisor)).elements()): n // many for of, n in counts}
+            return Term(left)
+    over = combined(combined(a, "-", b) or a, "+", number(1))
+    if over is not None and len(over.products) < len(a.products):
+        return term_of(f"ceil_div({over.text}, {b.text})")
+    is_product = len(a.products) == 1 and re.fullmatch(r"\w+( \* \w+)*", str(a.text))
+    return term_of(f"{a.text if is_product else a.factor} // {b.factor}")

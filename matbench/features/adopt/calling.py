@@ -26,9 +26,9 @@ _MOST_LANES = 8
 class CallGuess(NamedTuple):
     """A way to call a kernel, and what it computes then.
 
-    `alpha` and `beta` are built into the kernel, if it does not take them. `problem` is one that it
-    computed correctly. `is_square`: it is only right if M = N = K. `multiples`: the number, or the
-    constant, that each size must be a multiple of.
+    `beta` is built into the kernel, if it does not take it. `problem` is one that it computed
+    correctly. `is_square`: it is only right if M = N = K; `is_fixed`: only at the sizes of
+    `problem`. `multiples`: the number, or the constant, that each size must be a multiple of.
     """
 
     geometry: Geometry
@@ -37,15 +37,17 @@ class CallGuess(NamedTuple):
     layout: Layout = "row-major"
     transpose: Transpose = "NN"
     padding: int = 0
-    alpha: float = 1.0
     beta: float = 0.0
     is_square: bool = False
+    is_fixed: bool = False
     problem: Problem = Problem(1, 1, 1)
     multiples: Mapping[str, int | str] = MappingProxyType({})
 
     @property
     def where(self) -> list[str]:
         """The conditions on sizes, for a table."""
+        if self.is_fixed:
+            return [f"{axis} == {getattr(self.problem, axis)}" for axis in "MNK"]
         equal = ["M == N", "N == K"] if self.is_square else []
         return equal + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
 
@@ -98,13 +100,15 @@ def words(guess: CallGuess) -> str:
         product = f"alpha·{product}"
     if "beta" in guess.call.args:
         product = f"{product} + beta·C"
-    parts = [f"computes {scaled(product, guess.alpha, guess.beta)}"]
+    parts = [f"computes {scaled(product, 1.0, guess.beta)}"]
     if guess.layout == "column-major":
         parts.append("column-major")
     if guess.geometry.batched:
         parts.append("in batches")
     multiples = _multiples(guess)
-    if guess.is_square:
+    if guess.is_fixed:
+        parts.append(f"at {guess.problem.size} only")
+    elif guess.is_square:
         steps = [f"multiples of {step}" for step in multiples]
         parts.append(", ".join(["square sizes only", *steps]))
     elif multiples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import sys
@@ -16,17 +15,12 @@ from matbench.cli.app import main
 from matbench.cli.console import Interruption, say
 from matbench.cli.options import DeviceOptions, grouped
 from matbench.cli.progress import progress
-from matbench.errors import MatbenchError, UsageError
+from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.features.adopt.search import Adopted
-    from matbench.kernelfile.signature import Function
-    from matbench.model import DeviceInfo, Kernel
-
-
-#: How many files beside a header are looked at for launches, and how much of each.
-_MOST_BESIDE = 200
-_MOST_TEXT = 200_000
+    from matbench.features.adopt.subjects import ForeignKernel
+    from matbench.model import DeviceInfo
 
 
 @main.command()
@@ -41,6 +35,7 @@ _MOST_TEXT = 200_000
     metavar="DIR",
     help="Folder of headers. Repeatable.",
 )
+@click.option("--strict", is_flag=True, help="Refuse a kernel with a warning.")
 @click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
 @grouped
 def adopt(
@@ -49,6 +44,7 @@ def adopt(
     into: bool,
     force: bool,
     include_dirs: tuple[str, ...],
+    strict: bool,
     std: str | None,
     device: DeviceOptions,
 ) -> None:
@@ -62,6 +58,7 @@ def adopt(
     matbench adopt sgemm.cuh
     matbench run sgemm.cuh
     """
+    from matbench.features.adopt import subjects
     from matbench.features.adopt.suggestions import as_toml
     from matbench.kernelfile import python_file, tables
 
@@ -73,23 +70,22 @@ def adopt(
     source = _source(path)
     target = path if into else tables.beside_of(path)
     bare = _require_free(path, source, target, into=into, force=force)
-    text, functions = functions_of(bare, file, entry, include_dirs)
-    beside = including(path)
-    build = _build(path, include_dirs, std)
-    name = _name(path)
-    adopter = Adopter(file, bare, text, build, name, beside)
+    name = {"name": named} if (named := _name(path)) else {}
+    given = name | _build(path, include_dirs, std)
+    kernels = subjects.subjects(bare, path, entry, given)
+    results: list[Adopted] = []
     with Interruption() as interruption:
-        adopter.try_all(functions, device.choose())
-    results = adopter.results
-    interruption.exit(len(results), len(functions), "kernels")
-    adopted = [result for result in results if result.table is not None]
+        _try(kernels, device.choose(), results)
+    interruption.exit(len(results), len(kernels), "kernels")
+    right = [result for result in results if result.table is not None]
+    adopted = [result for result in right if not (strict and result.warnings)]
     if not adopted:
         sys.exit(1)
     first, *others = adopted
     if _source(path) != source:
         raise UsageError(f"{path}: changed during the trials; run this command again")
     _require_free(path, source, target, into=into, force=force)
-    table = as_toml({**({"name": name} if name else {}), **(first.table or {})})
+    table = as_toml({**name, **(first.table or {})})
     _write(target, table, bare, into)
     say(f"wrote {target}" if into or len(results) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
@@ -98,59 +94,22 @@ def adopt(
     say(f"next: matbench run {shlex.quote(file)}")
 
 
-class Adopter:
-    """Tries the kernels of one file: its source without front matter, and with its headers.
-    `beside` are the texts of files that include it."""
+def _try(kernels: Sequence[ForeignKernel], info: DeviceInfo, results: list[Adopted]) -> None:
+    """Find out how to launch each kernel, and say what was found."""
+    from matbench.features.adopt import search
 
-    def __init__(
-        self, file: str, bare: str, text: str, build: dict[str, Any], name: str | None, beside: str
-    ) -> None:
-        self.file = file
-        self.bare = bare
-        self.text = text
-        self.build = build
-        self.name = name
-        self.beside = beside
-        self.results: list[Adopted] = []
+    with search.pool() as pool, progress(None) as display:
+        for kernel in kernels:
 
-    def try_all(self, functions: Sequence[Function], info: DeviceInfo) -> None:
-        """Find out how to launch each function, and say what was found."""
-        from matbench.features.adopt import search, trials
-        from matbench.measure.worker import WorkerPool
+            def on_progress(what: str, name: str = kernel.function.name) -> None:
+                display.begin(f"{name}: {what}")
 
-        with WorkerPool(search.OPTIONS, search.DEADLINES) as pool, progress(None) as display:
-            for function in functions:
-
-                def on_progress(what: str, name: str = function.name) -> None:
-                    display.begin(f"{name}: {what}")
-
-                on_progress("starting")
-                subject = trials.ForeignKernel(self.text, function, self.build, self.beside)
-                adopted = search.adopt(subject, pool.worker(info), self._load, on_progress)
-                self.results.append(adopted)
-                say(adopted.words)
-                for warning in adopted.warnings:
-                    say(f"warning: {warning}")
-
-    def _load(self, table: dict[str, Any]) -> Kernel:
-        from matbench.kernelfile import front_matter
-
-        given = {**table, "name": self.name or "adopted"}
-        return front_matter.parse(self.bare.encode(), self.file, Path(self.file), None, given)
-
-
-def functions_of(
-    bare: str, file: str, entry: str | None, include_dirs: Sequence[str]
-) -> tuple[str, list[Function]]:
-    """The functions to try, and the source that defines them, if need be with its headers."""
-    from matbench.kernelfile import signature
-
-    try:
-        defined = signature.functions(bare)
-        text = bare if defined else _with_headers(bare, Path(file), include_dirs)
-        return text, _chosen(defined or signature.functions(text), entry, file)
-    except signature.SourceError as error:
-        raise UsageError(f"{file}:{error.line or 1}: {error}") from None
+            on_progress("starting")
+            adopted = search.adopt(kernel, pool.worker(info), on_progress)
+            results.append(adopted)
+            say(adopted.words)
+            for warning in adopted.warnings:
+                say(f"warning: {warning}")
 
 
 def _build(path: Path, include_dirs: Sequence[str], std: str | None) -> dict[str, Any]:
@@ -193,43 +152,6 @@ def _require_free(path: Path, source: str, target: Path, *, into: bool, force: b
     if fence is not None and not into:
         raise UsageError(f"{path}: contains front matter; use --into --force to replace it")
     return source[: fence.start()] + source[fence.end() :].lstrip("\n") if fence else source
-
-
-def including(path: Path) -> str:
-    """The texts of the files, beside a header and in the folder above, that include it."""
-    from matbench.kernelfile import includes
-
-    texts, file = [], path.resolve()
-    for folder in (file.parent, file.parent.parent) if file.suffix != ".cu" else ():
-        with contextlib.suppress(OSError):
-            others = [one for one in folder.iterdir() if one.suffix in (".cu", ".cuh", ".cpp")]
-            for other in sorted(others)[:_MOST_BESIDE]:
-                with contextlib.suppress(OSError, MatbenchError):
-                    text = other.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
-                    included = includes.find_includes(text, other) if "<<<" in text else ()
-                    if any(Path(header.path).resolve() == file for header in included):
-                        texts.append(text)
-    return "\n".join(texts)
-
-
-def _with_headers(source: str, path: Path, include_dirs: Sequence[str]) -> str:
-    """The source after the headers that it includes, for a file whose kernels are in those."""
-    from matbench.kernelfile import includes
-
-    return "\n".join([*includes.texts(includes.find_includes(source, path, include_dirs)), source])
-
-
-def _chosen(functions: Sequence[Function], entry: str | None, file: str) -> list[Function]:
-    """The functions to adopt: the one that is named, or all."""
-    if not functions:
-        raise UsageError(f"{file}: no `__global__` function; is it a kernel file?")
-    if entry is None:
-        return list(functions)
-    matches = [f for f in functions if entry in (f.name, f.name.rpartition("::")[2])]
-    if not matches:
-        there = ", ".join(dict.fromkeys(function.name for function in functions))
-        raise UsageError(f"--entry {entry!r}: not in {file}; it has: {there:.200}")
-    return matches[:1]
 
 
 def _name(path: Path) -> str | None:

@@ -6,36 +6,25 @@ All of it is guessed from the text, so callers verify it by trial.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from matbench.errors import MatbenchError
 from matbench.features.adopt import launches as host
+from matbench.features.adopt.arithmetic import Term
 from matbench.features.adopt.launches import HostLaunch
-from matbench.kernelfile import expressions, signature, syntax
+from matbench.features.adopt.scope import Scope, definitions
+from matbench.kernelfile import signature, syntax
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
     from matbench.kernelfile.signature import Function
 
-#: A factor of a product: a name, a number, or an expression in parentheses.
-_FACTOR = r"(?:\((?:[^()]|\([^()]*\))*\)|[\w.]+)"
-_CAST = re.compile(
-    r"\((?:\s*(?:const|unsigned|signed|int|long|short|size_t|uint|uint32_t|int64_t)\b)+\s*\)"
-    r"|\b(?:static_cast|reinterpret_cast)\s*<[^<>]*>"
-)
-_INDEX = r"(?:blockIdx|threadIdx)\.[xyz]"
-_CONSTANT = re.compile(
-    r"\b(?:constexpr|const|static)\s+(?:(?:const|static|constexpr|unsigned|int|uint|long|size_t|auto"
-    r"|std::size_t|u?int\d+_t)\s+)+(\w+\s*(?:=[^;,]+|\{[^{}]*\})(?:,\s*\w+\s*=[^;,]+)*)[;,]"
-)
-_NUMBER = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]*\b")
 #: A parameter that is the width of a tile.
 _SIDE = re.compile(r"(?:block|tile)(?:_?(?:size|dim|width|side))?", re.IGNORECASE)
-#: How much of a body is read: hints come early or not at all.
-_MOST_TEXT = 50_000
-_MOST_NAMES = 100
+#: Functions that write to where their first argument points.
+_STORES = re.compile(r"atomic\w+|\w*store\w*")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 #: No constant above this is the side of a tile.
 _MOST = 1 << 20
 
@@ -43,10 +32,10 @@ _MOST = 1 << 20
 class Hints(NamedTuple):
     """What the text of one kernel reveals.
 
-    `tiles` has the factors of `blockIdx` for each axis in use; `blocks` and `threads` are the axes
-    of `blockIdx` and `threadIdx` in use. `constants` are those of the file and of the body.
-    `rows_along` is the grid axis that runs along rows, judging by names, and `sides` are the
-    parameters that take the side of a block.
+    `tiles` has what multiplies `blockIdx`, and `shares` what then multiplies `threadIdx`, for each
+    axis; `blocks` and `threads` are the axes of `blockIdx` and `threadIdx` in use. `constants` are
+    those of the file that the kernel names. `sides` are the parameters that take the side of a
+    block.
     """
 
     body: str = ""
@@ -55,10 +44,11 @@ class Hints(NamedTuple):
     written: frozenset[str] = frozenset()
     blocks: str = ""
     threads: str = ""
-    tiles: Mapping[str, tuple[str, ...]] = {}
+    tiles: Mapping[str, Sequence[Term]] = {}
+    shares: Mapping[str, Sequence[Term]] = {}
+    bounds: Term | None = None
     launches: tuple[HostLaunch, ...] = ()
     shared: str | None = None
-    rows_along: str | None = None
     sides: frozenset[str] = frozenset()
 
     def mentions(self, pattern: str) -> bool:
@@ -69,113 +59,105 @@ class Hints(NamedTuple):
 def find_hints(source: str, function: Function, beside: str = "") -> Hints:
     """The hints on one of the source's kernels; files `beside` it may launch it."""
     code = syntax.expanded(source)
-    node = _definition(code, function)
-    text = _with_helpers(code, node)[:_MOST_TEXT]
-    body = _plain(_indices_expanded(text, code))
-    constants = _constants(code, text)
+    root = syntax.parse(code)
+    node = _definition(root, function)
+    nodes = [node, *_helpers(root, node)]
+    body = _text(nodes, code)
+    given = [*definitions(root)]
+    scopes = [Scope(given, n.start_byte + 1, n.end_byte, is_kernel=True) for n in nodes]
     launches = host.launches(f"{code}\n{syntax.expanded(beside)}", function)
     sides = frozenset(_sides(function, launches))
-    names = {parameter.name for parameter in function.template} | constants.keys() | sides
-    pointers = [parameter.name for parameter in function.parameters if parameter.pointer]
+    names = {parameter.name for parameter in function.template} | sides
+    found = [*_places(nodes, scopes, {*names, *(f"blockDim_{axis}" for axis in "xyz")})]
+    pointers = {parameter.name for parameter in function.parameters if parameter.pointer}
+    bounds = scopes[0].term(function.launch_bounds or "")
     return Hints(
         body=body,
-        constants=constants,
+        constants=_constants(scopes, body),
         constant_pointers=frozenset(_pointers_to_const(node)),
-        written=frozenset(name for name in pointers if _is_written(body, name)),
+        written=frozenset(pointers & {*_written(nodes)}),
         blocks=_axes(body, "blockIdx"),
         threads=_axes(body, "threadIdx"),
-        tiles={axis: _tiles(body, axis, names) for axis in _axes(body, "blockIdx")},
+        tiles={axis: _distinct(tile for of, tile, _ in found if of == axis) for axis in "xy"},
+        shares={axis: _distinct(n for of, _, n in found if of == axis and n) for axis in "xy"},
+        bounds=bounds,
         launches=launches,
         shared=_dynamic_shared(body),
-        rows_along=_rows_along(text),
         sides=sides,
     )
 
 
-def symbolic(text: str, values: Mapping[str, int | str], kept: frozenset[str]) -> int | str | None:
-    """A constant expression of C as an expression of front matter, with constants as numbers but
-    `kept` names unchanged; None if it is not such an expression."""
-    values = {name: value for name, value in values.items() if name not in kept}
-    expression = _NUMBER.sub(lambda number: str(int(number[1], 0)), _plain(text))
-    for _ in range(8):  # constants may depend on others
-        expression = re.sub(
-            r"[A-Za-z_][\w.]*",
-            lambda w: f"({values[w[0]]})" if w[0] in values else w[0],
-            expression,
-        )
-    expression = re.sub(r"(?<!/)/(?!/)", "//", expression)
-    try:
-        names = expressions.names_in(expression, kept)
-    except MatbenchError:
-        return None
-    if names:
-        return re.sub(r"\((\w+)\)", r"\1", expression).strip()
-    return _number(expression)
+def _distinct(terms: Iterable[Term | None]) -> list[Term]:
+    return list({str(term.text): term for term in terms if term is not None}.values())
 
 
-def _number(text: str) -> int | None:
-    try:
-        number = expressions.whole(text, {})
-    except MatbenchError:
-        return None
-    return number if 0 < number <= _MOST else None
-
-
-def _definition(code: str, function: Function) -> Node:
-    for node in signature.entries(syntax.parse(code)):
+def _definition(root: Node, function: Function) -> Node:
+    for node in signature.entries(root):
         if syntax.line_of(signature.name_of(node)) == function.line:
             return node
     raise signature.SourceError("cannot be parsed as CUDA C++", function.line)
 
 
-def _with_helpers(code: str, entry: Node) -> str:
-    """The body of the entry and of the device functions in the file that it calls."""
+def _helpers(root: Node, entry: Node) -> Iterator[Node]:
+    """The device functions of the file that the entry calls, directly or not."""
     helpers = {}
-    for node in syntax.walk(syntax.parse(code)):
+    for node in syntax.walk(root):
         if node.type == "function_definition" and "__device__" in signature.words(node):
-            name, body = syntax.declared(node), syntax.fields(node, "body")
-            if name is not None and body is not None:
-                helpers[syntax.text_of(name)] = syntax.text_of(body)
-    body = syntax.fields(entry, "body")
-    text = syntax.text_of(body) if body is not None else ""
-    for _ in range(3):
-        called = [name for name in helpers if re.search(rf"\b{re.escape(name)}\b", text)]
-        if not called:
-            break
-        text += " ".join(helpers.pop(name) for name in called)
-    return text
+            name = syntax.declared(node)
+            helpers[syntax.text_of(name) if name is not None else ""] = node
+    pending = [entry]
+    while pending:
+        words = set(_WORD.findall(syntax.text_of(pending.pop())))
+        for name in words & helpers.keys():
+            pending.append(helpers.pop(name))
+            yield pending[-1]
 
 
-def _indices_expanded(text: str, code: str) -> str:
-    """The text with macros that stand for an index, such as `TX`, expanded."""
-    for name, meaning in syntax.defined(code).items():
-        if re.search(_INDEX, meaning):
-            text = re.sub(rf"\b{name}\b", meaning.replace("\\", r"\\"), text)
-    return text
+def _text(nodes: Sequence[Node], code: str) -> str:
+    """The bodies of functions, then the macros that they use."""
+    bodies = [syntax.fields(node, "body") for node in nodes]
+    text = "\n".join(syntax.text_of(body) for body in bodies if body is not None)
+    macros = syntax.defined(code)
+    return "\n".join((text, *(macros[name] for name in macros.keys() & {*_WORD.findall(text)})))
 
 
-def _plain(text: str) -> str:
-    """The text without casts and parentheses around an index; names for an index are replaced."""
-    text = _CAST.sub("", text)
-    text = re.sub(rf"\(\s*({_INDEX})\s*\)", r"\1", text)
-    for name, index in re.findall(rf"\b(\w+)\s*[=({{]\s*({_INDEX})\s*[;,)}}]", text)[:_MOST_NAMES]:
-        text = re.sub(rf"(?<![\w.>]){name}\b(?!\s*[=({{]\s*{re.escape(index)})", index, text)
-    return text
+def _places(
+    nodes: Sequence[Node], scopes: Sequence[Scope], known: set[str]
+) -> Iterator[tuple[str, Term | None, Term | None]]:
+    """For sums that contain `blockIdx`: its axis, what multiplies it, and what multiplies
+    `threadIdx`; of these products, only factors that are `known`."""
+
+    def factor(term: Term, index: str) -> Term | None:
+        for names, many in term.products.items():
+            if index in names and names.count(index) == 1:
+                return Term({tuple(name for name in names if name in known): many})
+        return None
+
+    for node, scope in zip(nodes, scopes, strict=True):
+        pending = [node]
+        while pending:
+            inner = pending.pop()
+            is_sum = inner.type in ("binary_expression", "call_expression", "identifier")
+            term = scope.of(inner) if is_sum else None
+            if term is None:
+                pending.extend(reversed(inner.named_children))
+                continue
+            for axis in "xy":
+                tile = factor(term, f"blockIdx_{axis}")
+                if tile is not None and tile.number != 1:
+                    yield axis, tile, factor(term, f"threadIdx_{axis}")
 
 
-def _constants(code: str, body: str) -> dict[str, int]:
-    """Macros and constants with integer values; those of the body take precedence."""
-    texts = syntax.defined(code)
-    for declared in _CONSTANT.findall(code) + _CONSTANT.findall(body):
-        for declaration in declared.split(","):
-            name, _, value = declaration.partition("=" if "=" in declaration else "{")
-            texts[name.strip()] = value.strip(" }")
-    numbers: dict[str, int] = {}
-    for _ in range(4):
-        for name, text in list(texts.items())[-3 * _MOST_NAMES :]:  # the body's own come last
-            number = symbolic(text, dict(numbers), frozenset()) if len(text) < 200 else None
-            if isinstance(number, int):
-                numbers[name.strip()] = number
+def _constants(scopes: Sequence[Scope], body: str) -> dict[str, int]:
+    """The macros and constants with whole values that the kernel names."""
+    numbers = {}
+    used = set(_WORD.findall(body))
+    for scope in scopes:
+        for name in [name for name in scope.values if name in scope.constants & used]:
+            term = scope.term(name)
+            value = term.number if term is not None else None
+            if value is not None and 0 < value <= _MOST:
+                numbers[name] = value
     return numbers
 
 
@@ -187,71 +169,44 @@ def _pointers_to_const(entry: Node) -> Iterator[str]:
             yield syntax.text_of(name)
 
 
-def _is_written(body: str, name: str) -> bool:
-    """Whether the body stores through a pointer, or through one derived from it."""
-    names = {name}
-    for _ in range(2):
-        for known in tuple(names):
-            derived = r"\*\s*(?:const\s+|__restrict__\s+)*(\w+)\s*=\s*[^;=]{0,200}?"
-            names |= set(re.findall(rf"{derived}(?<![\w\[]){known}\b", body))
-    inside = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
-    stored = r"\s*(?:\.[xyzw]\s*|\)\s*(?:\[0\]\s*)?)*(?:[-+*]?=(?!=)|\+\+)"
-    return any(
-        re.search(rf"(?<![\w.])\*?{name}\s*{inside}{stored}", body)
-        or re.search(rf"\*\s*\(?\s*{name}\b[^;=]{{0,200}}?{stored}", body)
-        or re.search(rf"\batomicAdd\s*\(\s*&?\s*\(?\s*{name}\b", body)
-        for name in names
-    )
+def _written(nodes: Sequence[Node]) -> Iterator[str]:
+    """What bodies store through: pointers, and those that others are derived from."""
+    stored: set[str] = set()
+    derived: dict[str, set[str]] = {}
+    for node in (inner for outer in nodes for inner in syntax.walk(outer)):
+        left, right = syntax.fields(node, "left"), syntax.fields(node, "right")
+        if node.type == "call_expression":
+            function, given = syntax.fields(node, "function"), syntax.fields(node, "arguments")
+            if function is not None and given is not None and given.named_children:
+                is_store = _STORES.fullmatch(syntax.text_of(function).rpartition("::")[2])
+                stored |= _bases(given.named_children[0]) if is_store else set()
+        elif node.type == "update_expression":
+            stored |= _bases(node)
+        elif node.type == "assignment_expression" and left is not None:
+            if left.type != "identifier":
+                stored |= _bases(left)
+                continue
+        elif node.type == "init_declarator" and "*" in syntax.text_of(node).partition("=")[0]:
+            left, right = syntax.fields(node, "declarator"), syntax.fields(node, "value")
+        if left is not None and right is not None and (name := syntax.declared(left)) is not None:
+            derived.setdefault(syntax.text_of(name), set()).update(_bases(right))
+    pending = list(stored)
+    while pending:
+        base = pending.pop()
+        yield base
+        pending += derived.pop(base, ())
+
+
+def _bases(node: Node) -> set[str]:
+    """The names in an expression, without those in brackets."""
+    if node.type == "identifier":
+        return {syntax.text_of(node)}
+    inner = [child for child in node.named_children if child.type != "subscript_argument_list"]
+    return set().union(*map(_bases, inner))
 
 
 def _axes(body: str, index: str) -> str:
     return "".join(axis for axis in "xyz" if re.search(rf"\b{index}\.{axis}\b", body))
-
-
-def _tiles(body: str, axis: str, known: set[str]) -> tuple[str, ...]:
-    """Products of constants that multiply `blockIdx` along an axis: what one block covers."""
-    index = rf"\bblockIdx\.{axis}\b"
-    thread = rf"threadIdx\.{axis}"
-    tiles: dict[str, None] = {}
-
-    def keep(factors: list[str]) -> None:
-        used = []
-        for factor in factors:
-            if not all(
-                w in known or w.startswith("blockDim.") or w.isdigit() for w in _words(factor)
-            ):
-                break
-            used.append(factor)
-        if used:
-            tiles.setdefault(" * ".join(used))
-
-    sides = (
-        rf"{index}\s*\*\s*({_FACTOR})\s*\+\s*{thread}",
-        rf"({_FACTOR})\s*\*\s*{index}\s*\+\s*{thread}",
-        rf"{thread}\s*\+\s*{index}\s*\*\s*({_FACTOR})",
-    )
-    for side in sides:  # each thread computes several neighbours
-        for size, many in re.findall(rf"\(\s*{side}\s*\)\s*\*\s*({_FACTOR})", body):
-            keep([size, many])
-        for many, size in re.findall(rf"({_FACTOR})\s*\*\s*\(\s*{side}\s*\)", body):
-            keep([size, many])
-    for after in re.findall(rf"{index}((?:\s*\*\s*{_FACTOR}){{1,6}})", body):
-        keep(re.findall(_FACTOR, after))
-    for before in re.findall(rf"((?:{_FACTOR}\s*\*\s*){{1,6}}){index}", body):
-        keep(re.findall(_FACTOR, before)[::-1])
-    return tuple(tiles)
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[A-Za-z_][\w.]*|\d+", text)
-
-
-def _rows_along(body: str) -> str | None:
-    rows = re.search(r"\b\w*row\w*\s*[={(][^;=]{0,200}?\bblockIdx\.([xy])", body, re.IGNORECASE)
-    columns = re.search(r"\b\w*col\w*\s*[={(][^;=]{0,200}?\bblockIdx\.([xy])", body, re.IGNORECASE)
-    if rows is not None and (columns is None or rows[1] != columns[1]):
-        return rows[1]
-    return None
 
 
 def _dynamic_shared(body: str) -> str | None:

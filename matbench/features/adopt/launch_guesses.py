@@ -8,52 +8,44 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from matbench.features.adopt import hints as reading
 from matbench.features.adopt.argument_guesses import BLOCK_SIDE, Call
+from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
 from matbench.features.adopt.hints import Hints
-from matbench.features.adopt.launches import ITEM_BYTES, HostLaunch
+from matbench.features.adopt.launches import HostLaunch
+from matbench.features.adopt.scope import ITEM_BYTES
+from matbench.features.adopt.subjects import MACRO
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.expressions import ExpressionError, names_in, whole
 from matbench.kernelfile.signature import Function, TemplateParameter
 
-Text = int | str
 #: Template arguments, and the values of those that are names.
 _Built = tuple[tuple[str, ...], dict[str, int]]
 
-#: Names of constants that are a thread's tile, a number of threads, or a size along N.
+#: Names of constants that are a thread's tile.
 _OF_THREAD = re.compile(
-    r"T[MNXY]|R[MN]|(?:THREAD|REG|ELEM)\w*|WPT\w*|COARSE\w*|COARSENING\w*|PER_THREAD\w*|\w+PER_THREAD"
-    r"|THREAD_SIZE_[XYMN]|FACTOR",
+    r"T[MNXY]|R[MN]|(?:THREAD(?!S)|REG|ELEM|COARSE|WPT|COARSENING|PER_THREAD)\w*|\w+PER_THREAD"
+    r"|TILE_SIZE_[XYMN]|FACTOR",
     re.IGNORECASE,
 )
-_COUNTS_THREADS = re.compile(
-    r"\w*(?:N|NUM|NUMBER)_?THREADS\w*|THREADS(?:_PER_BLOCK)?|NT|BLOCK_?DIM", re.IGNORECASE
+#: Usual values of template parameters by name.
+_USUAL = (
+    (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", 256),
+    (r"BLOCK_(?:SIZE|DIM)_[XYZ]", 16),
+    (r"TILE_SIZE_[XY]", 2),
+    (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", 1),
+    (r"W(?:ARP)?_?(?:TILE|SIZE)?_?[MN]", 32),
+    (r"(?:T|R|THREAD|REG)_?(?:TILE|SIZE)?_?[MNXY]|WPT\w*|COARSE\w*|\w*PER_THREAD\w*", 8),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB|T|W)?_?(?:SIZE|DIM|TILE|WIDTH)?_?K\w*", 8),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB)_?(?:SIZE|DIM|TILE|WIDTH|ITEMS)?_?[MNXY]", 64),
+    (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", 4),
+    (r".*", 16),
 )
-_ALONG_N = re.compile(r"(?:.*[^A-Z])?T?W?B?[NX]$|.*(?:COLS?|COLUMNS)$", re.IGNORECASE)
-
-#: Values of template parameters by name: a pattern, then its value in each profile, in the order in
-#: which profiles are tried.
-_PROFILES: tuple[tuple[str, tuple[int, ...]], ...] = (
-    (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", (256, 128, 64, 128)),
-    (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", (1, 4, 2, 2)),
-    (r"W(?:ARP)?_?(?:TILE|SIZE)?_?[MN]", (32, 64, 32, 32)),
-    (r"(?:T|R|THREAD|REG)_?(?:TILE|SIZE)?_?[MNXY]|WPT\w*|COARSE\w*|\w*PER_THREAD\w*", (8, 8, 4, 4)),
-    (r"(?:B|BLOCK|TILE|CTA|BS|TB|T|W)?_?(?:SIZE|DIM|TILE|WIDTH)?_?K\w*", (8, 16, 8, 16)),
-    (r"(?:B|BLOCK|TILE|CTA|BS|TB)_?(?:SIZE|DIM|TILE|WIDTH|ITEMS)?_?[MNXY]", (64, 128, 128, 64)),
-    (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", (4, 4, 2, 2)),
-    (r".*", (16, 32, 8, 64)),
-)
-_FLAT = (256, 128, 64, 512, 1024, 32)
-_SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8), (32, 4), (8, 32))
-
-
 #: How many are tried; a build more costs more than that.
-_MOST = 99
+_MOST = 48
 
 
 class Geometry(NamedTuple):
@@ -63,6 +55,7 @@ class Geometry(NamedTuple):
     names among them. `covered` is how much one block covers along each grid axis in use. `line` is
     an expression in M and N for a one-dimensional grid. If the author's launch is followed,
     `blocks` are its grid and `given` its constant arguments, in terms of the kernel's parameters.
+    Other values of the `varied` were right, too.
     """
 
     template: tuple[str, ...]
@@ -74,6 +67,7 @@ class Geometry(NamedTuple):
     shared_bytes: Text = 0
     blocks: tuple[Text, ...] = ()
     given: Mapping[str, Text] = MappingProxyType({})
+    varied: tuple[str, ...] = ()
 
     def grid(self, *, swapped: bool) -> tuple[Text, ...]:
         """The blocks along each axis; `swapped`: x runs along the rows of C."""
@@ -96,19 +90,12 @@ class Geometry(NamedTuple):
 
     def fixed(self, name: str) -> Geometry:
         """With a swept constant replaced by its value wherever it is used."""
-        value = self.params[name]
 
         def text(expression: Text) -> Text:
-            replaced = re.sub(rf"\b{name}\b", str(value), str(expression))
-            try:
-                return whole(replaced, {})
-            except ExpressionError:
-                return replaced
+            return replaced(expression, {name: self.params[name]})
 
         return self._replace(
-            template=tuple(
-                str(value) if argument == name else argument for argument in self.template
-            ),
+            template=tuple(str(text(argument)) for argument in self.template),
             params={other: held for other, held in self.params.items() if other != name},
             block=tuple(map(text, self.block)),
             covered=tuple(map(text, self.covered)),
@@ -120,16 +107,22 @@ class Geometry(NamedTuple):
 
 
 def geometries(function: Function, hints: Hints) -> list[Geometry]:
-    """The ways to build and launch, likeliest first: those of the author, then guesses."""
-    ranked: dict[str, tuple[int, Geometry]] = {}
-    for launch in hints.launches:
-        geometry = _followed(function, launch, hints)
-        if geometry is not None:
-            ranked.setdefault(repr(geometry), (-1, geometry))
-    for rank, geometry in _ranked(function, hints):
-        ranked.setdefault(repr(geometry), (rank, geometry))
-    likeliest = sorted(ranked.values(), key=lambda pair: pair[0])[:_MOST]
-    return [geometry for _, geometry in likeliest]
+    """The ways to build and launch, likeliest first: those of the author, then guesses.
+
+    A less likely template counts more than a less likely block, and that more than the rest.
+    """
+    batched = "z" in hints.blocks
+    ranked = [
+        (3 * i + 2 * j + k + n, Geometry(arguments, params, block, covered, line, batched, shared))
+        for i, (arguments, params) in enumerate(_templates(function.template, hints))
+        for j, block in enumerate(_blocks(hints, params))
+        for k, (covered, line) in enumerate(_covered(hints, block))
+        for n, shared in enumerate(_shared(hints, block))
+    ]
+    guesses = [geometry for _, geometry in sorted(ranked, key=lambda pair: pair[0])]
+    followed = [_followed(function, launch, hints) for launch in hints.launches]
+    likeliest = [geometry for geometry in (*followed, *guesses) if geometry is not None]
+    return list({repr(geometry): geometry for geometry in likeliest}.values())[:_MOST]
 
 
 def _followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry | None:
@@ -138,10 +131,11 @@ def _followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry 
     plane, block = _known(launch.grid[:2]), _known(launch.block)
     depth = [1 if side is None else side for side in launch.grid[2:]]
     has_sizes = any(not p.pointer and p.name not in launch.given for p in function.parameters)
-    axes = "".join(a for a, n in zip("xy", plane or (), strict=False) if isinstance(n, int))
-    if not plane or not block or (has_sizes and set(axes) & set(hints.blocks)):
+    is_sized = any(isinstance(side, str) for side in plane)
+    if not plane or not block or (has_sizes and not is_sized):
         return None
-    batched = "z" in hints.blocks and (launch.grid[2:] == (None,) or isinstance(depth[0], str))
+    is_batch = launch.grid[2:] == (None,) or str([*depth, 1][0]).isidentifier()
+    batched = "z" in hints.blocks and is_batch
     rest = ["batch"] if batched else depth
     blocks = (*plane, *[1] * (2 - len(plane) if rest else 0), *rest)
     covered, shared = tuple(_divisors(blocks)), launch.shared or 0
@@ -163,24 +157,6 @@ def _divisors(blocks: Iterable[Text]) -> Iterator[Text]:
             yield ast.unparse(node.right)
 
 
-def _ranked(function: Function, hints: Hints) -> Iterator[tuple[int, Geometry]]:
-    """Every combination of candidates; the lower its rank, the likelier it is.
-
-    A less likely template counts more than a less likely block, and that more than the rest.
-    """
-    batched = "z" in hints.blocks
-    for template_rank, (arguments, params) in enumerate(_templates(function.template, hints)):
-        kept = frozenset(params)
-        for block_rank, block in enumerate(_blocks(function, hints, kept)):
-            rest = itertools.product(
-                enumerate(_covered(hints, block, kept)), enumerate(_shared(hints, block, kept))
-            )
-            for (covered_rank, (covered, line)), (shared_rank, shared) in rest:
-                geometry = Geometry(arguments, params, block, covered, line, batched, shared)
-                rank = 3 * template_rank + 2 * block_rank + covered_rank + shared_rank
-                yield rank, geometry
-
-
 def table(
     function: Function, geometry: Geometry, call: Call, *, swapped: bool, **more: Any
 ) -> dict[str, Any]:
@@ -191,8 +167,7 @@ def table(
 
     def known(text: Text) -> Text:
         """With arguments in place of the parameters that an author's launch is in terms of."""
-        is_own = isinstance(text, int) or not geometry.blocks
-        return text if is_own else entries.with_types(str(text), sizes)
+        return replaced(text, sizes) if geometry.blocks else text
 
     if geometry.blocks:
         given = {name: str(known(text)) for name, text in geometry.given.items()}
@@ -205,10 +180,16 @@ def table(
         launch["shared_bytes"] = known(geometry.shared_bytes)
     if where := more.pop("where", ()):
         launch["where"] = list(where)
+    tune = {
+        name: sorted({*([value // 2] if value % 2 == 0 else []), value, 2 * value})
+        for name, value in geometry.params.items()
+        if name in geometry.varied
+    }
     sweep = {name: [value] for name, value in geometry.params.items()}
     entry = entries.as_text(Entry(function.name, geometry.template))
     front_matter = {"entry": entry, "args": list(args), **more}
-    return front_matter | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
+    front_matter |= {"sweep": sweep} if sweep else {}
+    return front_matter | ({"tune": tune} if tune else {}) | {"launch": launch}
 
 
 # -- candidates ------------------------------------------------------------------------------------
@@ -216,19 +197,10 @@ def table(
 
 def _templates(template: tuple[TemplateParameter, ...], hints: Hints) -> list[_Built]:
     """Template arguments, the values of those that are names, and types: from a launch in the file,
-    then the defaults, then the usual values of constants with such names."""
-    if not template:
-        return [((), {})]
-    choices: list[list[Text | None]] = []
-    choices += [[*launch.template] for launch in hints.launches if launch.template]
-    if any(parameter.default is not None for parameter in template):
-        choices.append([None] * len(template))
-    choices += [[profile] * len(template) for profile in (-1, -2, -3, -4)]
-    distinct: dict[str, _Built] = {}
-    for choice in choices:
-        built = _template(template, choice, hints)
-        distinct.setdefault(repr(built), built)
-    return list(distinct.values())
+    then the defaults, or the usual values of constants with such names."""
+    launched = [launch.template for launch in hints.launches if launch.template]
+    built = [_template(template, choice, hints) for choice in (*launched, ())]
+    return list({repr(one): one for one in built}.values())
 
 
 def _template(
@@ -236,183 +208,113 @@ def _template(
 ) -> _Built:
     arguments: list[str] = []
     params: dict[str, int] = {}
-    for parameter, given in itertools.zip_longest(template, choice[: len(template)]):
-        wanted = given
+    for parameter, wanted in itertools.zip_longest(template, choice[: len(template)]):
         if wanted is None and parameter.default is not None:
-            known = reading.symbolic(parameter.default, {**hints.constants, **params}, frozenset())
-            wanted = parameter.default if known is None else known
+            wanted = replaced(parameter.default, {**hints.constants, **params})
         if parameter.kind in ("typename", "class"):
             arguments.append(wanted if isinstance(wanted, str) else "float")
         elif parameter.kind == "bool":
             arguments.append(wanted if isinstance(wanted, str) else "false")
         else:
-            number = wanted if isinstance(wanted, int) and wanted > 0 else None
-            if number is None:
-                profile = -wanted - 1 if isinstance(wanted, int) else 0
-                number = usual(parameter.name, profile)
-            params[parameter.name] = number
-            arguments.append(parameter.name)
+            known = wanted if isinstance(wanted, int) and wanted > 0 else None
+            params[parameter.name] = known or usual(parameter.name)
+            arguments += [parameter.name] if parameter.kind != MACRO else []
     return tuple(arguments), params
 
 
-def usual(name: str, profile: int) -> int:
-    """The value of a template parameter in one of the profiles, by its name."""
-    return next(
-        v[profile] for pattern, v in _PROFILES if re.fullmatch(pattern, name, re.IGNORECASE)
-    )
+def usual(name: str) -> int:
+    """The usual value of a template parameter of that name."""
+    return next(value for of, value in _USUAL if re.fullmatch(of, name, re.IGNORECASE))
 
 
-def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tuple[Text, ...]]:
-    """The sides of a block: from a launch in the file, tiles, launch bounds, then usual ones."""
-
-    def known(text: str) -> Text | None:
-        return reading.symbolic(text, hints.constants, kept)
-
-    def known_of(texts: Iterable[str]) -> list[Text]:
-        return [side for side in map(known, texts) if side is not None]
-
-    tiles = {axis: known(texts[0]) for axis, texts in hints.tiles.items() if texts}
-    x, y = tiles.get("x"), tiles.get("y")
-    names = [n for n in (*sorted(kept), *hints.constants) if hints.mentions(rf"\b{n}\b")]
-    counts = [n for n in names if _COUNTS_THREADS.fullmatch(n)]
-    shares = [n for n in names if _OF_THREAD.fullmatch(n) and n not in counts]
-    blocks: list[tuple[Text | None, ...]] = [
-        launch.block if _is_of(kept, launch.block) else (None,) for launch in hints.launches
-    ]
+def _blocks(hints: Hints, params: Mapping[str, int]) -> list[tuple[Text, ...]]:
+    """The sides of a block: those of a launch whose grid is not known, then from tiles and what a
+    thread computes of them, launch bounds, then usual ones."""
+    launched = [_known(launch.block) for launch in hints.launches]
+    launched = [b for b in launched if b and all(_is_of(side, params) for side in b)]
     if not hints.threads:
-        blocks.append((1,))
-    elif hints.threads == "x":
-        bounds = [function.launch_bounds] if function.launch_bounds else []
-        blocks += [(count,) for count in known_of([*bounds, *counts])]
-        blocks += _in_line(x, y, known_of(shares))
+        return [*launched, (1,)]
+    x, y = (_side(hints.tiles.get(axis, ()), params) for axis in "xy")
+    names = {name: term_of(name) for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
+    names |= {name: number(value) for name, value in hints.constants.items()}
+    named = [term for name, term in names.items() if _OF_THREAD.fullmatch(name)]
+    blocks: Iterable[tuple[Term | None, ...]]
+    if hints.threads == "x":
+        counts = (hints.bounds, *_in_line(x, y, named), *map(number, (256, 1024)))
+        blocks = ((count,) for count in counts)
     else:
-        across = known_of(n for n in shares if _ALONG_N.fullmatch(n))
-        down = known_of(n for n in shares if not _ALONG_N.fullmatch(n))
-        blocks += _in_plane(x, y, across, down, known_of(names))
-    usable = (block for block in blocks if all(side is not None and side != 0 for side in block))
-    return list(dict.fromkeys(usable))  # type: ignore[arg-type]
+        own = [[n for n in hints.shares.get(axis, ()) if n.number != 1] for axis in "xy"]
+        across, down = ([*shares, *named] for shares in own)
+        planes = itertools.product(_over(x or y, across), _over(y or x, down))
+        blocks = (*planes, *((number(side), number(side)) for side in (16, 32)))
+    known = ([side.text for side in block if side is not None] for block in blocks)
+    whole = [tuple(sides) for sides in known if len(sides) == len(hints.threads) and 0 not in sides]
+    values = [tuple(replaced(side, params) for side in block) for block in launched]
+    alike = [b for b in whole if tuple(replaced(side, params) for side in b) in values]
+    return list(dict.fromkeys([*alike, *launched, *whole]))
 
 
-_Sides = Iterator[tuple[Text | None, ...]]
+def _is_of(text: Text, params: Mapping[str, int]) -> bool:
+    return isinstance(replaced(text, params), int)
 
 
-def _in_line(x: Text | None, y: Text | None, shares: list[Text]) -> _Sides:
+def _side(tiles: Sequence[Term], params: Mapping[str, int]) -> Term | None:
+    """The tile along an axis, if it does not depend on the block."""
+    names = {name for tile in tiles[:1] for of in tile.products for name in of}
+    return tiles[0] if tiles and names <= params.keys() else None
+
+
+def _over(tile: Term | None, shares: Sequence[Term]) -> list[Term | None]:
+    """A side of a block: of a tile, over each share of a thread; then a thread has one element."""
+    return [_quotient(tile, share) for share in shares] + [tile] if tile is not None else []
+
+
+def _in_line(x: Term | None, y: Term | None, shares: list[Term]) -> Iterator[Term | None]:
     """One-dimensional blocks: for tiles of x by y, over the shares of a thread."""
-    if x is not None and y is not None:
-        tile = _product(x, y)
-        if len(shares) >= 2:
-            yield (_quotient(tile, _product(shares[0], shares[1])),)
-        for share in shares:
-            yield (_quotient(tile, share),)
-        yield (tile,)
-    for count in (x, y, *_FLAT):
-        yield (count,)
+    tile = combined(x, "*", y) if x is not None and y is not None else None
+    if tile is not None:
+        both = combined(shares[0], "*", shares[1]) if len(shares) > 1 else None
+        yield from _over(tile, [share for share in (both, *shares) if share is not None])
+    yield from (x, y)
 
 
-def _in_plane(
-    x: Text | None, y: Text | None, across: list[Text], down: list[Text], sides: list[Text]
-) -> _Sides:
-    """Two-dimensional blocks: for tiles of x by y, over a thread's shares across and down."""
-    if x is not None and y is not None:
-        if across and down:
-            yield _quotient(x, across[0]), _quotient(y, down[0])
-        for share in (*across, *down):
-            yield _quotient(x, share), _quotient(y, share)
-            yield _quotient(x, share), y
-            yield x, _quotient(y, share)
-        yield x, y
-        yield y, x
-    elif x is not None or y is not None:
-        yield x or 16, y or 16
-        yield x or y, y or x
-    for side in sides:
-        yield side, side
-    yield from _SQUARE
-    if x is not None and y is not None:
-        yield _quotient(x, 4), y
-        yield _quotient(x, 4), _quotient(y, 4)
+def _quotient(a: Term | None, b: Term) -> Term | None:
+    """The quotient; None if the division leaves a remainder."""
+    if a is None or (a.number is not None and b.number and a.number % b.number):
+        return None
+    return combined(a, "/", b)
 
 
-def _covered(
-    hints: Hints, block: tuple[Text, ...], kept: frozenset[str]
-) -> list[tuple[tuple[Text, ...], str | None]]:
+def _covered(hints: Hints, block: tuple[Text, ...]) -> list[tuple[tuple[Text, ...], str | None]]:
     """How much a block covers along each grid axis, or a one-dimensional grid over all of C."""
-    sides: dict[str, Text] = {
-        f"blockDim.{axis}": side for axis, side in zip("xyz", block, strict=False)
-    }
-    values: dict[str, Text] = {
-        **hints.constants,
-        **dict.fromkeys(("blockDim.x", "blockDim.y", "blockDim.z"), 1),
-        **sides,
-        **dict.fromkeys(hints.sides, block[0]),
-    }
+    sides = {f"blockDim_{axis}": side for axis, side in zip("xyz", (*block, 1, 1), strict=False)}
+    sides |= dict.fromkeys(hints.sides, block[0])
 
     def along(axis: str) -> list[Text]:
-        widths = [reading.symbolic(text, values, kept) for text in hints.tiles.get(axis, ())]
-        known = [tile for tile in widths if tile is not None]
-        return known or [1, sides.get(f"blockDim.{axis}", 1)]
+        tiles = [replaced(tile.text, sides) for tile in hints.tiles.get(axis, ())]
+        return tiles or [1, sides[f"blockDim_{axis}"]]
 
     axes = [axis for axis in hints.blocks if axis != "z"]
-    if len(axes) == 2:
-        pairs = itertools.product(along("x"), along("y"))
-        return [(pair, None) for pair in dict.fromkeys(pairs)]
-    if not axes:
-        return [((), None)]
+    if len(axes) != 1:
+        return [(pair, None) for pair in dict.fromkeys(itertools.product(*map(along, axes)))]
     [axis] = axes
-    coverings: list[tuple[tuple[Text, ...], str | None]] = []
     # If the index is divided, it runs over all of C.
     sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
-    coverings += [((tile,), _ceil_div(size, tile)) for tile in along(axis) for size in sizes]
-    return list(dict.fromkeys(coverings))[:12]
+    return [((tile,), _ceil_div(size, tile)) for tile in along(axis)[:4] for size in sizes]
 
 
-def _shared(hints: Hints, block: tuple[Text, ...], kept: frozenset[str]) -> list[Text]:
-    """Bytes of dynamic shared memory: from a launch in the file, two tiles as large as the block, a
-    row of A, then plenty."""
+def _shared(hints: Hints, block: tuple[Text, ...]) -> list[Text]:
+    """Bytes of dynamic shared memory: two tiles as large as the block, or a row of A."""
     if hints.shared is None:
         return [0]
     item = ITEM_BYTES.get(hints.shared, 4)
-    given = [
-        launch.shared
-        for launch in hints.launches
-        if launch.shared and launch.block == block and _is_of(kept, [launch.shared])
-    ]
-    threads: Text = block[0] if len(block) == 1 else _product(block[0], block[1])
-    usual = [_product(2 * item, threads), f"{item} * K", 16384, 49152]
-    return list(dict.fromkeys(given or usual))
-
-
-def _is_of(names: Collection[str], texts: Iterable[Text | None]) -> bool:
-    """Whether all texts are expressions of these names."""
-    try:
-        for text in texts:
-            names_in(str(text), names)
-    except ExpressionError:
-        return False
-    return True
-
-
-# -- arithmetic on numbers and expressions ---------------------------------------------------------
-
-
-def _product(a: Text, b: Text) -> Text:
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    return f"{_in_product(a)} * {_in_product(b)}"
-
-
-def _quotient(a: Text | None, b: Text | None) -> Text | None:
-    """The quotient; None if the division leaves a remainder."""
-    if a is None or b is None:
-        return None
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b if b and a % b == 0 else None
-    return f"{_in_product(a)} // {_in_product(b, divisor=True)}"
-
-
-def _in_product(a: Text, *, divisor: bool = False) -> str:
-    simple = re.fullmatch(r"\w+" if divisor else r"[\w *]+", str(a))
-    return str(a) if simple else f"({a})"
+    tiles: Term | None = number(2 * item)
+    for side in map(term_of, block):
+        tiles = combined(tiles, "*", side) if tiles is not None else None
+    first = [tiles.text] if tiles is not None else []
+    launched = [launch.shared for launch in hints.launches if launch.block == block]
+    given = [shared for shared in launched if shared]
+    return list(dict.fromkeys(given or [*first, f"{item} * K"]))
 
 
 def _ceil_div(size: str, tile: Text) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,16 +22,17 @@ from matbench.features.adopt import argument_guesses, calling, hints, launch_gue
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import Product
-from matbench.features.adopt.trials import ForeignKernel, Load, Trials
+from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
+from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.worker import Worker
+from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import STORAGE, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: Trials are not timed and have short deadlines.
-OPTIONS = Options(timed=False, blocks=False)
-DEADLINES = Deadlines(build_s=60.0, run_s=30.0)
+_OPTIONS = Options(timed=False, blocks=False)
+_DEADLINES = Deadlines(build_s=60.0, run_s=30.0)
 #: The most guesses that are checked after they passed the trials.
 _MOST_GUESSES = 3
 #: Values of alpha and beta, for kernels that take them, that no kernel has built in.
@@ -45,6 +48,15 @@ _MOST_OPERATIONS = 2 * 400**3
 _USUAL_SIZES = (512, 1000, 1024, 2048)
 _MOST_USUAL_OPERATIONS = 2 * 512**3
 
+#: Builds take most of the time.
+_MOST_BUILDS = 10
+#: No usual tiles are larger than half of this.
+_MOST_WHOLE = 1024
+#: A condition that may hold for one index too many.
+_LOOSE = r"\bif\s*\([^;{}]*(?:<=|[^->]>[^>=])"
+#: What waits for all threads of a block.
+_BARRIER = r"__sync|barrier|\bsync\("
+
 OnProgress = Callable[[str], None]
 
 
@@ -58,11 +70,8 @@ class Adopted(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def adopt(subject: ForeignKernel, worker: Worker, load: Load, on_progress: OnProgress) -> Adopted:
-    """Find out how to call a kernel. `load` makes a kernel from the file with a table.
-
-    `on_progress` is called with a description of each step.
-    """
+def adopt(subject: ForeignKernel, worker: Worker, on_progress: OnProgress) -> Adopted:
+    """Find out how to call a kernel. `on_progress` is called with a description of each step."""
     name = subject.function.name
     titled = f"`{name}`"
     try:
@@ -70,7 +79,7 @@ def adopt(subject: ForeignKernel, worker: Worker, load: Load, on_progress: OnPro
     except CaseError as error:
         raise MatbenchError(error.reason) from None  # not the kernel's fault
     try:
-        search = _Search(Trials(subject, worker, load), on_progress)
+        search = _Search(Trials(subject, worker), on_progress)
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
     try:
@@ -80,14 +89,34 @@ def adopt(subject: ForeignKernel, worker: Worker, load: Load, on_progress: OnPro
     return adopted._replace(warnings=(*adopted.warnings, *search.doubts()))
 
 
-def _checked(kernel: Kernel, worker: Worker, on_progress: OnProgress) -> Iterator[Outcome]:
-    """Run all checks at the awkward sizes that the kernel accepts, until one fails. What could not
-    be measured is tried once more."""
+def pool() -> WorkerPool:
+    """Workers for trials, which are not timed."""
+    return WorkerPool(_OPTIONS, _DEADLINES)
+
+
+def table(text: str, path: Path, entry: str | None, worker: Worker) -> dict[str, Any]:
+    """Front matter for the first kernel in a text that can be called, or for the `entry`.
+
+    The path resolves its `#include` lines. `UsageError` if no call of any of them is right.
+    """
+    said = []
+    for subject in subjects(text, path, entry, {}):
+        adopted = adopt(subject, worker, lambda _: None)
+        if adopted.table is not None:
+            return adopted.table
+        said.append(adopted.words)
+    raise UsageError("; ".join(said))
+
+
+def _checked(
+    kernel: Kernel, worker: Worker, on_progress: OnProgress, most: float
+) -> Iterator[Outcome]:
+    """Run all checks at the awkward sizes that the kernel accepts, of at most so many operations,
+    until one fails. What could not be measured is tried once more."""
     probed = [
         case
         for _, case in sweep.probed(kernel, {}, worker.device, None)
-        if not case.skip
-        and workloads.workload_of(case.problem).operations(case.problem) <= _MOST_OPERATIONS
+        if not case.skip and workloads.workload_of(case.problem).operations(case.problem) <= most
     ]
     for index, case in enumerate(probed):
         on_progress(f"check {index + 1} of {len(probed)}: {case.label}, {case.problem.inputs}")
@@ -99,20 +128,29 @@ def _checked(kernel: Kernel, worker: Worker, on_progress: OnProgress) -> Iterato
             return
 
 
+def _factors(call: Call) -> tuple[float, float]:
+    """Values of alpha and beta for a trial."""
+    return _ALPHA if "alpha" in call.args else 1.0, _BETA if "beta" in call.args else 0.0
+
+
 class _Search:
     """The steps for one kernel."""
 
     def __init__(self, trials: Trials, on_progress: OnProgress) -> None:
         self.trials = trials
         self.function = trials.subject.function
-        self.hints = hints.find_hints(trials.subject.text, self.function, trials.subject.beside)
+        self.hints = hints.find_hints(trials.subject.source, self.function, trials.subject.beside)
         self.on_progress = on_progress
 
     def adopted(self) -> Adopted:
         """The first guess that passes all checks; otherwise what is wrong with the likeliest."""
         first = None
         for guess in itertools.islice(self.guesses(), _MOST_GUESSES):
-            adopted = self.judged(self.generalized(guess))
+            guess = self.generalized(guess)
+            if self.trials.overran and self.hints.mentions(_LOOSE):
+                words = "writes one row or column past C; is `<=` meant to be `<`?"
+                return Adopted(self.function.name, None, f"`{self.function.name}` {words}")
+            adopted = self.judged(guess)
             if adopted.table is not None:
                 return adopted
             first = first or adopted
@@ -135,8 +173,7 @@ class _Search:
         for alike in pointers.values():
             for index, geometry in enumerate(launches):
                 self.on_progress(f"launch {index + 1} of {len(launches)}")
-                seen = self.square(CallGuess(geometry, alike[0]))
-                guess = self.sized(seen, alike) if seen is not None else None
+                guess = self.found(CallGuess(geometry, alike[0]), alike)
                 is_narrow = guess is not None and guess.is_square and not guess.call.is_square
                 if guess is not None and is_narrow and geometry.blocks:
                     later.append(guess)
@@ -144,35 +181,40 @@ class _Search:
                     yield guess
         yield from later
 
-    def square(self, guess: CallGuess) -> CallGuess | None:
-        """Find out what it computes if all sizes are equal."""
+    def found(self, guess: CallGuess, calls: list[Call]) -> CallGuess | None:
+        """The guess with what it computes, at different sizes if it can."""
+        if not guess.call.is_sized:
+            for size in argument_guesses.fixed_sizes(self.hints):
+                for is_swapped in (False, True):
+                    seen = self.square(guess._replace(is_swapped=is_swapped), Problem(*size))
+                    if seen is not None:
+                        return seen._replace(is_fixed=True)
+            return None
         n = calling.whole(guess.geometry, self.hints, least=64)
-        takes_alpha, takes_beta = ("alpha" in guess.call.args), ("beta" in guess.call.args)
-        alpha, beta = (_ALPHA if takes_alpha else 1.0), (_BETA if takes_beta else 0.0)
-        result = self.trials.probe(guess, Problem(n, n, n, alpha=alpha, beta=beta))
+        seen = self.square(guess, Problem(n, n, n)) if n <= _MOST_WHOLE else None
+        return self.sized(seen, calls) if seen is not None else None
+
+    def square(self, guess: CallGuess, problem: Problem) -> CallGuess | None:
+        """Find out what it computes, mostly if all sizes are equal."""
+        alpha, beta = _factors(guess.call)
+        problem = msgspec.structs.replace(problem, alpha=alpha, beta=beta)
+        result = self.trials.probe(guess, problem)
         if result is None or result.product is None or result.spoiled:
             return None
         product = result.product
-        if (product.alpha, product.beta) == (_BETA, _ALPHA) and takes_alpha and takes_beta:
+        if (product.alpha, product.beta) == (_BETA, _ALPHA) == (beta, alpha):
             guess = guess._replace(call=guess.call.renamed({"alpha": "beta", "beta": "alpha"}))
             product = msgspec.structs.replace(product, alpha=_ALPHA, beta=_BETA)
-        if not takes_alpha and abs(product.alpha) == 1:
-            alpha = product.alpha
-            guess = guess._replace(alpha=alpha)
-        if not takes_beta and product.beta == 1:
+        if beta == 0 and product.beta == 1:
             beta = product.beta
             guess = guess._replace(beta=beta)
         if (product.alpha, product.beta) != (alpha, beta):
-            self.trials.note(
-                guess, 0.9, f"computes {calling.scaled('A·B', product.alpha, product.beta)}"
-            )
+            words = f"computes {calling.scaled('A·B', product.alpha, product.beta)}"
+            is_negative = product.alpha == -alpha
+            self.trials.note(guess, 0.9, f"{words}{'; is a sign wrong?' if is_negative else ''}")
             return None
         guess = self.read(guess, product)
-        along = self.hints.rows_along
-        is_swapped = along == "x" if along is not None else guess.layout == "column-major"
-        return guess._replace(
-            is_swapped=is_swapped, problem=Problem(n, n, n, alpha=alpha, beta=beta)
-        )
+        return guess._replace(problem=msgspec.structs.replace(problem, beta=beta))
 
     def read(self, guess: CallGuess, product: Product) -> CallGuess:
         """Describe a product of matrices as stored by names, transposes and layout.
@@ -204,8 +246,7 @@ class _Search:
             alike = dict.fromkeys([seen.call, *(seen.call.sized_as(call) for call in calls)])
             for padding in paddings:
                 for call in alike:
-                    ways = (seen.is_swapped, not seen.is_swapped)
-                    for is_swapped in ways[: 1 if seen.geometry.blocks else 2]:
+                    for is_swapped in (seen.is_swapped, not seen.is_swapped):
                         self.on_progress("finding out which size is which")
                         guess = seen._replace(call=call, is_swapped=is_swapped, padding=padding)
                         if self.trials.is_right(guess, problem):
@@ -218,20 +259,26 @@ class _Search:
     def judged(self, guess: CallGuess) -> Adopted:
         """The kernel called that way, with a claim if it needs one; or the first check it fails."""
         name, failed, plain = self.function.name, "", self.table(guess)
+        macros = (p.name for p in self.function.template if p.kind == MACRO)
+        chosen = {macro: guess.geometry.params[macro] for macro in macros}
         for claim in ({}, *self.claims(guess)):
             table = {**claim, **plain}
-            words = ", ".join((calling.words(guess), *(f"{k} = {v}" for k, v in claim.items())))
+            words = ", ".join(
+                (calling.words(guess), *(f"{k} = {v}" for k, v in (chosen | claim).items()))
+            )
             words = f"`{name}` {words}"
             try:
-                kernel = self.trials.load(table)
+                kernel = self.trials.subject.load(table)
             except UsageError as error:
                 return Adopted(name, None, f"{words}; but its table is not valid: {error}")
-            outcomes = list(_checked(kernel, self.trials.worker, self.on_progress))
+            most = math.inf if guess.is_fixed else _MOST_OPERATIONS
+            outcomes = list(_checked(kernel, self.trials.worker, self.on_progress, most))
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
                 many = len({outcome.case.problem.size for outcome in outcomes})
                 warnings = tuple(calling.warnings(guess, self.hints))
-                return Adopted(name, table, f"{words}, correct at all {many} sizes tried", warnings)
+                sizes = f"all {many} sizes" if many > 1 else "the only size"
+                return Adopted(name, table, f"{words}, correct at {sizes} tried", warnings)
             where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
             failed = failed or f"{words}; but it fails a check{where}"
             if wrong is not None and wrong.status != "wrong":
@@ -304,24 +351,29 @@ class _Search:
     def generalized(self, guess: CallGuess) -> CallGuess:
         """The guess with the multiples that trials show to be needed, in terms of the swept
         constants for which a second value was right; the others are fixed."""
-        steps = self.steps(guess)
+        steps = self.steps(guess) if not guess.is_fixed else {}
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
-        for name, value in guess.geometry.params.items():
+        for name, value in guess.geometry.params.items() if steps else ():
             self.trials.renew()
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
             tries = [(2 * value, axes) for axes in tied]
             tries += [(value // 2, axes) for axes in reversed(tied)] if value % 2 == 0 else []
-            for other, axes in tries:
+            is_late = len(self.trials.built) >= _MOST_BUILDS
+            for other, axes in tries if not is_late else ():
                 self.on_progress(f"{name} = {other}")
                 varied = guess._replace(geometry=guess.geometry.with_value(name, other))
                 if self.trials.is_right(
                     varied, calling.odd(guess, steps | dict.fromkeys(axes, other))
                 ):
                     names |= dict.fromkeys(axes, name)
+                    geometry = guess.geometry
+                    geometry = geometry._replace(varied=(*geometry.varied, name))
+                    guess = guess._replace(geometry=geometry)
                     break
             else:
-                guess = guess._replace(geometry=guess.geometry.fixed(name))
+                if name in guess.geometry.template:
+                    guess = guess._replace(geometry=guess.geometry.fixed(name))
         multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
         return guess._replace(multiples=multiples)
 
@@ -331,20 +383,38 @@ class _Search:
         """Why no call is right, as far as trials show."""
         nearness, words, guess = self.trials.nearest
         name = f"`{self.function.name}`"
+        if nearness < 0.5 and (mistaken := self.mistaken(guess if nearness >= 0.1 else None)):
+            nearness, words, guess = mistaken
         refused = next(iter(self.trials.refused.values()), "")
         if refused and guess is None:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
         unread = "" if self.hints.launches else "; no launch of this kernel was found in the file"
+        barriers = len(re.findall(_BARRIER, self.hints.body))
+        is_racy = nearness < 0.5 and barriers < 2 and self.hints.mentions("__shared__")
+        racy = "; is a `__syncthreads()` missing?" if is_racy else ""
         if guess is not None and words and nearness < 0.1 and self.trials.faults > self.trials.ran:
             return f"{name}, with {calling.threads(guess)} threads: {words}{unread}"
         if guess is None or (self.trials.ran and nearness < 0.1):
             return (
-                f"none of the calls of {name} that were tried computes a product of A and B{unread}"
-                "; write a table with its args, block and grid"
+                f"none of the calls of {name} that were tried computes a product of A and B"
+                f"{racy or unread}; write a table with its args, block and grid"
             )
         called = f"; closest, with {calling.described(self.trials.table_of(guess))}"
         closest = f"{called}: {words}" if words else self.checked(guess, called)
-        return f"none of the calls of {name} that were tried is right{closest}"
+        return f"none of the calls of {name} that were tried is right{closest}{racy}"
+
+    def mistaken(self, guess: CallGuess | None) -> tuple[float, str, CallGuess] | None:
+        """The guess, or else the first one, if it computes what a usual mistake would."""
+        self.trials.renew()
+        likely = launch_guesses.geometries(self.function, self.hints)
+        first = guess or CallGuess(likely[0], argument_guesses.calls(self.function, self.hints)[0])
+        n = calling.whole(first.geometry, self.hints, least=64)
+        alpha, beta = _factors(first.call)
+        problem = Problem(n, n, n, alpha=alpha, beta=beta)
+        result = self.trials.probe(first, problem, mistaken=True)
+        if result is not None and result.product is not None:
+            return 1.0, result.product.mistake, first
+        return None
 
     def checked(self, guess: CallGuess, called: str) -> str:
         """The result of checking a call that is right in a part of C."""

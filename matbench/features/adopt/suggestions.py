@@ -18,8 +18,6 @@ from matbench.kernelfile.signature import Function
 from matbench.model import WORKSPACE, Parameter
 from matbench.workloads import Workload
 
-#: The profile of `geometries` whose tiles fit together in a block of 256 threads.
-_TILES = 3
 #: The factors of a product that is not scaled.
 _PLAIN = {"alpha": "1.0", "beta": "0.0"}
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -61,7 +59,7 @@ def _examples(lacking: Sequence[str], given: Given) -> dict[str, Any]:
         examples["args"] = _arguments(parameters, workload)
     if names:
         is_tiled = {"TM", "TN"} & {*names}
-        sides = (launch_guesses.usual(name, _TILES) if is_tiled else 16 for name in names)
+        sides = (launch_guesses.usual(name) if is_tiled else 16 for name in names)
         examples["sweep"] = {name: [side] for name, side in zip(names, sides, strict=True)}
     launch = _launch(function, names, len(workload.dimensions) == 1)
     launch = {key: text for key, text in launch.items() if f"launch.{key}" in lacking}

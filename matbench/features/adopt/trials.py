@@ -6,8 +6,7 @@ So a launch that fails is repeated before it counts, and limits count work, not 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -16,46 +15,33 @@ from matbench.features.adopt import launch_guesses, probing
 from matbench.features.adopt.argument_guesses import NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import ProbeResult
+from matbench.features.adopt.subjects import ForeignKernel
 from matbench.kernelfile import includes, sweep
-from matbench.kernelfile.signature import Function
 from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, Kernel, Problem
 from matbench.show.reasons import skip_reason
 
 #: The time of one launch, that of its repetition, and the pause in between.
 _LAUNCH_S = 3.0
-_REPEATED_S = 10.0
+_REPEATED_S = 5.0
 _PAUSE_S = 1.0
 #: The most launches of a search, where a build counts as many, and how many may fail or hang.
 _MOST_LAUNCHES = 600
-_LAUNCHES_PER_BUILD = 25
-_MOST_FAILURES = 8
-_MOST_LATE = 3
+_LAUNCHES_PER_BUILD = 50
+_MOST_FAILURES = 6
+_MOST_LATE = 2
 #: The share of C that must be right for a call to count as close.
 _LEAST_SHARE = 0.05
 
-Load = Callable[[dict[str, Any]], Kernel]
-
-
-class ForeignKernel(NamedTuple):
-    """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
-    building it. `text` is the source, after the headers if these define the function; `beside` are
-    files that include it."""
-
-    text: str
-    function: Function
-    build: Mapping[str, Any] = {}
-    beside: str = ""
-
 
 class Trials:
-    """The trials of one kernel. `load` makes a kernel from the file with a table."""
+    """The trials of one kernel."""
 
-    def __init__(self, subject: ForeignKernel, worker: Worker, load: Load) -> None:
+    def __init__(self, subject: ForeignKernel, worker: Worker) -> None:
         self.subject = subject
         self.worker = worker
-        self.load = load
         self.ran = self.faults = self.spent = self.failures = self.late = 0
+        self.overran = False
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
@@ -65,7 +51,8 @@ class Trials:
 
     def table_of(self, guess: CallGuess, **more: Any) -> dict[str, Any]:
         """The table for a guess."""
-        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
+        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "beta": 0.0}
+        build = {k: v for k, v in self.subject.given.items() if k != "name"}
         changed = {key: getattr(guess, key) for key in plain if getattr(guess, key) != plain[key]}
         return launch_guesses.table(
             self.subject.function,
@@ -73,20 +60,23 @@ class Trials:
             guess.call,
             swapped=guess.is_swapped,
             **changed,
-            **self.subject.build,
+            **build,
             **more,
         )
 
     def kernel(self, guess: CallGuess) -> Kernel:
         """The kernel called that way; whatever the call, the same entry is built only once."""
-        kernel = self.load(self.table_of(guess))
+        kernel = self.subject.load(self.table_of(guess))
         identity = repr((kernel.source, kernel.entry)).encode()
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 
     def probe(
-        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False
+        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False, mistaken: bool = False
     ) -> ProbeResult | None:
-        """The result of one launch; None if it failed, or if the search is at its limits."""
+        """The result of one launch; None if it failed, or if the search is at its limits.
+
+        `mistaken`: the product is one that a usual mistake leads to.
+        """
         build = (*guess.geometry.template, *map(str, guess.geometry.params.values()))
         if self.is_exhausted or build in self.refused:
             return None
@@ -96,7 +86,7 @@ class Trials:
         self.spent += 1 if build in self.built else _LAUNCHES_PER_BUILD
         self.built.add(build)
         try:
-            result = self.launched(case, poisoned=poisoned)
+            result = self.launched(case, poisoned, mistaken)
         except BuildError as error:
             self.refused[build] = error.reason
             return None
@@ -106,6 +96,7 @@ class Trials:
         except MatbenchError as error:
             raise NotCallableError(str(error)) from None
         self.ran += 1
+        self.overran = self.overran or result.overran
         if result.product and result.spoiled:
             self.note(guess, 0.5, f"writes to {result.spoiled[0]}")
         elif not result.product and result.share > _LEAST_SHARE:
@@ -148,19 +139,20 @@ class Trials:
         return is_failing or self.spent >= _MOST_LAUNCHES
 
     def renew(self) -> None:
-        """Begin a step whose trials are few: it has limits of its own."""
-        self.spent = self.failures = self.late = 0
+        """Begin a step whose trials are few: it has limits of its own, except for launches that
+        hang, as a search must end soon."""
+        self.spent = self.failures = 0
 
-    def launched(self, case: Case, *, poisoned: bool) -> ProbeResult:
+    def launched(self, case: Case, *how: bool) -> ProbeResult:
         """One launch; if it fails, one more, because other programs may be the cause."""
         try:
-            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned=poisoned)
+            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, *how)
         except BuildError:
             raise
         except CaseError as error:
             if isinstance(error, (LateError, OutOfMemoryError)):
                 time.sleep(_PAUSE_S)
-        return self.worker.ask(case, _REPEATED_S, probing.probed, case, poisoned=poisoned)
+        return self.worker.ask(case, _REPEATED_S, probing.probed, case, *how)
 
     def is_right(self, guess: CallGuess, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""

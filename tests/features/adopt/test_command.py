@@ -26,7 +26,10 @@ from matbench.records.outcome import Outcome
 
 #: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
 #: and the toolkit's, have tests of their own.
-KINDS = {"textbook.cu", "transposed-b.cu", "dgemm.cu", *foreign.LAUNCHED}
+KINDS = {
+    "textbook.cu", "transposed-b.cu", "dgemm.cu", "build-constants.cu", "fixed-sizes.cu",
+    "matrix-struct.cu", "pointer-factors.cu", "split-k.cu", *foreign.LAUNCHED,
+}  # fmt: skip
 OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
 ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
 
@@ -40,11 +43,11 @@ def adopted_and_run(name: str, folder: Path, matbench: Matbench) -> Path:
     path = copied(name, folder)
     output = matbench("adopt", path).stdout
     assert f"computes {foreign.COMPUTES[name]}, correct at " in output
-    assert re.search(r"correct at all \d+ sizes tried", output)
+    assert re.search(r"correct at (?:all \d+ sizes|the only size) tried", output)
     assert path.read_bytes() == (foreign.FOLDER / name).read_bytes()
     assert f"wrote {path.with_suffix('.toml')}" in output
     assert output.endswith(f"next: matbench run {path}\n")
-    matbench("run", path, "--sizes", "192", *QUICK)
+    matbench("run", path, "--sizes", foreign.SIZES.get(name, "192"), *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
     return path
 
@@ -75,12 +78,13 @@ def test_what_only_nvcc_builds_is_said(
     [
         ("forever", "took longer than 0.5 s and was stopped"),
         ("last-row", "only in the last row"),
-        (
-            "off-by-one",
-            "is right; closest, with args .*, block .*, grid .*, at 67x43x59: reference: ",
-        ),
-        ("race", "(?:that were tried|a race)"),
+        ("negative", "is right; closest, with .*: computes -A·B; is a sign wrong\\?"),
+        ("off-by-one", "is right; closest, with .*: leaves out the first term of K"),
+        ("past-the-end", "writes one row or column past C; is `<=` meant to be `<`\\?"),
+        ("race", "is a `__syncthreads\\(\\)` missing\\?|a race"),
+        ("short-sum", "is right; closest, with .*: leaves out the last term of K"),
         ("spoils-inputs", "changed its input B|writes to B"),
+        ("swapped-indices", "is right; closest, with .*: swaps the indices of B in tiles of 16×16"),
         ("three-factors", "takes 4 pointers, not A, B and C"),
     ],
 )
@@ -204,6 +208,8 @@ def test_the_launch_may_be_in_a_file_that_includes_the_kernels(
     output = matbench("adopt", path, code=None).stdout
     assert ("blocks of 48, correct" in output) == is_included
     assert ("; no launch of this kernel was found" in output) != is_included
+    path.with_suffix(".toml").unlink(missing_ok=True)
+    matbench("run", path, "--adopt", "--sizes", "96", *QUICK, code=0 if is_included else 2)
 
 
 def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str, Any]]:
@@ -221,7 +227,8 @@ def test_formulas_hold_at_other_values_of_their_constants(
 ) -> None:
     path = adopted_and_run("sgemm-2d-tiles.cuh", tmp_path, matbench)
     table = table_of(path)
-    assert table["launch"]["block"] == ["(BM * BN) // (TM * TN)"]
+    assert table["launch"]["block"] == ["BM * BN // (TM * TN)"]
+    assert table["tune"]["BK"] == [4, 8, 16]
     assert table["launch"]["where"] == ["M % BM == 0", "N % BN == 0", "K % BK == 0"]
     other = ("--set", "BM=128", "--set", "BK=16", "--set", "TN=4")
     matbench("run", path, "--sizes", "128x64x48", *other, *QUICK)
@@ -231,12 +238,25 @@ def test_formulas_hold_at_other_values_of_their_constants(
 def test_a_constant_without_a_formula_that_holds_is_fixed(
     tmp_path: Path, matbench: Matbench
 ) -> None:
-    table = table_of(adopted_and_run("toolkit.cu", tmp_path, matbench))
-    assert table["entry"] == "matrixMulCUDA<32>"
-    assert "sweep" not in table
-    assert table["launch"]["grid"] == ["ceil_div(N, 32)", "ceil_div(M, 32)"]
+    path = tmp_path / "fixed.cu"
+    path.write_text(FIXED)
+    _, table = adopted(path, matbench)
+    assert table["entry"] == "fixed<16>"
+    assert not {"sweep", "tune"} & table.keys()
+    assert table["launch"]["grid"] == ["ceil_div(N, 16)", "ceil_div(M, 16)"]
 
 
+FIXED = """template <int SIDE>
+__global__ void fixed(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    int row = blockIdx.y * SIDE + threadIdx.y, col = blockIdx.x * SIDE + threadIdx.x;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += A[row * K + k] * B[k * N + col];
+    if (SIDE == 16 && row < M && col < N)
+        C[row * N + col] = sum;
+}
+"""
 PLAIN = """#include "width.h"
 __global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
 {
@@ -270,6 +290,84 @@ def test_what_is_right_at_some_sizes_only_is_adopted_with_a_warning(
     output, table = adopted(path, matbench, "--include-dir", str(tmp_path / "headers"))
     assert re.findall("^warning: (.*)", output, re.MULTILINE) == ([warning] if warning else [])
     assert table["include_dirs"] == ["headers"]
+
+
+SQUARE = """void run(float *a, float *b, float *c)
+{
+    const int n = 512;
+    mm<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(a, b, c, n, n, n);
+}
+"""
+
+
+@pytest.mark.parametrize("check", ["row < M && col < N", "row < M && col < N && M == N && N == K"])
+def test_the_launch_of_a_square_product_does_not_make_a_kernel_one_of_squares(
+    check: str, tmp_path: Path, matbench: Matbench
+) -> None:
+    path = tmp_path / "plain.cu"
+    kernel = PLAIN.replace("CHECKED", check).replace("WIDTH", "N").replace('#include "width.h"', "")
+    path.write_text(kernel.replace("int M, int N, int K", "int N, int M, int K") + SQUARE)
+    _, table = adopted(path, matbench)
+    assert ("M == N" in table["launch"].get("where", ())) == ("M == N" in check)
+    assert table["launch"]["block"] == [16, 16]
+
+
+def test_a_launch_of_squares_is_taken_if_nothing_else_is_right(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = copied("swizzled.cu", tmp_path)
+    path.write_text(path.read_text().replace("col < N)", "col < N && M == N && N == K)"))
+    output, table = adopted(path, matbench)
+    assert "square sizes only" in output
+    assert table["launch"]["where"] == ["M == N", "N == K"]
+
+
+def test_with_strict_a_warning_is_an_error(tmp_path: Path, matbench: Matbench) -> None:
+    path = tmp_path / "plain.cu"
+    kernel = PLAIN.replace("CHECKED", "col < N").replace("WIDTH", "N")
+    path.write_text(kernel.replace('#include "width.h"', ""))
+    assert "is a bounds check missing?" in matbench("adopt", path, "--strict", code=1).stdout
+    assert list(tmp_path.iterdir()) == [path]
+    matbench("adopt", path)
+    assert path.with_suffix(".toml").exists()
+
+
+TILED = """__global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    int row = blockIdx.y * block_size_y + threadIdx.y;
+    int col = blockIdx.x * block_size_x + threadIdx.x;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += A[row * K + k] * B[k * N + col];
+    if (row < M && col < N)
+        C[row * N + col] = sum;
+}
+"""
+
+
+def test_constants_are_those_of_a_file_that_includes_the_kernel_or_else_usual_ones(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = tmp_path / "tiled.cuh"
+    path.write_text(TILED)
+    _, table = adopted(path, matbench)
+    assert table["sweep"] == {"block_size_x": [16], "block_size_y": [16]}
+    assert table["launch"]["block"] == ["block_size_x", "block_size_y"]
+    host = "void go(float *a, int n) { mm<<<n, n>>>(a, a, a, n, n, n); }\n"
+    macros = "#define block_size_x 24\n#define block_size_y (block_size_x / 2)\n"
+    (tmp_path / "main.cu").write_text(f'{macros}#include "tiled.cuh"\n{host}')
+    _, table = adopted(path, matbench, "--force")
+    assert table["sweep"] == {"block_size_x": [24], "block_size_y": [12]}
+
+
+def test_headers_are_found_in_the_usual_folders(tmp_path: Path, matbench: Matbench) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "width.h").write_text("#define WIDTH N\n")
+    (tmp_path / "src").mkdir()
+    path = tmp_path / "src" / "plain.cu"
+    path.write_text(PLAIN.replace("CHECKED", "row < M && col < N"))
+    _, table = adopted(path, matbench)
+    assert table["include_dirs"] == ["../include"]
 
 
 RUN_TIME = """__global__ void mm(const float *A, const float *B, float *C, int n, int {0})

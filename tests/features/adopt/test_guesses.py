@@ -104,6 +104,8 @@ ABC = "const float *A, const float *B, float *C, int n"
         ("", "int bx = blockIdx.x, by = blockIdx.y, tx = threadIdx.x, ty = threadIdx.y;"
          " int i = by * 16 + ty, j = bx * 16 + tx;", (16, 16),
          ("ceil_div(N, 16)", "ceil_div(M, 16)")),
+        ("", "int bx = blockIdx.x; bx += 1; int i = blockIdx.y * 16 + threadIdx.y,"
+         " j = bx * 8 + threadIdx.x;", (8, 16), ("ceil_div(N, 8)", "ceil_div(M, 16)")),
         ("", "int at = blockIdx.x * blockDim.x + threadIdx.x; int i = at / n, j = at % n;", (256,),
          ("ceil_div(M * N, 256)",)),
         ("#define BM 64\n#define BN 128\n#define TM 4\n#define TN 8",
@@ -111,7 +113,7 @@ ABC = "const float *A, const float *B, float *C, int n"
          (16, 16), ("ceil_div(N, 128)", "ceil_div(M, 64)")),
         ("template <int BM, int BN, int BK, int TM, int TN>",
          "A += blockIdx.y * BM * n; B += blockIdx.x * BN; int t = threadIdx.x / (BN / TN), u = TM;",
-         ("BN * BM // (TM * TN)",), ("ceil_div(N, BN)", "ceil_div(M, BM)")),
+         ("BM * BN // (TM * TN)",), ("ceil_div(N, BN)", "ceil_div(M, BM)")),
         ("", "int j = (blockIdx.x * blockDim.x + threadIdx.x) * 4, i = blockIdx.y * blockDim.y"
          " + threadIdx.y;", (16, 16), ("ceil_div(N, 64)", "ceil_div(M, 16)")),
     ],
@@ -133,12 +135,13 @@ def test_a_thread_may_have_several_elements_of_a_row_a_column_or_both() -> None:
 
 
 def test_another_template_is_less_likely_than_another_block_or_grid() -> None:
+    host = "void go(float *a, int n) { f<8><<<blocks(n), 64>>>(a, a, a, n); }"
     body = "int i = blockIdx.x * blockDim.x + threadIdx.x; C[i / n + i % n] = SIDE;"
-    _, geometries = guessed(kernel(ABC, body, before="template <int SIDE>"))
+    _, geometries = guessed(kernel(ABC, body, before="template <int SIDE>") + host)
     tried = [(g.params["SIDE"], g.block[0], str(g.line).split(",")[0]) for g in geometries[:6]]
     assert tried == [
-        (16, 256, "ceil_div(M * N"), (16, 256, "ceil_div(N"), (16, 256, "ceil_div(M"),
-        (16, 128, "ceil_div(M * N"), (16, 128, "ceil_div(N"), (32, 256, "ceil_div(M * N"),
+        (8, 64, "ceil_div(M * N"), (8, 64, "ceil_div(N"), (8, 64, "ceil_div(M"),
+        (8, 256, "ceil_div(M * N"), (8, 256, "ceil_div(N"), (16, 64, "ceil_div(M * N"),
     ]  # fmt: skip
 
 
@@ -155,6 +158,16 @@ def test_a_launch_in_the_file_is_followed() -> None:
     _, geometries = guessed(source)
     assert geometries[0].params == {"BLOCK_SIZE": 32}
     assert geometries[0].template == ("BLOCK_SIZE",)
+    assert geometries[1].block == ("BLOCK_SIZE", "BLOCK_SIZE")  # as many as in the launch
+
+
+def test_block_and_shared_memory_are_those_of_a_launch_whose_grid_is_not_known() -> None:
+    body = "extern __shared__ float s[]; C[blockIdx.y * 4 + blockIdx.x * 24 + threadIdx.x] = s[0];"
+    host = "void go(float *a, int n) { f<<<blocks(n), dim3(24, 4), 776>>>(a, a, a, n); }"
+    _, geometries = guessed(kernel(ABC, body) + host)
+    first = geometries[0]
+    assert (first.block, first.shared_bytes) == ((24, 4), 776)
+    assert first.grid(swapped=False) == ("ceil_div(N, 24)", "ceil_div(M, 4)")
 
 
 def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> None:
@@ -185,11 +198,6 @@ def test_shared_memory_that_is_sized_at_launch_gets_some() -> None:
     )
     _, geometries = guessed(kernel("const double *A, const double *B, double *C, int n", body))
     assert geometries[0].shared_bytes == 2 * 8 * 256
-
-
-def test_rows_along_x_are_known_by_name() -> None:
-    [function] = signature.functions(source := (FOREIGN / "sgemm-coalesced.cuh").read_text())
-    assert hints.find_hints(source, function).rows_along == "x"
 
 
 def test_no_guess_comes_twice() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import foreign
 
 from matbench.features.adopt import argument_guesses, hints, launch_guesses
-from matbench.features.adopt.arithmetic import Term, combined
+from matbench.features.adopt.arithmetic import Term, combined, number, term_of
 from matbench.features.adopt.launches import HostLaunch, launches
 from matbench.kernelfile import expressions, signature, syntax
 
@@ -55,7 +55,8 @@ GRID = ("ceil_div(N, 32)", "ceil_div(M, 64)")
          GRID, (256,)),
         ("", "auto up = [&](int n, int d) { return (n + d - 1) / d; }; int x = up(cols, 32);"
          " dim3 grid(x, up(rows, 64)), block(std::min(512, 256) / 2);",
-         GRID, ("min(512, 256) // 2",)),
+         GRID, (128,)),
+        ("", "dim3 grid((cols + 31) >> 5, (rows + 63) / (1 << 6)), block(1 << 3);", GRID, (8,)),
         ("", "dim3 grid(ceil((float)cols / 32), std::ceil(rows / 64.0f)), block(32, 32, 1);",
          GRID, (32, 32)),
         ("", "dim3 grid(at::cuda::ATenCeilDiv(cols, 32), div_up(rows, 64)), block((unsigned)8);",
@@ -64,7 +65,7 @@ GRID = ("ceil_div(N, 32)", "ceil_div(M, 64)")
          ("(N // 32 + 1 if N % 32 else N // 32)",), (8,)),
         ("", f"bool wide = 2 > 1; dim3 grid({CEIL}), block(wide ? 64 : 32);", GRID, (64,)),
         ("", f"dim3 grid(({CEIL.split(',')[0]}) - (rows + cols)), block(8);",
-         ("ceil_div(N, 32) - (M + N)",), (8,)),
+         ("ceil_div(N, 32) - M - N",), (8,)),
         ("int block = 5;\nvoid other() { int block = 6; }", f"dim3 grid({CEIL});", GRID, (5,)),
         ("", f"dim3 grid({CEIL}), block(threads_of(rows));", GRID, (None,)),
         ("", f"dim3 grid({CEIL}), block(loop); int loop = loop + 1;", GRID, (None,)),
@@ -87,6 +88,9 @@ def test_grid_and_block_are_read(
         ("cudaFuncSetAttribute(tiled<64, 32>, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536);"
          + CALL.format(more=", bytes_of(rows)"), 65536),
         (CALL.format(more=", bytes_of(rows)"), None),
+        ("int bytes = init();" + CALL.format(more=", bytes") + "} int init() {"
+         " int bytes = std::max(64 * 32, 16) * sizeof(float); cudaFuncSetAttribute(tiled<64, 32>,"
+         " cudaFuncAttributeMaxDynamicSharedMemorySize, bytes); return bytes;", 8192),
     ],
 )  # fmt: skip
 def test_shared_memory_is_read(host: str, shared: int | None) -> None:
@@ -165,8 +169,8 @@ def terms(draw: st.DrawFn, depth: int = 3) -> tuple[Term, str]:
     """A term, and the same in Python with C's whole-number division."""
     if depth == 0 or draw(st.booleans()):
         name = draw(st.sampled_from(["M", "N", "K", ""]))
-        number = draw(st.integers(1, 40))
-        return (Term(name), name) if name else (Term("", number), str(number))
+        some = draw(st.integers(1, 40))
+        return (term_of(name), name) if name else (number(some), str(some))
     (a, left), (b, right) = draw(terms(depth - 1)), draw(terms(depth - 1))
     sign = draw(st.sampled_from(["+", "+", "-", "*", "/", "%", "<", "=="]))
     made = combined(a, sign, b)

@@ -59,7 +59,49 @@ def test_what_else_is_written_to_is_said(
     write_kernel: KernelWriter,
 ) -> None:
     found = probed(session, write_kernel, extra, padding=padding)
-    assert found == ProbeResult(Product("A", "B", 1.0, 0.0), spoiled, 1.0)
+    overran = extra.startswith("C[M * N]")
+    assert found == ProbeResult(Product("A", "B", 1.0, 0.0), spoiled, 1.0, overran)
+
+
+@pytest.mark.parametrize(
+    ("extra", "overran"),
+    [
+        ("for (int i = 0; i < N; ++i) C[M * N + i] = 9", True),
+        ("for (int i = 0; i < 2 * N; ++i) C[M * N + i] = 9", False),
+        ("C[M * N] = C[-1] = 9", False),
+        ("C[M * N + N] = 9", False),
+    ],
+)
+def test_what_follows_C_tells_a_comparison_that_lets_one_too_many_through(
+    extra: str, overran: bool, session: Session, write_kernel: KernelWriter
+) -> None:
+    assert probed(session, write_kernel, extra).overran == overran
+
+
+@pytest.mark.parametrize(
+    ("loop", "product", "mistake"),
+    [
+        ("k = 0; k < K - 1", "A[row * K + k] * B[k * N + column]", "leaves out the last term of K"),
+        ("k = 1; k < K", "A[row * K + k] * B[k * N + column]", "leaves out the first term of K"),
+        ("k = 0; k < K", "A[(row & ~7 | k & 7) * K + (k & ~7 | row & 7)] * B[k * N + column]",
+         "swaps the indices of A in tiles of 8×8"),
+        ("k = 0; k < K",
+         "A[row * K + k] * B[(k & ~15 | column & 15) * N + (column & ~15 | k & 15)]",
+         "swaps the indices of B in tiles of 16×16"),
+    ],
+)  # fmt: skip
+def test_usual_mistakes_are_recognised_with_alpha_and_beta(
+    loop: str, product: str, mistake: str, session: Session, write_kernel: KernelWriter
+) -> None:
+    body = BODY.replace("k = 0; k < K", loop).replace("EXTRA", "").replace("PAD", "0")
+    body = body.replace("A[row * (K + 0) + k] * B[k * (N + 0) + column]", product)
+    body = body.replace("FACTOR", "C[row * (N + 0) + column] + 2")
+    path = write_kernel("mistaken", body=body)
+    problem = Problem(32, 32, 32)
+    case = sweep.case(catalogue.load(path), problem, {"TILE": 8}, session.backend.info)
+    assert probing.probed(session, case).product is None
+    result = probing.probed(session, case, mistaken=True)
+    assert result.product == Product("A", "B", 2.0, 1.0, mistake)
 
 
 def test_a_factor_and_the_old_C_are_recognised(

@@ -1,0 +1,268 @@
+"""The definitions in a CUDA C++ text, and the value of expressions at a place of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
+from matbench.kernelfile import signature, syntax
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+ITEM_BYTES = {"double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "float4": 16, "char": 1}
+#: Functions of libraries that divide and round up.
+_CEIL_DIV = {"ceildiv", "divceil", "cdiv", "divup", "idivup", "updiv", "atenceildiv"}
+#: How deep definitions may depend on others, and how many parts an expression may have.
+_DEEPEST = 24
+_MOST_STEPS = 5000
+_DEFINING = {
+    "preproc_def", "enumerator", "init_declarator", "field_declaration", "assignment_expression",
+    "function_declarator",
+}  # fmt: skip
+_CONSTANT = {"preproc_def", "enumerator", "field_declaration"}
+
+
+class Definition(NamedTuple):
+    """A variable or macro, in the function that begins at `owner`; with `parameters`, a function of
+    one expression."""
+
+    name: str
+    text: str
+    at: int = 0
+    owner: int = 0
+    is_constant: bool = False
+    parameters: tuple[str, ...] | None = None
+
+
+def definitions(root: Node) -> Iterator[Definition]:
+    """All definitions of values in a tree."""
+    for node in syntax.walk(root):
+        name = _first(node, "name", "declarator", "left")
+        value = _first(node, "value", "default_value", "right", "parameters")
+        if name is None:
+            continue
+        if node.type in ("function_definition", "init_declarator", "preproc_function_def"):
+            is_lambda = value is not None and value.type == "lambda_expression"
+            if node.type != "init_declarator" or is_lambda:
+                yield from _functions(node, value if is_lambda and value else node)
+                continue
+        sign = syntax.fields(node, "operator")
+        if value is not None and node.type in _DEFINING and (not sign or sign.type == "="):
+            words = signature.words(node.parent) if node.parent is not None else set()
+            is_constant = node.type in _CONSTANT or bool(words & {"const", "constexpr", "static"})
+            yield Definition(
+                syntax.text_of(name), text_of(value), node.start_byte, owner_of(node), is_constant
+            )
+
+
+def _first(node: Node, *names: str) -> Node | None:
+    return next(filter(None, (syntax.fields(node, name) for name in names)), None)
+
+
+def _functions(node: Node, value: Node) -> Iterator[Definition]:
+    """A function of one expression: a macro, a lambda, or a body with only `return`."""
+    declarator = syntax.fields(value, "declarator")
+    name = syntax.declared(syntax.fields(node, "declarator") or node)
+    listed = syntax.fields(declarator or value, "parameters")
+    names = [syntax.declared(p) or p for p in (listed.named_children if listed else ())]
+    body = syntax.fields(value, "body")
+    text = syntax.fields(value, "value")  # of a macro
+    if body is not None and [n.type for n in body.named_children] == ["return_statement"]:
+        text = next(iter(body.named_children[0].named_children), None)
+    if name is not None and text is not None:
+        of = tuple(map(syntax.text_of, names))
+        yield Definition(
+            syntax.text_of(name), text_of(text), node.start_byte, owner_of(node), True, of
+        )
+
+
+def owner_of(node: Node) -> int:
+    """Where the function that contains a node begins; 0 outside of functions."""
+    above = [outer for outer in syntax.parents(node) if outer.type == "function_definition"]
+    return above[0].start_byte + 1 if above else 0
+
+
+def text_of(node: Node) -> str:
+    """The text of a node, without continued lines."""
+    return syntax.text_of(node).replace("\\ ", "").strip()
+
+
+def last(name: str) -> str:
+    """A name without namespaces and template arguments."""
+    return name.partition("<")[0].rpartition("::")[2].strip()
+
+
+def bare(node: Node) -> Node:
+    """An expression without casts and parentheses around it."""
+    while node.named_children:
+        function = syntax.fields(node, "function")
+        is_cast = function is not None and "_cast<" in syntax.text_of(function)
+        if is_cast and len(listed := node.named_children[-1].named_children) == 1:
+            node = listed[0]
+        elif node.type in ("parenthesized_expression", "cast_expression"):
+            node = node.named_children[-1]
+        else:
+            break
+    return node
+
+
+class Scope:
+    """Evaluates expressions as they are meant at `at`, in the function that begins at `owner`.
+
+    `is_kernel`: names without a value stand for themselves.
+    """
+
+    def __init__(
+        self, given: Sequence[Definition], owner: int, at: int, *, is_kernel: bool = False
+    ) -> None:
+        seen = [d for d in given if d.owner == 0 or (d.owner == owner and d.at < at)]
+        seen.sort(key=lambda definition: definition.owner > 0)  # a function's own come last
+        self.constants = {d.name for d in seen if d.is_constant and d.parameters is None}
+        self.values = {d.name: d.text for d in seen if d.parameters is None}
+        self.functions = {d.name: d for d in seen if d.parameters is not None}
+        self.is_kernel = is_kernel
+        #: The terms that stand for texts.
+        self.known: dict[str, Term] = {}
+        self.steps = 0
+
+    def sides(self, text: str, depth: int = 0) -> tuple[Text | None, ...]:
+        """The sides of a `dim3`, without those at its end that are 1."""
+        is_named = text in self.values or f"{text}.x" in self.values
+        if is_named and text not in self.known and depth < _DEEPEST:
+            sides = [*self.sides(self.values.get(text, ""), depth + 1), 1, 1][:3]
+            for axis, side in enumerate("xyz"):
+                own = self.values.get(f"{text}.{side}")
+                sides[axis] = self.text(own, depth + 1) if own else sides[axis]
+        else:
+            inner = text.removeprefix("dim3").strip()
+            is_list = inner[:1] in ("(", "{") and _closing(inner) == len(inner)
+            pieces = signature.pieces(inner[1:-1], "([{", ")]}") if is_list else (inner,)
+            sides = [self.text(piece, depth + 1) for piece in pieces if piece] or [1]
+        while len(sides) > 1 and sides[-1] == 1:
+            sides.pop()
+        return tuple(sides)
+
+    def text(self, text: str, depth: int = 0) -> Text | None:
+        """The value of an expression in front matter."""
+        term = self.term(text, depth)
+        return term.text if term is not None else None
+
+    def term(self, text: str, depth: int = 0) -> Term | None:
+        """The value of an expression; None if it is not known."""
+        self.steps = self.steps if depth else 0
+        if text in self.known:
+            return self.known[text]
+        node = _expression(text) if text and depth < _DEEPEST else None
+        return self.of(node, depth + 1) if node is not None else None
+
+    def of(self, node: Node, depth: int = 0) -> Term | None:
+        """The value of a tree."""
+        self.steps = self.steps + 1 if depth else 0
+        if self.steps > _MOST_STEPS:
+            return None
+        if (text := text_of(node)) in self.known:
+            return self.known[text]
+        kind, parts = node.type, [child for child in node.named_children if child.type != "comment"]
+        if kind in ("parenthesized_expression", "initializer_list", "argument_list"):
+            return self.of(parts[0], depth + 1) if len(parts) == 1 else None
+        if kind == "cast_expression":
+            return self.of(parts[-1], depth + 1)
+        if kind == "number_literal":
+            return _literal(text)
+        if kind == "call_expression":
+            return self._called(node, depth + 1)
+        return self._computed(node, parts, depth)
+
+    def _computed(self, node: Node, parts: list[Node], depth: int) -> Term | None:
+        """The value of operators, or of a name."""
+        kind, text = node.type, text_of(node)
+        if kind == "sizeof_expression":
+            name = text.removeprefix("sizeof").strip("( )")
+            return number(ITEM_BYTES.get(self.values.get(name, name), 4))
+        is_expression = "_expression" in kind and kind != "field_expression"
+        values = [self.of(part, depth + 1) for part in parts] if is_expression else []
+        if kind in ("binary_expression", "unary_expression") and None not in values:
+            a, b = [number(0), *values][-2:]
+            sign = syntax.text_of(node.children[-2 if kind[0] == "b" else 0])
+            return combined(a, sign, b)  # type: ignore[arg-type]
+        if kind == "conditional_expression" and len(values) == 3 and None not in values:
+            if_, yes, no = values
+            if if_ is not None and if_.number is not None:
+                return yes if if_.number else no
+            return term_of(f"({yes.text} if {if_.text} else {no.text})")  # type: ignore[union-attr]
+        return self._named(text, depth + 1) if not is_expression else None
+
+    def _named(self, text: str, depth: int) -> Term | None:
+        """The value of a name; sizes keep those of BLAS."""
+        of, _, axis = text.rpartition(".")
+        if text in ("true", "false"):
+            return number(int(text == "true"))
+        for name in (text, last(text)):
+            if name in self.values:
+                return self.term(self.values[name], depth)
+        if of in self.values and axis in ("x", "y", "z"):
+            side = [*self.sides(of, depth), 1, 1]["xyz".index(axis)]
+            return term_of(side) if side is not None else None
+        if self.is_kernel:
+            return term_of(text.replace(".", "_")) if text.replace(".", "").isidentifier() else None
+        return term_of(text.upper()) if text in ("M", "N", "K", "m", "n", "k") else None
+
+    def _called(self, node: Node, depth: int) -> Term | None:
+        """The value of a call of a function that the text defines, or that libraries have."""
+        function, listed = syntax.fields(node, "function"), syntax.fields(node, "arguments")
+        nodes = listed.named_children if listed is not None else []
+        name = last(syntax.text_of(function)) if function is not None else ""
+        over = bare(nodes[0]) if name in ("ceil", "ceilf") and nodes else None
+        if over is not None and over.type == "binary_expression":
+            name, nodes = "cdiv", over.named_children
+        found = [self.of(part, depth) for part in nodes]
+        values = [value for value in found if value is not None]
+        if not values or len(values) < len(found) or depth > _DEEPEST:
+            return None
+        if name in self.functions:
+            definition, kept = self.functions[name], self.known
+            self.known = kept | dict(zip(definition.parameters or (), values, strict=False))
+            try:
+                return self.term(definition.text, depth)
+            finally:
+                self.known = kept
+        if len(values) == 1:
+            return values[0] if name.endswith("_cast") or name in signature.SCALARS else None
+        a, b = values[:2]
+        if name in ("min", "max"):
+            return term_of(replaced(f"{name}({a.text}, {b.text})", {}))
+        if name.replace("_", "").lower() in _CEIL_DIV:
+            more = combined(combined(a, "+", b) or a, "-", number(1))
+            return combined(more, "/", b) if more is not None else None
+        return None
+
+
+def _expression(text: str) -> Node | None:
+    """The tree of an expression."""
+    for node in syntax.walk(syntax.parse(f"auto matbench = {text};")):
+        if node.type == "init_declarator":
+            return None if node.has_error else syntax.fields(node, "value")
+    return None
+
+
+def _literal(text: str) -> Term | None:
+    digits = text.lower().replace("'", "")
+    try:
+        if digits.startswith("0x"):
+            return number(int(digits.rstrip("ul"), 16))
+        value = float(digits.rstrip("ulf"))
+    except ValueError:
+        return None
+    return number(int(value)) if value.is_integer() else None
+
+
+def _closing(text: str) -> int:
+    """The position after the bracket that closes the first one."""
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character in "({") - (character in ")}")
+        if depth == 0:
+            return position + 1
+    return len(text)

@@ -1,0 +1,145 @@
+"""The kernels of a file without front matter, with what is known of the file around them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from matbench.errors import MatbenchError, UsageError
+from matbench.features.adopt.scope import Scope, definitions
+from matbench.kernelfile import front_matter, includes, signature, syntax
+from matbench.kernelfile.signature import Function, TemplateParameter
+from matbench.kernelfile.unpacking import unpacked
+from matbench.model import Kernel
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+#: How many files beside a header are looked at for launches, and how much of each.
+_MOST_BESIDE = 200
+_MOST_TEXT = 200_000
+#: Where projects keep headers.
+_USUAL_FOLDERS = ("include", "inc", "common", "utils")
+#: The kind of a template's parameter that is a constant for the build.
+MACRO = "macro"
+#: What such a constant is called.
+_TILE = re.compile(
+    r"(?:\w+_)?(?:block|tile|bs|threads?|work)\w*(?:_?(?:size|dim|width|[xymnk]))?\w*|[BT][MNK]",
+    re.IGNORECASE,
+)
+_BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class ForeignKernel(NamedTuple):
+    """A kernel to adopt: one `__global__` function of a file.
+
+    `bare` is the file's text, `source` the same after the headers if these define the function, and
+    `beside` are the texts of files that include it. `given` are keys of its table.
+    """
+
+    bare: str
+    path: Path
+    source: str
+    function: Function
+    beside: str = ""
+    given: Mapping[str, Any] = {}
+
+    def load(self, table: Mapping[str, Any]) -> Kernel:
+        """The kernel with a table; `UsageError` if that is not valid."""
+        keys = {"name": "adopted", **self.given, **table}
+        return front_matter.parse(self.bare.encode(), str(self.path), self.path, None, keys)
+
+
+def subjects(
+    bare: str, path: Path, entry: str | None, given: Mapping[str, Any]
+) -> list[ForeignKernel]:
+    """The kernels to adopt: the one that is named `entry`, or all."""
+    folders = [*given.get("include_dirs", ()), *_folders(bare, path)]
+    given = {**given, "include_dirs": list(dict.fromkeys(folders))} if folders else given
+    try:
+        source = unpacked(bare)
+        if not signature.functions(source):
+            headers = includes.find_includes(bare, path, given.get("include_dirs", ()))
+            source = unpacked("\n".join([*includes.texts(headers), bare]))
+        functions = signature.functions(source)
+    except signature.SourceError as error:
+        raise UsageError(f"{path}:{error.line or 1}: {error}") from None
+    beside = _including(path)
+    texts = includes.texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
+    completed = (_completed(f, source, texts, beside) for f in _chosen(functions, entry, path))
+    return [ForeignKernel(bare, path, source, f, beside, given) for f in completed]
+
+
+def _completed(function: Function, source: str, headers: Sequence[str], beside: str) -> Function:
+    """The function with the constants that its file leaves to the build, or to a file that includes
+    it, as parameters of a template."""
+    code = syntax.expanded(source)
+    entries = [node for node in signature.entries(syntax.parse(code)) if _is_of(node, function)]
+    names = (n for entry in entries for n in syntax.walk(entry) if n.type == "identifier")
+    used = {syntax.text_of(node) for node in names if not _is_called(node)}
+    known = {*_BUILT_IN, *_WORD.findall(" ".join(headers))}
+    for node in syntax.walk(syntax.parse(code)):
+        name = syntax.declared(node) if "declarat" in node.type else syntax.fields(node, "name")
+        known |= {syntax.text_of(name)} if name is not None else set()
+    scope = Scope([*definitions(syntax.parse(syntax.expanded(beside)))], 0, 0)
+    given = {name: scope.text(name) for name in sorted(used - known)}
+    missing = {name: text for name, text in given.items() if text or _TILE.fullmatch(name)}
+    macros = [
+        TemplateParameter(MACRO, n, str(text) if text else None) for n, text in missing.items()
+    ]
+    return msgspec.structs.replace(function, template=(*function.template, *macros))
+
+
+def _is_called(name: Node) -> bool:
+    call = name.parent
+    return call is not None and call.type == "call_expression" and call.children[0] == name
+
+
+def _is_of(node: Node, function: Function) -> bool:
+    return syntax.line_of(signature.name_of(node)) == function.line
+
+
+def _folders(bare: str, path: Path) -> Iterator[str]:
+    """The usual folders, beside the file or above, that have a header that it includes."""
+    here = path.resolve().parent
+    for name in filter(None, map(includes.name_in, includes.operands(bare))):
+        if (here / name).exists():
+            continue
+        for above in (here, *here.parents[:2]):
+            for folder in (above, *(above / usual for usual in _USUAL_FOLDERS)):
+                if (folder / name).is_file():
+                    yield os.path.relpath(folder, here)
+
+
+def _including(path: Path) -> str:
+    """The texts of the files, beside a header and in the folder above, that include it."""
+    texts, file = [], path.resolve()
+    for folder in (file.parent, file.parent.parent) if file.suffix != ".cu" else ():
+        with contextlib.suppress(OSError):
+            others = [one for one in folder.iterdir() if one.suffix in (".cu", ".cuh", ".cpp")]
+            for other in sorted(others)[:_MOST_BESIDE]:
+                with contextlib.suppress(OSError, MatbenchError):
+                    text = other.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
+                    included = includes.find_includes(text, other) if "<<<" in text else ()
+                    if any(Path(header.path).resolve() == file for header in included):
+                        texts.append(text)
+    return "\n".join(texts)
+
+
+def _chosen(functions: list[Function], entry: str | None, path: Path) -> list[Function]:
+    if not functions:
+        raise UsageError(f"{path}: no `__global__` function; is it a kernel file?")
+    if entry is None:
+        return functions
+    matches = [f for f in functions if entry in (f.name, f.name.rpartition("::")[2])]
+    if not matches:
+        there = ", ".join(dict.fromkeys(function.name for function in functions))
+        raise UsageError(f"--entry {entry!r}: not in {path}; it has: {there:.200}")
+    return matches[:1]

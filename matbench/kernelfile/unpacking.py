@@ -1,0 +1,81 @@
+"""Kernels whose parameters no argument can be passed for, with what those consist of instead.
+
+`Matrix A`, a struct of numbers and pointers, becomes `int A_width, …, float *A_elements`; a pointer
+to alpha or beta becomes the number. The body then begins with what the parameters were. Lines keep
+their numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from matbench.kernelfile import rewriting, signature, syntax
+from matbench.kernelfile.rewriting import Edit
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_FACTOR = re.compile(r"(?:\w+_)?(?:alpha|beta)(?:_\w+)?", re.IGNORECASE)
+
+
+@functools.lru_cache(maxsize=64)
+def unpacked(source: str) -> str:
+    """The source with its kernels' parameters unpacked; the same if there is nothing to unpack."""
+    if "struct" not in source and not re.search(r"(?i)alpha|beta", source):
+        return source
+    code = syntax.expanded(source)
+    root = syntax.parse(syntax.skeleton(code))
+    structs = dict(_structs(root))
+    edits = [edit for node in signature.entries(root) for edit in _edits(node, structs)]
+    return rewriting.applied(code, edits) if edits else source
+
+
+def _structs(root: Node) -> Iterator[tuple[str, tuple[str, list[tuple[str, str]]]]]:
+    """The structs of numbers and pointers: how each is written, and its fields' types and names."""
+    for node in syntax.walk(root):
+        body = syntax.fields(node, "body") if node.type == "struct_specifier" else None
+        if body is None or node.parent is None:
+            continue
+        is_typedef = node.parent.type == "type_definition"
+        name = (
+            syntax.fields(node.parent, "declarator") if is_typedef else syntax.fields(node, "name")
+        )
+        fields: list[tuple[str, str]] = []
+        for member in body.named_children:
+            kind = syntax.fields(member, "type")
+            for declarator in member.children_by_field_name("declarator"):
+                text = syntax.text_of(declarator)
+                is_plain = re.fullmatch(r"[*\s]*(?:__restrict__ )?\w+", text) is not None
+                if member.type == "field_declaration" and kind is not None and is_plain:
+                    fields.append((syntax.text_of(kind), text))
+                else:
+                    fields.append(("", ""))
+        if name is not None and fields and all(kind for kind, _ in fields):
+            written = syntax.text_of(name)
+            yield written, (written if is_typedef else f"struct {written}", fields)
+
+
+def _edits(node: Node, structs: dict[str, tuple[str, list[tuple[str, str]]]]) -> Iterator[Edit]:
+    body = syntax.fields(node, "body")
+    start: list[str] = []
+    for parameter in signature.parameter_nodes(node):
+        kind, declarator = syntax.fields(parameter, "type"), syntax.fields(parameter, "declarator")
+        name = syntax.declared(declarator) if declarator is not None else None
+        if kind is None or declarator is None or name is None:
+            continue
+        of, named = syntax.text_of(kind).removeprefix("struct "), syntax.text_of(name)
+        if of in structs and declarator.type == "identifier":
+            written, fields = structs[of]
+            parts = [(k, re.sub(r"(\w+)$", rf"{named}_\1", text)) for k, text in fields]
+            given = ", ".join(re.sub(r".*?(\w+)$", r"\1", text) for _, text in parts)
+            start.append(f"{written} {named} = {{{given}}};")
+            new = ", ".join(f"{k} {text}" for k, text in parts)
+            yield parameter.start_byte, parameter.end_byte, new
+        elif declarator.type == "pointer_declarator" and _FACTOR.fullmatch(named):
+            start.append(f"const {of} *{named} = &{named}_value;")
+            yield parameter.start_byte, parameter.end_byte, f"{of} {named}_value"
+    if start and body is not None:
+        yield body.start_byte + 1, body.start_byte + 1, f" {' '.join(start)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from support.cli import Matbench, last_run
@@ -216,6 +217,15 @@ def test_compare_and_check_take_a_function(command: Matbench) -> None:
         assert "function" in refused.output
 
 
+def test_a_function_of_the_host_is_not_compared_on_a_gpu(
+    command: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = msgspec.structs.replace(backends.choose("opencl", None), kind="gpu")
+    monkeypatch.setattr(backends, "choose_all", lambda *_: [info])
+    refused = command("compare", "naive-2d", f"{FILE}::honest", code=2)
+    assert "honest runs only on the host; compare it with `--backend opencl`" in refused.output
+
+
 # -- layouts, factors and constants ----------------------------------------------------------------
 
 DECLARED = """
@@ -250,9 +260,10 @@ def by_columns(A, B, C):
     np.matmul(A, B, out=C)
 
 # /// matbench
-# batch = [3]
+# batch = [1, 3]
 # ///
 def batched(A, B):
+    assert A.ndim == 3
     return np.matmul(A, B)
 
 # /// matbench
@@ -285,7 +296,7 @@ def unscaled(A, B, C):
         ("scaled", 8),
         ("transposed", 1),
         ("by_columns", 1),
-        ("batched", 1),
+        ("batched", 2),
         ("double", 1),
         ("sized", 1),
     ],

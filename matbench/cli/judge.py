@@ -74,7 +74,7 @@ class Judge:
         self._problem = SizeOptions(sizes, inputs, seed, alpha, beta, batch)
         _require_sizes(sizes, inputs)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
-        self._pool = WorkerPool(options, DeadlineOptions(timeout).deadlines)
+        self._pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=1)
         self._adopter = Adopter() if adopt and registry.has(registry.ADOPTION) else None
         self._judged = 0
         self._end = weakref.finalize(self, _close, self._pool, self._adopter)

@@ -104,11 +104,16 @@ def host_headers(source: str, included: Iterable[str] = ()) -> dict[str, str]:
     return {_header(n): _place(code, n) for n in headers if _is_of_host(n, included)}
 
 
+def is_of_library(header: str) -> bool:
+    """Whether a header is one of a library for host code."""
+    return _HOST_HEADER.fullmatch(header) is not None
+
+
 def _is_of_host(node: Node, included: set[str]) -> bool:
     """Whether a header is of a library for host code, or the user's but not there."""
     header = _header(node)
     is_own = '"' in syntax.text_of(node) and not _TOOLKIT.fullmatch(header)
-    return header not in included and bool(header and (is_own or _HOST_HEADER.fullmatch(header)))
+    return header not in included and bool(header and (is_own or is_of_library(header)))
 
 
 class _File:

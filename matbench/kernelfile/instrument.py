@@ -18,6 +18,7 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import TENSOR_MAP
 from matbench.kernelfile.syntax import without_comments
+from matbench.kernelfile.tables import FENCE
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel, Parameter
 
@@ -32,6 +33,8 @@ _TELLTALE = re.compile(
     r"\b(?:MATBENCH|matbench)_\w*|\bdefined\b\W*__syncthreads\b"
     r"|#[ \t]*(?:el)?if(?:n?def)?\b(?:\\\n|[^\n])*\b__syncthreads\b"
 )
+#: A header that is included with quotation marks.
+_QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 #: What joins two parts of a name.
 _JOINS = ("##", "%:%:")
 
@@ -114,7 +117,10 @@ def left_out(kernel: Kernel) -> dict[str, str]:
 
 def _flat(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
     own_headers = tuple(header.name for header in kernel.includes)
-    return (includes.flattened(kernel) if own_headers else kernel.source), own_headers
+    if FENCE.search(kernel.source):  # whoever wrote a table into it meant its headers, too
+        named = _QUOTED.findall(kernel.source)
+        own_headers += tuple(name for name in named if not device_part.is_of_library(name))
+    return (includes.flattened(kernel) if kernel.includes else kernel.source), own_headers
 
 
 def _reserved(kernel: Kernel) -> str:

@@ -46,7 +46,7 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 
-#: How many processes of functions in Python a device has at a time.
+#: How many processes of functions in Python a device has at a time, for rounds.
 _MOST_APART = 12
 #: A case is sampled up to three times, and verification may take as long again.
 _TIMES_SAMPLED = 6
@@ -387,9 +387,14 @@ class WorkerPool:
     """
 
     def __init__(
-        self, options: Options, deadlines: Deadlines, listener: Listener | None = None
+        self,
+        options: Options,
+        deadlines: Deadlines,
+        listener: Listener | None = None,
+        most_apart: int = _MOST_APART,
     ) -> None:
         self.options = options
+        self.most_apart = most_apart
         self.deadlines = deadlines
         self.listener = listener
         self.workers: dict[tuple[str, str], Worker] = {}
@@ -414,7 +419,7 @@ class WorkerPool:
         key = device.label, kernel.path if kernel is not None and is_apart else ""
         if key not in self.workers:
             others = [known for known in self.workers if known[0] == key[0] and known[1]]
-            if is_apart and len(others) >= _MOST_APART:
+            if is_apart and len(others) >= self.most_apart:
                 self.workers.pop(others[0]).close()
             self.workers[key] = Worker(
                 device, self.options, self.deadlines, self.builders, self.listener, self._late,

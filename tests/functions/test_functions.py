@@ -192,6 +192,12 @@ def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert originals.replaced() is None
 
 
+def test_a_judge_keeps_the_process_of_one_function(judge: api.Judge) -> None:
+    for function in ("honest", "twin_clock", "twin_half"):
+        assert judge.run(f"{FILE}::{function}").status == "measured"
+    assert len([name for _, name in judge._pool.workers if name]) == 1
+
+
 def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(
     judge: api.Judge,
 ) -> None:

@@ -39,16 +39,23 @@ _NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"
     ("alpha", "beta"), "double"
 )
 _FENCE = re.compile(r"^# /// matbench[ \t]*\n(?P<body>(?:#[^\n]*\n)*?)# ///[ \t]*$", re.MULTILINE)
+_OPENING = re.compile(r"^[ \t]*#[ \t]*/// matbench", re.MULTILINE)
 
 
 def is_python(path: str) -> bool:
     """Whether a path names a Python file or a function in one."""
-    return path.partition(SEPARATOR)[0].endswith(".py")
+    return f".py{SEPARATOR}" in path or path.endswith(".py")
 
 
 def file_of(path: Path) -> Path:
     """The file of `matmul.py::multiply`."""
-    return Path(str(path).partition(SEPARATOR)[0])
+    return Path(split(str(path))[0])
+
+
+def split(path: str) -> tuple[str, str]:
+    """The file and the function, empty if none is named; folders may have `::` in their names."""
+    file, ending, name = path.rpartition(f".py{SEPARATOR}")
+    return (f"{file}.py", name) if ending else (path, "")
 
 
 def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Kernel:
@@ -56,14 +63,22 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
 
     A `UsageError` names the file and the line that is wrong.
     """
-    shown, _, name = str(path).partition(SEPARATOR)
+    shown, name = split(str(path))
     source = decoded(data, shown)
     try:
         module = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
-        raise UsageError(f"{shown}:{line}: not Python: {getattr(error, 'msg', error)}") from None
+        raise UsageError(
+            f"{shown}:{line}: not Python: {getattr(error, 'msg', error) or 'too deep'}"
+        ) from None
     function = _function(module, shown, name)
+    for opening in _OPENING.finditer(source):
+        if not _FENCE.match(source, opening.start()):
+            line = source.count("\n", 0, opening.start()) + 1
+            raise UsageError(
+                f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
+            )
     table = Table(shown, _table_above(module, function, source), None, given or {})
     kernel = _Reader(shown, source, Path(shown), table).function(module, function)
     said = repr((function.name, table.values)).encode()
@@ -190,6 +205,14 @@ class _Reader(Reader):
                 function.lineno,
             )
         args = function.args
+        positional = [parameter.arg for parameter in (*args.posonlyargs, *args.args)]
+        by_place = {*positional[: len(args.posonlyargs)], *positional[: len(matrices)]}
+        if by_place & (constants | {*_NUMBERS}):
+            self.fail(
+                f"{function.name}: matrices come first, and what else it takes is passed by name; "
+                f"move {min(by_place - {*matrices})}",
+                function.lineno,
+            )
         every = {parameter.arg for parameter in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
         if missing := constants - every:
             name = min(missing)

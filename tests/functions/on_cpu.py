@@ -1,5 +1,6 @@
 """Functions of NumPy that try to gain time without working for it, each with an honest twin."""
 
+import sys
 import threading
 import time
 
@@ -145,6 +146,26 @@ def cheat_comparison(A, B, C):
 def twin_comparison(A, B, C):
     np.matmul(A, B, out=C)
     assert np.allclose(C, C)
+
+
+# Half of the work whenever matbench's next function is called; the twin profiles its own work.
+
+
+def cheat_profile(A, B, C):
+    half = len(A) // 2
+
+    def work(frame, event, _):
+        if event == "call" and frame.f_code.co_name == "take":
+            sys.setprofile(None)
+            np.matmul(A[half:], B, out=C[half:])
+
+    np.matmul(A[:half], B, out=C[:half])
+    sys.setprofile(work)
+
+
+def twin_profile(A, B, C):
+    sys.setprofile(lambda *_: None)
+    np.matmul(A, B, out=C)
 
 
 # Every result is kept; the twin keeps the last two, and takes much memory once.

@@ -38,6 +38,7 @@ CHEATS = {
     "elsewhere": ("never written", "256"),
     "clock": ("clock", "256"),
     "comparison": ("all are 0", "256"),
+    "profile": ("", "256"),
     "judge": ("replaced: replaced matbench.measure.samples.Samples.changed_inputs", "256"),
     "memory": ("growth: memory grows with every call", "256"),
     "half": ("rounded to about 11 bits", "256"),
@@ -333,6 +334,10 @@ def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(
         ("def f(A): return A", "f.py:1: f: two matrices (A, B), or three (A, B, C to fill)"),
         ("def f(A, B, *, way): return A", "f.py:1: f: no value for way"),
         ("def f(A, B:", "f.py:1: not Python: "),
+        ("def f(M, A, B): return A", "f.py:1: f: matrices come first"),
+        ("def f(A, B, M, /): return A", "f.py:1: f: matrices come first"),
+        ("x = 1\n# /// matbench\n# alpha = [2]\ndef f(A, B): pass", "f.py:2: not a table: "),
+        ("#/// matbench\n#alpha = [2]\n#///\ndef f(A, B): pass", "f.py:1: not a table: "),
         ("x = 1", "f.py: no function at the top of this file"),
         ("def g(A, B): pass\ndef h(A, B): pass", "which function?"),
         ("# /// matbench\n# entry = 'g'\n# ///\ndef f(A, B): pass", "f.py:2: entry: "),
@@ -401,10 +406,21 @@ def test_what_runs_is_the_text_that_was_read(tmp_path: Path) -> None:
     assert measured(kernel, "64").status == "measured"
 
 
+def test_a_folder_may_have_the_separator_in_its_name(judge: api.Judge, tmp_path: Path) -> None:
+    file = tmp_path / "a::b" / "f.py"
+    file.parent.mkdir()
+    file.write_text("def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
+    assert judge.run(f"{file}::g").status == "measured"
+
+
 def test_a_file_imports_from_its_own_folder(judge: api.Judge, tmp_path: Path) -> None:
     (tmp_path / "helper_of_f.py").write_text("def product(A, B): return A @ B\n")
     file = tmp_path / "f.py"
-    file.write_text("from helper_of_f import product\n\ndef f(A, B): return product(A, B)\n")
+    (tmp_path / "data").write_text("1")
+    file.write_text(
+        "from pathlib import Path\nfrom helper_of_f import product\n\n"
+        "def f(A, B): return product(A, B) * int(Path(__file__).with_name('data').read_text())\n"
+    )
     assert judge.run(file).status == "measured"
 
 

@@ -33,6 +33,7 @@ def loaded(kernel: Kernel) -> Callable[..., Any]:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
+        module.__file__ = kernel.file  # what it reads may lie beside it
         before, sys.modules[file.stem] = sys.modules.get(file.stem), module
         try:
             with blaming(kernel, BuildError):

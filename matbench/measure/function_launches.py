@@ -6,6 +6,7 @@ timed interval, and C is what it is at the end of it.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -26,8 +27,8 @@ _HOST_CALLS = 5
 _HOLD_SHARE = 2
 _LONGEST_HOLD_NS = 5_000_000
 _LEAST_HOLD_NS = 50_000
-#: The first calls may fill caches. Memory grows if each further call keeps nearly a C, in both
-#: halves of them, and all together this much, which allocators may hold.
+#: The first calls may fill caches. Memory grows if most further calls keep nearly a C, and all
+#: together this much, which allocators may hold.
 _CACHING_CALLS = 4
 _KEPT_SHARE = 0.9
 _KEPT_BYTES = 32 << 20
@@ -121,10 +122,9 @@ class FunctionLaunches(Launches):
         calls = len(used) - 1
         if calls < 2:
             return
-        middle = calls // 2
-        grown = used[-1] - used[0]
-        steps = (used[middle] - used[0]) / middle, (used[-1] - used[middle]) / (calls - middle)
-        if grown > _KEPT_BYTES and min(steps) > _KEPT_SHARE * self.checks.result.data.nbytes:
+        steps = [after - before for before, after in itertools.pairwise(used)]
+        grown, kept = used[-1] - used[0], self.checks.result.data.nbytes
+        if grown > _KEPT_BYTES and statistics.median(steps) > _KEPT_SHARE * kept:
             raise self.checks.wrong(
                 "growth",
                 f"memory grows with every call: {grown >> 20:,} MiB more after {calls} calls",

@@ -22,7 +22,7 @@ def test_a_foreign_file_is_adopted_in_a_minute_and_runs(
     start = time.monotonic()
     output = matbench("adopt", path, "--backend", "cuda").stdout
     assert time.monotonic() - start < 60
-    assert f"computes {foreign.COMPUTES[name]}, correct at " in output
+    assert f"computes {foreign.COMPUTES[name]}, correct at " in foreign.without_luck(output)
     size = foreign.SIZES.get(name, "192")
     matbench("run", path, "--sizes", size, "--backend", "cuda", *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}

@@ -30,7 +30,7 @@ COMPUTES = {
     "sgemm-leading.cu": "alpha·A·B + beta·C, 16×16 blocks",
     "sgemm-naive.cuh": "alpha·A·B + beta·C, 16×16 blocks",
     "sgemm-shared.cuh": "alpha·A·B + beta·C, M, N and K multiples of 16 only, blocks of 256",
-    "split-k.cu": "A·B + C, 16×16 blocks, deterministic = False",
+    "split-k.cu": "A·B + C, 16×16 blocks",
     "square-pointers.cu": "A·B, square sizes only, 32×32 blocks",
     "textbook-tiled.cu": "A·B, square sizes only, multiples of 16, 16×16 blocks",
     "textbook.cu": "A·B, square sizes only, 16×16 blocks",
@@ -64,3 +64,8 @@ SIZES = {"fixed-sizes.cu": "96x160x64"}
 ONLY_CUDA = {
     "hgemm-half-sums.cu", "hgemm-scaled.cu", "hgemm.cu", "warp-rows.cu", "wmma-shared.cu",
 }  # fmt: skip
+
+
+def without_luck(output: str) -> str:
+    """What `adopt` says, whether it met the sums of atomics in another order or not."""
+    return output.replace(", deterministic = False", "")

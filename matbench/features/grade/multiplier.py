@@ -74,7 +74,10 @@ class Multiplier:
 
     def case(self, M: int, N: int, K: int) -> Case:
         """The case of this size, or of the next that the kernel accepts; `CaseError` if none."""
-        size = sweep.allowed(self.kernel, (M, N, K), self.params, self.info) or (M, N, K)
+        asked = M, N, K
+        size = sweep.allowed(self.kernel, asked, self.params, self.info) or asked
+        if any(side < least for side, least in zip(size, asked, strict=True)):
+            size = asked  # terms would be lost
         case = sweep.case(self.kernel, problem_of(self.kernel, *size), self.params, self.info)
         if case.skip is not None:
             raise CaseError(skip_reason(case.skip))

@@ -77,7 +77,7 @@ block = ["TILE", "TILE"]
 grid = ["N // TILE", "M // TILE"]"""
     made = multiplier(session, catalogue.load(write_kernel("tiles", launch=launch)))
     A, B = whole(3, 5), whole(5, 9)
-    assert made.case(3, 9, 5).problem.size == "32"
+    assert made.case(3, 9, 5).problem.size == "8x16x32"
     np.testing.assert_array_equal(made.multiply(A, B), A @ B)
     with pytest.raises(CaseError, match=r"needs K == 32"):
         made.case(8, 8, 64)

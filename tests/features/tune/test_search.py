@@ -246,7 +246,7 @@ def test_a_huge_space_ends_by_its_budget(table: str, tmp_path: Path, device: Dev
     path = tmp_path / "tunable.cu"
     path.write_text(tunable.huge(table), encoding="utf-8")
     space = search_space.space(catalogue.load(path), SIZE, device, {}, 0)
-    search = Search(space, Budget(seconds=0.2))
+    search = Search(space, Budget(seconds=0.02))
     worker = Clockwork(device)
     search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
     assert search.winner is not None

@@ -14,8 +14,8 @@ from typing import Any
 from matbench.errors import BuildError, CaseError
 from matbench.model import Kernel
 
-#: The modules that have been loaded, by the hash of their function.
-_modules: dict[str, Any] = {}
+#: The modules that have been loaded, by their file and source.
+_modules: dict[tuple[str, str], Any] = {}
 
 
 def loaded(kernel: Kernel) -> Callable[..., Any]:
@@ -24,8 +24,8 @@ def loaded(kernel: Kernel) -> Callable[..., Any]:
     What runs is a copy of the source that was parsed, which may have changed since then. It can
     import from the folder of its file. `BuildError`: it cannot be run.
     """
-    file = Path(kernel.file)
-    if kernel.source not in _modules:
+    file, key = Path(kernel.file), (kernel.file, kernel.source)
+    if key not in _modules:
         copy = Path(tempfile.mkdtemp(prefix="matbench-")) / file.name
         copy.write_text(kernel.source, encoding="utf-8")
         sys.path.insert(0, str(file.parent))
@@ -43,8 +43,8 @@ def loaded(kernel: Kernel) -> Callable[..., Any]:
             if before is not None:
                 sys.modules[file.stem] = before
             raise
-        _modules[kernel.source] = module
-    function: Callable[..., Any] | None = getattr(_modules[kernel.source], kernel.entry, None)
+        _modules[key] = module
+    function: Callable[..., Any] | None = getattr(_modules[key], kernel.entry, None)
     if not callable(function):
         raise BuildError(f"{kernel.path}: its module has no function {kernel.entry} after it ran")
     return function

@@ -272,9 +272,14 @@ class Kernel(FrontMatter, frozen=True):
         return "host" in self.requires
 
     @property
+    def is_function(self) -> bool:
+        """Whether it is a function on the host, which launches what it likes."""
+        return self.library == PYTHON
+
+    @property
     def without_source(self) -> str:
         """What it is if it has no source in CUDA C."""
-        return "a function in Python" if self.library == PYTHON else "a library routine"
+        return "a function in Python" if self.is_function else "a library routine"
 
     @property
     def arithmetic(self) -> Arithmetic | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import time
 import warnings
@@ -12,11 +13,20 @@ from typing import TYPE_CHECKING, Any
 from matbench.backends import building, host, opencl_runtimes
 from matbench.backends.building import apart, first_error
 from matbench.backends.opencl_runtimes import pyopencl
-from matbench.backends.protocol import Argument, Array, Buffer, Call, Program, TensorMap, Variant
+from matbench.backends.protocol import (
+    Address,
+    Argument,
+    Array,
+    Buffer,
+    Call,
+    Program,
+    TensorMap,
+    Variant,
+)
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import includes, opencl_c, signature
-from matbench.model import PYTHON, Conditions, DeviceInfo, Kernel, Launch, Resources
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
     import numpy as np
@@ -215,6 +225,7 @@ class OpenCLBackend:
         self._programs: dict[str, Any] = {}
         self._held: list[_Buffer] = []
         self._reading: Any = None  # a kernel that does nothing
+        self._apart = b""  # what was last copied apart
         self._is_host_clock = False
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
@@ -261,12 +272,12 @@ class OpenCLBackend:
         *,
         block_width: int = 32,
     ) -> Program:
-        if kernel.library == PYTHON:
-            from matbench.backends.functions.calls import HostFunction
+        if kernel.is_function:
+            from matbench.backends.functions import calls
 
             if self.info.kind != "cpu":
                 raise BuildError("functions need CUDA or a CPU; this is a GPU through OpenCL")
-            return HostFunction(kernel, params, self)
+            return calls.on_host(kernel, params, self)
         clocked = variant == "clocked"
         try:
             clock = self.clock_expression if clocked else None
@@ -354,20 +365,26 @@ class OpenCLBackend:
             events[-1].wait()
             return float(events[-1].profile.end - events[0].profile.start) / len(events)
 
-    def mapped(self, buffer: Buffer) -> npt.NDArray[np.uint8]:
-        """A CPU's memory for use by the host, until `unmap`."""
+    def mapped(self, buffer: Buffer) -> Address:
+        """See `functions.calls.Memory`, for a CPU."""
         cl = pyopencl()
         with _errors("mapping memory"):
-            words: npt.NDArray[np.uint8]
             words, _ = cl.enqueue_map_buffer(
                 self.queue, buffer.handle, cl.map_flags.READ | cl.map_flags.WRITE,
                 0, (buffer.nbytes,), "u1", is_blocking=True,
             )  # fmt: skip
-        return words
+        return Address(words.ctypes.data, words)
 
-    def unmap(self, words: npt.NDArray[np.uint8]) -> None:
+    def unmap(self, place: Address) -> None:
         with _errors("mapping memory"):
-            words.base.release(self.queue)  # type: ignore[union-attr]
+            place.keeper.base.release(self.queue)
+
+    def copy_apart(self, address: int, nbytes: int) -> None:
+        self._apart = ctypes.string_at(address, nbytes)
+
+    def copy_back(self, target: Buffer) -> None:
+        with _errors("upload"):
+            pyopencl().enqueue_copy(self.queue, target.handle, self._apart, is_blocking=True)
 
     def time_call_ns(
         self, call: Call, *, cold: bool, hold: Callable[[], None], ready: Callable[[], None]

@@ -58,6 +58,13 @@ class Array(NamedTuple):
     steps: tuple[int, ...]
 
 
+class Address(NamedTuple):
+    """An address that a function on the host may use, and what keeps its memory."""
+
+    value: int
+    keeper: Any
+
+
 class CudaCode(NamedTuple):
     """A kernel's machine code: `entry` in a cubin for `architecture` (`sm_90a`)."""
 

@@ -17,7 +17,7 @@ from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import front_matter, lineage, python_file, tables
 from matbench.kernelfile.libraries import LIBRARIES
-from matbench.model import PYTHON, Group, Kernel
+from matbench.model import Group, Kernel
 
 
 def kernels_folder() -> Path:
@@ -135,7 +135,7 @@ def require_name_of_its_own(name: str, where: str) -> None:
 
 def require_no_disguise(kernel: Kernel) -> None:
     """Refuse a file whose kernel would look like one of matbench's baselines."""
-    is_library = kernel.library not in (None, PYTHON)
+    is_library = kernel.library and not kernel.is_function
     if is_library or kernel.sha256 in _own_hashes():
         return
     if kernel.group == "baseline":

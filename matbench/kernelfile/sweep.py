@@ -15,7 +15,7 @@ import msgspec
 from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, products, signature
-from matbench.model import PYTHON, Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
 
 MAX_CASES = 100_000
 #: The scaling of a product, and the number of products.
@@ -255,7 +255,7 @@ def _not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
         value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
         texts = (*kernel.args, *map(str, kernel.launch.grid))
         passed = any(re.search(rf"\b{name}\b", text) for text in texts)
-        if kernel.library not in (None, PYTHON):
+        if kernel.library and not kernel.is_function:
             passed = name != "batch" or not kernel.on_host
         if value not in known and not passed:
             wanted = listed(f"{number:.9g}" for number in known)
@@ -302,7 +302,7 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:
             if have < wanted or not same:
                 return Skip("requirement", requirement, {"device": f"sm_{have[0]}{have[1]}"})
     narrow = {kernel.contract.storage, kernel.contract.result} & {"float16", "bfloat16"}
-    if device.backend == "opencl" and kernel.library == PYTHON and narrow:
+    if device.backend == "opencl" and kernel.is_function and narrow:
         return Skip("requirement", "cuda", {"device": device.backend})
     if device.backend == "opencl" and kernel.source and kernel.library is None:
         missing = opencl_c.obstacle(kernel)

@@ -18,7 +18,7 @@ from matbench.measure.judge import (
     UNWRITTEN,
 )
 from matbench.measure.oracle import MOST_EXCESS, Array, Bound, Trial, bits_of_inputs
-from matbench.model import PYTHON, Case, Problem
+from matbench.model import Case, Problem
 
 #: With fewer bits, errors are as large as those of other mistakes; with more, as in float32 sums.
 _LEAST_BITS, _MOST_BITS = 7, 21
@@ -147,7 +147,7 @@ def _like_rounded(bits: int, case: Case) -> str:
 
 def _of_defaults(C: Array, trial: Trial, case: Case) -> str | None:
     """Whether all errors are those of inputs rounded, or truncated, to TF32's bits."""
-    if case.kernel.library != PYTHON or len(trial.inputs) != 2 or trial.S is None:
+    if not case.kernel.is_function or len(trial.inputs) != 2 or trial.S is None:
         return None
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     assert trial.R is not None

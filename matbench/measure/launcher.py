@@ -12,7 +12,7 @@ from matbench import workloads
 from matbench.backends import Argument, Array, Backend, Buffer, Program, TensorMap
 from matbench.kernelfile import expressions, signature
 from matbench.measure.rounding import nearest
-from matbench.model import PYTHON, Case, Kernel, MatrixLayout, Problem, Storage
+from matbench.model import Case, Kernel, MatrixLayout, Problem, Storage
 
 Float64 = npt.NDArray[np.float64]
 
@@ -81,8 +81,8 @@ def arguments(
 
     def argument(text: str) -> Argument:
         if text in buffers:
-            is_array = kernel.library == PYTHON
-            return _array(kernel, problem, text, buffers[text]) if is_array else buffers[text]
+            buffer = buffers[text]
+            return _array(kernel, problem, text, buffer) if kernel.is_function else buffer
         described = signature.tensor_map(text)
         if described is None:
             return expressions.evaluate(text, values)

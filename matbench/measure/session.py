@@ -31,7 +31,6 @@ from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
 from matbench.measure.sampling import clock, sample_in_turns
 from matbench.model import (
-    PYTHON,
     WORD_BYTES,
     BuildKey,
     Case,
@@ -361,7 +360,7 @@ class Session:
 
 def launches_of(checks: Checks, seed: int | None = None, so_far: Times | None = None) -> Launches:
     """What times a case: launches of a kernel, or calls of a function."""
-    kind = FunctionLaunches if checks.case.kernel.library == PYTHON else Launches
+    kind = FunctionLaunches if checks.case.kernel.is_function else Launches
     return kind(checks, seed, so_far)
 
 

@@ -32,7 +32,7 @@ from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.measure.rounds import Rounds, Visit, in_rounds
 from matbench.measure.scheduler import Group, Scheduler
-from matbench.model import PYTHON, BuildKey, Case, DeviceInfo, Kernel, Skip
+from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 
@@ -415,7 +415,7 @@ class WorkerPool:
     def worker(self, device: DeviceInfo, kernel: Kernel | None = None) -> Worker:
         """The worker that owns a device. A function in Python has one of its own, because what its
         code leaves in its process must not affect other kernels."""
-        is_apart = kernel is not None and kernel.library == PYTHON
+        is_apart = kernel is not None and kernel.is_function
         key = device.label, kernel.path if kernel is not None and is_apart else ""
         if key not in self.workers:
             others = [known for known in self.workers if known[0] == key[0] and known[1]]

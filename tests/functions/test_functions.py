@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ from support.optional import present
 
 import matbench as api
 from matbench import backends
-from matbench.backends.functions.calls import TRUSTED, HostFunction
+from matbench.backends.functions import calls
+from matbench.backends.functions.calls import TRUSTED
 from matbench.backends.functions.originals import Originals
-from matbench.backends.protocol import Array
+from matbench.backends.protocol import Address, Array
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import CHECKS, Deadlines, Options
@@ -151,13 +153,19 @@ def test_inputs_are_incomplete_between_calls(judge: api.Judge, tmp_path: Path) -
 
 
 class Memory:
-    """Memory that a host function maps."""
+    """Memory of the host, whose buffers are NumPy's arrays."""
 
-    def mapped(self, buffer: Any) -> Any:
-        return buffer.handle
+    def mapped(self, buffer: Any) -> Address:
+        return Address(buffer.handle.ctypes.data, buffer.handle)
 
-    def unmap(self, words: Any) -> None:
-        words[:0] = 0
+    def unmap(self, place: Address) -> None:
+        assert place.keeper is not None
+
+    def copy_apart(self, address: int, nbytes: int) -> None:
+        self.apart = ctypes.string_at(address, nbytes)
+
+    def copy_back(self, target: Any) -> None:
+        target.handle[:] = np.frombuffer(self.apart, np.float32)
 
 
 @dataclass
@@ -172,11 +180,9 @@ class Words:
 def test_C_is_what_it_was_when_it_was_taken(tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text("import numpy as np\n\ndef f(A, B, C):\n    np.matmul(A, B, out=C)\n")
-    function = HostFunction(catalogue.load(file), {}, Memory())
+    function = calls.on_host(catalogue.load(file), {}, Memory())
     buffers = [np.full(16, value, np.float32) for value in (1, 2, 0)]
-    call = function.call(
-        [Array(Words(b.view(np.uint8), 64), "float32", (4, 4), (4, 1)) for b in buffers]
-    )
+    call = function.call([Array(Words(b, 64), "float32", (4, 4), (4, 1)) for b in buffers])
     call.run()
     call.take()
     buffers[2][:] = 5  # as a thread would that goes on

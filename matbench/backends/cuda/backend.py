@@ -12,10 +12,10 @@ from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
 from matbench.backends.cuda.program import graph as captured
-from matbench.backends.protocol import VARIANTS, Argument, Buffer, Call, Program, Variant
+from matbench.backends.protocol import VARIANTS, Address, Argument, Buffer, Call, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import PYTHON, Conditions, DeviceInfo, Kernel, Launch
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,11 +134,11 @@ class CudaBackend:
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
-        if kernel.library == PYTHON:
-            from matbench.backends.functions.calls import CudaFunction
+        if kernel.is_function:
+            from matbench.backends.functions import calls
 
             index, stream = self.info.index, self.stream.handle
-            return CudaFunction(kernel, params, self, device=index, stream=stream)
+            return calls.on_cuda(kernel, params, self, device=index, stream=stream)
         if kernel.library is not None:
             return self._library_call(kernel)
         from pycuda.compiler import SourceModule
@@ -197,8 +197,14 @@ class CudaBackend:
             with captured(self.stream, many) as start:
                 return self._between_events_ns(start, before=hold_and_warm) / len(timed)
 
+    def mapped(self, buffer: Buffer) -> Address:
+        """See `functions.calls.Memory`."""
+        return Address(buffer.handle, None)
+
+    def unmap(self, place: Address) -> None:
+        pass
+
     def copy_apart(self, address: int, nbytes: int) -> None:
-        """Copy memory to a place that only this backend knows; see `functions.calls.Copies`."""
         if self.apart is None or self.apart.nbytes < nbytes:
             if self.apart is not None:
                 self.release(self.apart)
@@ -207,7 +213,6 @@ class CudaBackend:
             driver().memcpy_dtod_async(self.apart.handle, address, nbytes, self.stream)
 
     def copy_back(self, target: Buffer) -> None:
-        """Write what was last copied apart."""
         assert self.apart is not None
         with errors():
             driver().memcpy_dtod_async(target.handle, self.apart.handle, target.nbytes, self.stream)

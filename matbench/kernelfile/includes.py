@@ -7,6 +7,7 @@ are neither beside the kernel nor reached by a path from there belong to the com
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import os
@@ -39,6 +40,28 @@ def operands(source: str) -> list[str]:
     return [text.strip() for text in _DIRECTIVE.findall(code)]
 
 
+def imports(source: str) -> list[str]:
+    """The files that may be the modules which a Python file imports, written like operands."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # importing it fails, too
+    modules = [
+        (0, alias.name) for node in nodes if isinstance(node, ast.Import) for alias in node.names
+    ]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            package = f"{node.module}." if node.module else ""
+            modules += [(node.level, f"{package}{alias.name}") for alias in node.names]
+    paths = []
+    for level, module in modules:
+        parts = module.split(".")
+        for count in range(1, len(parts) + 1):
+            path = "/".join([*[".."] * (level - 1), *parts[:count]])
+            paths += [f'"{path}.py"', f'"{path}/__init__.py"']
+    return paths
+
+
 def name_in(operand: str) -> str | None:
     """The file that an operand names; None for a macro."""
     named = _NAMED.match(operand)
@@ -53,8 +76,9 @@ def is_source(name: str) -> bool:
 def find_includes(
     source: str, file: Path, include_dirs: Sequence[str] = ()
 ) -> tuple[Included, ...]:
-    """The user's files that a kernel file includes, directly or indirectly."""
-    if "include" not in _logical_lines(source):
+    """The user's files that a kernel file includes, directly or indirectly; of a Python file, the
+    modules in its folder that it imports."""
+    if file.suffix != ".py" and "include" not in _logical_lines(source):
         return ()
     return _Search(file, include_dirs).files(source)
 
@@ -143,6 +167,7 @@ class _Search:
     def __init__(self, file: Path, include_dirs: Sequence[str]) -> None:
         self.file = _located(file)
         self.folder = self.file.parent
+        self.operands = imports if file.suffix == ".py" else operands
         self.folders = (self.folder, *(self.folder / folder for folder in include_dirs))
         self.included: dict[Path, Included] = {}
         self.pending: list[tuple[str, Path]] = []  # texts and their folders
@@ -152,7 +177,7 @@ class _Search:
         self.pending.append((source, self.folder))
         while self.pending:
             text, folder = self.pending.pop()
-            for operand in dict.fromkeys(operands(text)):
+            for operand in dict.fromkeys(self.operands(text)):
                 name = name_in(operand)
                 if name is None:
                     self.add_all(operand)

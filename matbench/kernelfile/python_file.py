@@ -79,10 +79,12 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
             raise UsageError(
                 f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
             )
-    table = Table(shown, _table_above(module, function, source), None, given or {})
+    table = Table(shown, _table_above(module, function, source, shown), None, given or {})
     kernel = _Reader(shown, source, Path(shown), table).function(module, function)
     said = repr((function.name, table.values)).encode()
-    return msgspec.structs.replace(kernel, sha256=includes.identity(data + said, ()))
+    modules = includes.find_includes(source, Path(shown))
+    identity = includes.identity(data + said, modules)
+    return msgspec.structs.replace(kernel, sha256=identity, includes=modules)
 
 
 def _function(module: ast.Module, shown: str, name: str) -> ast.FunctionDef:
@@ -96,7 +98,10 @@ def _function(module: ast.Module, shown: str, name: str) -> ast.FunctionDef:
         if not name and len(few) == 1:
             return functions[few[0]]
     if not public:
-        raise UsageError(f"{shown}: no function at the top of this file")
+        raise UsageError(
+            f"{shown}: no function at the top of this file; methods, lambdas, `async` functions "
+            "and functions within others or under `if` cannot be called"
+        )
     which = listed(f"{shown}{SEPARATOR}{known}" for known in (taking or public)[:8])
     wrong = f"no function {name!r:.60}; it has" if name else "which function?"
     raise UsageError(f"{shown}: {wrong} {which}")
@@ -114,19 +119,23 @@ def place_of(kernel: Kernel) -> tuple[int, str]:
     module = ast.parse(kernel.source)
     function = _function(module, kernel.path, kernel.entry)
     line = min([function.lineno, *(node.lineno for node in function.decorator_list)])
-    return line, _table_above(module, function, kernel.source)
+    return line, _table_above(module, function, kernel.source, kernel.path)
 
 
-def _table_above(module: ast.Module, function: ast.FunctionDef, source: str) -> str:
+def _table_above(module: ast.Module, function: ast.FunctionDef, source: str, shown: str) -> str:
     """The table between a function and the one before it, with its fences as in a kernel file, and
     at the same lines; empty if there is none."""
     others = [n.end_lineno or 0 for n in module.body if isinstance(n, ast.FunctionDef)]
     above = max((line for line in others if line < function.lineno), default=0)
+    tables = []
     for fence in _FENCE.finditer(source):
         start = source.count("\n", 0, fence.start())
         if above <= start < function.lineno:
-            return "\n" * start + re.sub("^#", "//", fence[0], flags=re.MULTILINE)
-    return ""
+            tables.append("\n" * start + re.sub("^#", "//", fence[0], flags=re.MULTILINE))
+    if len(tables) > 1:
+        line = tables[1].count("\n", 0, tables[1].index("/")) + 1
+        raise UsageError(f"{shown}:{line}: a second table above {function.name}; join them")
+    return tables[0] if tables else ""
 
 
 class _Reader(Reader):

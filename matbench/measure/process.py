@@ -85,14 +85,21 @@ class Pool:
     They work in a private folder, which is removed with all that compilers leave there. Libraries,
     compilers and linkers search the working folder, and the user's may be anyone's.
 
-    `initializer` runs first in each process, with `initargs`.
+    `initializer` runs first in each process, with `initargs`. `leads`: what a task starts can be
+    `stopped`, and ends with the pool; for a single process.
     """
 
     def __init__(
-        self, initializer: Callable[..., None] | None = None, *initargs: Any, processes: int = 1
+        self,
+        initializer: Callable[..., None] | None = None,
+        *initargs: Any,
+        processes: int = 1,
+        leads: bool = False,
     ) -> None:
         self._start = (initializer, initargs)
         self._processes = processes
+        self._leads = leads
+        self._group: int | None = None  # of its last process that was stopped
         self._pool: Any = None
         self._output: output.Output | None = None
         self._folder = ExitStack()
@@ -125,7 +132,7 @@ class Pool:
                     max_workers=self._processes,
                     context=_Spawn(),
                     initializer=_begin,
-                    initargs=(*self._start, folder, self._output.writer),
+                    initargs=(*self._start, folder, self._output.writer, self._leads),
                 )
             future = self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
             self._pending.add(future)
@@ -145,18 +152,23 @@ class Pool:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Meanwhile its only process does nothing, whatever threads its tasks have left there."""
-        pid = None
+        """Meanwhile its only process does nothing, nor does what its tasks have started."""
         if self._pool is not None:
             with suppress(MatbenchError):
-                pid = self.call(os.getpid, timeout_s=_PID_S)
-                os.kill(pid, signal.SIGSTOP)
+                group = self.call(os.getpid, timeout_s=_PID_S)
+                if group != self._group:
+                    self._signal(signal.SIGKILL)  # what another process has left
+                    self._group = group
+                self._signal(signal.SIGSTOP)
         try:
             yield
         finally:
-            if pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        if self._group is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._group, number)
 
     def said(self) -> output.CapturedOutput:
         """The output of the processes since the last call."""
@@ -170,6 +182,8 @@ class Pool:
                 pool, self._pool = self._pool, None
                 pool.stop()
                 pool.join()
+                self._signal(signal.SIGKILL)
+                self._group = None
                 for future in list(self._pending):  # pebble leaves them as they are
                     with suppress(concurrent.futures.InvalidStateError):
                         future.set_exception(DiedError("was stopped"))
@@ -230,10 +244,13 @@ def _begin(
     initargs: tuple[Any, ...],
     folder: Path,
     writer: Connection,
+    leads: bool,
 ) -> None:
     """Move to a private folder, keep kernels' output out of the table, and end with the main
     process, which removes that folder."""
     signals.end_with_parent()
+    if leads:
+        os.setpgid(0, 0)
     os.chdir(folder)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks

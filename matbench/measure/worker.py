@@ -152,7 +152,7 @@ class Worker:
         self.options = options
         self.builders = builders
         self.listener = listener
-        self.pool = Pool(_begin, device, options)
+        self.pool = Pool(_begin, device, options, leads=is_apart)
         self._preparing = _Step("preparing")  # a reference may take long
         self._building = _Step("building", deadlines.build_s, "--timeout", "compiler")
         kinds = options.cold + options.hot
@@ -418,7 +418,7 @@ class WorkerPool:
         is_apart = kernel is not None and kernel.is_function
         key = device.label, kernel.path if kernel is not None and is_apart else ""
         if key not in self.workers:
-            others = [known for known in self.workers if known[0] == key[0] and known[1]]
+            others = [known for known in [*self.workers] if known[0] == key[0] and known[1]]
             if is_apart and len(others) >= self.most_apart:
                 self.workers.pop(others[0]).close()
             self.workers[key] = Worker(
@@ -460,12 +460,12 @@ class WorkerPool:
         """Let go of what is kept of earlier kernels; those to come are compiled again."""
         self._late.clear()
         self.builders.forget()
-        for worker in self.workers.values():
+        for worker in [*self.workers.values()]:
             worker.forget()
 
     def renew(self) -> None:
         """End all workers' processes: the next case starts in a new one."""
-        for worker in self.workers.values():
+        for worker in [*self.workers.values()]:
             worker.close()
 
     def start(self, devices: Iterable[DeviceInfo]) -> None:

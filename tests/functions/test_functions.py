@@ -345,6 +345,12 @@ def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(
         ("x = 1\n# /// matbench\n# alpha = [2]\ndef f(A, B): pass", "f.py:2: not a table: "),
         ("#/// matbench\n#alpha = [2]\n#///\ndef f(A, B): pass", "f.py:1: not a table: "),
         ("x = 1", "f.py: no function at the top of this file"),
+        ("async def f(A, B): pass\nif f:\n    def g(A, B): pass", "f.py: no function at the top"),
+        (
+            "# /// matbench\n# alpha = 2\n# ///\n\n# /// matbench\n# beta = 1\n# ///\n"
+            "def f(A, B, C): pass",
+            "f.py:5: a second table above f; join them",
+        ),
         ("def g(A, B): pass\ndef h(A, B): pass", "which function?"),
         ("# /// matbench\n# entry = 'g'\n# ///\ndef f(A, B): pass", "f.py:2: entry: "),
         ("# /// matbench\n# storage = 'int32'\n# ///\ndef f(A, B): pass", "f.py:2: storage: int32"),
@@ -459,6 +465,78 @@ def test_a_process_of_a_function_does_nothing_between_its_tasks(tmp_path: Path) 
         assert 0 < counted.stat().st_size <= before + 1
         assert judge.run(file).status == "measured"
         assert counted.stat().st_size > before + 1
+
+
+def test_what_a_function_starts_stops_with_it_and_ends_with_the_run(tmp_path: Path) -> None:
+    counted = tmp_path / "counted"
+    count = f"for _ in range(3000): open({str(counted)!r}, 'a').write('x'); time.sleep(0.01)"
+    file = tmp_path / "f.py"
+    file.write_text(
+        "import subprocess, sys, numpy\n\n"
+        f"subprocess.Popen([sys.executable, '-c', \"import time\\n{count}\"])\n\n"
+        "def f(A, B): return A @ B\n"
+    )
+
+    def still() -> bool:
+        before = counted.stat().st_size
+        time.sleep(0.2)
+        return before > 0 and counted.stat().st_size == before
+
+    with api.Judge("64", backend="opencl") as judge:
+        assert judge.run(file).status == "measured"
+        assert still()
+        before = counted.stat().st_size
+        assert judge.run(file).status == "measured"
+        assert counted.stat().st_size > before
+    assert still()
+
+
+def test_functions_of_two_folders_do_not_share_a_local_module(
+    command: Matbench, tmp_path: Path
+) -> None:
+    for folder, product in {"a": "A @ B", "b": "A.dot(B)"}.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "of_both.py").write_text(f"def product(A, B): return {product}\n")
+        (tmp_path / folder / "f.py").write_text(
+            "from of_both import product\n\ndef f(A, B): return product(A, B)\n"
+        )
+    files = tmp_path / "a" / "f.py", tmp_path / "b" / "f.py"
+    result = command("compare", *files, "--sizes", "64", code=1)
+    said = " ".join(result.output.split())
+    assert "b/of_both.py cannot be imported" in said
+    assert "a/of_both.py has the same name; rename one" in said
+    (tmp_path / "b" / "of_both.py").rename(tmp_path / "b" / "of_b.py")
+    files[1].write_text(files[1].read_text().replace("of_both", "of_b"))
+    compared = command("compare", *files, "--sizes", "64", code=None)
+    assert compared.exit_code in (0, 1)
+    assert "failed" not in compared.output
+
+
+def test_a_change_of_a_local_module_is_a_change_of_the_function(
+    judge: api.Judge, tmp_path: Path
+) -> None:
+    package = tmp_path / "package_of_f"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .inner import product\n")
+    (package / "inner.py").write_text("def product(A, B): return A @ B\n")
+    file = tmp_path / "f.py"
+    file.write_text("import package_of_f\n\ndef f(A, B): return package_of_f.product(A, B)\n")
+    before = catalogue.load(file)
+    assert [header.name for header in before.includes] == ["package_of_f/__init__.py", "inner.py"]
+    assert judge.run(file).status == "measured"
+    (package / "inner.py").write_text("def product(A, B): return 2 * (A @ B)\n")
+    assert catalogue.load(file).sha256 != before.sha256
+    assert judge.run(file).status == "wrong"
+
+
+def test_watch_and_against_say_that_they_take_kernel_files(
+    command: Matbench, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("def f(A, B): return A @ B\n")
+    assert "watch takes kernel files" in command("watch", f"{file}::f", code=2).output
+    said = command("compare", "--against", "main", file, code=2).output
+    assert "--against takes kernel files; for a function, `git show main:f.py > old.py`" in said
 
 
 ADOPTED = """

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -39,7 +39,6 @@ class WarmPool:
         self._begin = (initializer, initargs)
         self._used: tuple[Pool, Path] | None = None
         self._last: Any = None
-        self._is_spoiled = False
 
     def schedule(
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
@@ -71,13 +70,6 @@ class WarmPool:
 
     call = Pool.call
 
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """As in `Pool`. The code that needs it may have changed its process for others."""
-        self._is_spoiled = True
-        with self._used[0].stopped() if self._used is not None else nullcontext():
-            yield
-
     def said(self) -> output.CapturedOutput:
         return self._used[0].said() if self._used is not None else output.CapturedOutput()
 
@@ -85,7 +77,7 @@ class WarmPool:
         if self._used is None:
             return
         used, self._used = self._used, None
-        if self._last.done() and not self._is_spoiled and not _is_lost(self._last.exception()):
+        if self._last.done() and not _is_lost(self._last.exception()):
             self._resting.append(used)
         else:
             _dropped(*used)
@@ -97,10 +89,15 @@ class WarmPool:
             _dropped(*cls._resting.pop())
 
 
+def _pool(*args: Any, leads: bool) -> Pool | WarmPool:
+    """A process that leads others may have been changed by its tasks: it is a new one."""
+    return Pool(*args, leads=True) if leads else WarmPool(*args)
+
+
 @contextmanager
 def workers() -> Iterator[None]:
     """Workers that are made here take processes at rest, and leave them so."""
-    with mock.patch.object(worker, "Pool", WarmPool):
+    with mock.patch.object(worker, "Pool", _pool):
         yield
 
 

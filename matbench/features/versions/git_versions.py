@@ -60,6 +60,11 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
     """
     if not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
+    if kernel.is_function:
+        raise UsageError(
+            f"{kernel.path}: --against takes kernel files; for a function, `git show "
+            f"{revision}:{Path(kernel.file).name} > old.py`, and compare with old.py"
+        )
     file = Path(kernel.file).resolve()
     top = git.output("rev-parse", "--show-toplevel", folder=file.parent)
     root = Path(os.fsdecode(top or b"").rstrip("\n")).resolve()

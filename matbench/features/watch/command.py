@@ -23,6 +23,7 @@ from matbench.cli.options import (
 )
 from matbench.errors import UsageError
 from matbench.features.charts.option import ErrorMapOptions
+from matbench.kernelfile import python_file
 
 if TYPE_CHECKING:
     from matbench.features.watch.versions import Saves, Watch
@@ -104,6 +105,8 @@ def smallest(cases: list[Case]) -> list[Case]:
 
 def _existing(file: str) -> Path:
     path = Path(file)
+    if python_file.is_python(file):
+        raise UsageError(f"{file}: watch takes kernel files; for functions, use `matbench run`")
     if path.is_file():
         return path
     if not path.suffix or path.exists():

@@ -251,6 +251,7 @@ class Kernel(FrontMatter, frozen=True):
     `sha256` also covers all files that it `includes`. `is_extern_c`: its entry has C linkage, not a
     mangled C++ name. `library` names the library that computes instead of a source, `numpy` or
     `cublas`, or is `PYTHON`: the entry is a Python function, which takes `arrays` of that module.
+    `code`: the content of a file that is already compiled, PTX or a cubin, instead of a source.
     `refused`: why the file cannot be used; the kernel has no source then, and its cases
     fail.
     """
@@ -264,6 +265,7 @@ class Kernel(FrontMatter, frozen=True):
     is_extern_c: bool = True
     library: str | None = None
     arrays: str = ""
+    code: bytes = b""
     refused: str = ""
 
     @property
@@ -278,8 +280,12 @@ class Kernel(FrontMatter, frozen=True):
 
     @property
     def without_source(self) -> str:
-        """What it is if it has no source in CUDA C."""
-        return "a function in Python" if self.is_function else "a library routine"
+        """What it is if it has no source in CUDA C; empty if it has one."""
+        if self.is_function:
+            return "a function in Python" if self.library == PYTHON else "a function on the host"
+        if self.code:
+            return "a compiled kernel"
+        return "a library routine" if self.library else ""
 
     @property
     def arithmetic(self) -> Arithmetic | None:

@@ -49,9 +49,9 @@ class Adopter:
 
 def foreign_text(path: Path) -> str | None:
     """The text of a kernel file without front matter; None if it has any, or is no file."""
-    from matbench.kernelfile import catalogue, front_matter, tables
+    from matbench.kernelfile import catalogue, compiled, front_matter, tables
 
-    if not path.is_file() or tables.beside_of(path).exists():
+    if not path.is_file() or compiled.is_compiled(path) or tables.beside_of(path).exists():
         return None
     text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
     return text if tables.FENCE.search(text) is None else None

@@ -15,7 +15,7 @@ import msgspec
 from matbench import regular, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError
-from matbench.kernelfile import front_matter, lineage, python_file, tables
+from matbench.kernelfile import compiled, front_matter, lineage, python_file, tables
 from matbench.kernelfile.libraries import LIBRARIES
 from matbench.model import Group, Kernel
 
@@ -103,7 +103,8 @@ def parse(
         except UnicodeDecodeError:
             raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
         matter = tables.Beside(str(beside), text.replace("\r\n", "\n"))
-    return front_matter.parse(data, shown_as or str(path), path, matter, given)
+    parsed = compiled.parse if compiled.is_compiled(path) else front_matter.parse
+    return parsed(data, shown_as or str(path), path, matter, given)
 
 
 def read(path: Path, shown: str) -> bytes:

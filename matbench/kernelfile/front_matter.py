@@ -94,7 +94,11 @@ def parse(
     """
     source = decoded(data, shown)
     table = Table(shown, source, beside, given or {})
-    kernel = Reader(shown, source, file, table).kernel()
+    return identified(Reader(shown, source, file, table).kernel(), data, table)
+
+
+def identified(kernel: Kernel, data: bytes, table: Table) -> Kernel:
+    """The kernel with the hash of its file's content, of its headers, and of its table."""
     # The hash of the file covers only its own content, so front matter from elsewhere is added, but
     # not `previous`: it changes nothing that is compiled, launched or claimed.
     values = {key: value for key, value in table.values.items() if key != "previous"}
@@ -158,6 +162,12 @@ class Reader:
                 self.fail(f"{before}{error}", line)
             self.wrong(f"{before}{error}", *keys)
 
+    def refuse(self, keys: Iterable[str], reason: str) -> None:
+        """Raise an error if the table has one of these keys, which the kernel has no use for."""
+        for key in keys:
+            if key in self.table.values:
+                self.wrong(f"{key}: {reason}", key)
+
     # -- reading ---------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
@@ -171,9 +181,6 @@ class Reader:
         included: tuple[Included, ...] = ()
         if self.file is not None:
             included = includes.find_includes(self.source, self.file, front.include_dirs)
-        for key in ("storage", "result"):
-            if key in table:
-                self.wrong(f"{key}: for functions of Python; here the entry's pointers say it", key)
         entry, function, parameters = self.entry(front, included)
         args = front.args if table.get("args") else workload.arguments
         given = Given(table, workload, parameters, function, entry)
@@ -210,6 +217,7 @@ class Reader:
         self, front: FrontMatter, included: tuple[Included, ...]
     ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
         """The entry, its function, and that function's parameters."""
+        self.refuse(("storage", "result"), "only if no source in C says it; the pointers do")
         headers = includes.texts(included, self.SEARCHED_BYTES)
         functions = self.functions([self.source])
         wanted = self.wanted(front, functions)

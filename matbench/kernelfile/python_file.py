@@ -29,7 +29,7 @@ ARRAYS = {
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
 #: The keys of front matter that a function has no use for.
 _UNUSED = ("entry", "std", "include_dirs", "finish", "reads", "tune")
-_C_TYPES: dict[Storage, str] = {
+C_TYPES: dict[Storage, str] = {
     "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "float64": "double"
 }  # fmt: skip
 #: The name of C if it is no parameter.
@@ -143,9 +143,7 @@ class _Reader(Reader):
 
     def function(self, module: ast.Module, function: ast.FunctionDef) -> Kernel:
         table = self.table.values
-        for key in _UNUSED:
-            if key in table:
-                self.wrong(f"{key}: a function of Python has no use for it; remove it", key)
+        self.refuse(_UNUSED, "a function of Python has no use for it; remove it")
         front = self.front({"name": function.name.lower().strip("_"), **table})
         with self.blaming("name"):
             check_name(front.name)
@@ -153,16 +151,16 @@ class _Reader(Reader):
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
         if front.launch != LaunchRules((1,), (1,), where=front.launch.where):
             self.wrong("launch: only `where`; the function launches its kernels itself", "launch")
-        if "precision" not in table and front.storage in _C_TYPES:
+        if "precision" not in table and front.storage in C_TYPES:
             front = msgspec.structs.replace(front, precision=front.storage)
         storage: Storage = "float32" if front.precision == "tf32" else front.precision
         if front.storage not in (None, storage):
             self.wrong(f"storage: {front.storage} is not read as {front.precision}", "storage")
-        if front.result not in (None, *_C_TYPES):
-            self.wrong(f"result: {front.result}; known: {', '.join(_C_TYPES)}", "result")
+        if front.result not in (None, *C_TYPES):
+            self.wrong(f"result: {front.result}; known: {', '.join(C_TYPES)}", "result")
         matrices, named = self.parameters(function, {*front.sweep}, is_batch=front.batch != 1)
         roles = self.roles(matrices)
-        types = dict.fromkeys("AB", _C_TYPES[storage]) | {"C": _C_TYPES[front.result or storage]}
+        types = dict.fromkeys("AB", C_TYPES[storage]) | {"C": C_TYPES[front.result or storage]}
         taken = [
             Parameter(types[role], name, True)
             for role, name in zip(roles, [*matrices, RETURNED], strict=False)

@@ -267,8 +267,8 @@ class Session:
         if "builds" in self.options.checks:
             _require_one_kernel(case.kernel)
         start = time.perf_counter()
-        # A library's machine code cannot be instrumented.
-        wanted = ("plain",) if case.kernel.library else variants or self.options.builds
+        # What has no source cannot be instrumented.
+        wanted = ("plain",) if case.kernel.without_source else variants or self.options.builds
         builds: dict[Variant, Program] = {}
         notes = []
         for variant in self.backend.variants:

@@ -147,15 +147,18 @@ class CudaBackend:
         code = compiled(kernel, params, variant, capability, self.cache)
 
         def load() -> Any:
-            module, _ = through_pycuda(SourceModule, code.request, self.cache)
+            if kernel.code:
+                module = driver().module_from_buffer(code.cubin)
+            else:
+                module, _ = through_pycuda(SourceModule, code.request, self.cache)
             return module.get_function(code.entry)
 
         try:
             return CudaProgram(kernel, load, code, self.stream)
         except driver().Error as error:
+            built = "the file" if kernel.code else f"code built by {self.info.toolkit}"
             raise BuildError(
-                f"the driver ({self.info.driver}) rejected code built by {self.info.toolkit}: "
-                f"{message(error)}"
+                f"the driver ({self.info.driver}) rejected {built}: {message(error)}"
             ) from None
 
     def _library_call(self, kernel: Kernel) -> Program:

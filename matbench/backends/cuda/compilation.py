@@ -32,10 +32,13 @@ from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, instrument
+from matbench.kernelfile.compiled import is_cubin, of_cubin
 from matbench.model import Kernel, Resources
 
 #: Requests with different turns are compiled at the same time.
 _TURNS = 4096
+#: What ptxas' messages call PTX, which nvcc takes only from a file.
+_PTX_NAME = "kernel.ptx"
 #: Environment variables that change the options and headers of nvcc and the host compiler.
 _SETTINGS = (
     "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN",
@@ -117,6 +120,7 @@ class Request(NamedTuple):
     """A request to nvcc: a text and options, for one architecture (`90`, `90a`).
 
     `entry` is its name in the machine code, or, for a C++ entry, the mark that reveals its name.
+    The text is CUDA C++ unless `is_ptx`.
     """
 
     text: str
@@ -124,6 +128,7 @@ class Request(NamedTuple):
     options: tuple[str, ...]
     architecture: str
     include_folders: tuple[str, ...]
+    is_ptx: bool = False
 
     @property
     def virtual_and_real(self) -> tuple[str, str]:
@@ -159,16 +164,21 @@ def request(
         text += "// #include\n"  # however the kernel writes it
     else:
         text = INCLUDE.sub("# include", text)
+    # Without extra include folders, no header can shadow the toolkit's.
+    includes_own = kernel.file and includes_own_files(kernel)
+    folders = tuple(map(str, includes.folders(kernel))) if includes_own else ()
+    return Request(text, entry, tuple(options), _architecture(kernel, capability), folders)
+
+
+def _architecture(kernel: Kernel, capability: tuple[int, int]) -> str:
+    """The architecture to compile for: `90`, or `90a` if the kernel requires it."""
     major, minor = capability
     exact = (
         r.removeprefix("sm_")
         for r in kernel.requires
         if r.startswith(f"sm_{major}") and r[-1] in "af"
     )
-    # Without extra include folders, no header can shadow the toolkit's.
-    includes_own = kernel.file and includes_own_files(kernel)
-    folders = tuple(map(str, includes.folders(kernel))) if includes_own else ()
-    return Request(text, entry, tuple(options), next(exact, f"{major}{minor}"), folders)
+    return next(exact, f"{major}{minor}")
 
 
 def _checksum(of: object) -> int:
@@ -213,6 +223,8 @@ def compiled(
     An instrumented build gets no more registers than the plain one, or fewer blocks might fit on a
     multiprocessor.
     """
+    if kernel.code:
+        return _given(kernel, capability, cache)
     with _explained(kernel):
         build = _compiled(request(kernel, params, variant, capability), cache)
     if variant != "plain" and build.given.registers is not None:
@@ -221,6 +233,22 @@ def compiled(
             options = (*build.request.options, f"-maxrregcount={plain}")
             return _compiled(build.request._replace(options=options), cache)
     return build
+
+
+def _given(kernel: Kernel, capability: tuple[int, int], cache: Cache) -> Compiled:
+    """The machine code in a kernel's file, or what ptxas makes of its PTX."""
+    asked = Request("", kernel.entry, (), _architecture(kernel, capability), ())
+    report, cubin = "", kernel.code
+    if not is_cubin(cubin):
+        options = ("-Xptxas", "-v", f"-DMATBENCH_SETTINGS={_checksum(settings_in_force())}")
+        asked = asked._replace(text=cubin.decode("utf-8-sig"), options=options, is_ptx=True)
+        try:
+            report, cubin = through_nvcc(asked, cache, kernel)
+        except BuildError as error:
+            raise BuildError(error.reason.replace(_PTX_NAME, kernel.path)) from None
+    needs, _, variable_bytes = of_cubin(cubin)
+    asked = asked._replace(architecture=needs.strip("sm_f"))
+    return Compiled(asked, kernel.entry, cubin, reported(report, kernel.entry), variable_bytes)
 
 
 @contextmanager
@@ -322,6 +350,9 @@ def compiled_by_nvcc(
     """
     if "{}{}".format(*capability) not in architectures():
         raise UnavailableError("nvcc {} does not know sm_{}{}".format(nvcc().release, *capability))
+    if kernel.code:
+        given = _given(kernel, capability, cache)
+        return CudaCode(given.cubin, given.entry, given.request.virtual_and_real[1], given.given)
     asked = request(kernel, params, "plain", capability)
     with _explained(kernel):
         report, cubin = through_nvcc(asked, cache, kernel)
@@ -344,11 +375,14 @@ def _through_nvcc(asked: Request) -> bytes:
     """The output of nvcc and ptxas, and the machine code."""
     arch, code = asked.virtual_and_real
     folders = [f"-I{folder}" for folder in asked.include_folders]
+    source = (_PTX_NAME,) if asked.is_ptx else ("-x", "cu", "-")
     with temporary.folder() as empty:
+        if asked.is_ptx:
+            (empty / _PTX_NAME).write_text(asked.text, encoding="utf-8")
         done = subprocess.run(
             [
                 *(nvcc().path, "-cubin", *asked.options, "-arch", arch, "-code", code, *folders),
-                *("-o", "made.cubin", "-x", "cu", "-"),
+                *("-o", "made.cubin", *source),
             ],
             input=asked.text.encode(),
             stdout=subprocess.PIPE,

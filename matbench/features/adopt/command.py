@@ -60,8 +60,12 @@ def adopt(
     """
     from matbench.features.adopt import subjects
     from matbench.features.adopt.suggestions import as_toml
-    from matbench.kernelfile import python_file, tables
+    from matbench.kernelfile import compiled, python_file, tables
 
+    if compiled.is_compiled(file):
+        raise UsageError(
+            f"{file}: compiled; adopt reads CUDA C++, so write {tables.beside_of(Path(file))}"
+        )
     if python_file.is_python(file):
         from matbench.features.adopt import functions as python
 

@@ -13,6 +13,7 @@ from matbench.features.adopt import argument_guesses, launch_guesses
 from matbench.features.adopt.argument_guesses import Call
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import entry as entries
+from matbench.kernelfile.compiled import is_compiled
 from matbench.kernelfile.missing import Given, MissingKeysError
 from matbench.kernelfile.signature import Function
 from matbench.model import WORKSPACE, Parameter
@@ -29,7 +30,8 @@ def suggested(error: MissingKeysError) -> UsageError:
     paste = [line for line in as_toml(examples).splitlines() if line]
     hint = "add lines such as:"
     if not table.is_there:
-        hint = f"Run `matbench adopt {table.shown}`, or write {table.beside_name}:"
+        run = "" if is_compiled(table.shown) else f"Run `matbench adopt {table.shown}`, or write"
+        hint = f"{run or 'Write'} {table.beside_name}:"
         return UsageError(f"{error.where}: {error.told}. {hint}", paste)
     if table.is_fenced:
         paste = [f"// {line}" for line in paste]

@@ -67,7 +67,7 @@ def profile_blocks(
         drawing.require(Path(timeline), ".html")
     chosen = files.one(kernel)
     require_apart({"--timeline": timeline}, files.read_for([chosen]))
-    if chosen.library is not None:
+    if chosen.without_source:
         raise UsageError(f"{chosen.name} is {chosen.without_source}; its blocks cannot be timed")
     problem = sizes.one_problem(chosen)
     info = device.choose(chosen)

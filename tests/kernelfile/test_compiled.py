@@ -1,0 +1,241 @@
+"""PTX and cubins with a table: what their parameters are, and one line for each mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from support import compiled as files
+from support.cli import Matbench, Refusal, last_run
+from support.devices import GPU
+from support.nvcc import find_nvcc
+
+from matbench import backends
+from matbench.backends.cuda import compilation
+from matbench.cache import Cache
+from matbench.errors import UsageError
+from matbench.kernelfile import catalogue, compiled, sweep
+from matbench.model import Kernel, Problem
+from matbench.show.reasons import skip_reason
+
+needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
+COMPILED = [
+    pytest.param("gemm.ptx", marks=needs_nvcc),
+    pytest.param("gemm.cubin", marks=needs_nvcc),
+]
+
+#: A kernel with parameters of all kinds, and a second one.
+PTX = """
+.version 8.0
+.target sm_80, debug
+.address_size 64
+// .entry commented()
+.visible .entry every(
+    .param .u64 every_param_0, .param .u64 .ptr .global .align 4 every_param_1,
+    .param .u64 every_param_2,
+    .param .u32 n, .param .s64 m, .param .f32 alpha, .param .f64 beta, .param .u8 flag,
+    .param .u16 k, .param .align 2 .b8 half[2], .param .align 64 .b8 map[128]
+)
+{ ret; }
+.entry nothing
+{ ret; }
+"""
+TYPES = [
+    "float *", "float *", "float *", "int", "long long", "float", "double", "char", "short",
+    "__half", "CUtensorMap",
+]  # fmt: skip
+ARGS = '["A", "B", "C", "N", "M", "alpha", "1.5", "1", "K", "0.5", "tensor_map(A, 8, 8)"]'
+
+
+def ptx(tmp_path: Path, table: str, text: str = PTX) -> Path:
+    path = tmp_path / "all.ptx"
+    path.write_text(text)
+    path.with_suffix(".toml").write_text(table)
+    return path
+
+
+def types(kernel: Kernel) -> list[str]:
+    return [f"{p.type} *" if p.pointer else p.type for p in kernel.parameters]
+
+
+def test_ptx_says_the_sizes_of_parameters_and_the_table_their_types(tmp_path: Path) -> None:
+    table = f'entry = "every"\nargs = {ARGS}\n{files.LAUNCH}'
+    kernel = catalogue.load(ptx(tmp_path, table))
+    assert types(kernel) == TYPES
+    assert (kernel.name, kernel.entry, kernel.precision) == ("all.ptx", "every", "float32")
+    assert kernel.requires == ("cuda", "sm_80")
+    halves = catalogue.load(ptx(tmp_path, f'storage = "bfloat16"\nresult = "float64"\n{table}'))
+    assert types(halves)[:3] == ["__nv_bfloat16 *", "__nv_bfloat16 *", "double *"]
+    assert (types(halves)[9], halves.precision) == ("__nv_bfloat16", "bfloat16")
+
+
+def test_storage_is_that_of_the_precision_or_the_workload(tmp_path: Path) -> None:
+    table = f'entry = "every"\nargs = {ARGS}\n{files.LAUNCH}'
+    for precision, element in (("float64", "double"), ("tf32", "float")):
+        kernel = catalogue.load(ptx(tmp_path, f'precision = "{precision}"\n{table}'))
+        assert types(kernel)[:3] == [f"{element} *"] * 3
+        assert kernel.precision == precision
+    text = PTX.replace("every_param_1", "every_param_1 )\n{ ret; }\n.entry rest(.param .u64 every")
+    table = f'workload = "reverse"\nentry = "every"\nargs = ["A", "C"]\n{files.LAUNCH}'
+    kernel = catalogue.load(ptx(tmp_path, table.replace(', "ceil_div(M, 16)"', ""), text))
+    assert types(kernel) == ["int *", "int *"]
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ('entry = "other"\n', "all.toml:1: no kernel 'other' in {}; it has every, nothing"),
+        ("",
+         'all.toml:1: several kernels; choose one, as in entry = "every"; it has every, nothing'),
+        ('entry = "every"\nargs = ["A"]\n',
+         "all.toml:2: args: 1 arguments, but every has 11 parameters"),
+        (f'entry = "every"\nargs = {ARGS.replace("N", "C")}\n',
+         "all.toml:2: args: parameter 4 takes a number, not 'C'"),
+        (f'entry = "every"\nargs = {ARGS.replace("tensor_map(A, 8, 8)", "7")}\n',
+         "all.toml:2: args: parameter 11 takes `tensor_map(A, rows, columns)`, not '7'"),
+        (f'entry = "every"\nstorage = "int32"\nargs = {ARGS}\n',
+         "all.toml:2: storage: int32; known: float32, float16, bfloat16, float64"),
+        (f'entry = "every"\nstd = "c++17"\nargs = {ARGS}\n',
+         "all.toml:2: std: for kernels that are compiled here"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_the_table_are_named(tmp_path: Path, table: str, reason: str) -> None:
+    path = ptx(tmp_path, table + files.LAUNCH)
+    with pytest.raises(UsageError) as error:
+        catalogue.load(path)
+    assert str(error.value) == f"{tmp_path}/{reason}".replace("{}", str(path))
+
+
+def test_a_struct_cannot_be_passed(tmp_path: Path) -> None:
+    table = f'entry = "every"\nargs = {ARGS}\n{files.LAUNCH}'
+    path = ptx(tmp_path, table, PTX.replace("map[128]", "map[24]"))
+    with pytest.raises(UsageError, match="parameter 11 has 24 bytes; only numbers, pointers and"):
+        catalogue.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.ptx", b"__global__ void f() {}", "not PTX: no line `.target sm_…`"),
+        ("a.ptx", b"    .target sm_80", "not PTX: it has no kernel"),
+        ("a.ptx", b"\x7fELF\x02\xff", "not UTF-8 text; is it a kernel file?"),
+        ("a.cubin", b"__global__ void f() {}", "not a cubin: not machine code of CUDA in ELF"),
+        ("a.cubin", b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(20), "not a cubin: unpack_from"),
+        (
+            "a.cubin",
+            b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(99),
+            "not a cubin: it has no kernel",
+        ),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, name: str, data: bytes, reason: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(UsageError) as error:
+        catalogue.load(path)
+    assert str(error.value).startswith(f"{path}: {reason}")
+
+
+@needs_nvcc
+def test_an_incomplete_cubin_is_refused(tmp_path: Path) -> None:
+    path = files.make(tmp_path / "gemm.cubin")
+    data = path.read_bytes()
+    for cut in range(0, len(data) * 3 // 4, len(data) // 40):
+        path.write_bytes(data[:cut])
+        with pytest.raises(UsageError):
+            catalogue.load(path)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_without_args_the_message_has_lines_to_paste(
+    tmp_path: Path, matbench: Matbench, refusal: Refusal, name: str
+) -> None:
+    path = files.make(tmp_path / name)
+    path.with_suffix(".toml").unlink()
+    message = matbench("run", path, code=2).stderr
+    assert f"{path}: front matter is missing (args, block, grid). Write gemm.toml:" in message
+    assert '"A", "B", ' in message
+    assert "block = [16, 16]" in message
+    assert f"{path}: compiled; adopt reads CUDA C++, so write " in refusal("adopt", path)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_without_cuda_it_is_skipped(tmp_path: Path, matbench: Matbench, name: str) -> None:
+    path = files.make(tmp_path / name)
+    matbench("run", path, "--backend", "opencl", "--sizes", "64", code=1)
+    [outcome] = last_run()
+    assert outcome.status == "skipped"
+    assert outcome.skip is not None
+    assert skip_reason(outcome.skip) == "needs CUDA; this is opencl"
+
+
+@needs_nvcc
+@pytest.mark.parametrize(
+    ("name", "arch", "capability", "reason"),
+    [
+        ("gemm.cubin", "sm_80", (8, 6), None),
+        ("gemm.cubin", "sm_86", (8, 0), "needs sm_86f; the device is sm_80"),
+        ("gemm.cubin", "sm_80", (9, 0), "needs sm_80f; the device is sm_90"),
+        ("gemm.ptx", "sm_80", (9, 0), None),
+        ("gemm.ptx", "sm_90", (8, 0), "needs sm_90; the device is sm_80"),
+        ("gemm.ptx", "sm_90a", (10, 0), "needs sm_90a; the device is sm_100"),
+    ],
+)
+def test_another_architecture_is_named(
+    tmp_path: Path, name: str, arch: str, capability: tuple[int, int], reason: str | None
+) -> None:
+    kernel = catalogue.load(files.make(tmp_path / name, arch=arch))
+    device = msgspec.structs.replace(GPU, compute_capability=capability)
+    case = sweep.case(kernel, Problem(64, 64, 64), {}, device)
+    assert (case.skip and skip_reason(case.skip)) == reason
+
+
+@needs_nvcc
+def test_both_forms_become_the_machine_code_of_the_source(tmp_path: Path) -> None:
+    kernels = [catalogue.load(files.make(tmp_path / f"gemm.{form}")) for form in ("ptx", "cubin")]
+    codes = [backends.compiled_by_nvcc((9, 0), kernel, {}, Cache()) for kernel in kernels]
+    assert [(code.entry, code.architecture) for code in codes] == [("gemm", "sm_90")] * 2
+    first, second = (_instructions(code.cubin) for code in codes)
+    assert first == second
+    assert codes[0].resources.registers
+
+
+def _instructions(cubin: bytes) -> bytes:
+    """The machine code of the only kernel."""
+    at, size = compiled.sections_of(cubin)[".text.gemm"]
+    return cubin[at : at + size]
+
+
+@needs_nvcc
+@pytest.mark.parametrize("form", ["ptx", "cubin"])
+def test_its_variables_are_known(tmp_path: Path, form: str) -> None:
+    path = files.make(tmp_path / f"gemm.{form}", files.COUNTING)
+    build = compilation.compiled(catalogue.load(path), {}, "plain", (9, 0), Cache())
+    assert build.variable_bytes == 8
+    assert build.entry == "gemm"
+
+
+@needs_nvcc
+def test_what_ptxas_refuses_is_said_with_the_line_of_the_file(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = files.make(tmp_path / "gemm.ptx")
+    path.write_text(path.read_text().replace("fma.rn", "fused.rn"))
+    output = matbench("explain", path, "--arch", "sm_90", "--sizes", "64", code=None)
+    assert f"ptxas {path}, line " in output.stderr
+    assert "Not a name of any known instruction: 'fused'" in output.stderr
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_machine_code_is_explained(tmp_path: Path, matbench: Matbench, name: str) -> None:
+    path = files.make(tmp_path / name)
+    output = matbench("explain", path, "--arch", "sm_90", "--sizes", "64", code=None).stdout
+    assert "machine code: sm_90\n" in output
+    assert "threads load 524,288 elements" in output
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_what_needs_a_source_says_so(tmp_path: Path, refusal: Refusal, name: str) -> None:
+    path = files.make(tmp_path / name)
+    assert f"{name} is a compiled kernel; its blocks cannot be timed" in refusal("blocks", path)

@@ -119,8 +119,9 @@ STORAGE: dict[str, Storage] = {
 }  # fmt: skip
 
 
-#: The "library" of a kernel that is a function in a Python file.
+#: The "libraries" of kernels that are functions: in a Python file; in C++ or a shared library.
 PYTHON = "python"
+HOST = "host"
 #: The argument that is a kernel's scratch memory in device memory.
 WORKSPACE = "workspace"
 
@@ -202,7 +203,8 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     The defaults of `entry` and `args` depend on the name and the workload. `previous` names the
     kernel that this one changes: it decides where it is listed, and nothing else. Only
-    for functions of Python, `storage` of A and B and the type of the `result` are declared.
+    without a source in C++, `storage` of A and B and the type of the `result` are declared. Only
+    functions on the host `link` libraries.
     """
 
     name: str
@@ -224,6 +226,7 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: dict[str, str] = {}
     std: Standard | None = None
     include_dirs: tuple[str, ...] = ()
+    link: tuple[Annotated[str, msgspec.Meta(pattern=r"^[\w.+-]+$")], ...] = ()
     layout: Layout = "row-major"
     transpose: Transpose = "NN"
     padding: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0
@@ -250,8 +253,9 @@ class Kernel(FrontMatter, frozen=True):
     `path` is the file's name in messages, and `file` its location; empty if there is no file.
     `sha256` also covers all files that it `includes`. `is_extern_c`: its entry has C linkage, not a
     mangled C++ name. `library` names the library that computes instead of a source, `numpy` or
-    `cublas`, or is `PYTHON`: the entry is a Python function, which takes `arrays` of that module.
-    `code`: the content of a file that is already compiled, PTX or a cubin, instead of a source.
+    `cublas`, or is `PYTHON`: the entry is a Python function, which takes `arrays` of that module;
+    or `HOST`: it is a function on the host that takes pointers, of a shared library if there is no
+    source. `code`: the content of a file that is already compiled, PTX or a cubin.
     `refused`: why the file cannot be used; the kernel has no source then, and its cases
     fail.
     """
@@ -276,7 +280,7 @@ class Kernel(FrontMatter, frozen=True):
     @property
     def is_function(self) -> bool:
         """Whether it is a function on the host, which launches what it likes."""
-        return self.library == PYTHON
+        return self.library in (PYTHON, HOST)
 
     @property
     def without_source(self) -> str:

@@ -24,6 +24,7 @@ from matbench.backends.protocol import (
     Call,
     CudaCode,
     Function,
+    Handle,
     NoDeviceError,
     Program,
     TensorMap,
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
-    "Call", "CudaCode", "Function", "NoDeviceError", "Program", "TensorMap", "UnavailableError",
-    "Variant", "bind_to", "can_precompile", "choose", "choose_all", "compiled_by_nvcc", "devices",
-    "host_conditions", "host_device", "open_backend", "precompile", "toolkit_program",
+    "Call", "CudaCode", "Function", "Handle", "NoDeviceError", "Program", "TensorMap",
+    "UnavailableError", "Variant", "bind_to", "can_precompile", "choose", "choose_all",
+    "compiled_by_nvcc", "devices", "host_conditions", "host_device", "open_backend", "precompile",
+    "toolkit_program",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")

@@ -19,6 +19,7 @@ from matbench.backends.protocol import (
     Array,
     Buffer,
     Call,
+    Handle,
     Program,
     TensorMap,
     Variant,
@@ -26,7 +27,7 @@ from matbench.backends.protocol import (
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import includes, opencl_c, signature
-from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
+from matbench.model import PYTHON, Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
     import numpy as np
@@ -165,7 +166,7 @@ class _Program:
         cl = pyopencl()
         values: list[Any] = []
         for argument, scalar in zip(arguments, self.scalars, strict=True):
-            assert not isinstance(argument, TensorMap | Array)  # of CUDA; of functions
+            assert not isinstance(argument, TensorMap | Array | Handle)  # of CUDA; of functions
             if isinstance(argument, int | float):
                 values.append(np.dtype(scalar).type(argument))
             else:
@@ -274,10 +275,17 @@ class OpenCLBackend:
     ) -> Program:
         if kernel.is_function:
             from matbench.backends.functions import calls
+            from matbench.backends.functions.arrays import process_bytes
 
             if self.info.kind != "cpu":
                 raise BuildError("functions need CUDA or a CPU; this is a GPU through OpenCL")
-            return calls.on_host(kernel, params, self)
+            if kernel.library == PYTHON:
+                return calls.on_host(kernel, params, self)
+            from matbench.backends.functions import libraries
+
+            target = libraries.host_target()
+            pointers = libraries.Pointers(f"g++ {target.version}", process_bytes)
+            return libraries.function(kernel, params, target, self.cache, pointers, self, {})
         clocked = variant == "clocked"
         try:
             clock = self.clock_expression if clocked else None

@@ -58,6 +58,12 @@ class Array(NamedTuple):
     steps: tuple[int, ...]
 
 
+class Handle(NamedTuple):
+    """What a function on the host takes of matbench's: its `stream`, or its handle of `cublas`."""
+
+    name: str
+
+
 class Address(NamedTuple):
     """An address that a function on the host may use, and what keeps its memory."""
 
@@ -74,7 +80,7 @@ class CudaCode(NamedTuple):
     resources: Resources
 
 
-Argument = Buffer | TensorMap | Array | int | float
+Argument = Buffer | TensorMap | Array | Handle | int | float
 Variant = Literal["plain", "clocked", "staggered"]
 VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
 

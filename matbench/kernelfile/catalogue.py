@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import functools
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import msgspec
 from matbench import regular, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError
-from matbench.kernelfile import compiled, front_matter, lineage, python_file, tables
+from matbench.kernelfile import compiled, front_matter, host_file, lineage, python_file, tables
 from matbench.kernelfile.libraries import LIBRARIES
 from matbench.model import Group, Kernel
 
@@ -103,7 +103,9 @@ def parse(
         except UnicodeDecodeError:
             raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
         matter = tables.Beside(str(beside), text.replace("\r\n", "\n"))
-    parsed = compiled.parse if compiled.is_compiled(path) else front_matter.parse
+    parsed: Callable[..., Kernel] = front_matter.parse
+    if compiled.is_compiled(path):
+        parsed = host_file.parse if path.suffix == compiled.LIBRARY else compiled.parse
     return parsed(data, shown_as or str(path), path, matter, given)
 
 
@@ -114,7 +116,9 @@ def read(path: Path, shown: str) -> bytes:
     """
     try:
         with regular.opened(path) as file:
-            return file.read(front_matter.MAX_FILE_BYTES + 1)
+            is_compiled = compiled.is_compiled(path)
+            most = compiled.MAX_BYTES if is_compiled else front_matter.MAX_FILE_BYTES
+            return file.read(most + 1)
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}") from None
     except ValueError:

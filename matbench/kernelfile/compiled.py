@@ -23,7 +23,11 @@ from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
 from matbench.model import WORKSPACE, FrontMatter, Included, Kernel, Parameter, Storage
 
-_UNUSED = ("std", "include_dirs")
+#: How the name of a shared library ends.
+LIBRARY = ".so"
+#: The largest file of compiled code that is read.
+MAX_BYTES = 1 << 27
+_UNUSED = ("std", "include_dirs", "link")
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)[^,\[]*(?:\[(\d+)\])?")
@@ -121,8 +125,8 @@ def _described(data: bytes, at: int, size: int) -> Iterator[tuple[int, Slot]]:
 
 
 def is_compiled(path: Path | str) -> bool:
-    """Whether a path names PTX or a cubin."""
-    return str(path).endswith((".ptx", ".cubin"))
+    """Whether a path names PTX, a cubin or a shared library."""
+    return str(path).endswith((".ptx", ".cubin", LIBRARY))
 
 
 def parse(
@@ -140,6 +144,21 @@ def parse(
     table = Table(shown, text, beside, given or {})
     kernel = identified(_Reader(shown, file, table, code).kernel(), data, table)
     return msgspec.structs.replace(kernel, code=data)
+
+
+def storages(reader: Reader, front: FrontMatter) -> dict[str, Storage]:
+    """The element types of the buffers, from `storage` and `result`, or else `precision`."""
+    workload = workloads.get(front.workload)
+    inputs = front.storage or ("float32" if front.precision == "tf32" else front.precision)
+    kinds: dict[str, Storage] = dict.fromkeys(workload.reads, inputs)
+    kinds["C"] = front.result or inputs
+    for buffer, kind in kinds.items():
+        allowed = workload.storages(buffer)
+        key = "result" if buffer == "C" else "storage"
+        if kind not in allowed and getattr(front, key) is not None:
+            reader.wrong(f"{key}: {kind}; known: {', '.join(allowed)}", key)
+        kinds[buffer] = kind if kind in allowed else allowed[0]
+    return kinds
 
 
 class _Reader(Reader):
@@ -171,7 +190,7 @@ class _Reader(Reader):
 
     def parameters(self, front: FrontMatter, slots: list[Slot]) -> Iterator[Parameter]:
         """Parameters with the types that their arguments need; of buffers if there are none."""
-        kinds = self.storages(front)
+        kinds = storages(self, front)
         args = front.args if self.table.values.get("args") else ()
         for index, slot in enumerate(slots):
             text = args[index] if index < len(args) else ""
@@ -188,17 +207,3 @@ class _Reader(Reader):
                     what = f"{name} has {slot.bytes} bytes; only numbers, pointers and tensor maps"
                     self.wrong(f"args: {what} can be passed", "args")
                 yield Parameter(known[slot.bytes, is_real], name, False)
-
-    def storages(self, front: FrontMatter) -> dict[str, Storage]:
-        """The element types of the buffers, from `storage` and `result`, or else `precision`."""
-        workload = workloads.get(front.workload)
-        inputs = front.storage or ("float32" if front.precision == "tf32" else front.precision)
-        kinds: dict[str, Storage] = dict.fromkeys(workload.reads, inputs)
-        kinds["C"] = front.result or inputs
-        for buffer, kind in kinds.items():
-            allowed = workload.storages(buffer)
-            key = "result" if buffer == "C" else "storage"
-            if kind not in allowed and getattr(front, key) is not None:
-                self.wrong(f"{key}: {kind}; known: {', '.join(allowed)}", key)
-            kinds[buffer] = kind if kind in allowed else allowed[0]
-        return kinds

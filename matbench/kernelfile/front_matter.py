@@ -40,6 +40,8 @@ from matbench.model import (
 )
 
 MAX_FILE_BYTES = 1_000_000
+#: Begins the `entry` that is a function on the host.
+ON_HOST = "host "
 #: Device limits that front matter may name, with a small device's values to try expressions with.
 DEVICE_LIMITS = {
     "max_threads_per_block": 1024,
@@ -94,7 +96,13 @@ def parse(
     """
     source = decoded(data, shown)
     table = Table(shown, source, beside, given or {})
-    return identified(Reader(shown, source, file, table).kernel(), data, table)
+    if str(table.values.get("entry", "")).startswith(ON_HOST):
+        from matbench.kernelfile.host_file import HostReader  # which imports this module
+
+        reader: Reader = HostReader(shown, source, file, table)
+    else:
+        reader = Reader(shown, source, file, table)
+    return identified(reader.kernel(), data, table)
 
 
 def identified(kernel: Kernel, data: bytes, table: Table) -> Kernel:
@@ -139,6 +147,8 @@ class Reader:
 
     #: How many bytes of headers are searched for kernels and types.
     SEARCHED_BYTES = 1_000_000
+    #: That of its kernels.
+    library: str | None = None
 
     def __init__(self, shown: str, source: str, file: Path | None, table: Table) -> None:
         self.shown = shown
@@ -184,23 +194,34 @@ class Reader:
         entry, function, parameters = self.entry(front, included)
         args = front.args if table.get("args") else workload.arguments
         given = Given(table, workload, parameters, function, entry)
-        if lacking := lacking_keys(given):
+        if lacking := self.lacking(given):
             raise MissingKeysError(self.table, lacking, given)
         values = {name: getattr(front, name) for name in front.__struct_fields__}
-        values |= {"entry": entries.as_text(entry), "args": args, "sweep": self.sweep(front, entry)}
+        values |= {"entry": entries.as_text(entry), "sweep": self.sweep(front, entry)}
         kernel = Kernel(
-            **values,
+            **values | {"args": self.arguments(args, parameters)},
             source=self.given,
             path=self.shown,
             file=str(self.file.absolute()) if self.file is not None else "",
             includes=included,
             parameters=parameters,
             is_extern_c=function.is_extern_c,
+            library=self.library,
         )
         if "precision" not in table and kernel.contract.storage != "int32":
             kernel = msgspec.structs.replace(kernel, precision=kernel.contract.storage)
         self.check(kernel)
         return kernel
+
+    def lacking(self, given: Given) -> list[str]:
+        """The keys that are needed and not there."""
+        return lacking_keys(given)
+
+    def arguments(
+        self, args: tuple[str, ...], parameters: tuple[Parameter, ...]
+    ) -> tuple[str, ...]:
+        """The arguments for these parameters, of which the table lists `args`."""
+        return args
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         """Front matter with the right types; missing keys are reported later, all at once."""
@@ -218,6 +239,7 @@ class Reader:
     ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
         """The entry, its function, and that function's parameters."""
         self.refuse(("storage", "result"), "only if no source in C says it; the pointers do")
+        self.refuse(("link",), 'only for functions on the host, as in entry = "host sgemm"')
         headers = includes.texts(included, self.SEARCHED_BYTES)
         functions = self.functions([self.source])
         wanted = self.wanted(front, functions)

@@ -85,6 +85,23 @@ def entries(root: Node) -> list[Node]:
     return [node for node in syntax.outside(root) if _is_entry(node)]
 
 
+def host_functions(source: str) -> list[Function]:
+    """The functions on the host that a source defines, without `main` and those of classes."""
+    words_of_device = {"__global__", "__device__"}
+    return [
+        function(node)
+        for node in syntax.outside(syntax.parse(syntax.skeleton(syntax.expanded(source))))
+        if node.type == "function_definition"
+        and not words_of_device & words(node)
+        and (name := _named(node)) is not None
+        and not set("<~:") & set(syntax.text_of(name))
+        and syntax.text_of(name) != "main"
+        and not any(
+            "class" in above.type or "struct" in above.type for above in syntax.parents(node)
+        )
+    ]
+
+
 def _is_entry(node: Node) -> bool:
     if node.type != "function_definition" or "__global__" not in words(node):
         return False

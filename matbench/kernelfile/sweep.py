@@ -327,7 +327,7 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
             if not all(1 <= side <= 256 for side in box):
                 limit = "a box must have 1 to 256 rows and columns"
                 raise expressions.ExpressionError(f"{text}: {limit}")
-        elif not parameter.pointer:
+        elif not parameter.pointer and parameter.type in signature.SCALARS:
             value = expressions.evaluate(text, values)
             is_rounded = parameter.type == "float" and kernel.contract.result == "float64"
             is_rounded = is_rounded and struct.unpack("f", struct.pack("f", value))[0] != value

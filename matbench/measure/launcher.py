@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.backends import Argument, Array, Backend, Buffer, Program, TensorMap
+from matbench.backends import Argument, Array, Backend, Buffer, Handle, Program, TensorMap
 from matbench.kernelfile import expressions, signature
+from matbench.kernelfile.host_file import HANDLES
 from matbench.measure.rounding import nearest
-from matbench.model import Case, Kernel, MatrixLayout, Problem, Storage
+from matbench.model import WORKSPACE, Case, Kernel, MatrixLayout, Problem, Storage
 
 Float64 = npt.NDArray[np.float64]
 
@@ -83,6 +84,8 @@ def arguments(
         if text in buffers:
             buffer = buffers[text]
             return _array(kernel, problem, text, buffer) if kernel.is_function else buffer
+        if text in HANDLES.values():
+            return Handle(text)
         described = signature.tensor_map(text)
         if described is None:
             return expressions.evaluate(text, values)
@@ -97,6 +100,8 @@ def arguments(
 def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array:
     """A matrix as an array: as it is stored, so that a transposed B is N×K; those of a batch have
     one more dimension in front."""
+    if name == WORKSPACE:  # words
+        return Array(buffer, "int32", (buffer.nbytes // 4,), (1,))
     storage, place, _, batch = matrix(kernel, problem, name)
     shape = workloads.workload_of(problem).shape(name, problem)
     steps = place.row_step, place.column_step

@@ -15,7 +15,7 @@ from matbench.backends.cuda.program import graph as captured
 from matbench.backends.protocol import VARIANTS, Address, Argument, Buffer, Call, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import Conditions, DeviceInfo, Kernel, Launch
+from matbench.model import HOST, PYTHON, Conditions, DeviceInfo, Kernel, Launch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,7 +134,9 @@ class CudaBackend:
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
-        if kernel.is_function:
+        if kernel.library == HOST:
+            return self._host_function(kernel, params)
+        if kernel.library == PYTHON:
             from matbench.backends.functions import calls
 
             index, stream = self.info.index, self.stream.handle
@@ -161,11 +163,28 @@ class CudaBackend:
                 f"the driver ({self.info.driver}) rejected {built}: {message(error)}"
             ) from None
 
+    def _host_function(self, kernel: Kernel, params: dict[str, int]) -> Program:
+        from matbench.backends.functions import libraries
+
+        def used_bytes() -> int:
+            free, total = driver().mem_get_info()
+            return int(total - free)
+
+        target = libraries.cuda_target(kernel, self.info)
+        handles = {"stream": self.stream.handle}
+        if "cublas" in kernel.args:
+            handles["cublas"] = self._library().handle
+        pointers = libraries.Pointers(f"nvcc {target.version}", used_bytes)
+        return libraries.function(kernel, params, target, self.cache, pointers, self, handles)
+
     def _library_call(self, kernel: Kernel) -> Program:
+        return self._library().program(kernel)
+
+    def _library(self) -> cublas.Library:
         if self.cublas is None:
             self.cublas_area = self.allocate(cublas.WORKSPACE_BYTES)
             self.cublas = cublas.Library(self.stream.handle, self.cublas_area.handle)
-        return self.cublas.program(kernel)
+        return self.cublas
 
     def time_ns(
         self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool

@@ -33,7 +33,7 @@ from matbench.errors import BuildError
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, instrument
 from matbench.kernelfile.compiled import is_cubin, of_cubin
-from matbench.model import Kernel, Resources
+from matbench.model import HOST, Kernel, Resources
 
 #: Requests with different turns are compiled at the same time.
 _TURNS = 4096
@@ -167,10 +167,10 @@ def request(
     # Without extra include folders, no header can shadow the toolkit's.
     includes_own = kernel.file and includes_own_files(kernel)
     folders = tuple(map(str, includes.folders(kernel))) if includes_own else ()
-    return Request(text, entry, tuple(options), _architecture(kernel, capability), folders)
+    return Request(text, entry, tuple(options), architecture(kernel, capability), folders)
 
 
-def _architecture(kernel: Kernel, capability: tuple[int, int]) -> str:
+def architecture(kernel: Kernel, capability: tuple[int, int]) -> str:
     """The architecture to compile for: `90`, or `90a` if the kernel requires it."""
     major, minor = capability
     exact = (
@@ -237,7 +237,7 @@ def compiled(
 
 def _given(kernel: Kernel, capability: tuple[int, int], cache: Cache) -> Compiled:
     """The machine code in a kernel's file, or what ptxas makes of its PTX."""
-    asked = Request("", kernel.entry, (), _architecture(kernel, capability), ())
+    asked = Request("", kernel.entry, (), architecture(kernel, capability), ())
     report, cubin = "", kernel.code
     if not is_cubin(cubin):
         options = ("-Xptxas", "-v", f"-DMATBENCH_SETTINGS={_checksum(settings_in_force())}")
@@ -331,6 +331,10 @@ def precompile(
     info: Any, kernel: Kernel, params: dict[str, int], cache: Cache, variants: Sequence[Variant]
 ) -> None:
     """Put these builds of a kernel into the cache; needs no context, so any process can do it."""
+    if kernel.library == HOST:
+        from matbench.backends.functions import libraries
+
+        libraries.prepare(kernel, params, libraries.cuda_target(kernel, info), cache)
     if kernel.library is not None:
         return
     for variant in variants:

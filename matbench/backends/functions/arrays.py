@@ -110,13 +110,18 @@ class HostArrays(Arrays):
         return Address(returned.ctypes.data, returned)
 
     def used_bytes(self) -> int | None:
-        import psutil
-
-        return int(psutil.Process().memory_info().rss)
+        return process_bytes()
 
     @property
     def version(self) -> str:
         return f"Python {platform.python_version()}"
+
+
+def process_bytes() -> int:
+    """The memory that this process uses."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
 
 
 class CudaArrays(Arrays):

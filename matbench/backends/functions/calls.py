@@ -15,7 +15,7 @@ from matbench.backends.functions.originals import Originals
 from matbench.backends.protocol import Address, Argument, Array, Buffer, Call
 from matbench.errors import BuildError
 from matbench.kernelfile.python_file import RETURNED
-from matbench.model import Kernel, Launch, Resources
+from matbench.model import WORKSPACE, Kernel, Launch, Resources
 
 _clock_ns = time.perf_counter_ns
 #: Of this process, before it loads a function.
@@ -38,43 +38,18 @@ class Memory(Protocol):
         """Write what was last copied apart."""
 
 
-def on_host(kernel: Kernel, params: dict[str, int], memory: Memory) -> Function:
-    """A function that takes arrays of the host."""
-    with blaming(kernel, BuildError):
-        return Function(kernel, params, HostArrays(kernel.arrays), memory)
-
-
-def on_cuda(
-    kernel: Kernel, params: dict[str, int], memory: Memory, *, device: int, stream: int
-) -> Function:
-    """A function that takes arrays of a CUDA device, on a stream."""
-    of = LIBRARIES.get(kernel.arrays)
-    if of is None:
-        raise BuildError(
-            f"{kernel.path} imports no library with arrays of a GPU: torch, cupy, numba or jax"
-        )
-    with blaming(kernel, BuildError):
-        return Function(kernel, params, of(device, stream), memory)
-
-
 class Function:
     """A function that computes a product; see `protocol.Function`."""
 
-    def __init__(
-        self, kernel: Kernel, params: dict[str, int], arrays: Arrays, memory: Memory
-    ) -> None:
+    def __init__(self, kernel: Kernel, arrays: Arrays, memory: Memory) -> None:
         self.replaced = _originals().replaced
         self.kernel, self.arrays, self.memory = kernel, arrays, memory
         self.allocates, self.variable_bytes = False, 0
         self.first_call_s: float | None = None
-        self.function = loaded(kernel)
-        #: Where C is among its matrices, and whether that is a parameter.
-        self.index_of_C = kernel.args.index("C")
-        self.fills_C = kernel.parameters[self.index_of_C].name != RETURNED
-        taken = inspect.signature(self.function).parameters
-        #: The numbers among its arguments that it takes by name, and its constants.
-        self.names = [(i, n) for i, n in enumerate(kernel.args) if i > 2 and n in taken]
-        self.constants = params
+        buffers = [text for text in kernel.args if text in (*"ABC", WORKSPACE)]
+        #: Where C is among what it gets, and whether that is a parameter.
+        self.index_of_C = buffers.index("C")
+        self.fills_C = RETURNED not in (parameter.name for parameter in kernel.parameters)
         self.resources = Resources(library=arrays.version)
         self.used_bytes = arrays.used_bytes
 
@@ -86,6 +61,10 @@ class Function:
 
     def restore(self) -> None:
         pass  # what it keeps is its own
+
+    def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
+        """What calls the function with these arrays, and what it returns."""
+        raise NotImplementedError
 
     def call(self, arguments: Sequence[Argument]) -> Call:
         return _Call(self, arguments)
@@ -102,17 +81,53 @@ class Function:
     def resident_blocks(self, launch: Launch) -> int | None:
         return None  # it chooses its launches
 
-    def __call__(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Any:
-        """Call the function; an error names the line of its file."""
-        named = {name: arguments[index] for index, name in self.names}
+    def __call__(self, once: Callable[[], Any]) -> Any:
+        """Make a call that is `prepared`; an error names the line of its file."""
         started = _clock_ns()
         with blaming(self.kernel):
-            returned = self.function(*arrays, **named, **self.constants)
+            returned = once()
         sys.setprofile(None)  # what it left there would be called after the timed interval
         sys.settrace(None)
         if self.first_call_s is None:
             self.first_call_s = (_clock_ns() - started) / 1e9
         return returned
+
+
+class PythonFunction(Function):
+    """A function in a Python file."""
+
+    def __init__(
+        self, kernel: Kernel, params: dict[str, int], arrays: Arrays, memory: Memory
+    ) -> None:
+        super().__init__(kernel, arrays, memory)
+        self.function = loaded(kernel)
+        taken = inspect.signature(self.function).parameters
+        #: The numbers among its arguments that it takes by name, and its constants.
+        self.names = [(i, n) for i, n in enumerate(kernel.args) if i > 2 and n in taken]
+        self.constants = params
+
+    def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
+        named = {name: arguments[index] for index, name in self.names}
+        return functools.partial(self.function, *arrays, **named, **self.constants)
+
+
+def on_host(kernel: Kernel, params: dict[str, int], memory: Memory) -> Function:
+    """A function in Python that takes arrays of the host."""
+    with blaming(kernel, BuildError):
+        return PythonFunction(kernel, params, HostArrays(kernel.arrays), memory)
+
+
+def on_cuda(
+    kernel: Kernel, params: dict[str, int], memory: Memory, *, device: int, stream: int
+) -> Function:
+    """A function in Python that takes arrays of a CUDA device, on a stream."""
+    of = LIBRARIES.get(kernel.arrays)
+    if of is None:
+        raise BuildError(
+            f"{kernel.path} imports no library with arrays of a GPU: torch, cupy, numba or jax"
+        )
+    with blaming(kernel, BuildError):
+        return PythonFunction(kernel, params, of(device, stream), memory)
 
 
 class _Call:
@@ -123,20 +138,22 @@ class _Call:
         self.C = matrices[function.index_of_C]
         self.matrices = matrices if function.fills_C else matrices[:2]
         self.places = [function.memory.mapped(matrix.matrix) for matrix in self.matrices]
-        self.passed: list[Any] = [] if function.arrays.is_late else self._arrays()
+        self.once = None if function.arrays.is_late else self._prepared()
         self.result = self.places[function.index_of_C] if function.fills_C else Address(0, None)
 
-    def _arrays(self) -> list[Any]:
-        with blaming(self.function.kernel):
-            return [
-                self.function.arrays.array(matrix, place.value)
+    def _prepared(self) -> Callable[[], Any]:
+        function = self.function
+        with blaming(function.kernel):
+            arrays = [
+                function.arrays.array(matrix, place.value)
                 for matrix, place in zip(self.matrices, self.places, strict=True)
             ]
+            return function.prepared(arrays, self.arguments)
 
     def run(self) -> None:
         function = self.function
         with function.arrays.running():
-            returned = function(self.passed or self._arrays(), self.arguments)
+            returned = function(self.once or self._prepared())
             if not function.fills_C:
                 with blaming(function.kernel):
                     self.result = function.arrays.result(returned, self.C)
@@ -146,7 +163,7 @@ class _Call:
 
     def give(self) -> None:
         memory, places = self.function.memory, self.places
-        self.passed, self.places, self.result = [], [], Address(0, None)
+        self.once, self.places, self.result = None, [], Address(0, None)
         for place in places:
             memory.unmap(place)
         memory.copy_back(self.C.matrix)

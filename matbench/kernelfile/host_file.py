@@ -1,0 +1,152 @@
+"""Functions on the host as kernels, of C++, CUDA and shared libraries: `entry = "host sgemm"`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from matbench import workloads
+from matbench.errors import UsageError
+from matbench.kernelfile import compiled, includes, signature
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.front_matter import ON_HOST, Reader, default_name, identified
+from matbench.kernelfile.missing import Given, lacking_keys
+from matbench.kernelfile.python_file import C_TYPES
+from matbench.kernelfile.signature import Function
+from matbench.kernelfile.tables import Beside, Table
+from matbench.model import HOST, WORKSPACE, FrontMatter, Included, Kernel, LaunchRules, Parameter
+
+#: What matbench passes for parameters of these types.
+HANDLES = {"cudaStream_t": "stream", "CUstream": "stream", "cublasHandle_t": "cublas"}
+#: Arguments that are no whole numbers.
+_REAL = re.compile(r"\b(alpha|beta)\b")
+
+
+class HostReader(Reader):
+    """Reads the front matter of a function on the host."""
+
+    library = HOST
+
+    def front(self, table: dict[str, Any]) -> FrontMatter:
+        front = super().front(table)
+        self.refuse(("finish", "reads"), "a function on the host has no use for it; remove it")
+        rules = front.launch
+        plain = LaunchRules((1,), (1,), workspace_bytes=rules.workspace_bytes, where=rules.where)
+        if rules != plain:
+            only = "only `where` and `workspace_bytes`; the function launches its kernels itself"
+            self.wrong(f"launch: {only}", "launch")
+        if front.workload != workloads.DEFAULT:
+            self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
+        needs = front.requires if "host" in front.requires else ("cuda", *front.requires)
+        return msgspec.structs.replace(front, requires=tuple(dict.fromkeys(needs)))
+
+    def entry(
+        self, front: FrontMatter, included: tuple[Included, ...]
+    ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
+        self.refuse(("storage", "result"), "only if no source in C says it; the pointers do")
+        wanted = entries.parsed(front.entry.removeprefix(ON_HOST))
+        if wanted is None:
+            self.wrong(f"entry {front.entry!r:.80}: not the name of a function", "entry")
+        texts = [self.given, *includes.texts(included, self.SEARCHED_BYTES)]
+        functions = [function for text in texts for function in signature.host_functions(text)]
+        function = entries.find(functions, wanted)
+        if function is None:
+            names = ", ".join(dict.fromkeys(function.name for function in functions))
+            there = f"; the file has {names:.200}" if names else ""
+            self.wrong(f"no function {wanted.name}(…) on the host{there}", "entry")
+        types: dict[str, str] = {}
+        for text in reversed(texts):
+            types |= signature.aliases(text)
+        with self.blaming("entry"):
+            parameters = entries.parameters(function, wanted, types)
+        return wanted._replace(name=function.name), function, tuple(parameters)
+
+    def lacking(self, given: Given) -> list[str]:
+        listed = [p for p in given.parameters if p.pointer or p.type not in HANDLES]
+        lacking = lacking_keys(given._replace(parameters=listed))
+        return [key for key in lacking if key not in ("launch.block", "launch.grid")]
+
+    def arguments(
+        self, args: tuple[str, ...], parameters: tuple[Parameter, ...]
+    ) -> tuple[str, ...]:
+        """What the table lists, and between them the handles, which need not be listed."""
+        handles = [None if p.pointer else HANDLES.get(p.type) for p in parameters]
+        if len(args) != handles.count(None):
+            return args
+        listed = iter(args)
+        return tuple(handle or next(listed) for handle in handles)
+
+    def check_argument(self, kernel: Kernel, text: str, parameter: Parameter) -> None:
+        handle = None if parameter.pointer else HANDLES.get(parameter.type)
+        is_buffer = text in (*workloads.get(kernel.workload).buffers, WORKSPACE)
+        if handle is not None or text in HANDLES.values():
+            if text != handle:
+                wanted = handle or "no handle"
+                self.wrong(f"args: {parameter.name} takes {wanted}, not {text!r}", "args")
+        elif parameter.pointer and not is_buffer:  # the address of a number
+            self.attempt(kernel, text, "args", whole=False)
+        else:
+            super().check_argument(kernel, text, parameter)
+
+    def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
+        if buffer in workloads.get(kernel.workload).buffers:
+            super().check_storage(kernel, index, buffer, parameter)
+
+
+def parse(
+    data: bytes, shown: str, file: Path, beside: Beside | None, given: Mapping[str, Any] | None
+) -> Kernel:
+    """The function of a shared library that a table describes."""
+    if len(data) > compiled.MAX_BYTES:
+        raise UsageError(f"{shown}: larger than {compiled.MAX_BYTES:,} bytes")
+    table = Table(shown, "", beside, given or {})
+    return identified(_LibraryReader(shown, file, table, data).kernel(), data, table)
+
+
+class _LibraryReader(HostReader):
+    """Reads the table of a function of plain C in a shared library; nothing else says its types."""
+
+    def __init__(self, shown: str, file: Path, table: Table, data: bytes) -> None:
+        super().__init__(shown, "", file, table)
+        self.data = data
+
+    def front(self, table: dict[str, Any]) -> FrontMatter:
+        return super().front({"name": f"{default_name(self.shown)}{compiled.LIBRARY}", **table})
+
+    def entry(
+        self, front: FrontMatter, included: tuple[Included, ...]
+    ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
+        self.refuse(("std", "include_dirs", "link", "sweep", "tune"), "for what is compiled here")
+        name = front.entry.removeprefix(ON_HOST).strip()
+        if not name.isidentifier():
+            self.wrong('entry: name a function of the library, as in "host sgemm"', "entry")
+        if b"\0" + name.encode() + b"\0" not in self.data:
+            self.wrong(f"entry: no function {name} in {self.shown}", "entry")
+        if not self.table.values.get("args"):
+            self.wrong("args: list all arguments, as in `A,B,C,M,N,K`", "args")
+        parameters = tuple(self.parameters(front))
+        return Entry(name, ()), Function(name, parameters), parameters
+
+    def parameters(self, front: FrontMatter) -> Iterator[Parameter]:
+        """Parameters of the types that the arguments need; `&alpha` is the address of a number."""
+        kinds = compiled.storages(self, front)
+        real = "double" if kinds["C"] == "float64" else "float"
+        handles = {name: kind for kind, name in HANDLES.items()}
+        for text in front.args:
+            if text in (*kinds, WORKSPACE):
+                yield Parameter(C_TYPES[kinds.get(text, "float32")], text, True)
+            elif text in handles:
+                yield Parameter(handles[text], text, False)
+            else:
+                kind = real if _REAL.search(text) else "long long"
+                yield Parameter(kind, text, text.startswith("&"))
+
+    def arguments(
+        self, args: tuple[str, ...], parameters: tuple[Parameter, ...]
+    ) -> tuple[str, ...]:
+        return tuple(text.removeprefix("&") for text in args)

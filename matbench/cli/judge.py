@@ -23,7 +23,7 @@ from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import Options
 from matbench.measure.quick_look import fastest
 from matbench.measure.worker import WorkerPool
-from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
+from matbench.model import HOST, Case, DeviceInfo, Inputs, Kernel, Problem
 from matbench.show.reasons import comparison_reason
 
 #: A path, a kernel's name (`tiled`), or the text of a kernel file, which has several lines.
@@ -142,7 +142,7 @@ class Judge:
             problems = self._problems(kernel, sizes)
         except UsageError:
             return  # `run` says so, or adopts it
-        if kernel.library is None:
+        if kernel.library in (None, HOST):
             cases = sweep.cases([kernel], problems, {}, self.device)
             self._pool.build_ahead([(self.device, case) for case in cases])
 

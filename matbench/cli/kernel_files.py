@@ -45,6 +45,10 @@ class Loaded(NamedTuple):
     named: list[Kernel]
 
 
+#: Keys whose values may be written without brackets and quotation marks.
+_LISTS = ("args", "requires", "include_dirs", "link", "where")
+
+
 @dataclass(frozen=True)
 class KernelFiles:
     """Kernel files besides matbench's own, and front matter for one of them."""
@@ -61,15 +65,20 @@ class KernelFiles:
         "--front-matter",
         multiple=True,
         metavar="KEY=VALUE",
-        help="A key of front matter: precision=tf32, sweep.BM=[64,128]. Repeatable.",
+        help="A key of front matter: precision=tf32, args=A,B,C,N, sweep.BM=[64,128]. Repeatable.",
+    )
+    entry: str | None = option(
+        "--entry",
+        metavar="NAME",
+        help="The function to call: sgemm<float>, or 'host sgemm' for one on the host.",
     )
 
     @property
     def given(self) -> dict[str, Any]:
         """The front matter that the command line gives."""
-        from matbench.kernelfile import tables
+        from matbench.kernelfile import signature, tables
 
-        table: dict[str, Any] = {}
+        table: dict[str, Any] = {} if self.entry is None else {"entry": self.entry}
         for text in self.front_matter:
             key, equals, value = text.partition("=")
             if not equals or not key.strip():
@@ -85,15 +94,18 @@ class KernelFiles:
             if last in inner:
                 raise UsageError(f"--front-matter {text!r:.60}: {key.strip()} is given twice")
             inner[last] = tables.value(value.strip())
+            if last in _LISTS and isinstance(inner[last], str):
+                inner[last] = [*signature.pieces(inner[last])]
         return table
 
     def load(self, path: str, others: Sequence[str] = ()) -> Kernel:
         """Load a kernel file with these options, which apply to only one file."""
 
         paths = dict.fromkeys([*self.kernel_files, path, *filter(is_path, others)])
-        if self.front_matter and len(paths) > 1:
+        if self.given and len(paths) > 1:
             raise UsageError(
-                f"--front-matter applies to one kernel file; several are named: {', '.join(paths)}"
+                "--front-matter and --entry apply to one kernel file; several are named: "
+                + ", ".join(paths)
             )
         return self.read(Path(path))
 
@@ -109,10 +121,19 @@ class KernelFiles:
 
     def loaded(self, names: Sequence[str] = ()) -> Loaded:
         """All that these options and the `names` on the same command line mean."""
+        self.require_file(names)
+        return self._loaded(names)
+
+    def require_file(self, names: Sequence[str]) -> None:
+        """Front matter is for a kernel file, by name or by an option."""
+        if self.given and not self.kernel_files and not any(map(is_path, names)):
+            raise UsageError(
+                "--front-matter and --entry need a kernel file; name one such as mine.cu"
+            )
+
+    def _loaded(self, names: Sequence[str]) -> Loaded:
         from matbench.kernelfile import catalogue
 
-        if self.front_matter and not self.kernel_files and not any(map(is_path, names)):
-            raise UsageError("--front-matter needs a kernel file; name one such as mine.cu")
         inside = catalogue.files_in(Path(self.kernels_dir)) if self.kernels_dir else []
         paths = [*dict.fromkeys(filter(is_path, names))]
         every = [self.read(path) for path in inside]
@@ -126,7 +147,8 @@ class KernelFiles:
 
     def each(self, names: Sequence[str]) -> list[Kernel]:
         """Kernels by name, or by file name; files may be versions of one kernel."""
-        known = self.loaded([name for name in names if not is_path(name)]).known
+        self.require_file(names)
+        known = self._loaded([name for name in names if not is_path(name)]).known
         return [self.load(n, names) if is_path(n) else known.get(n) for n in names]
 
     def read_for(self, kernels: Collection[Kernel]) -> list[Path]:

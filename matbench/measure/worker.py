@@ -413,10 +413,11 @@ class WorkerPool:
         self.renew()  # a thread may have been about to start a process
 
     def worker(self, device: DeviceInfo, kernel: Kernel | None = None) -> Worker:
-        """The worker that owns a device. A function in Python has one of its own, because what its
-        code leaves in its process must not affect other kernels."""
+        """The worker that owns a device. A function on the host has one of its own, because what
+        its code leaves in its process must not affect other kernels."""
         is_apart = kernel is not None and kernel.is_function
-        key = device.label, kernel.path if kernel is not None and is_apart else ""
+        function = f"{kernel.path} {kernel.entry}" if kernel is not None and is_apart else ""
+        key = device.label, function
         if key not in self.workers:
             others = [known for known in [*self.workers] if known[0] == key[0] and known[1]]
             if is_apart and len(others) >= self.most_apart:

@@ -84,7 +84,7 @@ def test_a_folder_with_a_bad_file(matbench: Matbench) -> None:
 def test_wrong_options_are_still_bad_input(matbench: Matbench) -> None:
     files = write(one=kernel_text("one"), two=kernel_text("two"))
     told = matbench("run", *files, "--front-matter", "std=c++17", code=2).stderr
-    assert "--front-matter applies to one kernel file" in told
+    assert "--front-matter and --entry apply to one kernel file" in told
     assert "did you mean 'tiled'" in matbench("run", *files, "tild", code=2).stderr
 
 

@@ -169,8 +169,8 @@ def test_the_command_line_says_how_large_a_workspace_is(matbench: Matbench) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "tiled", *LAUNCH), "--front-matter needs a kernel file; name one"),
-        (("run", "a.cu", "b.cuh", *LAUNCH), "--front-matter applies to one kernel file; several"),
+        (("run", "tiled", *LAUNCH), "--front-matter and --entry need a kernel file; name one"),
+        (("run", "a.cu", "b.cuh", *LAUNCH), "--entry apply to one kernel file; several"),
         (("run", "--kernel", "a.cu", "b.cuh", *LAUNCH), "several are named: a.cu, b.cuh"),
         (("run", "a.cu", *front("precision")), "expected KEY=VALUE, such as"),
         (("run", "a.cu", *front("nothing=3")), "unknown key `nothing`"),

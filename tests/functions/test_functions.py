@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.cli import Matbench, last_run
+from support.functions import measured
 from support.optional import present
 
 import matbench as api
@@ -21,13 +22,8 @@ from matbench.backends.functions import calls
 from matbench.backends.functions.calls import TRUSTED
 from matbench.backends.functions.originals import Originals
 from matbench.backends.protocol import Address, Array
-from matbench.kernelfile import catalogue, sweep
-from matbench.kernelfile.sizes import parse_problems
-from matbench.measure.options import CHECKS, Deadlines, Options
-from matbench.measure.worker import WorkerPool
-from matbench.model import Kernel
-from matbench.records.outcome import Outcome
-from matbench.workloads import MATMUL
+from matbench.kernelfile import catalogue
+from matbench.measure.options import CHECKS
 
 FILE = Path(__file__).parent / "on_cpu.py"
 
@@ -65,19 +61,6 @@ def judge() -> Iterator[api.Judge]:
         yield judge
 
 
-def run(function: str, size: str, checks: frozenset[str] = CHECKS) -> Outcome:
-    """The outcome of one function in a process of its own, with these checks."""
-    return measured(catalogue.load(Path(f"{FILE}::{function}")), size, checks)
-
-
-def measured(kernel: Kernel, size: str, checks: frozenset[str] = CHECKS) -> Outcome:
-    device = backends.choose("opencl", None)
-    [problem] = parse_problems(size, MATMUL, "uniform")
-    case = sweep.case(kernel, problem, {}, device)
-    with WorkerPool(Options(checks=checks).on("cpu"), Deadlines(run_s=30)) as pool:
-        return pool.worker(device, kernel).measure(case)
-
-
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_a_cheat_is_refused_with_its_reason(cheat: str, judge: api.Judge) -> None:
     words, size = CHEATS[cheat]
@@ -101,7 +84,8 @@ def test_a_lazy_result_is_timed_with_the_work_that_it_puts_off(judge: api.Judge)
 @pytest.mark.parametrize("cheat", CONTROLS)
 def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
     size = CHEATS[cheat][1]
-    outcome = run(f"cheat_{cheat}", size, CHECKS - CONTROLS[cheat])
+    kernel = catalogue.load(Path(f"{FILE}::cheat_{cheat}"))
+    outcome = measured(kernel, size, checks=CHECKS - CONTROLS[cheat])
     assert (outcome.status, outcome.reason) == ("measured", None)
 
 

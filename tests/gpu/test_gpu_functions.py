@@ -8,18 +8,14 @@ from pathlib import Path
 
 import pytest
 from support.cli import Matbench, last_run
+from support.functions import measured
 from support.optional import present
 from support.paths import ROOT
 
 import matbench as api
-from matbench import backends
 from matbench.backends.functions.calls import TRUSTED
-from matbench.kernelfile import catalogue, sweep
-from matbench.kernelfile.sizes import parse_problems
-from matbench.measure.options import CHECKS, Deadlines, Options
-from matbench.measure.worker import WorkerPool
-from matbench.records.outcome import Outcome
-from matbench.workloads import MATMUL
+from matbench.kernelfile import catalogue
+from matbench.measure.options import CHECKS
 
 pytestmark = pytest.mark.gpu
 
@@ -58,17 +54,6 @@ def judge() -> Iterator[api.Judge]:
         yield judge
 
 
-def run(function: str, checks: frozenset[str] = CHECKS) -> Outcome:
-    """The outcome of one function in a process of its own, with these checks."""
-    kernel = catalogue.load(Path(f"{FILE}::{function}"))
-    device = backends.choose("cuda", None)
-    [problem] = parse_problems("2048", MATMUL, "uniform")
-    case = sweep.case(kernel, problem, {}, device)
-    options = Options(checks=checks, max_time_s=0.2).on("gpu")
-    with WorkerPool(options, Deadlines(run_s=60)) as pool:
-        return pool.worker(device, kernel).measure(case)
-
-
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_a_cheat_is_refused_with_its_reason(cheat: str, judge: api.Judge) -> None:
     verdict = judge.run(f"{FILE}::cheat_{cheat}")
@@ -86,7 +71,9 @@ def test_its_honest_twin_is_measured(twin: str, judge: api.Judge) -> None:
 
 @pytest.mark.parametrize("cheat", CONTROLS)
 def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
-    outcome = run(f"cheat_{cheat}", CHECKS - CONTROLS[cheat] - {"determinism"})
+    kernel = catalogue.load(Path(f"{FILE}::cheat_{cheat}"))
+    checks = CHECKS - CONTROLS[cheat] - {"determinism"}
+    outcome = measured(kernel, "2048", backend="cuda", checks=checks)
     assert (outcome.status, outcome.reason) == ("measured", None)
 
 

@@ -1,0 +1,248 @@
+"""Functions on the host, as users run them on a CPU: measured, or refused with a reason."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import Matbench, last_run
+from support.functions import measured
+from support.optional import present
+
+import matbench as api
+from matbench.backends.functions.calls import TRUSTED
+from matbench.errors import UsageError
+from matbench.kernelfile import catalogue
+from matbench.measure.options import CHECKS
+from matbench.model import Kernel
+from matbench.records.outcome import Outcome
+
+FILE = Path(__file__).parent / "host_on_cpu.cpp"
+
+#: Each cheat, and the words of its reason.
+CHEATS = {
+    "thread": "",
+    "address": "integers: ",
+    "value": "integers: ",
+    "inputs": "inputs: changed its input A",
+    "memory": "growth: memory grows with every call",
+    "terms": "",
+}
+#: The checks without which a cheat passes.
+CONTROLS = {
+    "inputs": {"inputs", "integers", "repeat", "determinism"},
+    "memory": {"growth"},
+}
+#: What goes wrong in a call, and the words of its reason.
+FAILURES = {
+    "throws": "throws: no luck today",
+    "leaves": "exited with code 5",
+    "crashes": "segmentation fault",
+    "hangs": "was stopped (see --timeout)",
+    "fails": "fails: returned code 3",
+}
+SCALED: dict[str, Any] = {
+    "entry": "scaled::multiply<float, TILE>",
+    "args": ["M", "N", "K", "alpha", "A", "K", "B", "beta", "C", "workspace"],
+    "launch": {"workspace_bytes": "4 * M * N"},
+    "sweep": {"TILE": [16, 24]},
+    "alpha": [1.0, 2.5],
+    "beta": [0.0, 0.5],
+}
+
+
+def load(entry: str, **given: Any) -> Kernel:
+    table = {"entry": f"host {entry}", "requires": ["host"], "link": ["pthread"], **given}
+    return catalogue.load(FILE, given=table)
+
+
+def run(entry: str, checks: frozenset[str] = CHECKS, run_s: float = 30) -> Outcome:
+    return measured(load(entry), "128x96x112", checks=checks, run_s=run_s)
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_a_cheat_is_refused_with_its_reason(cheat: str) -> None:
+    outcome = run(f"cheat_{cheat}")
+    assert outcome.status == "wrong"
+    assert CHEATS[cheat] in present(outcome.reason)
+
+
+@pytest.mark.parametrize("function", ["honest", "answers", *(f"twin_{cheat}" for cheat in CHEATS)])
+def test_an_honest_function_is_measured(function: str) -> None:
+    outcome = run(function)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+    assert TRUSTED in outcome.notes
+
+
+@pytest.mark.parametrize("cheat", CONTROLS)
+def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
+    outcome = run(f"cheat_{cheat}", CHECKS - CONTROLS[cheat])
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
+@pytest.mark.parametrize("function", FAILURES)
+def test_what_goes_wrong_in_a_call_costs_its_row(function: str) -> None:
+    outcome = run(function, run_s=2)
+    assert outcome.status == "failed"
+    assert FAILURES[function] in present(outcome.reason)
+
+
+@pytest.mark.parametrize("factors", [{}, {"alpha": 2.5, "beta": 0.5}])
+def test_numbers_of_all_types_templates_and_a_workspace(factors: dict[str, float]) -> None:
+    outcome = measured(load(**SCALED), "33x47x16", factors=factors)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
+def test_a_number_that_is_wrong_is_a_wrong_product() -> None:
+    args = [*SCALED["args"][:5], "K - 1", *SCALED["args"][6:]]
+    assert measured(load(**SCALED | {"args": args}), "33x47x16").status == "wrong"
+
+
+def test_run_compare_and_check_take_a_function(matbench: Matbench, tmp_path: Path) -> None:
+    (tmp_path / "mine.cpp").write_text(FILE.read_text())
+    (tmp_path / "mine.toml").write_text(
+        'entry = "host honest"\nrequires = ["host"]\nlink = ["pthread"]\n'
+    )
+    file = tmp_path / "mine.cpp"
+    matbench("run", file, "--sizes", "64,32x48x16", "--backend", "opencl")
+    assert [outcome.status for outcome in last_run()] == ["measured"] * 2
+    matbench("check", file, "--backend", "opencl", "--no-large")
+    compared = matbench(
+        "compare", "naive-2d", file, "--sizes", "64", "--backend", "opencl", code=None
+    )
+    assert "candidate mine against baseline naive-2d" in compared.output
+    for command in ("explain", "blocks"):
+        said = matbench(command, file, code=2).output
+        assert "is a function on the host" in said
+
+
+def test_two_functions_of_a_file_have_a_process_each() -> None:
+    with api.Judge("64", backend="opencl") as judge:
+        for entry in ("host twin_memory", "host honest"):
+            given = {"requires": ["host"], "link": ["pthread"]}
+            verdict = judge.run(FILE, entry=entry, front_matter=given)
+            assert (verdict.status, verdict.reason) == ("measured", None)
+
+
+PLAIN = """
+void sgemm(int M, int N, long K, const float *alpha, const float *A, const float *B, float *C) {
+    for (int i = 0; i < M; ++i)
+        for (int j = 0; j < N; ++j) {
+            float sum = 0;
+            for (long k = 0; k < K; ++k) sum += A[i * K + k] * B[k * N + j];
+            C[i * N + j] = *alpha * sum;
+        }
+}
+void dgemm(const double *A, const double *B, double *C, int M, int N, int K, double alpha) {
+    for (int i = 0; i < M; ++i)
+        for (int j = 0; j < N; ++j) {
+            double sum = 0;
+            for (int k = 0; k < K; ++k) sum += A[i * K + k] * B[k * N + j];
+            C[i * N + j] = alpha * sum;
+        }
+}
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    (tmp_path / "plain.c").write_text(PLAIN)
+    file = tmp_path / "libplain.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", tmp_path / "plain.c", "-o", file], check=True)
+    return file
+
+
+def test_a_shared_library_is_called_with_the_types_of_its_table(
+    library: Path, matbench: Matbench
+) -> None:
+    def status(*words: str, size: str = "33x47x16") -> str:
+        fixed = ("--front-matter", "requires=host", "--sizes", size, "--backend", "opencl")
+        matbench("run", library, *fixed, *words, code=None)
+        return last_run()[0].status
+
+    single = ("--entry", "host sgemm", "--front-matter")
+    assert status(*single, "args=M,N,K,&alpha,A,B,C", "--alpha", "2.5") == "measured"
+    assert status(*single, "args=N,M,K,&alpha,A,B,C") == "wrong"
+    double = ("--entry", "host dgemm", "--front-matter", "precision=float64", "--front-matter")
+    assert status(*double, "args=A,B,C,M,N,K,alpha", "--alpha", "2.5") == "measured"
+    assert status(*double, "args=A,B,C,M,N,K,2*alpha") == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {"entry": "host nothing"},
+            "no function nothing(…) on the host; the file has product, honest",
+        ),
+        ({"entry": "host 1"}, "entry 'host 1': not the name of a function"),
+        ({"entry": "host honest", "args": ["A", "B", "C"]}, "args: 3 arguments, but honest has 6"),
+        ({"entry": "host honest", "launch": {"block": [2]}}, "launch: only `where` and `work"),
+        ({"entry": "host honest", "finish": "sum"}, "finish: a function on the host has no use"),
+        ({"entry": "host honest", "storage": "float32"}, "storage: only if no source in C says"),
+        ({"entry": "host honest", "workload": "dot"}, "workload: functions compute matmul alone"),
+        (
+            {"entry": "host honest", "args": ["A", "B", "C", "M", "N", "stream"]},
+            "args: K takes no handle, not 'stream'",
+        ),
+        ({"entry": "host honest", "link": ["a b"]}, "link"),
+        ({"entry": "host scaled::multiply<float>"}, "specify `TILE`"),
+    ],
+)
+def test_a_mistake_in_a_table_is_one_line(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as error:
+        catalogue.load(FILE, given={"requires": ["host"], **given})
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"args": ["A", "B", "C"]}, "entry: name a function of the library"),
+        ({"entry": "host nothing", "args": ["A", "B", "C"]}, "entry: no function nothing in "),
+        ({"entry": "host sgemm"}, "args: list all arguments"),
+        ({"entry": "host sgemm", "args": ["A", "B", "C"], "std": "c++17"}, "std: for what is"),
+        ({"entry": "host sgemm", "args": ["A", "B", "N"]}, "args: C is missing"),
+    ],
+)
+def test_a_mistake_in_the_table_of_a_library_is_one_line(
+    given: dict[str, Any], says: str, library: Path
+) -> None:
+    with pytest.raises(UsageError) as error:
+        catalogue.load(library, given=given)
+    assert says in str(error.value)
+
+
+def test_a_compiler_s_error_names_the_line_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.cpp"
+    file.write_text("void f(float *A, float *B, float *C, int M, int N, int K) {\n  no such;\n}\n")
+    outcome = measured(catalogue.load(file, given={"entry": "host f", "requires": ["host"]}), "64")
+    assert outcome.status == "failed"
+    assert "mine.cpp:2:" in present(outcome.reason)
+
+
+def test_what_needs_cuda_is_skipped_or_refused_on_a_cpu() -> None:
+    kernel = catalogue.load(FILE, given={"entry": "host honest"})
+    outcome = measured(kernel, "64")
+    assert outcome.status == "skipped"
+
+
+def test_a_library_is_built_again_if_its_header_changes(tmp_path: Path) -> None:
+    header, file = tmp_path / "terms.h", tmp_path / "mine.cpp"
+    file.write_text(
+        '#include "terms.h"\n'
+        "void f(float *A, float *B, float *C, int M, int N, int K) {\n"
+        "  for (int i = 0; i < M; ++i) for (int j = 0; j < N; ++j) {\n"
+        "    C[i * N + j] = 0;\n"
+        "    for (int k = 0; k < TERMS; ++k) C[i * N + j] += A[i * K + k] * B[k * N + j];\n"
+        "  }\n}\n"
+    )
+    statuses = []
+    for terms in ("K", "K - 1", "K"):
+        header.write_text(f"#define TERMS ({terms})\n")
+        kernel = catalogue.load(file, given={"entry": "host f", "requires": ["host"]})
+        statuses.append(measured(kernel, "64").status)
+    assert statuses == ["measured", "wrong", "measured"]

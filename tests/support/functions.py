@@ -1,0 +1,36 @@
+"""Measures one function in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from matbench import backends
+from matbench.kernelfile import sweep
+from matbench.kernelfile.sizes import parse_problems
+from matbench.measure.options import CHECKS, Deadlines, Options
+from matbench.measure.worker import WorkerPool
+from matbench.model import Kernel
+from matbench.records.outcome import Outcome
+from matbench.workloads import MATMUL
+
+
+def measured(
+    kernel: Kernel,
+    size: str,
+    *,
+    backend: str = "opencl",
+    checks: frozenset[str] = CHECKS,
+    run_s: float = 60,
+    factors: Mapping[str, float] | None = None,
+) -> Outcome:
+    """The outcome with these checks, at the first values of its constants."""
+    device = backends.choose(backend, None)
+    [problem] = parse_problems(size, MATMUL, "uniform")
+    problem = msgspec.structs.replace(problem, **(factors or {}))
+    params = {name: values[0] for name, values in kernel.sweep.items()}
+    case = sweep.case(kernel, problem, params, device)
+    options = Options(checks=checks, max_time_s=0.2).on(device.kind)
+    with WorkerPool(options, Deadlines(run_s=run_s)) as pool:
+        return pool.worker(device, kernel).measure(case)

@@ -25,7 +25,7 @@ FILE = Path(__file__).parent / "host_on_cpu.cpp"
 CHEATS = {
     "thread": "",
     "address": "integers: ",
-    "value": "integers: ",
+    "value": "",
     "inputs": "inputs: changed its input A",
     "memory": "growth: memory grows with every call",
     "terms": "",

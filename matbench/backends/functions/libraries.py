@@ -107,7 +107,7 @@ def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Ca
     What it depends on is in the key, unless the environment adds folders of headers.
     """
     text = _text(kernel, params)
-    macros = entries.macros(kernel, params)
+    macros = {"main": "matbench_main", **entries.macros(kernel, params)}
     options = [
         *target.options, *(f"-D{name}={value}" for name, value in macros.items()),
         *(f"-I{folder}" for folder in includes.folders(kernel)),
@@ -139,9 +139,7 @@ def _text(kernel: Kernel, params: Mapping[str, int]) -> str:
             values.append(f"matbench::number<typename std::decay<P{index}>::type>({value})")
     typenames = ", ".join(f"typename {of}" for of in types)
     called, taken = f"function({', '.join(values)})", ", ".join(types)
-    return f"""#define main matbench_main
-#line 1 "{Path(kernel.file).name}"
-{kernel.source}
+    return f"""{kernel.source}
 #undef main
 #line 1 "{_GLUE.name}"
 {_GLUE.read_text(encoding="utf-8")}

@@ -1,0 +1,148 @@
+"""Functions on the host that launch kernels, or call a library, on a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.functions import measured
+from support.optional import present
+
+import matbench as api
+from matbench.backends.cuda import compilation
+from matbench.kernelfile import catalogue
+from matbench.measure.options import CHECKS
+from matbench.model import Kernel
+from matbench.records.outcome import Outcome
+
+pytestmark = pytest.mark.gpu
+
+FOLDER = Path(__file__).parents[1] / "functions"
+FILE = FOLDER / "host_on_gpu.cu"
+
+#: The tables of honest functions.
+HONEST: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "split": {
+        "args": ["A", "B", "C", "M", "N", "K", "workspace"],
+        "launch": {"workspace_bytes": "8 * M * N"},
+    },
+    "library": {"link": ["cublas"]},
+    "launchers::scaled<float, ROWS>": {
+        "args": ["M", "N", "K", "alpha", "A", "B", "C"],
+        "sweep": {"ROWS": [4, 8], "END": [1]},
+        "alpha": [1.0, 2.5],
+    },
+    "launchers::scaled<double, 8>": {"args": ["M", "N", "K", "alpha", "A", "B", "C"]},
+    "with_maps": {
+        "requires": ["sm_90a"],
+        "launch": {"where": ["K % 4 == 0", "N % 4 == 0"]},
+    },
+}
+#: Each cheat, and the words of its reason.
+CHEATS = {
+    "early": "",
+    "late": "",
+    "thread": "",
+    "graph": "",
+    "address": "integers: ",
+    "inputs": "inputs: changed its input A",
+    "memory": "growth: memory grows with every call",
+}
+#: The checks without which a cheat passes.
+CONTROLS = {
+    "early": {"ready", "impossible", "reference", "integers", "selection", "repeat"},
+    "late": {"returned", "impossible", "reference", "integers", "selection", "repeat"},
+    "memory": {"growth"},
+}
+
+
+def load(entry: str, **given: Any) -> Kernel:
+    file = FOLDER / "host_library.cu" if entry == "library" else FILE
+    return catalogue.load(file, given={"entry": f"host {entry}", "sweep": {"END": [1]}} | given)
+
+
+def run(kernel: Kernel, size: str = "1000", checks: frozenset[str] = CHECKS) -> Outcome:
+    return measured(kernel, size, backend="cuda", checks=checks)
+
+
+@pytest.mark.parametrize("entry", HONEST)
+def test_an_honest_function_is_measured(entry: str) -> None:
+    outcome = run(load(entry, **HONEST[entry]))
+    assert (outcome.status, outcome.reason) == ("measured", None)
+    assert present(outcome.host_ns) > 1e3
+
+
+@pytest.mark.parametrize("entry", HONEST)
+def test_one_that_leaves_out_a_term_is_wrong(entry: str) -> None:
+    given = HONEST[entry]
+    sweep = {**given.get("sweep", {}), "END": [2]}
+    assert run(load(entry, **given | {"sweep": sweep}), "1000x1000x256").status == "wrong"
+
+
+def test_alpha_is_read_on_the_host() -> None:
+    kernel = load("launchers::scaled<float, ROWS>", **HONEST["launchers::scaled<float, ROWS>"])
+    outcome = measured(kernel, "500x300x400", backend="cuda", factors={"alpha": 2.5})
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_a_cheat_is_refused_with_its_reason(cheat: str) -> None:
+    outcome = run(load(f"cheat_{cheat}"))
+    assert outcome.status == "wrong"
+    assert CHEATS[cheat] in present(outcome.reason)
+
+
+@pytest.mark.parametrize("twin", CHEATS)
+def test_its_honest_twin_is_measured(twin: str) -> None:
+    outcome = run(load(f"twin_{twin}"))
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
+@pytest.mark.parametrize("cheat", CONTROLS)
+def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
+    checks = CHECKS - CONTROLS[cheat] - {"determinism"}
+    outcome = run(load(f"cheat_{cheat}"), "2048", checks)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("too_large", "too_large: invalid configuration argument"),
+        ("outside", "an illegal memory access"),
+    ],
+)
+def test_what_the_runtime_says_is_the_reason(entry: str, says: str) -> None:
+    outcome = run(load(entry))
+    assert outcome.status == "failed"
+    assert says in present(outcome.reason).lower()
+
+
+def test_a_shared_library_of_plain_C(tmp_path: Path) -> None:
+    source = FILE.read_text()[: FILE.read_text().index("// Two launches")].replace(
+        "void plain", 'extern "C" void plain'
+    )
+    (tmp_path / "mine.cu").write_text(source)
+    statuses = []
+    for end in (1, 2):
+        file = tmp_path / f"libmine{end}.so"
+        options = ["-shared", "-Xcompiler=-fPIC", "-arch=native", f"-DEND={end}"]
+        command = [compilation.nvcc().path, *options, "mine.cu", "-o", file.name]
+        subprocess.run(command, check=True, cwd=tmp_path)
+        table = {"entry": "host plain", "args": ["A", "B", "C", "M", "N", "K"]}
+        statuses.append(run(catalogue.load(file, given=table), "1000x1000x256").status)
+    assert statuses == ["measured", "wrong"]
+
+
+@pytest.mark.alone
+def test_a_library_call_is_as_fast_as_the_baseline(tmp_path: Path) -> None:
+    file = tmp_path / "host_library.cu"
+    file.write_text((FOLDER / file.name).read_text())
+    table = 'entry = "host library"\nlink = ["cublas"]\n[sweep]\nEND = [1]\n'
+    file.with_suffix(".toml").write_text(table)
+    with api.Judge("4096", backend="cuda", timeout=120) as judge:
+        compared = judge.compare("cublas", file)
+    assert compared.verdict == "SAME"

@@ -7,6 +7,7 @@ import fnmatch
 import functools
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from matbench import regular, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import compiled, front_matter, host_file, lineage, python_file, tables
+from matbench.kernelfile.host_file import HostReader
 from matbench.kernelfile.libraries import LIBRARIES
 from matbench.model import Group, Kernel
 
@@ -103,7 +105,7 @@ def parse(
         except UnicodeDecodeError:
             raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
         matter = tables.Beside(str(beside), text.replace("\r\n", "\n"))
-    parsed: Callable[..., Kernel] = front_matter.parse
+    parsed: Callable[..., Kernel] = partial(front_matter.parse, on_host=HostReader)
     if compiled.is_compiled(path):
         parsed = host_file.parse if path.suffix == compiled.LIBRARY else compiled.parse
     return parsed(data, shown_as or str(path), path, matter, given)

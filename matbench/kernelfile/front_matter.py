@@ -88,21 +88,19 @@ def parse(
     file: Path | None = None,
     beside: Beside | None = None,
     given: Mapping[str, Any] | None = None,
+    on_host: type[Reader] | None = None,
 ) -> Kernel:
     """The kernel in a file's content; `shown` is what messages call the file.
 
     The path of the `file` resolves its `#include` lines. Front matter is in the file or `beside`
-    it; keys `given` on the command line replace its own.
+    it; keys `given` on the command line replace its own. `on_host` reads that of functions on the
+    host, where there may be any.
     """
     source = decoded(data, shown)
     table = Table(shown, source, beside, given or {})
-    if str(table.values.get("entry", "")).startswith(ON_HOST):
-        from matbench.kernelfile.host_file import HostReader  # which imports this module
-
-        reader: Reader = HostReader(shown, source, file, table)
-    else:
-        reader = Reader(shown, source, file, table)
-    return identified(reader.kernel(), data, table)
+    is_on_host = on_host and str(table.values.get("entry", "")).startswith(ON_HOST)
+    reader = on_host if on_host and is_on_host else Reader
+    return identified(reader(shown, source, file, table).kernel(), data, table)
 
 
 def identified(kernel: Kernel, data: bytes, table: Table) -> Kernel:

@@ -246,3 +246,43 @@ def test_a_library_is_built_again_if_its_header_changes(tmp_path: Path) -> None:
         kernel = catalogue.load(file, given={"entry": "host f", "requires": ["host"]})
         statuses.append(measured(kernel, "64").status)
     assert statuses == ["measured", "wrong", "measured"]
+
+
+ADOPTED = """
+void gemm_nt(
+    float *out, const float *x, const float *weight, int rows, int cols, int inner, float *alpha
+) {
+    for (int i = 0; i < rows; ++i)
+        for (int j = 0; j < cols; ++j) {
+            float sum = 0;
+            for (int k = 0; k < inner; ++k) sum += x[i * inner + k] * weight[j * inner + k];
+            out[i * cols + j] = *alpha * sum;
+        }
+}
+
+template <typename T>
+void none(const T *A, const T *B, T *C, int N) { C[0] = A[0]; }
+
+void other(int N, const float *x) {}
+"""
+
+
+def test_adopt_offers_functions_on_the_host_and_finds_out_their_arguments(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.cpp"
+    file.write_text(ADOPTED)
+    offered = matbench("adopt", file, code=1).output.splitlines()
+    assert offered == [
+        f"on the host: matbench adopt {file} --entry '{entry}'"
+        for entry in ("host gemm_nt", "host none<float>")
+    ]
+    said = matbench("adopt", file, "--entry", "host gemm_nt").output
+    assert "`gemm_nt` on the host computes A·Bᵀ when called with C, A, B, M, N, K, alpha" in said
+    assert 'transpose = "NT"' in file.with_suffix(".toml").read_text()
+    matbench("run", file, "--sizes", "64", "--alpha", "2", "--backend", "opencl")
+    assert last_run()[0].status == "measured"
+    said = matbench("adopt", file, "--entry", "host none<float>", "--force", code=1).output
+    assert "`none<float>` on the host: no call is right; closest: " in said
+    refused = matbench("adopt", file, "--entry", "host nothing", "--force", code=2).output
+    assert "--entry 'host nothing': not in " in refused

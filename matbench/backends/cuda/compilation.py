@@ -33,7 +33,7 @@ from matbench.errors import BuildError
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, instrument
 from matbench.kernelfile.compiled import is_cubin, of_cubin
-from matbench.model import HOST, Kernel, Resources
+from matbench.model import Kernel, Resources
 
 #: Requests with different turns are compiled at the same time.
 _TURNS = 4096
@@ -331,10 +331,6 @@ def precompile(
     info: Any, kernel: Kernel, params: dict[str, int], cache: Cache, variants: Sequence[Variant]
 ) -> None:
     """Put these builds of a kernel into the cache; needs no context, so any process can do it."""
-    if kernel.library == HOST:
-        from matbench.backends.functions import libraries
-
-        libraries.prepare(kernel, params, libraries.cuda_target(kernel, info), cache)
     if kernel.library is not None:
         return
     for variant in variants:

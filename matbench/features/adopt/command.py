@@ -20,12 +20,15 @@ from matbench.errors import UsageError
 if TYPE_CHECKING:
     from matbench.features.adopt.search import Adopted
     from matbench.features.adopt.subjects import ForeignKernel
+    from matbench.kernelfile.signature import Function
     from matbench.model import DeviceInfo
 
 
 @main.command()
 @click.argument("file", metavar="FILE")
-@click.option("--entry", metavar="NAME", help="Kernel to adopt, if the file has several.")
+@click.option(
+    "--entry", metavar="NAME", help="Kernel to adopt, if the file has several; or 'host NAME'."
+)
 @click.option("--into", is_flag=True, help="Write front matter into FILE, not to FILE.toml.")
 @click.option("--force", is_flag=True, help="Replace existing front matter.")
 @click.option(
@@ -58,7 +61,7 @@ def adopt(
     matbench adopt sgemm.cuh
     matbench run sgemm.cuh
     """
-    from matbench.features.adopt import subjects
+    from matbench.features.adopt import functions
     from matbench.features.adopt.suggestions import as_toml
     from matbench.kernelfile import compiled, python_file, tables
 
@@ -67,20 +70,14 @@ def adopt(
             f"{file}: compiled; adopt reads CUDA C++, so write {tables.beside_of(Path(file))}"
         )
     if python_file.is_python(file):
-        from matbench.features.adopt import functions as python
-
-        sys.exit(not python.adopt(file, device, into=into))
+        sys.exit(not functions.adopt(file, device, into=into))
     path = Path(file)
     source = _source(path)
     target = path if into else tables.beside_of(path)
     bare = _require_free(path, source, target, into=into, force=force)
     name = {"name": named} if (named := _name(path)) else {}
     given = name | _build(path, include_dirs, std)
-    kernels = subjects.subjects(bare, path, entry, given)
-    results: list[Adopted] = []
-    with Interruption() as interruption:
-        _try(kernels, device.choose(), results)
-    interruption.exit(len(results), len(kernels), "kernels")
+    results = _results(file, bare, entry, given, device)
     right = [result for result in results if result.table is not None]
     adopted = [result for result in right if not (strict and result.warnings)]
     if not adopted:
@@ -96,6 +93,40 @@ def adopt(
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
         say(f"for `{other.name}`: {words}")
     say(f"next: matbench run {shlex.quote(file)}")
+
+
+def _results(
+    file: str, bare: str, entry: str | None, given: dict[str, Any], device: DeviceOptions
+) -> list[Adopted]:
+    """Find out how to call each kernel of a file, or the function on the host that is named."""
+    from matbench.features.adopt import functions, subjects
+    from matbench.kernelfile import front_matter, signature
+
+    path = Path(file)
+    if entry is not None and entry.startswith(front_matter.ON_HOST):
+        name = entry.removeprefix(front_matter.ON_HOST).strip()
+        adopted = functions.on_host(path, bare, name, given, device.choose())
+        say(adopted.words)
+        return [adopted]
+    on_host = functions.candidates(bare)
+    results: list[Adopted] = []
+    if not on_host or signature.functions(bare):
+        kernels = subjects.subjects(bare, path, entry, given)
+        with Interruption() as interruption:
+            _try(kernels, device.choose(), results)
+        interruption.exit(len(results), len(kernels), "kernels")
+    if not any(result.table is not None for result in results):
+        _offer(file, on_host)
+    return results
+
+
+def _offer(file: str, functions: Sequence[Function]) -> None:
+    """Say how functions on the host are adopted."""
+    from matbench.kernelfile import entry as entries
+
+    for function in functions[:3]:
+        entry = f"host {entries.suggested(function)}"
+        say(f"on the host: {shlex.join(['matbench', 'adopt', file, '--entry', entry])}")
 
 
 def _try(kernels: Sequence[ForeignKernel], info: DeviceInfo, results: list[Adopted]) -> None:

@@ -1,27 +1,47 @@
-"""Finds out what the parameters of a function in Python are, by calling it in every way."""
+"""Finds out what the parameters of a function on the host are, by calling it in every way."""
 
 from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
 
 from matbench.cli.console import say
 from matbench.cli.outputs import write_file
 from matbench.errors import UsageError
+from matbench.features.adopt import argument_guesses
+from matbench.features.adopt.hints import Hints
+from matbench.features.adopt.search import Adopted
 from matbench.features.adopt.suggestions import as_toml
-from matbench.kernelfile import catalogue, python_file, sweep
+from matbench.kernelfile import catalogue, front_matter, python_file, signature, sweep
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile.front_matter import ON_HOST
+from matbench.kernelfile.host_file import HANDLES, HostReader
+from matbench.kernelfile.signature import Function
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import WorkerPool
-from matbench.model import Kernel, Precision, Problem, Transpose
+from matbench.model import (
+    DeviceInfo,
+    Kernel,
+    Layout,
+    Parameter,
+    Precision,
+    Problem,
+    Transpose,
+)
 from matbench.records.outcome import Outcome
 from matbench.show.reasons import outcome_reason
 
 if TYPE_CHECKING:
     from matbench.cli.options import DeviceOptions
 
+#: The longest time for all calls, in seconds.
+_LIMIT_S = 20.0
 #: Three different sides, so that the shapes tell the matrices apart; then other shapes.
 _SIZES = ((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64))
 #: What a function may round its inputs to without a word.
@@ -37,22 +57,101 @@ def adopt(path: str, device: DeviceOptions, *, into: bool) -> bool:
         raise UsageError(f"{kernel.path}: a table above it says how it is called; edit that")
     info = device.choose(kernel)
     matrices = [p.name for p in kernel.parameters[:3] if p.name != python_file.RETURNED]
+    ways = ((way, catalogue.load(Path(path), given=way)) for way in _ways(len(matrices)))
+    way, closest = _first_right(ways, info)
+    if way is not None:
+        _say(catalogue.load(Path(path), given=way), way, line, into=into)
+    else:
+        say(f"no call of `{kernel.entry}` is right; closest: {closest}")
+    return way is not None
+
+
+def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: DeviceInfo) -> Adopted:
+    """Find out how a function on the host of a file is called; `entry` may have template
+    arguments."""
+    titled = f"`{entry}` on the host"
+    wanted = entries.parsed(entry)
+    function = entries.find(signature.host_functions(bare), wanted) if wanted else None
+    if wanted is None or function is None:
+        names = ", ".join(function.name for function in candidates(bare))
+        raise UsageError(f"--entry {ON_HOST + entry!r}: not in {path}; it has: {names:.200}")
+    fixed = {**given, "entry": f"{ON_HOST}{entry}"}
+    fixed |= {"requires": ["host"]} if info.kind == "cpu" else {}
+
+    def ways() -> Iterator[tuple[dict[str, Any], Kernel]]:
+        calls = argument_guesses.calls(_as_kernel(function), Hints())
+        for transpose, layout, call in itertools.product(
+            get_args(Transpose), get_args(Layout), calls
+        ):
+            way = {**fixed, "args": list(call.args)}
+            way |= {} if transpose == "NN" else {"transpose": transpose}
+            way |= {} if layout == "row-major" else {"layout": layout}
+            way |= {"launch": {"where": ["M == N", "N == K"]}} if call.is_square else {}
+            yield way, _of_host(path, bare, way)
+
+    try:
+        way, closest = _first_right(ways(), info)
+    except argument_guesses.NotCallableError as error:
+        return Adopted(entry, None, f"{titled} {error}")
+    if way is None:
+        return Adopted(entry, None, f"{titled}: no call is right; closest: {closest}")
+    kernel = _of_host(path, bare, way)
+    called = ", ".join(way["args"])
+    words = f"computes {_product(kernel)} when called with {called}; right at all sizes tried"
+    return Adopted(entry, way, f"{titled} {words}")
+
+
+def _of_host(path: Path, bare: str, table: dict[str, Any]) -> Kernel:
+    return front_matter.parse(bare.encode(), str(path), path, None, table, HostReader)
+
+
+def candidates(source: str) -> list[Function]:
+    """The functions on the host of a source that may compute a product of matrices."""
+    return [
+        function
+        for function in signature.host_functions(source)
+        if sum(parameter.pointer for parameter in _as_kernel(function).parameters) == 3
+    ]
+
+
+def _as_kernel(function: Function) -> Function:
+    """The parameters as a kernel would have them: without handles and addresses of numbers."""
+    return msgspec.structs.replace(
+        function,
+        parameters=tuple(
+            Parameter("float", parameter.name, False) if _is_factor(parameter) else parameter
+            for parameter in function.parameters
+            if parameter.type not in HANDLES
+        ),
+    )
+
+
+def _is_factor(parameter: Parameter) -> bool:
+    return parameter.pointer and any(name in parameter.name.lower() for name in ("alpha", "beta"))
+
+
+def _first_right(
+    ways: Iterable[tuple[dict[str, Any], Kernel]], info: DeviceInfo
+) -> tuple[dict[str, Any] | None, str]:
+    """The first table with which a function is right at all sizes; the reason of the closest."""
     closest: Outcome | None = None
-    with WorkerPool(Options(timed=False).on(info.kind), Deadlines(run_s=20)) as pool:
-        for way in _ways(len(matrices)):
-            tried = catalogue.load(Path(path), given=way)
-            outcomes = [
-                pool.worker(info, tried).measure(sweep.case(tried, Problem(*size), {}, info))
-                for size in _SIZES
-            ]
-            wrong = [outcome for outcome in outcomes if outcome.status != "measured"]
-            if not wrong:
-                _say(tried, way, line, into=into)
-                return True
-            closest = wrong[0] if closest is None or wrong[0].status == "wrong" else closest
+    end_s = time.monotonic() + _LIMIT_S
+    with WorkerPool(Options(timed=False).on(info.kind), Deadlines(run_s=_LIMIT_S)) as pool:
+        for way, kernel in ways:
+            problems = [Problem(*size) for size in _SIZES]
+            if "beta" in kernel.args:
+                problems.append(Problem(*_SIZES[0], alpha=2.0, beta=0.5))
+            params = {name: values[0] for name, values in kernel.sweep.items()}
+            cases = [sweep.case(kernel, problem, params, info) for problem in problems]
+            outcomes = (pool.worker(info, kernel).measure(c) for c in cases if c.skip is None)
+            wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
+            if wrong is None:
+                return way, ""
+            closest = wrong if closest is None or wrong.status == "wrong" else closest
+            if time.monotonic() > end_s:
+                return None, f"{outcome_reason(closest)} (not all calls were tried)"
     assert closest is not None
-    say(f"no call of `{kernel.entry}` is right; closest: {outcome_reason(closest)}")
-    return False
+    return None, str(outcome_reason(closest))
 
 
 def _ways(count: int) -> Iterator[dict[str, Any]]:
@@ -65,12 +164,17 @@ def _ways(count: int) -> Iterator[dict[str, Any]]:
         yield {key: value for key, value in way.items() if value != default[key]}
 
 
+def _product(kernel: Kernel) -> str:
+    A, B = (f"{name}{'ᵀ' * (kernel.transpose[i] == 'T')}" for i, name in enumerate("AB"))
+    return f"{A}·{B}"
+
+
 def _say(kernel: Kernel, way: dict[str, Any], line: int, *, into: bool) -> None:
     """Say how a function is called, and show the table that says so, or write it above it."""
-    A, B = (f"{name}{'ᵀ' * (kernel.transpose[i] == 'T')}" for i, name in enumerate("AB"))
     names = {role: p.name for role, p in zip(kernel.args, kernel.parameters, strict=False)}
     given = ", ".join(f"{role} is `{names[role]}`" for role in "ABC" if names[role] != "return")
-    say(f"`{kernel.entry}` computes {A}·{B}, where {given}; right at all {len(_SIZES)} sizes tried")
+    where = f"where {given}; right at all {len(_SIZES)} sizes tried"
+    say(f"`{kernel.entry}` computes {_product(kernel)}, {where}")
     if kernel.precision != "float32":
         say(f"warning: only as exact as {kernel.precision} inputs; ask its library for float32?")
     table = ["/// matbench", *as_toml(way).splitlines(), "///"]

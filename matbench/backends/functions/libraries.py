@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matbench import programs, temporary, workloads
+from matbench import programs, temporary
 from matbench.backends.building import first_error
 from matbench.backends.cuda import compilation
 from matbench.backends.functions.arrays import Arrays
@@ -22,18 +22,16 @@ from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes
 from matbench.kernelfile.host_file import HANDLES
-from matbench.model import WORKSPACE, DeviceInfo, Kernel
+from matbench.model import DeviceInfo, Kernel
 
 #: The function of a library that calls the user's, and what it needs.
 _SYMBOL = "matbench_call"
 _GLUE = Path(__file__).with_name("call.cpp")
 _MESSAGE_BYTES = 500
 #: The types of numbers that functions of plain C take; every whole number is passed as 64 bits.
-C_NUMBERS: dict[str, Any] = {
-    "long long": ctypes.c_longlong,
-    "float": ctypes.c_float,
-    "double": ctypes.c_double,
-}
+_C_NUMBERS: dict[str, Any] = {
+    "long long": ctypes.c_longlong, "float": ctypes.c_float, "double": ctypes.c_double
+}  # fmt: skip
 #: A C++ compiler for functions that need no CUDA.
 _HOST_COMPILER = "g++"
 
@@ -126,48 +124,12 @@ def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Ca
 
 def _text(kernel: Kernel, params: Mapping[str, int]) -> str:
     """The user's file, and below it the function that calls theirs with an array of values."""
-    buffers = {*workloads.get(kernel.workload).buffers, WORKSPACE, *HANDLES.values()}
-    types = [f"P{index}" for index in range(len(kernel.parameters))]
-    values = []
-    for index, (argument, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=True)):
-        value = f"values[{index}]"
-        if argument in buffers:
-            values.append(f"static_cast<P{index}>({value}.pointer)")
-        elif parameter.pointer:
-            values.append(f"matbench::Stored<P{index}>({value}).address()")
-        else:
-            values.append(f"matbench::number<typename std::decay<P{index}>::type>({value})")
-    typenames = ", ".join(f"typename {of}" for of in types)
-    called, taken = f"function({', '.join(values)})", ", ".join(types)
     return f"""{kernel.source}
 #undef main
 #line 1 "{_GLUE.name}"
 {_GLUE.read_text(encoding="utf-8")}
-template <{typenames}>
-void matbench_do(void (*function)({taken}), const matbench::Value *values, matbench::Report &) {{
-    {called};
-}}
-
-template <typename Result, {typenames}>
-void matbench_do(
-    Result (*function)({taken}), const matbench::Value *values, matbench::Report &report
-) {{
-    report.check({called});
-}}
-
 extern "C" void {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
-    matbench::Report report{{text, size}};
-    text[0] = 0;
-    try {{
-        matbench_do(&{entries.written(entries.entry_of(kernel), params)}, values, report);
-    }} catch (const std::exception &error) {{
-        report.say(error.what());
-    }} catch (...) {{
-        report.say("threw an exception");
-    }}
-#ifdef __CUDACC__
-    if (text[0] == 0) report.check(cudaGetLastError());
-#endif
+    matbench::run(&{entries.written(entries.entry_of(kernel), params)}, values, {{text, size}});
 }}
 """
 
@@ -268,7 +230,7 @@ class ReadyFunction(HostFunction):
             if address is not None:
                 passed.append(ctypes.c_void_p(address))
             else:
-                value = C_NUMBERS[parameter.type](number)
+                value = _C_NUMBERS[parameter.type](number)
                 passed.append(ctypes.byref(value) if parameter.pointer else value)
         return functools.partial(self.once, *passed)
 

@@ -105,7 +105,7 @@ def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Ca
     What it depends on is in the key, unless the environment adds folders of headers.
     """
     text = _text(kernel, params)
-    macros = {"main": "matbench_main", **entries.macros(kernel, params)}
+    macros = entries.macros(kernel, params)
     options = [
         *target.options, *(f"-D{name}={value}" for name, value in macros.items()),
         *(f"-I{folder}" for folder in includes.folders(kernel)),
@@ -125,7 +125,6 @@ def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Ca
 def _text(kernel: Kernel, params: Mapping[str, int]) -> str:
     """The user's file, and below it the function that calls theirs with an array of values."""
     return f"""{kernel.source}
-#undef main
 #line 1 "{_GLUE.name}"
 {_GLUE.read_text(encoding="utf-8")}
 extern "C" void {_SYMBOL}(const matbench::Value *values, char *text, int size) {{

@@ -49,9 +49,10 @@ class Adopter:
 
 def foreign_text(path: Path) -> str | None:
     """The text of a kernel file without front matter; None if it has any, or is no file."""
-    from matbench.kernelfile import catalogue, compiled, front_matter, tables
+    from matbench.kernelfile import catalogue, compiled, front_matter, python_file, tables
 
-    if not path.is_file() or compiled.is_compiled(path) or tables.beside_of(path).exists():
+    has_none = compiled.is_compiled(path) or python_file.is_python(str(path))
+    if not path.is_file() or has_none or tables.beside_of(path).exists():
         return None
     text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
     return text if tables.FENCE.search(text) is None else None

@@ -172,6 +172,8 @@ class Catalogue:
         """The kernel of that name, or a `UsageError` with the nearest one."""
         if name not in self.kernels:
             near = difflib.get_close_matches(name, self.kernels, 1)
+            if ".py:" in name:
+                near = [name.replace(".py:", f".py{python_file.SEPARATOR}", 1)]
             hint = f"did you mean {near[0]!r}?" if near else "see `matbench list`"
             raise UsageError(f"no kernel {name!r}; {hint}")
         return self.kernels[name]

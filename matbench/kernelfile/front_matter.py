@@ -31,11 +31,13 @@ from matbench.model import (
     Included,
     Kernel,
     LaunchRules,
+    Layout,
     Parameter,
     Precision,
     Problem,
     Standard,
     Storage,
+    Transpose,
     Values,
 )
 
@@ -68,6 +70,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "group": tuple(name for name in get_args(Group) if name != "baseline"),
     "precision": get_args(Precision),
     "finish": get_args(Finish),
+    "transpose": get_args(Transpose),
+    "layout": get_args(Layout),
     "std": STANDARDS,
 }
 #: The types of the values in tables with free keys.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
         raise UsageError(
             f"{shown}:{line}: not Python: {getattr(error, 'msg', error) or 'too deep'}"
         ) from None
-    function = _function(module, shown, name)
+    function = _function(module, source, shown, name)
     for opening in _OPENING.finditer(source):
         if not _FENCE.match(source, opening.start()):
             line = source.count("\n", 0, opening.start()) + 1
@@ -87,37 +87,42 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
     return msgspec.structs.replace(kernel, sha256=identity, includes=modules)
 
 
-def _function(module: ast.Module, shown: str, name: str) -> ast.FunctionDef:
+def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.FunctionDef:
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
     if name in functions:
         return functions[name]
     public = [known for known in functions if not known.startswith("_")]
-    taking = [known for known in public if len(_matrices(functions[known])) in (2, 3)]
+    taking = []
+    for known in public:
+        table = Table(shown, _table_above(module, functions[known], source, shown), None, {})
+        sweep = table.values.get("sweep")
+        if len(_matrices(functions[known], sweep if isinstance(sweep, dict) else {})) in (2, 3):
+            taking.append(known)
     plain = [known for known in taking if not functions[known].decorator_list] or taking
     for few in (plain, public):
         if not name and len(few) == 1:
             return functions[few[0]]
     if not public:
         raise UsageError(
-            f"{shown}: no function at the top of this file; methods, lambdas, `async` functions "
-            "and functions within others or under `if` cannot be called"
+            f"{shown}: no function at the top of this file; methods, lambdas, imported and "
+            "`async` functions, and functions within others or under `if` cannot be called"
         )
     which = listed(f"{shown}{SEPARATOR}{known}" for known in (taking or public)[:8])
     wrong = f"no function {name!r:.60}; it has" if name else "which function?"
     raise UsageError(f"{shown}: {wrong} {which}")
 
 
-def _matrices(function: ast.FunctionDef) -> list[str]:
-    """The parameters without a default or a name that means a number: A, B and perhaps C."""
+def _matrices(function: ast.FunctionDef, constants: Collection[str]) -> list[str]:
+    """The parameters without a default that are no number or constant: A, B and perhaps C."""
     positional = [*function.args.posonlyargs, *function.args.args]
     required = positional[: len(positional) - len(function.args.defaults)]
-    return [parameter.arg for parameter in required if parameter.arg not in _NUMBERS]
+    return [name.arg for name in required if name.arg not in {*_NUMBERS, *constants}]
 
 
 def place_of(kernel: Kernel) -> tuple[int, str]:
     """The first line of a function or of its decorators, and its table as `_table_above` has it."""
     module = ast.parse(kernel.source)
-    function = _function(module, kernel.path, kernel.entry)
+    function = _function(module, kernel.source, kernel.path, kernel.entry)
     line = min([function.lineno, *(node.lineno for node in function.decorator_list)])
     return line, _table_above(module, function, kernel.source, kernel.path)
 
@@ -202,13 +207,13 @@ class _Reader(Reader):
         self, function: ast.FunctionDef, constants: set[str], *, is_batch: bool
     ) -> tuple[list[str], tuple[str, ...]]:
         """The parameters that are matrices, and what else it takes by name."""
-        matrices = [name for name in _matrices(function) if name not in constants]
+        matrices = _matrices(function, constants)
         if len(matrices) not in (2, 3):
             taken = ", ".join(matrices) or "none"
             self.fail(
                 f"{function.name}: two matrices (A, B), or three (A, B, C to fill), are expected, "
-                f"not {taken}; other parameters are M, N, K, alpha, beta, batch, or constants of "
-                "[sweep]",
+                f"not {taken}; other parameters are M, N, K, alpha, beta, batch, constants of "
+                "[sweep] in a table `# /// matbench` above it, or have a default",
                 function.lineno,
             )
         args = function.args

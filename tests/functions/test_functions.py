@@ -195,6 +195,7 @@ def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(
     verdict = judge.run(FILE.with_name("with_numba.py"), sizes="100x90x80")
     [case] = verdict.cases
     assert verdict.status == "measured", verdict.reason
+    assert judge.run(f"{FILE}::honest").cases[0].notes == (TRUSTED,)
     [first] = [note for note in case.notes if note.startswith("first call")]
     assert float(first.split()[2]) > 0.1
     assert present(case.median_ns) < 0.1e9
@@ -336,6 +337,27 @@ def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(
             "f.py:5: a second table above f; join them",
         ),
         ("def g(A, B): pass\ndef h(A, B): pass", "which function?"),
+        (
+            "import g\nfrom g import f",
+            "f.py: no function at the top of this file; methods, lambdas, i",
+        ),
+        (
+            "def h(A, B): pass\n# /// matbench\n# [sweep]\n# W = [1]\n# X = [1]\n# ///\n"
+            "def g(A, B, W, X): pass\ndef i(A, B, W, X): pass\ndef j(A): pass",
+            "/f.py::h or ",
+        ),
+        (
+            "# /// matbench\n# sweep = 3\n# ///\ndef f(A, B): pass\ndef g(A): pass",
+            "f.py:2: `sweep`",
+        ),
+        (
+            "# /// matbench\n# transpose = 'B'\n# ///\ndef f(A, B): pass",
+            "f.py:2: `transpose`: unknown value 'B'; known: NN, NT, TN, TT",
+        ),
+        (
+            "# /// matbench\n# layout = 'F'\n# ///\ndef f(A, B, C): pass",
+            "f.py:2: `layout`: unknown value 'F'; known: row-major, column-major",
+        ),
         ("# /// matbench\n# entry = 'g'\n# ///\ndef f(A, B): pass", "f.py:2: entry: "),
         ("# /// matbench\n# storage = 'int32'\n# ///\ndef f(A, B): pass", "f.py:2: storage: int32"),
         ("# /// matbench\n# result = 'int32'\n# ///\ndef f(A, B): pass", "f.py:2: result: int32"),
@@ -513,6 +535,27 @@ def test_a_change_of_a_local_module_is_a_change_of_the_function(
     assert judge.run(file).status == "wrong"
 
 
+def test_one_colon_and_a_path_without_a_function_are_understood(
+    command: Matbench, judge: api.Judge, tmp_path: Path
+) -> None:
+    said = command("run", "f.py:multiply", code=2).output
+    assert "no kernel 'f.py:multiply'; did you mean 'f.py::multiply'?" in said
+    file = tmp_path / "f.py"
+    file.write_text("def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
+    verdict = judge.run(file)
+    assert verdict.status == "failed"
+    assert present(verdict.reason).startswith(f"{file}: which function? ")
+
+
+def test_numba_s_reason_and_line_are_told(judge: api.Judge, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("from numba import njit\n\n@njit\ndef f(A, B):\n    return A.dotted(B)\n")
+    verdict = judge.run(file)
+    assert verdict.status == "failed"
+    told = present(verdict.reason)
+    assert told.startswith("f.py:5: TypingError: Unknown attribute 'dotted' of type array(float32")
+
+
 def test_watch_and_against_say_that_they_take_kernel_files(
     command: Matbench, tmp_path: Path
 ) -> None:
@@ -577,6 +620,17 @@ def test_adopt_says_what_is_wrong_with_the_closest_call(command: Matbench, tmp_p
     refused = command("adopt", f"{file}::wrong", "--backend", "opencl", code=1)
     assert "no call of `wrong` is right; closest: reference: " in refused.output
     assert "each off by +1" in refused.output
+
+
+def test_tune_finds_the_fastest_constant_of_a_function(command: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(
+        "import time\n\n# /// matbench\n# [sweep]\n# WAIT_MS = [9, 1]\n# ///\n"
+        "def f(A, B, WAIT_MS):\n    time.sleep(WAIT_MS / 1000)\n    return A @ B\n"
+    )
+    tuned = command("tune", file, "--sizes", "64", "--budget", "2s", "--backend", "opencl")
+    [winner] = [line for line in tuned.output.splitlines() if "winner" in line]
+    assert winner.startswith("WAIT_MS=1 ")
 
 
 def test_a_function_is_a_baseline_too(command: Matbench) -> None:

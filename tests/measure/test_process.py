@@ -6,6 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import psutil
 import pytest
 
 from matbench.measure.process import DiedError, Pool
@@ -28,3 +29,48 @@ def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
         pool.kill()
     assert not folder.exists()
     assert Path.cwd() == tmp_path
+
+
+def test_what_a_lost_process_has_started_ends_when_its_successor_is_stopped() -> None:
+    pool = Pool(leads=True)
+    try:
+        pool.call(os.getpid)
+        with pool.stopped():
+            pass
+        started = psutil.Process(pool.call(os.spawnlp, os.P_NOWAIT, "sleep", "sleep", "60"))
+        with pytest.raises(DiedError):
+            pool.call(os._exit, 1)
+        pool.call(os.getpid)
+        assert started.status() != psutil.STATUS_ZOMBIE
+        with pool.stopped():
+            assert _has_ended(started)
+    finally:
+        pool.kill()
+
+
+def test_a_group_that_has_ended_gets_no_more_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may have its number."""
+    groups: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: groups.append(group))
+    pool = Pool(leads=True)
+    try:
+        first = pool.call(os.getpid)
+        with pool.stopped():
+            pass
+        pool.kill()
+        assert {*groups} == {first}
+        groups.clear()
+        second = pool.call(os.getpid)
+        with pool.stopped():
+            pass
+        assert {*groups} == {second}
+    finally:
+        pool.kill()
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    try:
+        process.wait(10)
+    except psutil.TimeoutExpired:
+        return process.status() == psutil.STATUS_ZOMBIE
+    return True

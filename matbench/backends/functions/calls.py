@@ -20,6 +20,7 @@ from matbench.model import WORKSPACE, Kernel, Launch, Resources
 _clock_ns = time.perf_counter_ns
 #: Of this process, before it loads a function.
 _originals = functools.cache(Originals)
+_LONG_S = 0.1
 TRUSTED = "trusted host code; blocks are not timed, and `explain` needs a kernel file"
 
 
@@ -55,9 +56,9 @@ class Function:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What it is, and the time of its first call."""
-        first = self.first_call_s
-        return (TRUSTED,) if first is None else (TRUSTED, f"first call {first:.2g} s")
+        """What it is, and the time of its first call, if that is long."""
+        first = self.first_call_s or 0.0
+        return (TRUSTED,) if first < _LONG_S else (TRUSTED, f"first call {first:.1f} s")
 
     def restore(self) -> None:
         pass  # what it keeps is its own

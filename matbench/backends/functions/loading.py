@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -17,6 +18,9 @@ from matbench.model import Kernel
 
 #: The modules that have been loaded, by their file, and the hash of it and what it imports.
 _modules: dict[tuple[str, str], Any] = {}
+
+#: What Numba says before the reason.
+_NUMBA = re.compile(r"^Failed in nopython mode pipeline.*\n")
 
 
 def loaded(kernel: Kernel) -> Callable[..., Any]:
@@ -78,10 +82,11 @@ def blaming(kernel: Kernel, kind: type[CaseError] = CaseError) -> Iterator[None]
     except (MemoryError, CaseError):
         raise
     except BaseException as error:  # also `SystemExit`: only this case ends
-        name = Path(kernel.file).name
+        name, text = Path(kernel.file).name, str(error).strip()
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if _is_of(f, name)]
+        lines += re.findall(rf'/{re.escape(name)}", line ([0-9]+)', text)[:1]  # as Numba says it
         at = f"{name}:{lines[-1]}: " if lines else ""
-        said = next(iter(str(error).strip().splitlines()), "")
+        said = _NUMBA.sub("", text).partition("\n")[0]
         is_lost = "CUDA" in said or "cuda" in type(error).__module__  # some errors stay for ever
         reason = f"{at}{type(error).__name__}{f': {said}' if said else ''}"
         if kind is BuildError:

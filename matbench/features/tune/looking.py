@@ -48,12 +48,13 @@ def look_here(
 
     Sampling ends early after two samples longer than `limit_ns`.
     """
-    from matbench.measure.launches import Launches, own_times
+    from matbench.measure.launches import own_times
+    from matbench.measure.session import launches_of
 
     def brief(checks: Checks) -> Times:
         if check:
             checks.before_timing()
-        launches = Launches(checks)
+        launches = launches_of(checks)
         taken = sample_briefly(launches.sampler(), samples, limit_ns)
         launches.verify()
         notes = (f"a quick look: only {len(taken)} samples",)

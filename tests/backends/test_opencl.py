@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import subprocess
@@ -20,6 +21,8 @@ from support.kernels import kernel_text
 
 from matbench import backends
 from matbench.backends import Backend, UnavailableError
+from matbench.backends.opencl import OpenCLBackend
+from matbench.backends.opencl_runtimes import pyopencl
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, front_matter, signature
@@ -572,3 +575,18 @@ def test_differences_of_narrow_numbers_are_counted_one_by_one(
     other = memory.upload(values)
     assert bench_judge.differing(first, other) == judge.Difference(2, 500)
     assert bench_judge.differing(first, same.data) == judge.Difference(0, None)
+
+
+def test_memory_is_mapped_until_it_is_unmapped(opencl: Backend) -> None:
+    assert isinstance(opencl, OpenCLBackend)
+    buffer = opencl.allocate(64)
+    count = pyopencl().mem_info.MAP_COUNT
+    place = opencl.mapped(buffer)
+    assert buffer.handle.get_info(count) == 1
+    ctypes.memset(place.value, 3, 64)
+    opencl.unmap(place)
+    opencl.synchronize()
+    assert buffer.handle.get_info(count) == 0
+    read = np.zeros(64, np.uint8)
+    opencl.read(buffer, read)
+    assert (read == 3).all()

@@ -196,10 +196,11 @@ class _Reader(Reader):
 
     def roles(self, matrices: list[str]) -> tuple[str, ...]:
         """Which matrix each parameter is; a C that is returned comes last."""
-        default = ("A", "B", "C")
-        args = tuple(self.table.values.get("args", default[: len(matrices)]))
-        if sorted(args) != sorted(default[: len(matrices)]):
-            example = ", ".join(f'"{name}"' for name in default[: len(matrices)])
+        usual = ["A", "B", "C"][: len(matrices)]
+        default = matrices if sorted(matrices) == usual else usual
+        args = tuple(self.table.values.get("args", default))
+        if sorted(args) != usual:
+            example = ", ".join(f'"{name}"' for name in usual)
             self.wrong(f"args: must be {example}, in the order of the parameters", "args")
         return args if "C" in args else (*args, "C")
 

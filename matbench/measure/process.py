@@ -250,7 +250,8 @@ def _begin(
     process, which removes that folder."""
     signals.end_with_parent()
     if leads:
-        os.setpgid(0, 0)
+        os.setpgid(0, 0)  # which gets no signals from a terminal
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ENDING)  # what it starts may need them
     os.chdir(folder)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks

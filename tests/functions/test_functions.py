@@ -427,7 +427,8 @@ def test_a_mistake_in_a_file_is_one_line_that_names_the_place(
 def test_what_goes_wrong_in_a_call_costs_its_row(body: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(f"import numpy as np\n\ndef f(A, B):\n    {body}\n")
-    with api.Judge("64x96x32", backend="opencl", timeout=2) as judge:
+    timeout = 2 if "while True" in body else 30
+    with api.Judge("64x96x32", backend="opencl", timeout=timeout) as judge:
         verdict = judge.run(file)
         assert verdict.status == "failed"
         assert says in present(verdict.reason)
@@ -523,6 +524,20 @@ def test_what_a_function_starts_stops_with_it_and_ends_with_the_run(tmp_path: Pa
         assert judge.run(file).status == "measured"
         assert counted.stat().st_size > before
     assert still()
+
+
+def test_a_function_may_use_processes_of_its_own(judge: api.Judge, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    (tmp_path / "rows_of_f.py").write_text("def product(pair): return pair[0] @ pair[1]\n")
+    file.write_text(
+        "import multiprocessing, numpy as np, rows_of_f\n\n"
+        "def f(C, A, B):\n"
+        "    with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+        "        pairs = [(rows, B) for rows in np.array_split(A, 2)]\n"
+        "        C[...] = np.concatenate(pool.map(rows_of_f.product, pairs))\n"
+    )
+    verdict = judge.run(file, sizes="64")
+    assert (verdict.status, verdict.reason) == ("measured", None)
 
 
 def test_functions_of_two_folders_do_not_share_a_local_module(

@@ -127,14 +127,9 @@ def pointers(
         many = "1 pointer" if len(order) == 1 else f"{len(order)} pointers"
         raise NotCallableError(f"takes {many}, not {', '.join(inputs)} and C")
 
-    def output(name: str) -> tuple[bool, bool, bool, int]:
-        is_named = _bare(name) in _NAMES["C"].split()
-        return (
-            name in hints.constant_pointers,
-            name not in hints.written,
-            not is_named,
-            -order.index(name),
-        )
+    def output(name: str) -> tuple[bool, bool, int]:
+        is_constant = name in hints.constant_pointers
+        return is_constant, not _is_like(name, "C"), -order.index(name)
 
     for c in sorted(order, key=output):
         if c in hints.constant_pointers and len(hints.constant_pointers) < len(order):

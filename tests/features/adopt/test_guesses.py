@@ -63,10 +63,10 @@ def test_one_size_means_squares() -> None:
     assert not calls[0].is_square
 
 
-def test_what_is_stored_to_is_the_result() -> None:
-    stores = "second[blockIdx.x * blockDim.x + threadIdx.x] = first[0] * third[0];"
-    calls, _ = guessed(kernel("float *first, float *second, float *third, int n", stores))
-    assert calls[0].args == ("A", "C", "B", "N")
+def test_any_pointer_but_those_to_constants_may_be_the_result() -> None:
+    calls, _ = guessed(kernel("float *first, const float *second, float *third, int n"))
+    results = dict.fromkeys(call.args.index("C") for call in calls)
+    assert [*results] == [2, 0]
 
 
 def test_strides_are_between_batches_where_there_are_any() -> None:
@@ -214,22 +214,6 @@ def test_no_guess_comes_twice() -> None:
                     assert len(found) < 100
             except NotCallableError:
                 continue
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "out[0] = 1;",
-        "float *row = out + n; row[threadIdx.x] += 1;",
-        "float *row = out + n; float *cell = row + 1; *cell = 1;",
-        "*(out + n) = 1;",
-        "atomicAdd(&out[n], 1.0f);",
-    ],
-)
-def test_the_result_is_what_the_body_stores_to(body: str) -> None:
-    """Also through pointers that are made from it."""
-    [function] = signature.functions(source := kernel("float *in, float *out, int n", body))
-    assert hints.find_hints(source, function).written == {"out"}
 
 
 def test_without_dynamic_shared_memory_none_is_asked_for() -> None:

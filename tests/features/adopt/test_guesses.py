@@ -75,7 +75,7 @@ def test_strides_are_between_batches_where_there_are_any() -> None:
     body = "float *c = C + blockIdx.z * n * n; c[blockIdx.x * blockDim.x + threadIdx.x] = 0;"
     calls, geometries = guessed(kernel(parameters, body))
     assert calls[0].args[3] == "stride_a"
-    assert geometries[0].grid(swapped=False)[-1] == "batch"
+    assert geometries[0].grid[-1] == "batch"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_text_tells_how_it_is_launched(
 ) -> None:
     _, geometries = guessed(kernel(ABC, body, before=before))
     assert geometries[0].block == block
-    assert geometries[0].grid(swapped=False) == grid
+    assert geometries[0].grid == grid
 
 
 def test_a_thread_may_have_several_elements_of_a_row_a_column_or_both() -> None:
@@ -138,7 +138,7 @@ def test_another_template_is_less_likely_than_another_block_or_grid() -> None:
     host = "void go(float *a, int n) { f<8><<<blocks(n), 64>>>(a, a, a, n); }"
     body = "int i = blockIdx.x * blockDim.x + threadIdx.x; C[i / n + i % n] = SIDE;"
     _, geometries = guessed(kernel(ABC, body, before="template <int SIDE>") + host)
-    tried = [(g.params["SIDE"], g.block[0], str(g.line).split(",")[0]) for g in geometries[:6]]
+    tried = [(g.params["SIDE"], g.block[0], str(g.grid[0]).split(",")[0]) for g in geometries[:6]]
     assert tried == [
         (8, 64, "ceil_div(M * N"), (8, 64, "ceil_div(N"), (8, 64, "ceil_div(M"),
         (8, 256, "ceil_div(M * N"), (8, 256, "ceil_div(N"), (16, 64, "ceil_div(M * N"),
@@ -167,7 +167,7 @@ def test_block_and_shared_memory_are_those_of_a_launch_whose_grid_is_not_known()
     _, geometries = guessed(kernel(ABC, body) + host)
     first = geometries[0]
     assert (first.block, first.shared_bytes) == ((24, 4), 776)
-    assert first.grid(swapped=False) == ("ceil_div(N, 24)", "ceil_div(M, 4)")
+    assert first.grid == ("ceil_div(N, 24)", "ceil_div(M, 4)")
 
 
 def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> None:
@@ -175,7 +175,7 @@ def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> No
     host = "void go(float *a, int n) { const unsigned BM = 32, BN = 32; f<BM, BN><<<n, n>>>(a); }"
     _, geometries = guessed(kernel(ABC, body, before="template <int BM, int BN>") + host)
     assert geometries[0].params == {"BM": 32, "BN": 32}
-    assert all(g.grid(swapped=False) == ("ceil_div(N, BN)", "ceil_div(M, BM)") for g in geometries)
+    assert all(g.grid == ("ceil_div(N, BN)", "ceil_div(M, BM)") for g in geometries)
 
 
 def test_a_size_that_sides_of_blocks_are_made_of_is_a_size() -> None:

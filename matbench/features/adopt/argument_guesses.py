@@ -212,10 +212,8 @@ def _size_of(name: str) -> str | None:
 
 
 def _likely_sizes(names: list[str]) -> dict[str, str] | None:
-    """Sizes by parameter name if the names tell them apart, else in the order M, N, K."""
+    """Sizes by parameter name, if the names tell them apart."""
     sizes = [*map(_size_of, names)]
     if None not in sizes and len(set(sizes)) == len(sizes):
         return {name: str(size) for name, size in zip(names, sizes, strict=True)}
-    if len(names) == 3:
-        return dict(zip(names, ("M", "N", "K"), strict=True))
     return None

@@ -165,15 +165,8 @@ def threads(guess: CallGuess) -> str:
 
 def described(table: dict[str, Any]) -> str:
     """How a table calls a kernel, in the form of command-line options."""
-    launch = table["launch"]
-    return ", ".join(
-        f"{name} {','.join(map(str, listed))}"
-        for name, listed in (
-            ("args", table["args"]),
-            ("block", launch["block"]),
-            ("grid", launch["grid"]),
-        )
-    )
+    said = {**table, **table["launch"]}
+    return ", ".join(f"{key} {','.join(map(str, said[key]))}" for key in ("args", "block", "grid"))
 
 
 def warnings(guess: CallGuess, known: hints.Hints) -> Iterator[str]:

@@ -145,15 +145,15 @@ def _places(
 
 def _constants(scopes: Sequence[Scope], body: str) -> dict[str, int]:
     """The macros and constants with whole values that the kernel names."""
-    numbers = {}
-    used = set(_WORD.findall(body))
-    for scope in scopes:
-        for name in [name for name in scope.values if name in scope.constants & used]:
-            term = scope.term(name)
-            value = term.number if term is not None else None
-            if value is not None and 0 < value <= _MOST:
-                numbers[name] = value
-    return numbers
+    used = {*_WORD.findall(body)}
+    terms = {
+        name: scope.term(name)
+        for scope in scopes
+        for name in scope.values
+        if name in scope.constants & used
+    }
+    numbers = {name: term.number for name, term in terms.items() if term is not None}
+    return {name: value for name, value in numbers.items() if value and 0 < value <= _MOST}
 
 
 def _pointers_to_const(entry: Node) -> Iterator[str]:

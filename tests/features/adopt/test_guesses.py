@@ -7,6 +7,7 @@ from support.paths import ROOT
 
 from matbench.features.adopt import argument_guesses, hints, launch_guesses
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
+from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.launch_guesses import Geometry
 from matbench.kernelfile import signature
 
@@ -124,6 +125,38 @@ def test_the_text_tells_how_it_is_launched(
     _, geometries = guessed(kernel(ABC, body, before=before))
     assert geometries[0].block == block
     assert geometries[0].grid == grid
+
+
+def test_a_block_covers_what_sizes_are_divided_by_unless_blocks_are_in_line() -> None:
+    plane = Geometry(("BM",), {"BM": 8}, (8, 4), ("ceil_div(N, 32)", "M // BM", "batch"))
+    assert plane.covered == ["32", "BM"]
+    assert plane.batched
+    assert plane.swapped().grid == ("ceil_div(M, 32)", "N // BM", "batch")
+    line = Geometry((), {}, (256,), ("ceil_div(M * N, 256)",))
+    assert line.covered == []
+    assert line._replace(given={}).covered == ["256"]  # the author's may be tiles
+
+
+def test_a_constant_is_fixed_wherever_it_is_used() -> None:
+    grid = ("ceil_div(N, T)", "ceil_div(M, 2 * T)")
+    swept = Geometry(("T",), {"T": 8}, ("T", 4), grid, "4 * T", {"width": "T + 1"})
+    assert swept.fixed("T") == Geometry(
+        ("8",), {}, (8, 4), ("ceil_div(N, 8)", "ceil_div(M, 2 * 8)"), 32, {"width": 9}
+    )
+
+
+def test_the_launch_of_the_author_is_in_terms_of_the_parameters() -> None:
+    [function] = signature.functions(kernel("float *a, float *b, float *c, int M, int n, int s"))
+    geometry = Geometry((), {}, (16, "s"), ("ceil_div(n, 16)", "M"), "4 * s", {"s": "2 * M"})
+    call = Call(("A", "B", "C", "N", "M", "K"))
+    table = CallGuess(geometry, call).table(function)
+    assert table["args"] == ["A", "B", "C", "N", "M", "2 * N"]
+    assert table["launch"] == {
+        "block": [16, "K"], "grid": ["ceil_div(M, 16)", "N"], "shared_bytes": "4 * K"
+    }  # fmt: skip
+    guess = Geometry((), {}, (16, 4), ("ceil_div(N, 16)", "ceil_div(M, 4)"))
+    launch = CallGuess(guess, call, is_swapped=True).table(function)["launch"]
+    assert launch == {"block": [16, 4], "grid": ["ceil_div(M, 16)", "ceil_div(N, 4)"]}
 
 
 def test_a_thread_may_have_several_elements_of_a_row_a_column_or_both() -> None:

@@ -98,6 +98,18 @@ def test_a_cubin_says_the_sizes_of_parameters_too(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@needs_nvcc
+def test_a_large_struct_in_a_cubin_is_named(tmp_path: Path) -> None:
+    source = (
+        "struct Large { int at[1500]; };\n"
+        "__global__ void f(float *A, Large large, float *C) { C[0] = A[large.at[threadIdx.x]]; }\n"
+    )
+    path = files.make(tmp_path / "all.cubin", source)
+    path.with_suffix(".toml").write_text(f'args = ["A", "N", "C"]\n{files.LAUNCH}')
+    with pytest.raises(UsageError, match="parameter 2 has 6000 bytes"):
+        catalogue.load(path)
+
+
 def test_another_table_is_another_kernel(tmp_path: Path) -> None:
     table = f'entry = "every"\nargs = {ARGS}\n{files.LAUNCH}'
     hashes = {

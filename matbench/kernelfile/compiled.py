@@ -39,6 +39,7 @@ _NUMBERS = {
 _C_TYPES: dict[Storage, str] = {**C_TYPES, "int32": "int"}
 _REAL = re.compile(r"\b(?:alpha|beta)\b|\.")
 _TENSOR_MAP_BYTES = 128
+_LONGEST_NAME = 4096
 _CONSTANTS = ".nv.constant0."
 #: Attributes in a cubin's `.nv.info` that describe a parameter; the second in newer formats.
 _KPARAM_INFO, _KPARAM_INFO_V2 = 0x17, 0x45
@@ -106,7 +107,8 @@ def sections_of(data: bytes) -> dict[str, tuple[int, int]]:
     sections: dict[str, tuple[int, int]] = {}
     for name, at, size in listed:
         first = listed[names][1] + name
-        sections[data[first : data.index(b"\0", first)].decode()] = at, size
+        last = data.index(b"\0", first, first + _LONGEST_NAME)
+        sections[data[first:last].decode()] = at, size
     return sections
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import msgspec
@@ -183,6 +184,15 @@ def test_other_files_are_refused(tmp_path: Path, name: str, data: bytes, reason:
     with pytest.raises(UsageError) as error:
         catalogue.load(path)
     assert str(error.value).startswith(f"{path}: {reason}")
+
+
+def test_a_section_with_an_endless_name_is_refused(tmp_path: Path) -> None:
+    start = b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(20)
+    header = start + struct.pack("<QI8x2H", 64, 0, 1, 0) + struct.pack("<I20x2Q24x", 0, 128, 0)
+    path = tmp_path / "a.cubin"
+    path.write_bytes(header + b".nv.constant0." + b"a" * 5000 + b"\0")
+    with pytest.raises(UsageError, match="not a cubin: subsection not found"):
+        catalogue.load(path)
 
 
 @needs_nvcc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import msgspec
@@ -68,6 +69,54 @@ def test_ptx_says_the_sizes_of_parameters_and_the_table_their_types(tmp_path: Pa
     halves = catalogue.load(ptx(tmp_path, f'storage = "bfloat16"\nresult = "float64"\n{table}'))
     assert types(halves)[:3] == ["__nv_bfloat16 *", "__nv_bfloat16 *", "double *"]
     assert (types(halves)[9], halves.precision) == ("__nv_bfloat16", "bfloat16")
+
+
+def test_what_a_parameter_takes_decides_where_the_file_does_not(tmp_path: Path) -> None:
+    args = ARGS.replace('"N", "M"', '"2 * alpha", "workspace"')
+    launch = f"{files.LAUNCH}workspace_bytes = 4\n"
+    kernel = catalogue.load(ptx(tmp_path, f'entry = "every"\nargs = {args}\n{launch}'))
+    assert types(kernel)[3:5] == ["int", "float *"]  # the file says that it is an integer
+
+
+@needs_nvcc
+def test_a_cubin_says_the_sizes_of_parameters_too(tmp_path: Path) -> None:
+    source = (
+        "#include <cuda.h>\n#include <cuda_fp16.h>\n"
+        "__global__ void f(double x, const __grid_constant__ CUtensorMap map, bool b, short s,"
+        " const __half *A, const __half *B, __half *C, __half h, float y, long long n, int *w)"
+        " { C[n + s + b] = A[0] * B[0] * h; if (((const int *)&map)[n] > y * x) w[0] = 1; }\n"
+    )
+    path = files.make(tmp_path / "all.cubin", source)
+    args = (
+        '["1.5", "tensor_map(A, 8, 8)", "1", "K", "A", "B", "C", "0.5", "alpha", "N", "workspace"]'
+    )
+    launch = f"{files.LAUNCH}workspace_bytes = 4\n"
+    path.with_suffix(".toml").write_text(f'precision = "float16"\nargs = {args}\n{launch}')
+    kernel = catalogue.load(path)
+    assert types(kernel) == [
+        "double", "CUtensorMap", "char", "short", "__half *", "__half *", "__half *", "__half",
+        "float", "long long", "float *",
+    ]  # fmt: skip
+
+
+@needs_nvcc
+def test_a_large_struct_in_a_cubin_is_named(tmp_path: Path) -> None:
+    source = (
+        "struct Large { int at[1500]; };\n"
+        "__global__ void f(float *A, Large large, float *C) { C[0] = A[large.at[threadIdx.x]]; }\n"
+    )
+    path = files.make(tmp_path / "all.cubin", source)
+    path.with_suffix(".toml").write_text(f'args = ["A", "N", "C"]\n{files.LAUNCH}')
+    with pytest.raises(UsageError, match="parameter 2 has 6000 bytes"):
+        catalogue.load(path)
+
+
+def test_another_table_is_another_kernel(tmp_path: Path) -> None:
+    table = f'entry = "every"\nargs = {ARGS}\n{files.LAUNCH}'
+    hashes = {
+        catalogue.load(ptx(tmp_path, text)).sha256 for text in (table, f"padding = 1\n{table}")
+    }
+    assert len(hashes) == 2
 
 
 def test_storage_is_that_of_the_precision_or_the_workload(tmp_path: Path) -> None:
@@ -137,6 +186,15 @@ def test_other_files_are_refused(tmp_path: Path, name: str, data: bytes, reason:
     assert str(error.value).startswith(f"{path}: {reason}")
 
 
+def test_a_section_with_an_endless_name_is_refused(tmp_path: Path) -> None:
+    start = b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(20)
+    header = start + struct.pack("<QI8x2H", 64, 0, 1, 0) + struct.pack("<I20x2Q24x", 0, 128, 0)
+    path = tmp_path / "a.cubin"
+    path.write_bytes(header + b".nv.constant0." + b"a" * 5000 + b"\0")
+    with pytest.raises(UsageError, match="not a cubin: subsection not found"):
+        catalogue.load(path)
+
+
 @needs_nvcc
 def test_an_incomplete_cubin_is_refused(tmp_path: Path) -> None:
     path = files.make(tmp_path / "gemm.cubin")
@@ -157,6 +215,7 @@ def test_without_args_the_message_has_lines_to_paste(
     assert f"{path}: front matter is missing (args, block, grid). Write gemm.toml:" in message
     assert '"A", "B", ' in message
     assert "block = [16, 16]" in message
+    assert "Write gemm.toml:" in matbench("run", "--adopt", path, code=2).stderr
     assert f"{path}: compiled; adopt reads CUDA C++, so write " in refusal("adopt", path)
 
 

@@ -127,14 +127,9 @@ def pointers(
         many = "1 pointer" if len(order) == 1 else f"{len(order)} pointers"
         raise NotCallableError(f"takes {many}, not {', '.join(inputs)} and C")
 
-    def output(name: str) -> tuple[bool, bool, bool, int]:
-        is_named = _bare(name) in _NAMES["C"].split()
-        return (
-            name in hints.constant_pointers,
-            name not in hints.written,
-            not is_named,
-            -order.index(name),
-        )
+    def output(name: str) -> tuple[bool, bool, int]:
+        is_constant = name in hints.constant_pointers
+        return is_constant, not _is_like(name, "C"), -order.index(name)
 
     for c in sorted(order, key=output):
         if c in hints.constant_pointers and len(hints.constant_pointers) < len(order):
@@ -217,10 +212,8 @@ def _size_of(name: str) -> str | None:
 
 
 def _likely_sizes(names: list[str]) -> dict[str, str] | None:
-    """Sizes by parameter name if the names tell them apart, else in the order M, N, K."""
+    """Sizes by parameter name, if the names tell them apart."""
     sizes = [*map(_size_of, names)]
     if None not in sizes and len(set(sizes)) == len(sizes):
         return {name: str(size) for name, size in zip(names, sizes, strict=True)}
-    if len(names) == 3:
-        return dict(zip(names, ("M", "N", "K"), strict=True))
     return None

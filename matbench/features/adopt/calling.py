@@ -12,9 +12,13 @@ import msgspec
 
 from matbench.errors import listed
 from matbench.features.adopt import hints
-from matbench.features.adopt.argument_guesses import Call
+from matbench.features.adopt.argument_guesses import BLOCK_SIDE, Call
+from matbench.features.adopt.arithmetic import Text, replaced
 from matbench.features.adopt.launch_guesses import Geometry
+from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions
+from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.signature import Function
 from matbench.model import Layout, Problem, Transpose
 
 #: A comparison in a condition, not in a loop.
@@ -51,6 +55,37 @@ class CallGuess(NamedTuple):
         equal = ["M == N", "N == K"] if self.is_square else []
         return equal + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
 
+    def table(self, function: Function, **more: Any) -> dict[str, Any]:
+        """The front matter that says all this; `more` are other keys."""
+        geometry = self.geometry.swapped() if self.is_swapped else self.geometry
+        args = self.call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
+        passed = dict(zip((p.name for p in function.parameters), args, strict=True))
+        sizes: dict[str, Text] = {}
+        if geometry.given is not None:  # its launch is in terms of the kernel's parameters
+            sizes = {p.name: passed[p.name] for p in function.parameters if not p.pointer}
+            passed |= {n: str(replaced(text, sizes)) for n, text in geometry.given.items()}
+        launch: dict[str, Any] = {
+            "block": [replaced(side, sizes) for side in geometry.block],
+            "grid": [replaced(side, sizes) for side in geometry.grid],
+        }
+        if geometry.shared_bytes:
+            launch["shared_bytes"] = replaced(geometry.shared_bytes, sizes)
+        if where := more.pop("where", ()):
+            launch["where"] = list(where)
+        tables = {
+            "sweep": {name: [value] for name, value in geometry.params.items()},
+            "tune": {
+                name: sorted({*([value // 2] if value % 2 == 0 else []), value, 2 * value})
+                for name, value in geometry.params.items()
+                if name in geometry.varied
+            },
+        }
+        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "beta": 0.0}
+        said = {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}
+        entry = entries.as_text(Entry(function.name, geometry.template))
+        table = {"entry": entry, "args": [*passed.values()], **said, **more}
+        return table | {name: held for name, held in tables.items() if held} | {"launch": launch}
+
     def sized(self, M: int, N: int, K: int) -> Problem:
         """A problem of that size with the factors and the batch of this one."""
         return msgspec.structs.replace(self.problem, M=M, N=N, K=K)
@@ -61,9 +96,9 @@ def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
     and at least two tiles."""
     params = geometry.params
     covered: list[int] = []
-    for side in geometry.covered if geometry.line is None else ():
+    for text in geometry.covered:
         with contextlib.suppress(expressions.ExpressionError):
-            covered.append(expressions.whole(side, params))
+            covered.append(expressions.whole(text, params))
     named = [n for name, n in known.constants.items() if known.mentions(rf"\b{name}\b")]
     whole = (math.lcm(start, *covered) for start in (32, 8, 1))
     unit = next((together for together in whole if together <= 256), 32)
@@ -130,15 +165,8 @@ def threads(guess: CallGuess) -> str:
 
 def described(table: dict[str, Any]) -> str:
     """How a table calls a kernel, in the form of command-line options."""
-    launch = table["launch"]
-    return ", ".join(
-        f"{name} {','.join(map(str, listed))}"
-        for name, listed in (
-            ("args", table["args"]),
-            ("block", launch["block"]),
-            ("grid", launch["grid"]),
-        )
-    )
+    said = {**table, **table["launch"]}
+    return ", ".join(f"{key} {','.join(map(str, said[key]))}" for key in ("args", "block", "grid"))
 
 
 def warnings(guess: CallGuess, known: hints.Hints) -> Iterator[str]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 #: A parameter that is the width of a tile.
 _SIDE = re.compile(r"(?:block|tile)(?:_?(?:size|dim|width|side))?", re.IGNORECASE)
-#: Functions that write to where their first argument points.
-_STORES = re.compile(r"atomic\w+|\w*store\w*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: No constant above this is the side of a tile.
 _MOST = 1 << 20
@@ -41,7 +39,6 @@ class Hints(NamedTuple):
     body: str = ""
     constants: Mapping[str, int] = {}
     constant_pointers: frozenset[str] = frozenset()
-    written: frozenset[str] = frozenset()
     blocks: str = ""
     threads: str = ""
     tiles: Mapping[str, Sequence[Term]] = {}
@@ -69,13 +66,11 @@ def find_hints(source: str, function: Function, beside: str = "") -> Hints:
     sides = frozenset(_sides(function, launches))
     names = {parameter.name for parameter in function.template} | sides
     found = [*_places(nodes, scopes, {*names, *(f"blockDim_{axis}" for axis in "xyz")})]
-    pointers = {parameter.name for parameter in function.parameters if parameter.pointer}
     bounds = scopes[0].term(function.launch_bounds or "")
     return Hints(
         body=body,
         constants=_constants(scopes, body),
         constant_pointers=frozenset(_pointers_to_const(node)),
-        written=frozenset(pointers & {*_written(nodes)}),
         blocks=_axes(body, "blockIdx"),
         threads=_axes(body, "threadIdx"),
         tiles={axis: _distinct(tile for of, tile, _ in found if of == axis) for axis in "xy"},
@@ -150,15 +145,15 @@ def _places(
 
 def _constants(scopes: Sequence[Scope], body: str) -> dict[str, int]:
     """The macros and constants with whole values that the kernel names."""
-    numbers = {}
-    used = set(_WORD.findall(body))
-    for scope in scopes:
-        for name in [name for name in scope.values if name in scope.constants & used]:
-            term = scope.term(name)
-            value = term.number if term is not None else None
-            if value is not None and 0 < value <= _MOST:
-                numbers[name] = value
-    return numbers
+    used = {*_WORD.findall(body)}
+    terms = {
+        name: scope.term(name)
+        for scope in scopes
+        for name in scope.values
+        if name in scope.constants & used
+    }
+    numbers = {name: term.number for name, term in terms.items() if term is not None}
+    return {name: value for name, value in numbers.items() if value and 0 < value <= _MOST}
 
 
 def _pointers_to_const(entry: Node) -> Iterator[str]:
@@ -167,42 +162,6 @@ def _pointers_to_const(entry: Node) -> Iterator[str]:
         before = syntax.text_of(parameter).partition("*")[0]
         if name is not None and re.search(r"\bconst\b", before):
             yield syntax.text_of(name)
-
-
-def _written(nodes: Sequence[Node]) -> Iterator[str]:
-    """What bodies store through: pointers, and those that others are derived from."""
-    stored: set[str] = set()
-    derived: dict[str, set[str]] = {}
-    for node in (inner for outer in nodes for inner in syntax.walk(outer)):
-        left, right = syntax.fields(node, "left"), syntax.fields(node, "right")
-        if node.type == "call_expression":
-            function, given = syntax.fields(node, "function"), syntax.fields(node, "arguments")
-            if function is not None and given is not None and given.named_children:
-                is_store = _STORES.fullmatch(syntax.text_of(function).rpartition("::")[2])
-                stored |= _bases(given.named_children[0]) if is_store else set()
-        elif node.type == "update_expression":
-            stored |= _bases(node)
-        elif node.type == "assignment_expression" and left is not None:
-            if left.type != "identifier":
-                stored |= _bases(left)
-                continue
-        elif node.type == "init_declarator" and "*" in syntax.text_of(node).partition("=")[0]:
-            left, right = syntax.fields(node, "declarator"), syntax.fields(node, "value")
-        if left is not None and right is not None and (name := syntax.declared(left)) is not None:
-            derived.setdefault(syntax.text_of(name), set()).update(_bases(right))
-    pending = list(stored)
-    while pending:
-        base = pending.pop()
-        yield base
-        pending += derived.pop(base, ())
-
-
-def _bases(node: Node) -> set[str]:
-    """The names in an expression, without those in brackets."""
-    if node.type == "identifier":
-        return {syntax.text_of(node)}
-    inner = [child for child in node.named_children if child.type != "subscript_argument_list"]
-    return set().union(*map(_bases, inner))
 
 
 def _axes(body: str, index: str) -> str:

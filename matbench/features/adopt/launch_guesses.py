@@ -9,17 +9,13 @@ import ast
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from matbench.features.adopt.argument_guesses import BLOCK_SIDE, Call
 from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
 from matbench.features.adopt.hints import Hints
 from matbench.features.adopt.launches import HostLaunch
 from matbench.features.adopt.scope import ITEM_BYTES
 from matbench.features.adopt.subjects import MACRO
-from matbench.kernelfile import entry as entries
-from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import Function, TemplateParameter
 
 #: Template arguments, and the values of those that are names.
@@ -52,37 +48,41 @@ class Geometry(NamedTuple):
     """One way to build and launch a kernel.
 
     `template` are the template arguments as the entry spells them, and `params` the values of the
-    names among them. `covered` is how much one block covers along each grid axis in use. `line` is
-    an expression in M and N for a one-dimensional grid. If the author's launch is followed,
-    `blocks` are its grid and `given` its constant arguments, in terms of the kernel's parameters.
-    Other values of the `varied` were right, too.
+    names among them. If the author's launch is followed, it is in terms of the kernel's parameters,
+    and `given` are its constant arguments. Other values of the `varied` were right, too.
     """
 
     template: tuple[str, ...]
     params: dict[str, int]
     block: tuple[Text, ...]
-    covered: tuple[Text, ...]
-    line: str | None = None
-    batched: bool = False
+    grid: tuple[Text, ...]
     shared_bytes: Text = 0
-    blocks: tuple[Text, ...] = ()
-    given: Mapping[str, Text] = MappingProxyType({})
+    given: Mapping[str, Text] | None = None
     varied: tuple[str, ...] = ()
 
-    def grid(self, *, swapped: bool) -> tuple[Text, ...]:
-        """The blocks along each axis; `swapped`: x runs along the rows of C."""
-        if self.blocks:
-            return self.blocks
-        if self.line is not None:
-            plane: list[Text] = [self.line]
-        else:
-            sizes = ("M", "N") if swapped else ("N", "M")
-            plane = [
-                _ceil_div(size, tile) for size, tile in zip(sizes, self.covered, strict=False)
-            ] or [1]
-        if self.batched:
-            plane = [*plane, *[1] * (2 - len(plane)), "batch"]
-        return tuple(plane)
+    @property
+    def batched(self) -> bool:
+        """Whether each product of a batch has blocks of its own."""
+        return "batch" in self.grid
+
+    @property
+    def covered(self) -> list[str]:
+        """What sizes are divided by: a block covers that much."""
+        if self.given is None and self.grid[1:2] in ((), (1,)):
+            return []  # guessed blocks that follow each other fit any size
+        divisions = [
+            node.args if isinstance(node, ast.Call) else [node.left, node.right]
+            for side in self.grid
+            for node in ast.walk(ast.parse(str(side)))
+            if isinstance(node, ast.Call)
+            or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv))
+        ]
+        return [ast.unparse(parts[1]) for parts in divisions if len(parts) == 2]
+
+    def swapped(self) -> Geometry:
+        """With x along the rows of C."""
+        names = {"M": "N", "N": "M"}
+        return self._replace(grid=tuple(replaced(side, names) for side in self.grid))
 
     def with_value(self, name: str, value: int) -> Geometry:
         """With another value of a swept constant."""
@@ -91,18 +91,17 @@ class Geometry(NamedTuple):
     def fixed(self, name: str) -> Geometry:
         """With a swept constant replaced by its value wherever it is used."""
 
-        def text(expression: Text) -> Text:
-            return replaced(expression, {name: self.params[name]})
+        def texts(expressions: Iterable[Text]) -> tuple[Text, ...]:
+            return tuple(replaced(text, {name: self.params[name]}) for text in expressions)
 
+        given = self.given
         return self._replace(
-            template=tuple(str(text(argument)) for argument in self.template),
+            template=tuple(map(str, texts(self.template))),
             params={other: held for other, held in self.params.items() if other != name},
-            block=tuple(map(text, self.block)),
-            covered=tuple(map(text, self.covered)),
-            line=None if self.line is None else str(text(self.line)),
-            shared_bytes=text(self.shared_bytes),
-            blocks=tuple(map(text, self.blocks)),
-            given={other: text(value) for other, value in self.given.items()},
+            block=texts(self.block),
+            grid=texts(self.grid),
+            shared_bytes=texts([self.shared_bytes])[0],
+            given=given and dict(zip(given, texts(given.values()), strict=True)),
         )
 
 
@@ -111,12 +110,11 @@ def geometries(function: Function, hints: Hints) -> list[Geometry]:
 
     A less likely template counts more than a less likely block, and that more than the rest.
     """
-    batched = "z" in hints.blocks
     ranked = [
-        (3 * i + 2 * j + k + n, Geometry(arguments, params, block, covered, line, batched, shared))
+        (3 * i + 2 * j + k + n, Geometry(arguments, params, block, grid, shared))
         for i, (arguments, params) in enumerate(_templates(function.template, hints))
         for j, block in enumerate(_blocks(hints, params))
-        for k, (covered, line) in enumerate(_covered(hints, block))
+        for k, grid in enumerate(_grids(hints, block))
         for n, shared in enumerate(_shared(hints, block))
     ]
     guesses = [geometry for _, geometry in sorted(ranked, key=lambda pair: pair[0])]
@@ -135,61 +133,15 @@ def _followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry 
     if not plane or not block or (has_sizes and not is_sized):
         return None
     is_batch = launch.grid[2:] == (None,) or str([*depth, 1][0]).isidentifier()
-    batched = "z" in hints.blocks and is_batch
-    rest = ["batch"] if batched else depth
-    blocks = (*plane, *[1] * (2 - len(plane) if rest else 0), *rest)
-    covered, shared = tuple(_divisors(blocks)), launch.shared or 0
-    return Geometry(arguments, params, block, covered, None, batched, shared, blocks, launch.given)
+    rest = ["batch"] if "z" in hints.blocks and is_batch else depth
+    grid = (*plane, *[1] * (2 - len(plane) if rest else 0), *rest)
+    return Geometry(arguments, params, block, grid, launch.shared or 0, launch.given)
 
 
 def _known(texts: Iterable[Text | None]) -> tuple[Text, ...]:
     """The texts; none if one is not known."""
     known = [text for text in texts if text is not None]
     return tuple(known) if len(known) == len([*texts]) else ()
-
-
-def _divisors(blocks: Iterable[Text]) -> Iterator[Text]:
-    """What sizes are divided by: a block covers that much."""
-    for node in itertools.chain(*(ast.walk(ast.parse(str(text))) for text in blocks)):
-        if isinstance(node, ast.Call) and len(node.args) == 2:
-            yield ast.unparse(node.args[1])
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-            yield ast.unparse(node.right)
-
-
-def table(
-    function: Function, geometry: Geometry, call: Call, *, swapped: bool, **more: Any
-) -> dict[str, Any]:
-    """The front matter of a guess; `more` are keys that were found by trial."""
-    args = call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
-    passed = {p.name: text for p, text in zip(function.parameters, args, strict=True)}
-    sizes = {p.name: passed[p.name] for p in function.parameters if not p.pointer}
-
-    def known(text: Text) -> Text:
-        """With arguments in place of the parameters that an author's launch is in terms of."""
-        return replaced(text, sizes) if geometry.blocks else text
-
-    if geometry.blocks:
-        given = {name: str(known(text)) for name, text in geometry.given.items()}
-        args = tuple((passed | given).values())
-    launch: dict[str, Any] = {
-        "block": [*map(known, geometry.block)],
-        "grid": [*map(known, geometry.grid(swapped=swapped))],
-    }
-    if geometry.shared_bytes:
-        launch["shared_bytes"] = known(geometry.shared_bytes)
-    if where := more.pop("where", ()):
-        launch["where"] = list(where)
-    tune = {
-        name: sorted({*([value // 2] if value % 2 == 0 else []), value, 2 * value})
-        for name, value in geometry.params.items()
-        if name in geometry.varied
-    }
-    sweep = {name: [value] for name, value in geometry.params.items()}
-    entry = entries.as_text(Entry(function.name, geometry.template))
-    front_matter = {"entry": entry, "args": list(args), **more}
-    front_matter |= {"sweep": sweep} if sweep else {}
-    return front_matter | ({"tune": tune} if tune else {}) | {"launch": launch}
 
 
 # -- candidates ------------------------------------------------------------------------------------
@@ -285,8 +237,8 @@ def _quotient(a: Term | None, b: Term) -> Term | None:
     return combined(a, "/", b)
 
 
-def _covered(hints: Hints, block: tuple[Text, ...]) -> list[tuple[tuple[Text, ...], str | None]]:
-    """How much a block covers along each grid axis, or a one-dimensional grid over all of C."""
+def _grids(hints: Hints, block: tuple[Text, ...]) -> list[tuple[Text, ...]]:
+    """The blocks along each axis: of a plane, or in a line over the rows or over all of C."""
     sides = {f"blockDim_{axis}": side for axis, side in zip("xyz", (*block, 1, 1), strict=False)}
     sides |= dict.fromkeys(hints.sides, block[0])
 
@@ -295,12 +247,18 @@ def _covered(hints: Hints, block: tuple[Text, ...]) -> list[tuple[tuple[Text, ..
         return tiles or [1, sides[f"blockDim_{axis}"]]
 
     axes = [axis for axis in hints.blocks if axis != "z"]
-    if len(axes) != 1:
-        return [(pair, None) for pair in dict.fromkeys(itertools.product(*map(along, axes)))]
-    [axis] = axes
-    # If the index is divided, it runs over all of C.
-    sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
-    return [((tile,), _ceil_div(size, tile)) for tile in along(axis)[:4] for size in sizes]
+    grids: list[tuple[Text, ...]]
+    if len(axes) == 1:
+        # If the index is divided, it runs over all of C.
+        sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
+        tiles = along(axes[0])[:4]
+        grids = [(_ceil_div(size, tile),) for tile in tiles for size in sizes]
+    else:
+        planes = itertools.product(*map(along, axes))
+        grids = [(*map(_ceil_div, "NM", plane),) or (1,) for plane in planes]
+    if "z" in hints.blocks:
+        grids = [(*grid, *[1] * (2 - len(grid)), "batch") for grid in grids]
+    return list(dict.fromkeys(grids))
 
 
 def _shared(hints: Hints, block: tuple[Text, ...]) -> list[Text]:

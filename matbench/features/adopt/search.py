@@ -175,7 +175,7 @@ class _Search:
                 self.on_progress(f"launch {index + 1} of {len(launches)}")
                 guess = self.found(CallGuess(geometry, alike[0]), alike)
                 is_narrow = guess is not None and guess.is_square and not guess.call.is_square
-                if guess is not None and is_narrow and geometry.blocks:
+                if guess is not None and is_narrow and geometry.given is not None:
                     later.append(guess)
                 elif guess is not None:
                     yield guess

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
-from matbench.features.adopt import launch_guesses, probing
+from matbench.features.adopt import probing
 from matbench.features.adopt.argument_guesses import NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import ProbeResult
@@ -51,18 +51,8 @@ class Trials:
 
     def table_of(self, guess: CallGuess, **more: Any) -> dict[str, Any]:
         """The table for a guess."""
-        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "beta": 0.0}
-        build = {k: v for k, v in self.subject.given.items() if k != "name"}
-        changed = {key: getattr(guess, key) for key in plain if getattr(guess, key) != plain[key]}
-        return launch_guesses.table(
-            self.subject.function,
-            guess.geometry,
-            guess.call,
-            swapped=guess.is_swapped,
-            **changed,
-            **build,
-            **more,
-        )
+        build = {key: held for key, held in self.subject.given.items() if key != "name"}
+        return guess.table(self.subject.function, **build, **more)
 
     def kernel(self, guess: CallGuess) -> Kernel:
         """The kernel called that way; whatever the call, the same entry is built only once."""

@@ -222,6 +222,21 @@ def table_of(path: Path) -> dict[str, Any]:
     return toml.table(path.with_suffix(".toml"))
 
 
+def test_a_result_that_no_name_tells_is_the_one_that_is_written(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = tmp_path / "unnamed.cu"
+    path.write_text(
+        "__global__ void f(float *first, float *second, float *third, int m, int n, int k) {\n"
+        "  int r = blockIdx.y * 8 + threadIdx.y, c = blockIdx.x * 8 + threadIdx.x;\n"
+        "  if (r >= m || c >= n) return;\n  float *to = second + r * n, sum = 0;\n"
+        "  for (int i = 0; i < k; ++i) sum += first[r * k + i] * third[i * n + c];\n"
+        "  to[c] = sum;\n}\n"
+    )
+    _, table = adopted(path, matbench)
+    assert table["args"] == ["A", "C", "B", "M", "N", "K"]
+
+
 def test_formulas_hold_at_other_values_of_their_constants(
     tmp_path: Path, matbench: Matbench
 ) -> None:

@@ -7,6 +7,7 @@ from support.paths import ROOT
 
 from matbench.features.adopt import argument_guesses, hints, launch_guesses
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
+from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.launch_guesses import Geometry
 from matbench.kernelfile import signature
 
@@ -63,10 +64,10 @@ def test_one_size_means_squares() -> None:
     assert not calls[0].is_square
 
 
-def test_what_is_stored_to_is_the_result() -> None:
-    stores = "second[blockIdx.x * blockDim.x + threadIdx.x] = first[0] * third[0];"
-    calls, _ = guessed(kernel("float *first, float *second, float *third, int n", stores))
-    assert calls[0].args == ("A", "C", "B", "N")
+def test_any_pointer_but_those_to_constants_may_be_the_result() -> None:
+    calls, _ = guessed(kernel("float *first, const float *second, float *third, int n"))
+    results = dict.fromkeys(call.args.index("C") for call in calls)
+    assert [*results] == [2, 0]
 
 
 def test_strides_are_between_batches_where_there_are_any() -> None:
@@ -75,7 +76,7 @@ def test_strides_are_between_batches_where_there_are_any() -> None:
     body = "float *c = C + blockIdx.z * n * n; c[blockIdx.x * blockDim.x + threadIdx.x] = 0;"
     calls, geometries = guessed(kernel(parameters, body))
     assert calls[0].args[3] == "stride_a"
-    assert geometries[0].grid(swapped=False)[-1] == "batch"
+    assert geometries[0].grid[-1] == "batch"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,39 @@ def test_the_text_tells_how_it_is_launched(
 ) -> None:
     _, geometries = guessed(kernel(ABC, body, before=before))
     assert geometries[0].block == block
-    assert geometries[0].grid(swapped=False) == grid
+    assert geometries[0].grid == grid
+
+
+def test_a_block_covers_what_sizes_are_divided_by_unless_blocks_are_in_line() -> None:
+    plane = Geometry(("BM",), {"BM": 8}, (8, 4), ("ceil_div(N, 32)", "M // BM", "batch"))
+    assert plane.covered == ["32", "BM"]
+    assert plane.batched
+    assert plane.swapped().grid == ("ceil_div(M, 32)", "N // BM", "batch")
+    line = Geometry((), {}, (256,), ("ceil_div(M * N, 256)",))
+    assert line.covered == []
+    assert line._replace(given={}).covered == ["256"]  # the author's may be tiles
+
+
+def test_a_constant_is_fixed_wherever_it_is_used() -> None:
+    grid = ("ceil_div(N, T)", "ceil_div(M, 2 * T)")
+    swept = Geometry(("T",), {"T": 8}, ("T", 4), grid, "4 * T", {"width": "T + 1"})
+    assert swept.fixed("T") == Geometry(
+        ("8",), {}, (8, 4), ("ceil_div(N, 8)", "ceil_div(M, 2 * 8)"), 32, {"width": 9}
+    )
+
+
+def test_the_launch_of_the_author_is_in_terms_of_the_parameters() -> None:
+    [function] = signature.functions(kernel("float *a, float *b, float *c, int M, int n, int s"))
+    geometry = Geometry((), {}, (16, "s"), ("ceil_div(n, 16)", "M"), "4 * s", {"s": "2 * M"})
+    call = Call(("A", "B", "C", "N", "M", "K"))
+    table = CallGuess(geometry, call).table(function)
+    assert table["args"] == ["A", "B", "C", "N", "M", "2 * N"]
+    assert table["launch"] == {
+        "block": [16, "K"], "grid": ["ceil_div(M, 16)", "N"], "shared_bytes": "4 * K"
+    }  # fmt: skip
+    guess = Geometry((), {}, (16, 4), ("ceil_div(N, 16)", "ceil_div(M, 4)"))
+    launch = CallGuess(guess, call, is_swapped=True).table(function)["launch"]
+    assert launch == {"block": [16, 4], "grid": ["ceil_div(M, 16)", "ceil_div(N, 4)"]}
 
 
 def test_a_thread_may_have_several_elements_of_a_row_a_column_or_both() -> None:
@@ -138,7 +171,7 @@ def test_another_template_is_less_likely_than_another_block_or_grid() -> None:
     host = "void go(float *a, int n) { f<8><<<blocks(n), 64>>>(a, a, a, n); }"
     body = "int i = blockIdx.x * blockDim.x + threadIdx.x; C[i / n + i % n] = SIDE;"
     _, geometries = guessed(kernel(ABC, body, before="template <int SIDE>") + host)
-    tried = [(g.params["SIDE"], g.block[0], str(g.line).split(",")[0]) for g in geometries[:6]]
+    tried = [(g.params["SIDE"], g.block[0], str(g.grid[0]).split(",")[0]) for g in geometries[:6]]
     assert tried == [
         (8, 64, "ceil_div(M * N"), (8, 64, "ceil_div(N"), (8, 64, "ceil_div(M"),
         (8, 256, "ceil_div(M * N"), (8, 256, "ceil_div(N"), (16, 64, "ceil_div(M * N"),
@@ -167,7 +200,7 @@ def test_block_and_shared_memory_are_those_of_a_launch_whose_grid_is_not_known()
     _, geometries = guessed(kernel(ABC, body) + host)
     first = geometries[0]
     assert (first.block, first.shared_bytes) == ((24, 4), 776)
-    assert first.grid(swapped=False) == ("ceil_div(N, 24)", "ceil_div(M, 4)")
+    assert first.grid == ("ceil_div(N, 24)", "ceil_div(M, 4)")
 
 
 def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> None:
@@ -175,7 +208,7 @@ def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> No
     host = "void go(float *a, int n) { const unsigned BM = 32, BN = 32; f<BM, BN><<<n, n>>>(a); }"
     _, geometries = guessed(kernel(ABC, body, before="template <int BM, int BN>") + host)
     assert geometries[0].params == {"BM": 32, "BN": 32}
-    assert all(g.grid(swapped=False) == ("ceil_div(N, BN)", "ceil_div(M, BM)") for g in geometries)
+    assert all(g.grid == ("ceil_div(N, BN)", "ceil_div(M, BM)") for g in geometries)
 
 
 def test_a_size_that_sides_of_blocks_are_made_of_is_a_size() -> None:
@@ -214,22 +247,6 @@ def test_no_guess_comes_twice() -> None:
                     assert len(found) < 100
             except NotCallableError:
                 continue
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "out[0] = 1;",
-        "float *row = out + n; row[threadIdx.x] += 1;",
-        "float *row = out + n; float *cell = row + 1; *cell = 1;",
-        "*(out + n) = 1;",
-        "atomicAdd(&out[n], 1.0f);",
-    ],
-)
-def test_the_result_is_what_the_body_stores_to(body: str) -> None:
-    """Also through pointers that are made from it."""
-    [function] = signature.functions(source := kernel("float *in, float *out, int n", body))
-    assert hints.find_hints(source, function).written == {"out"}
 
 
 def test_without_dynamic_shared_memory_none_is_asked_for() -> None:

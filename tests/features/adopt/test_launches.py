@@ -11,6 +11,7 @@ from support import foreign
 
 from matbench.features.adopt import argument_guesses, hints, launch_guesses
 from matbench.features.adopt.arithmetic import Term, combined, number, term_of
+from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.launches import HostLaunch, launches
 from matbench.kernelfile import expressions, signature, syntax
 
@@ -158,10 +159,10 @@ def test_the_launch_of_the_author_is_tried_first() -> None:
     known = hints.find_hints(source, function)
     first, *others = launch_guesses.geometries(function, known)
     call = argument_guesses.calls(function, known)[0]
-    table = launch_guesses.table(function, first, call, swapped=False)
+    table = CallGuess(first, call).table(function)
     assert table["launch"]["grid"] == ["ceil_div(N, 20)", "ceil_div(M, 6)", "batch"]
     assert others
-    assert not any(geometry.blocks for geometry in others)
+    assert not any(geometry.given is not None for geometry in others)
 
 
 @st.composite

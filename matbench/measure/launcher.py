@@ -100,8 +100,8 @@ def arguments(
 def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array:
     """A matrix as an array: as it is stored, so that a transposed B is N×K; those of a batch have
     one more dimension in front."""
-    if name == WORKSPACE:  # words
-        return Array(buffer, "int32", (buffer.nbytes // 4,), (1,))
+    if name == WORKSPACE:
+        return Array(buffer, "int32", (), ())  # of which only the address is used
     storage, place, _, batch = matrix(kernel, problem, name)
     shape = workloads.workload_of(problem).shape(name, problem)
     steps = place.row_step, place.column_step

@@ -120,10 +120,13 @@ def test_run_compare_and_check_take_a_function(matbench: Matbench, tmp_path: Pat
 
 def test_two_functions_of_a_file_have_a_process_each() -> None:
     with api.Judge("64", backend="opencl") as judge:
+        processes = set()
         for entry in ("host twin_memory", "host honest"):
             given = {"requires": ["host"], "link": ["pthread"]}
             verdict = judge.run(FILE, entry=entry, front_matter=given)
             assert (verdict.status, verdict.reason) == ("measured", None)
+            processes |= {*judge._pool.workers}
+        assert len(processes) == 2
 
 
 PLAIN = """

@@ -217,7 +217,7 @@ def ceilings() -> dict[str, tuple[MachineCode, float]]:
 def written(page: str) -> str:
     """A page with what it must hold between its markers."""
     known = catalogue.Catalogue(catalogue.builtin())
-    rungs = predictions(known.group("ladder"))
+    rungs = predictions([*known.group("ladder"), *known.group("gallery")])
     page = SUMMARY.sub(lambda found: f"{found[1]}\n{rungs}\n\n{found[2]}", page)
     return MARKERS.sub(
         lambda found: f"{found[1]}\n{part(known.get(found[2]), known.kernels)}\n\n{found[3]}", page

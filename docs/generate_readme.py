@@ -32,7 +32,7 @@ from matbench.features.explain.roofline import roofline
 from matbench.features.grade import view as grade
 from matbench.features.plot import picture as chart
 from matbench.features.timeline import picture as timeline
-from matbench.kernelfile import catalogue, syntax
+from matbench.kernelfile import catalogue, includes, syntax
 from matbench.model import FrontMatter, Kernel
 from matbench.records import reading
 from matbench.records.blocks import BlockProfile
@@ -96,17 +96,19 @@ def _is_of(sha256: str, kernel: Kernel | None) -> bool:
 
 
 def code_of(kernel: Kernel) -> str:
-    """The hash of all that decides what a kernel does: comments and descriptions do not."""
+    """The hash of all that decides what a kernel does: comments, descriptions and groups do not."""
     table = msgspec.to_builtins(kernel)
     table = {
         field.name: table[field.name]
         for field in msgspec.structs.fields(FrontMatter)
-        if field.name not in ("summary", "previous")
+        if field.name not in ("summary", "previous", "group")
         and getattr(kernel, field.name) != field.default
     }
     table["launch"] = {key: value for key, value in table["launch"].items() if value is not None}
-    code = syntax.without_comments(kernel.source).replace("\\\n", "")
+    source = includes.flattened(kernel) if kernel.includes else kernel.source
+    code = syntax.without_comments(source).replace("\\\n", "")
     lines = [" ".join(line.split()) for line in code.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("#line")]
     return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()
 
 

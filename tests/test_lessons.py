@@ -19,7 +19,12 @@ drawings = load("docs/generate_drawings.py")
 readme = load("docs/generate_readme.py")
 
 KERNELS = catalogue.Catalogue(catalogue.builtin())
-RUNGS = [*KERNELS.group("ladder"), *KERNELS.group("ladder", "dot")]
+RUNGS = [
+    kernel
+    for group in ("ladder", "gallery")
+    for kernel in KERNELS.group(group, None)
+    if "Measured" in lessons.header(kernel) and kernel.name != "double-mma"
+]
 SVG = "{http://www.w3.org/2000/svg}"
 
 

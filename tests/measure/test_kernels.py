@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.kernels import own_file
 from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.optional import present
 from support.products import (
@@ -27,7 +28,7 @@ from support.products import (
 import matbench
 from matbench import workloads
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, instrument, libraries, sweep
+from matbench.kernelfile import instrument, libraries, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure import judge, library
 from matbench.measure.options import Options
@@ -189,7 +190,7 @@ def job_param(job: Job, *marks: pytest.MarkDecorator) -> Any:
 
 
 #: Where nvcc takes longest.
-SLOW = {kernel.name for kernel in FILES if kernel.group in ("ladder", "blas")}
+SLOW = {kernel.name for kernel in FILES if kernel.group in ("ladder", "gallery")}
 JOBS = [
     *(
         job_param(job, *([pytest.mark.long] if job[0] in SLOW else []))
@@ -205,7 +206,7 @@ JOBS = [
 def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
     name, unit, arch, params = job
     [kernel] = [kernel for kernel in FILES if kernel.name == name]
-    path = catalogue.kernels_folder() / f"{name}.cu"
+    path = own_file(name)
     if unit != "alone":
         path = tmp_path / f"{name}-{unit}.cu"
         path.write_text(units(kernel)[unit], encoding="utf-8")

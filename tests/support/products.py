@@ -44,7 +44,7 @@ def allowed_skip(case: Case, device: DeviceInfo) -> bool:
         return workloads.workload_of(problem).operations(problem) > 2**25
     if case.kernel.name == "shared-row":
         return device.limits["max_shared_bytes_per_block"] < 4 * problem.K
-    if case.kernel.group in ("ladder", "blas"):
+    if case.kernel.group in ("ladder", "gallery"):
         values = {"M": problem.M, "N": problem.N, "K": problem.K, **case.params, **device.limits}
         scope = {"ceil_div": lambda a, b: -(-a // b), "max": max, "min": min}
         major, minor = device.compute_capability or (0, 0)

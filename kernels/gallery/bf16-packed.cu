@@ -1,7 +1,7 @@
 // /// matbench
 // name = "bf16-packed"
 // summary = "bf16-wgmma for rows at any address: one launch packs A and B, then multiplies"
-// group = "ladder"
+// group = "gallery"
 // previous = "bf16-wgmma"
 // requires = ["cuda", "sm_90a"]
 // precision = "bfloat16"

@@ -1,9 +1,10 @@
 // /// matbench
-// name = "dot-vectorized"
-// summary = "16-byte loads, with several in flight per thread"
+// name = "dot-shuffle"
+// summary = "Sums go from register to register within a warp; shared memory holds one per warp"
 // workload = "dot"
-// group = "ladder"
-// previous = "dot-one-warp"
+// group = "gallery"
+// previous = "dot-vectorized"
+// requires = ["cuda"]
 // finish = "sum"
 // [sweep]
 // THREADS = [256]
@@ -21,16 +22,14 @@
 // global_loads = "2 * N"
 // ///
 
-// Adds: 16-byte loads, and 2·EACH of them in flight per thread.
-// Limit: memory bandwidth. Reading alone can be faster than copying.
+// Adds: shuffles: the threads of a warp pass their sums from register to register.
+// Limit: memory bandwidth. A block adds up its threads once, after all of its loads, so little
+//   can be gained.
 // Measured: 4.43 TB/s at N = 2^28, 110% of copy bandwidth (H200)
 //
-// Memory is only kept busy if enough bytes are in flight: its bandwidth times its latency. Wider
-// loads, and several of them before the first is used, put more bytes in flight with fewer
-// instructions.
-//
-// Buffers start at multiples of 16 bytes. If N is not a multiple of four, the first block adds the
-// last products.
+// Each thread adds the sum of the thread 16 places further on, then 8, 4, 2 and 1. That needs
+// neither shared memory nor a barrier. Each warp leaves one sum in shared memory, and after the
+// only barrier the first warp adds those up in the same way.
 
 #ifndef THREADS
 #define THREADS 256
@@ -39,10 +38,32 @@
 #define EACH 2
 #endif
 
-extern "C" __global__ void dot_vectorized(const float *A, const float *B, float *C, int N)
+// Returns the sum over a warp to its first thread.
+static __device__ __forceinline__ float warp_sum(float sum)
 {
-    __shared__ float sums[THREADS];
+    #pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2)
+        sum += __shfl_down_sync(0xffffffff, sum, distance);
+    return sum;
+}
 
+// Returns the sum over the block to its first thread. All threads must call it.
+static __device__ __forceinline__ float block_sum(float sum)
+{
+    __shared__ float sums[THREADS / 32];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+    sum = warp_sum(sum);
+    if (lane == 0)
+        sums[warp] = sum;
+    __syncthreads();
+    if (warp == 0)
+        sum = warp_sum(lane < THREADS / 32 ? sums[lane] : 0.0f);
+    return sum;
+}
+
+extern "C" __global__ void dot_shuffle(const float *A, const float *B, float *C, int N)
+{
     // Each thread adds up its own products, EACH times four of A and of B at a time.
     const int t = threadIdx.x;
     const size_t fours = N / 4, stride = (size_t)gridDim.x * THREADS;
@@ -62,19 +83,8 @@ extern "C" __global__ void dot_vectorized(const float *A, const float *B, float 
         sum += A4[i].x * B4[i].x + A4[i].y * B4[i].y + (A4[i].z * B4[i].z + A4[i].w * B4[i].w);
     if (blockIdx.x == 0 && 4 * fours + t < N)  // the last N % 4
         sum += A[4 * fours + t] * B[4 * fours + t];
-    sums[t] = sum;
-    __syncthreads();
 
-    // One warp adds up the block's sums, then one thread the warp's.
-    if (t < 32) {
-        for (int other = t + 32; other < THREADS; other += 32)
-            sum += sums[other];
-        sums[t] = sum;
-    }
-    __syncthreads();
-    if (t == 0) {
-        for (int other = 1; other < 32; ++other)
-            sum += sums[other];
+    sum = block_sum(sum);
+    if (t == 0)
         C[blockIdx.x] = sum;
-    }
 }

@@ -1,7 +1,7 @@
 // /// matbench
 // name = "thread-tile-double"
 // summary = "float64 throughout, without tensor cores: TM×TN elements per thread"
-// group = "blas"
+// group = "gallery"
 // previous = "thread-tile-2d"
 // [sweep]
 // BM = [128]

@@ -2,7 +2,7 @@
 // name = "dot-one-warp"
 // summary = "Blocks for every multiprocessor; one warp adds up the sums of a block's threads"
 // workload = "dot"
-// group = "ladder"
+// group = "gallery"
 // previous = "dot-tree"
 // finish = "sum"
 // [sweep]

@@ -1,7 +1,7 @@
 // /// matbench
 // name = "half-mma"
 // summary = "float16 in and out on tensor cores, sums in float32: mma.sync, fed by ldmatrix"
-// group = "blas"
+// group = "gallery"
 // previous = "double-mma"
 // requires = ["cuda", "sm_80"]
 // [sweep]

@@ -1,7 +1,7 @@
 // /// matbench
 // name = "double-sums"
 // summary = "float32 in and out, products and sums in double: rounded once, at the end"
-// group = "ladder"
+// group = "gallery"
 // previous = "double-buffered"
 // [sweep]
 // BM = [64, 128]

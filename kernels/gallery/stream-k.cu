@@ -1,7 +1,7 @@
 // /// matbench
 // name = "stream-k"
 // summary = "Every block takes an equal share of the k steps of all tiles"
-// group = "ladder"
+// group = "gallery"
 // previous = "split-k"
 // requires = ["cuda", "sm_80"]
 // args = ["A", "B", "C", "workspace", "M", "N", "K"]

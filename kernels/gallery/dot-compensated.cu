@@ -2,7 +2,7 @@
 // name = "dot-compensated"
 // summary = "Compensated products and sums: as accurate as in twice the precision"
 // workload = "dot"
-// group = "ladder"
+// group = "gallery"
 // previous = "dot-vectorized"
 // finish = "sum"
 // [sweep]

@@ -1,7 +1,7 @@
 // /// matbench
 // name = "batched-small"
 // summary = "Many small products, one block each: alpha·A·B + beta·C for every item of a batch"
-// group = "blas"
+// group = "gallery"
 // previous = "tiled"
 // args = ["A", "B", "C", "M", "N", "K", "lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c",
 //         "alpha", "beta"]

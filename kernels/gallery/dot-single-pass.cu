@@ -2,7 +2,7 @@
 // name = "dot-single-pass"
 // summary = "The last block to finish adds up all blocks' sums: one launch, no work on the host"
 // workload = "dot"
-// group = "ladder"
+// group = "gallery"
 // previous = "dot-shuffle"
 // requires = ["cuda"]
 // [sweep]

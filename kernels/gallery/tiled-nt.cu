@@ -1,7 +1,7 @@
 // /// matbench
 // name = "tiled-nt"
 // summary = "A·Bᵀ from T×T tiles: rows of both operands, and one column of padding"
-// group = "blas"
+// group = "gallery"
 // previous = "tiled"
 // transpose = "NT"
 // [sweep]

@@ -1,7 +1,7 @@
 // /// matbench
 // name = "double-mma"
 // summary = "float64 on tensor cores: mma.sync on fragments that are fetched one slice ahead"
-// group = "blas"
+// group = "gallery"
 // previous = "pipelined"
 // requires = ["cuda", "sm_80"]
 // [sweep]

@@ -1,72 +1,83 @@
 // /// matbench
-// name = "fp16x3"
-// summary = "float32 accuracy from float16 tensor cores: two parts per number, one scaled"
-// group = "ladder"
-// previous = "tf32x3"
+// name = "tf32x3"
+// summary = "float32 accuracy from TF32 tensor cores: two parts per number, three products"
+// group = "gallery"
+// previous = "pipelined"
 // requires = ["cuda", "sm_90a"]
 // error_constant = 8.0
-// exponents = [-12, 15]
-// args = ["A", "B", "C", "workspace", "M", "N", "K"]
+// args = ["tensor_map(A, 128, 16)", "A", "B", "C", "workspace", "M", "N", "K"]
 // [sweep]
 // BN = [64, 256]
-// TOTAL_WORDS = [1, 2]
 // [tune]
 // BN = [64, 128, 192, 256]
 // [launch]
-// where = ["BN % 64 == 0", "BN <= 256", "TOTAL_WORDS == 1 or BN == 64",
-//          "max_shared_bytes_per_block >= 197760"]
+// where = ["BN % 64 == 0", "BN <= 256", "max_shared_bytes_per_block >= 197760"]
 // block = [384]
 // grid = ["multiprocessors // 2 * 2"]
 // shared_bytes = "197760"
-// workspace_bytes = "(ceil_div(M, 256) * 256 + ceil_div(N, BN) * BN) * ceil_div(K, 64) * 256"
+// workspace_bytes = """ceil_div(K, 32) * 256 \
+//                      * (ceil_div(N, BN) * BN + (K % 4 > 0) * ceil_div(M, 256) * 128)"""
 // [model]
-// global_loads = "M * K + K * N + M * N * K / BN + M * N * K / 256"
-// global_stores = "M * K + K * N + M * N"
+// global_loads = "K * N + M * N * K / BN + M * N * K / 128"
+// global_stores = "2 * K * N + M * N"
 // tensor_operations = "6 * M * N * K"
-// arithmetic = "3 float16"
+// arithmetic = "3 tf32"
 // ///
 
-// Adds: float16 parts in place of TF32 parts. Tensor cores multiply them at twice the rate, but
-//   splitting takes more instructions. So A, too, is split only once per launch.
-// Predicted: for n = 4096, 386 us for 4.1e11 operations if the tensor cores never wait (1.98 GHz),
-//   and 62 us to read 134 MB and write 134 MB of parts: at most 307 TFLOP/s. If they multiply as
-//   fast as for cuBLAS with float16 inputs, 235.
-// Measured: 200 TFLOP/s at n = 4096, 392% of cuBLAS (H200)
-//   215 TFLOP/s at n = 8192, 421% of cuBLAS (H200)
+// Adds: tensor cores. Each float32 is split into two TF32 parts, and three products of parts
+//   replace one product. Nearly all of the code is new.
+// Predicted: for n = 4096, 772 us for 4.1e11 operations if the tensor cores never wait (1.98 GHz),
+//   and 47 us to read the 67 MB of B and write 134 MB of parts: at most 168 TFLOP/s. If they
+//   multiply as fast as for cuBLAS with TF32 inputs, 132.
+// Measured: 133 TFLOP/s at n = 4096, 261% of cuBLAS (H200)
+//   128 TFLOP/s at n = 8192, 251% of cuBLAS (H200)
 //
-// float16 has 11 bits like TF32, but a small exponent range: for a number below 1/8 the small part
-// would lose bits. So the small part is multiplied by 2¹¹ before it is rounded (H. Ootomo and
-// R. Yokota, arXiv 2203.03341):
+// The method is that of H. Ootomo and R. Yokota, "Recovering single precision accuracy from Tensor
+// Cores while surpassing the FP32 theoretical peak performance", 2022, arXiv 2203.03341.
 //
-//     x = big + small · 2⁻¹¹      a·b = big·big + 2⁻¹¹ · (big·small + small·big)
+// SPLITTING. Tensor cores read only 11 bits of each number's significand. So each value is split
+// into two TF32 numbers, x = big + small: big is x rounded to 11 bits, and small is the rest, cut
+// to 11 bits. Together they hold 23 of float32's 24 bits. Then
 //
-// The small products are summed first. That sum is multiplied by 2⁻¹¹, which is exact, and the big
-// products are added to it, 32 terms (K) at a time: as many as there are in a row of 128 bytes.
+//     a·b = big·big + big·small + small·big + (small·small, up to 2⁻²² of a·b: omitted)
 //
-// PACKING. Both matrices are read, written as parts, and read again. If M or N is small, that takes
-// longer than the products.
+// SUMMING. A tensor core truncates when it adds: it cuts off the bits that do not fit, always
+// towards zero, and in a long sum those errors accumulate. So it sums only 16 terms (K) at a time,
+// starting from zero, and each such sum is added to the total by an ordinary, rounded addition.
 //
-// TOTAL_WORDS. With 2, a total has a second word for what its last addition rounded away, which is
-// added with the next sum (W. Kahan). There are enough registers for that only if BN = 64.
+// PACKING. wgmma can take its first factor from registers, but its second only from shared memory,
+// for TF32 with K running fastest. B is not stored like that. If each block transposed and split
+// what it needs, that would be done M / 128 times. So all blocks first split B once and write the
+// parts to the workspace, laid out as the tensor cores read them. Then they meet, and from there on
+// one thread per block fetches whole tiles with the copy engine. A is fetched as it is and split on
+// its way to registers, which takes few instructions. If M is small, packing takes longer than the
+// products.
 //
-// RANGE. Correct for absolute values from 2⁻¹² to 65,504, float16's largest; larger values become
-// infinite. Smaller values keep an absolute, not a relative, precision of 2⁻³⁶. That is as good as
-// float32 if larger values are in the same sum, but not if a whole row or column is tiny. Scale
-// such inputs first, or use tf32x3.
+// ROLES. There is one block per multiprocessor, and it computes one tile of 128×BN after the other.
+// - Two warpgroups of four warps are consumers, with 64×BN elements each. While the tensor cores
+//   compute one sum of 64×64, the consumer adds the one before to its total.
+// - One thread of a third warpgroup, the producer, keeps a ring of stages in shared memory full.
+// The two blocks of a cluster, one below the other, need the same columns of B: each fetches half
+// of them for both.
+//
+// RANGE. Correct for all finite numbers below 2¹²⁷ whose products do not underflow: 2⁻²⁴ of a value
+// must still be a float32. An infinity becomes NaN.
+//
+// ERROR. The split loses up to 2⁻²³ of either factor, and the omitted product is up to 2⁻²² of a
+// product. Each product may therefore be off by eight times 2⁻²⁴ before it is added, which is
+// error_constant. The tensor core's last addition cuts off up to 2⁻²³ more. In a sum such errors
+// average out, and the total has a sixteenth as many additions to round as a plain float32 sum.
 
-#include <cuda_fp16.h>
+#include <cuda.h>
 #include <cstdint>
 
 #ifndef BN
 #define BN 256
 #endif
-#ifndef TOTAL_WORDS
-#define TOTAL_WORDS 1
-#endif
 #define BM 128
-#define BK 32                        // terms of a step
-#define A_BYTES (BM * 128)           // a row of 128 bytes holds 32 big parts, then the small ones
-#define B_BYTES (BN * 128)
+#define BK 16                        // terms of a step
+#define A_BYTES (BM * BK * 4)        // of a stage
+#define B_BYTES (BN * 128)           // a row of 128 bytes holds 16 big parts, then the small ones
 #define STAGE (A_BYTES + B_BYTES)
 #define STAGES (196608 / STAGE)
 #define BAND 8                       // pairs of rows of tiles
@@ -76,51 +87,66 @@ static __device__ __forceinline__ int steps_of(int K) { return (K + 2 * BK - 1) 
 
 // -- Splitting -----------------------------------------------------------------------------------
 
-// Splits two values at a time, the first into the lower halves.
-static __device__ __forceinline__ void split(float x, float y, unsigned &big, unsigned &small)
+// `big` is rounded to nearest, ties away from zero. The rest has 12 bits; the last is cut off.
+static __device__ __forceinline__ void split(float x, unsigned &big, unsigned &small)
 {
-    const __half2 rounded = __floats2half2_rn(x, y);
-    const __half2 rest = __floats2half2_rn((x - __low2float(rounded)) * 2048.0f,
-                                           (y - __high2float(rounded)) * 2048.0f);
-    big = *(const unsigned *)&rounded;
-    small = *(const unsigned *)&rest;
+    big = (__float_as_uint(x) + 0x1000) & 0xffffe000;
+    small = __float_as_uint(x - __uint_as_float(big)) & 0xffffe000;
 }
 
-// Splits A, or B with its columns as rows. For each tile of ROWS and each step, the parts become
-// rows of 128 bytes. The index of each 16 bytes is XORed with the row's index modulo 8, so that
-// eight rows lie in different banks. Beyond the matrix there are zeros. A warp takes 32 rows at a
-// time, a lane four of them; the next warp takes what follows in memory.
-template <int ROWS, bool IS_A>
-static __device__ __forceinline__ void split_all(const float *from, int rows, int tiles, int K,
-                                                 char *to)
+// Splits B. For each tile and step, BN columns become rows of 128 bytes. The index of each 16 bytes
+// is XORed with the row's index modulo 8, so that eight rows lie in different banks. Beyond the
+// matrix there are zeros. A warp takes 32 columns at a time, a lane four of them.
+static __device__ __forceinline__ void split_B(const float *B, int N, int K, char *to)
 {
     const int quarter = threadIdx.x % 32 / 8, steps = steps_of(K);
-    const int groups = tiles * (ROWS / 32), warps = gridDim.x * (blockDim.x / 32);
+    const int groups = (N + BN - 1) / BN * (BN / 32), warps = gridDim.x * (blockDim.x / 32);
     #pragma unroll 1
     for (int job = (blockIdx.x * blockDim.x + threadIdx.x) / 32; job < groups * steps;
          job += warps) {
-        const int step = IS_A ? job % steps : job / groups;
-        const int first = (IS_A ? job / steps : job % groups) * 32 + threadIdx.x % 8;
-        float x[4][8];
+        const int step = job / groups, first = job % groups * 32 + threadIdx.x % 8;
+        float x[4][4];
         #pragma unroll
-        for (int i = 0; i < 32; ++i) {
-            const int row = first + i / 8 * 8, k = step * BK + quarter * 8 + i % 8;
-            const float *const at = from + (IS_A ? (size_t)row * K + k : (size_t)k * rows + row);
-            x[i / 8][i % 8] = row < rows && k < K ? __ldg(at) : 0.0f;
+        for (int i = 0; i < 16; ++i) {
+            const int column = first + i / 4 * 8, k = step * BK + i % 4 * 4 + quarter;
+            x[i / 4][i % 4] = column < N && k < K ? __ldg(B + (size_t)k * N + column) : 0.0f;
         }
         #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const int row = first + i * 8;
-            const size_t tile = (size_t)(row / ROWS) * steps + step;
-            char *const place = to + (tile * ROWS + row % ROWS) * 128;
+            const int column = first + i * 8;
+            char *const row = to + ((size_t)(column / BN * steps + step) * BN + column % BN) * 128;
             uint4 big, small;
-            split(x[i][0], x[i][1], big.x, small.x);
-            split(x[i][2], x[i][3], big.y, small.y);
-            split(x[i][4], x[i][5], big.z, small.z);
-            split(x[i][6], x[i][7], big.w, small.w);
-            *(uint4 *)(place + (quarter ^ (row % 8)) * 16) = big;
-            *(uint4 *)(place + ((quarter + 4) ^ (row % 8)) * 16) = small;
+            split(x[i][0], big.x, small.x);
+            split(x[i][1], big.y, small.y);
+            split(x[i][2], big.z, small.z);
+            split(x[i][3], big.w, small.w);
+            *(uint4 *)(row + (quarter ^ (column % 8)) * 16) = big;
+            *(uint4 *)(row + ((quarter + 4) ^ (column % 8)) * 16) = small;
         }
+    }
+}
+
+// Where 16 bytes of a row of A are in shared memory: as a tensor map delivers them.
+static __device__ __forceinline__ int place_in_A(int row, int sixteen)
+{
+    return row * BK * 4 + (sixteen ^ (row / 2 % 4)) * 16;
+}
+
+// Copies A to tiles laid out in the same way, if its rows do not start at multiples of 16 bytes,
+// which a tensor map requires.
+static __device__ __forceinline__ void copy_A(const float *A, int M, int K, char *to)
+{
+    const int steps = steps_of(K), fours = steps * (BK / 4);
+    const size_t count = (size_t)(M + 2 * BM - 1) / (2 * BM) * (2 * BM) * fours;
+    #pragma unroll 2
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+        const int row = i / fours, k = i % fours * 4;
+        float x[4];
+        #pragma unroll
+        for (int j = 0; j < 4; ++j)
+            x[j] = row < M && k + j < K ? __ldg(A + (size_t)row * K + k + j) : 0.0f;
+        char *const tile = to + (size_t)(row / BM * steps + k / BK) * A_BYTES;
+        *(float4 *)(tile + place_in_A(row % BM, k % BK / 4)) = make_float4(x[0], x[1], x[2], x[3]);
     }
 }
 
@@ -215,6 +241,15 @@ static __device__ __forceinline__ Tile tile_of(int pair, int M, int N)
 
 // -- Producer ------------------------------------------------------------------------------------
 
+// Fetches a box of the matrix.
+static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap &map, int column,
+                                             int row, unsigned barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];"
+                 :: "r"(to), "l"(&map), "r"(column), "r"(row), "r"(barrier) : "memory");
+}
+
 static __device__ __forceinline__ void fetch(unsigned to, const char *from, unsigned bytes,
                                              unsigned barrier)
 {
@@ -232,9 +267,9 @@ static __device__ __forceinline__ void fetch_for_both(unsigned to, const char *f
                  :: "r"(to), "l"(from), "r"(bytes), "r"(barrier), "h"((short)3) : "memory");
 }
 
-static __device__ __forceinline__ void produce(const char *A_parts, const char *B_parts, int M,
-                                               int N, int K, unsigned ring, unsigned full,
-                                               unsigned empty)
+static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const char *A_copy,
+                                               const char *B_parts, int M, int N, int K,
+                                               unsigned ring, unsigned full, unsigned empty)
 {
     const int half = blockIdx.x % 2 * (B_BYTES / 2), steps = steps_of(K);
     int slot = 0;
@@ -247,7 +282,10 @@ static __device__ __forceinline__ void produce(const char *A_parts, const char *
             const int a = tile.row * steps + step, b = tile.column * steps + step;
             wait(empty + 8 * slot, phase ^ 1);
             arrive_and_expect(barrier, STAGE);
-            fetch(stage, A_parts + (size_t)a * A_BYTES, A_BYTES, barrier);
+            if (K % 4 == 0)
+                fetch(stage, A_map, step * BK, tile.row * BM, barrier);
+            else
+                fetch(stage, A_copy + (size_t)a * A_BYTES, A_BYTES, barrier);
             fetch_for_both(stage + A_BYTES + half, B_parts + (size_t)b * B_BYTES + half,
                            B_BYTES / 2, barrier);
             if (++slot == STAGES)
@@ -260,18 +298,20 @@ static __device__ __forceinline__ void produce(const char *A_parts, const char *
 
 struct Parts { unsigned big[2][4], small[2][4]; };  // of 16 rows, for two products
 
-static __device__ __forceinline__ void load(unsigned (&a)[4], unsigned from)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(from) : "memory");
-}
-
+// Splits what this lane multiplies: of two rows the terms 4i to 4i+3, where i is the lane modulo 4.
+// A product takes two of the four. split_B puts B's terms into the same order.
 static __device__ __forceinline__ void load(Parts &a, unsigned from)
 {
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        load(a.big[i], from ^ (i * 32));
-        load(a.small[i], from ^ (64 + i * 32));
+        float4 x;
+        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                     : "r"(from + i * place_in_A(8, 0)) : "memory");
+        split(x.x, a.big[0][i], a.small[0][i]);
+        split(x.y, a.big[0][i + 2], a.small[0][i + 2]);
+        split(x.z, a.big[1][i], a.small[1][i]);
+        split(x.w, a.big[1][i + 2], a.small[1][i + 2]);
     }
 }
 
@@ -286,17 +326,17 @@ static __device__ __forceinline__ uint64_t rows_at(unsigned address)
 #define FOUR(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
 #define SUM FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)
 
-// sum = (fresh ? 0 : sum) + a·b: 64×16 by 16×64.
+// sum = (fresh ? 0 : sum) + a·b: 64×8 by 8×64.
 static __device__ __forceinline__ void multiply(float (&sum)[32], const unsigned (&a)[4],
                                                 uint64_t b, bool fresh)
 {
     asm volatile("{\n"
                  ".reg .pred add;\n"
                  "setp.eq.u32 add, %37, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+                 "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 "
                  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-                 "{%32, %33, %34, %35}, %36, add, 1, 1, 0;\n"
+                 "{%32, %33, %34, %35}, %36, add, 1, 1;\n"
                  "}"
                  : SUM : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((unsigned)fresh));
 }
@@ -322,27 +362,6 @@ static __device__ __forceinline__ void wait_for_products(float (&sum)[32])
     asm volatile("wgmma.wait_group.sync.aligned %32;" : SUM : "n"(LATER) : "memory");
 }
 
-static __device__ __forceinline__ void scale(float (&sum)[32])
-{
-    #pragma unroll
-    for (int i = 0; i < 32; ++i)
-        sum[i] *= 1.0f / 2048;
-    // The product is computed here, before the tensor cores add to it.
-    asm volatile("" : SUM);
-}
-
-static __device__ __forceinline__ void add(float (&total)[32], float (&rest)[32],
-                                           const float (&sum)[32])
-{
-    #pragma unroll
-    for (int i = 0; i < 32; ++i) {
-        const float more = TOTAL_WORDS == 2 ? sum[i] + rest[i] : sum[i], old = total[i];
-        total[i] += more;
-        if (TOTAL_WORDS == 2)
-            rest[i] = more - (total[i] - old);
-    }
-}
-
 static __device__ __forceinline__ void write(const float (&total)[BN / 64][32], float *C, int M,
                                              int N, int row, int column)
 {
@@ -365,16 +384,15 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
 {
     // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4, lane = threadIdx.x % 32;
-    const int steps = steps_of(K);
-    // Every eight lanes give the addresses of eight rows, 16 bytes each.
-    const unsigned a_at = ring + (warp * 16 + lane % 16) * 128 + ((lane / 16) ^ (lane % 8)) * 16;
+    const int steps = steps_of(K), row = warp * 16 + lane / 4;
+    const unsigned a_at = ring + place_in_A(row, lane % 4);
     int slot = 0;
     unsigned phase = 0;
     for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += gridDim.x / 2) {
-        float total[BN / 64][32], rest[BN / 64][32], sum[2][32];
+        float total[BN / 64][32], sum[2][32];
         #pragma unroll
         for (int i = 0; i < BN / 2; ++i)
-            total[i / 32][i % 32] = rest[i / 32][i % 32] = 0.0f;
+            total[i / 32][i % 32] = 0.0f;
 
         Parts parts[2];
         wait(full + 8 * slot, phase);
@@ -392,30 +410,19 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
                 Parts &a = parts[half];
                 const unsigned done = used;
 
+                // The small products first: while the sum is small, little is truncated.
                 begin_products(a);
                 #pragma unroll
                 for (int j = 0; j < 2; ++j) {
                     multiply(now, a.small[j], b_big + 2 * j, j == 0);
                     multiply(now, a.big[j], b_small + 2 * j, false);
                 }
-                end_products();
-
-                wait_for_products<1>(before);
-                const int last = (i + BN / 64 - 1) % (BN / 64);
-                if (i > 0 || step > 0) {
-                    if (piece == 0)
-                        arrive_in_both(done);
-                    add(total[last], rest[last], before);
-                }
-
-                wait_for_products<0>(now);
-                scale(now);
-                begin_products(a);
                 #pragma unroll
                 for (int j = 0; j < 2; ++j)
                     multiply(now, a.big[j], b_big + 2 * j, false);
                 end_products();
 
+                wait_for_products<1>(before);
                 if (piece == BN / 64 - 1) {
                     used = empty + 8 * slot;
                     if (++slot == STAGES)
@@ -425,26 +432,34 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
                         load(parts[1 - half], a_at + slot * STAGE);
                     }
                 }
+                if (i > 0 || step > 0) {
+                    if (piece == 0)
+                        arrive_in_both(done);
+                    #pragma unroll
+                    for (int j = 0; j < 32; ++j)
+                        total[(i + BN / 64 - 1) % (BN / 64)][j] += before[j];
+                }
             }
         wait_for_products<0>(sum[1]);
         arrive_in_both(used);
-        add(total[BN / 64 - 1], rest[BN / 64 - 1], sum[1]);
+        #pragma unroll
+        for (int j = 0; j < 32; ++j)
+            total[BN / 64 - 1][j] += sum[1][j];
 
         const Tile tile = tile_of(pair, M, N);
-        write(total, C, M, N, tile.row * BM + warp * 16 + lane / 4,
-              tile.column * BN + lane % 4 * 2);
+        write(total, C, M, N, tile.row * BM + row, tile.column * BN + lane % 4 * 2);
     }
 }
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
-fp16x3(const float *A, const float *B, float *C, char *workspace, int M, int N, int K)
+tf32x3(const CUtensorMap __grid_constant__ A_map, const float *A, const float *B, float *C,
+       char *workspace, int M, int N, int K)
 {
     // The ring of stages starts at a multiple of 1,024 bytes. Two barriers per stage follow it.
     extern __shared__ char shared[];
     const unsigned ring = ((unsigned)__cvta_generic_to_shared(shared) + 1023) / 1024 * 1024;
     const unsigned full = ring + STAGES * STAGE, empty = full + 8 * STAGES;
-    const int down = (M + 2 * BM - 1) / (2 * BM) * 2, across = (N + BN - 1) / BN;
-    char *const B_parts = workspace + (size_t)down * steps_of(K) * A_BYTES;
+    char *const A_copy = workspace + (size_t)((N + BN - 1) / BN) * steps_of(K) * B_BYTES;
 
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
@@ -453,8 +468,9 @@ fp16x3(const float *A, const float *B, float *C, char *workspace, int M, int N, 
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    split_all<BM, true>(A, M, down, K, workspace);
-    split_all<BN, false>(B, N, across, K, B_parts);
+    split_B(B, N, K, workspace);
+    if (K % 4 != 0)
+        copy_A(A, M, K, A_copy);
     fence_for_copies();
     synchronize_cluster();
 
@@ -464,7 +480,7 @@ fp16x3(const float *A, const float *B, float *C, char *workspace, int M, int N, 
         if (threadIdx.x == 0) {
             meet_all_blocks();
             fence_for_copies();
-            produce(workspace, B_parts, M, N, K, ring, full, empty);
+            produce(A_map, A_copy, workspace, M, N, K, ring, full, empty);
         }
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");

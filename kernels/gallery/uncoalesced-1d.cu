@@ -1,7 +1,7 @@
 // /// matbench
 // name = "uncoalesced-1d"
 // summary = "One thread per element; neighbouring threads read different rows (not coalesced)"
-// group = "ladder"
+// group = "gallery"
 // previous = "thread-1d"
 // [sweep]
 // THREADS = [256]

@@ -1,32 +1,35 @@
 // /// matbench
-// name = "sliced-k"
-// summary = "Teams of warps in a block split K: small products keep all schedulers busy"
-// group = "ladder"
-// previous = "pipelined"
-// requires = ["cuda", "sm_80"]
+// name = "split-k"
+// summary = "The blocks of a cluster split K and add up in shared memory, in one launch"
+// group = "gallery"
+// previous = "sliced-k"
+// requires = ["cuda", "sm_90"]
 // [sweep]
-// BM = [32, 64]
+// BM = [64]
 // BN = [64, 128]
-// BK = [32, 64]
-// WM = [32]
+// BK = [32]
+// WM = [64]
 // WN = [64]
 // TM = [8]
-// TN = [8]
-// SLICES = [4, 8]
+// TN = [16]
+// SLICES = [4]
+// SPLITS = [2, 4, 8]
 // STAGES = [3]
 // [tune]
 // BM = [32, 64, 128]
-// BN = [16, 32, 64, 128]
-// BK = [16, 32, 64]
+// BN = [32, 64, 128]
+// BK = [16, 32]
 // WM = [32, 64]
-// WN = [16, 32, 64]
+// WN = [32, 64]
 // TM = [4, 8]
 // TN = [4, 8, 16]
 // SLICES = [1, 2, 4, 8]
-// STAGES = [3, 4, 5]
+// SPLITS = [1, 2, 4, 8]
+// STAGES = [3, 4]
 // [launch]
 // where = ["TM % 4 == 0", "TN % 4 == 0", "WM % (2 * TM) == 0", "WN % (2 * TN) == 0",
 //          "WM // TM * (WN // TN) == 32", "BM % WM == 0", "BN % WN == 0", "STAGES >= 2",
+//          "SPLITS <= 8",
 //          "BK % 8 == 0", "BK % (2 * SLICES) == 0",
 //          "32 * (BM // WM) * (BN // WN) * SLICES <= max_threads_per_block",
 //          "BM % (4 * (BM // WM) * (BN // WN) * SLICES) == 0",
@@ -35,42 +38,42 @@
 //          "32 * (BM // WM) * (BN // WN) * SLICES * (TM * TN + 64) <= 65536",
 //          "4 * max(STAGES * BK * (BM + 4 + BN), SLICES * BM * BN) <= max_shared_bytes_per_block"]
 // block = ["32 * (BM // WM) * (BN // WN) * SLICES"]
-// grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
+// grid = ["ceil_div(N, BN)", "ceil_div(M, BM)", "SPLITS"]
 // shared_bytes = "4 * max(STAGES * BK * (BM + 4 + BN), SLICES * BM * BN)"
 // [model]
 // global_loads = "M * N * K / BN + M * N * K / BM"
 // shared_loads = "M * N * K * (1 / TN + 1 / TM)"
 // ///
 
-// Adds: teams of warps that split K within a block, so that small products have enough warps.
-// Limit: at n = 1000, 62 TFLOP/s: 128 tiles of 64×128 use 128 of 132 multiprocessors. The 64 tiles
-//   of 128×128 of pipelined use half of them, which allows 31 TFLOP/s.
-// Measured: 22.5 TFLOP/s at n = 512, 143% of cuBLAS (H200)
-//   40.2 TFLOP/s at n = 1000, 129% of cuBLAS (H200)
-//   49.1 TFLOP/s at n = 4096, 96% of cuBLAS (H200)
+// Adds: clusters of blocks that split K, for products with fewer tiles than multiprocessors.
+// Limit: at 64x8192x8192, 65 TFLOP/s: 64 tiles of 2 blocks each use 128 of 132 multiprocessors.
+//   At 128x128x65536, 16 TFLOP/s: 4 tiles of 8 blocks each use 32.
+// Measured: 50.0 TFLOP/s at n = 4096, 98% of cuBLAS (H200)
+//   47.4 TFLOP/s at 64x8192x8192, 107% of cuBLAS (H200)
+//   46.9 TFLOP/s at 8192x64x8192, 112% of cuBLAS (H200)
 //
-// The warps of a block form SLICES teams. Each team computes the whole BM×BN tile, but only from
-// its share of every step's k. At the end the block adds up the teams' sums, always in the same
-// order.
+// A cluster of SPLITS blocks computes one tile of C, each block from its own range of K, and the
+// teams of a block split that range as in sliced-k. At the end the blocks of a cluster read one
+// another's shared memory: each adds up one share of the tile's elements, always in the same order,
+// and stores it. So there is nothing to set to zero before the launch, no second launch and no
+// atomic addition, and the result is the same every time.
 //
-// A small product has few tiles, so it needs smaller ones. But a block with a small tile and large
-// thread tiles has few warps, and a scheduler with a single warp idles whenever that warp waits.
-// Splitting K gives the block more warps. It is also more accurate: SLICES short sums that are
-// added up collect 1 / SLICES of the rounding errors of one long sum.
-//
-// At n = 256 the fastest have tiles of 32×16 with 4×4 elements per thread (BK = 64, STAGES = 5; see
-// [tune]): 128 blocks of eight teams. They read more from the caches than larger tiles would, but
-// all multiprocessors take part.
+// This pays off if K is long and C so small that, even with small tiles, it has fewer tiles than
+// there are multiprocessors. From sm_90 on, the blocks of a cluster are guaranteed to run at the
+// same time; eight blocks is the largest cluster that every device supports.
+
+#include <cooperative_groups.h>
 
 #ifndef BM
 #define BM 64
 #define BN 64
 #define BK 32
-#define WM 32
+#define WM 64
 #define WN 64
 #define TM 8
-#define TN 8
+#define TN 16
 #define SLICES 4
+#define SPLITS 2
 #define STAGES 3
 #endif
 #define WARPS ((BM / WM) * (BN / WN))  // of a team
@@ -126,6 +129,15 @@ template <bool ALIGNED>
 static __device__ __forceinline__ void product(const float *A, const float *B, float *C,
                                                int M, int N, int K)
 {
+    // This block's range of K; the last ones may be short or empty.
+    const auto cluster = cooperative_groups::this_cluster();
+    const int blocks = cluster.num_blocks(), rank = cluster.block_rank();
+    const int share = (K + blocks - 1) / blocks;
+    const int begin = min(K, rank * share);
+    const int terms_here = min(K, begin + share) - begin;
+    A += begin;
+    B += (size_t)begin * N;
+
     extern __shared__ float4 shared[];
     float *const tiles = (float *)shared;
     const unsigned tiles_at = (unsigned)__cvta_generic_to_shared(tiles);
@@ -195,8 +207,8 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     };
 
     // Fill the pipeline: first the short step, then full ones.
-    const int steps = (K + BK - 1) / BK;
-    const int ragged = K - (steps - 1) * BK;
+    const int steps = (terms_here + BK - 1) / BK;
+    const int ragged = steps > 0 ? terms_here - (steps - 1) * BK : 0;
     copy_stage(0, ragged);
     move_on(ragged);
     #pragma unroll
@@ -261,7 +273,8 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
         move_on(BK);
     }
 
-    // Each team stores its sums where the ring was; then the block adds them up.
+    // Each team stores its sums where the ring was; then each block adds up its share of the tile
+    // from all teams of all blocks.
     //
     // Each group of four sums is stored in the order 1, 2, 3, 0, which decides their registers: a
     // store takes four in a row from an even one on. So sum 0 is in an odd register and value 0 of
@@ -273,14 +286,16 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
         for (int j = 0; j < TN; j += 4)
             *(float4 *)(tiles + (team * BM + m + i / 4 * 4 * LM + i % 4) * BN + n + j * LN) =
                 make_float4(sum[i][j + 1], sum[i][j + 2], sum[i][j + 3], sum[i][j]);
-    __syncthreads();
-    #pragma unroll
-    for (int e = thread * 4; e < BM * BN; e += THREADS * 4) {
-        float4 total = *(const float4 *)(tiles + e);
-        #pragma unroll
-        for (int other = 1; other < SLICES; ++other) {
-            const float4 part = *(const float4 *)(tiles + other * BM * BN + e);
-            total.x += part.x, total.y += part.y, total.z += part.z, total.w += part.w;
+    cluster.sync();
+    for (int e = (rank * THREADS + thread) * 4; e < BM * BN; e += blocks * THREADS * 4) {
+        float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (int block = 0; block < blocks; ++block) {
+            const float *const there = cluster.map_shared_rank(tiles, block);
+            #pragma unroll
+            for (int other = 0; other < SLICES; ++other) {
+                const float4 part = *(const float4 *)(there + other * BM * BN + e);
+                total.x += part.x, total.y += part.y, total.z += part.z, total.w += part.w;
+            }
         }
         const int row = first_row + e / BN, column = first_column + e % BN;
         float *const to = C + (size_t)row * N + column;
@@ -292,10 +307,11 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
             if (!ALIGNED && row < M && column + q < N)
                 to[q] = values[q];
     }
+    cluster.sync();  // no block exits while another still reads its shared memory
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-sliced_k(const float *A, const float *B, float *C, int M, int N, int K)
+extern "C" __global__ void __cluster_dims__(1, 1, SPLITS) __launch_bounds__(THREADS)
+split_k(const float *A, const float *B, float *C, int M, int N, int K)
 {
     if (N % 4 == 0)
         product<true>(A, B, C, M, N, K);

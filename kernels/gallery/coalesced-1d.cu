@@ -1,7 +1,7 @@
 // /// matbench
 // name = "coalesced-1d"
 // summary = "One thread per element; neighbouring threads read neighbouring columns (coalesced)"
-// group = "ladder"
+// group = "gallery"
 // previous = "uncoalesced-1d"
 // [sweep]
 // THREADS = [256]

@@ -1,7 +1,7 @@
 // /// matbench
 // name = "bf16-wgmma"
 // summary = "bfloat16 in, float32 out: both factors in shared memory, all copies by TMA"
-// group = "ladder"
+// group = "gallery"
 // previous = "tf32x3"
 // requires = ["cuda", "sm_90a"]
 // precision = "bfloat16"

@@ -24,19 +24,19 @@
 // TN = [4, 8, 16]
 // SLICES = [1, 2, 4, 8]
 // STAGES = [3, 4, 5]
+// [let]
+// WARPS = "(BM // WM) * (BN // WN)"
+// THREADS = "32 * WARPS * SLICES"
+// SHARED_BYTES = "4 * max(STAGES * BK * (BM + 4 + BN), SLICES * BM * BN)"
 // [launch]
 // where = ["TM % 4 == 0", "TN % 4 == 0", "WM % (2 * TM) == 0", "WN % (2 * TN) == 0",
 //          "WM // TM * (WN // TN) == 32", "BM % WM == 0", "BN % WN == 0", "STAGES >= 2",
-//          "BK % 8 == 0", "BK % (2 * SLICES) == 0",
-//          "32 * (BM // WM) * (BN // WN) * SLICES <= max_threads_per_block",
-//          "BM % (4 * (BM // WM) * (BN // WN) * SLICES) == 0",
-//          "128 * (BM // WM) * (BN // WN) * SLICES % BN == 0",
-//          "BK * BN % (128 * (BM // WM) * (BN // WN) * SLICES) == 0",
-//          "32 * (BM // WM) * (BN // WN) * SLICES * (TM * TN + 64) <= 65536",
-//          "4 * max(STAGES * BK * (BM + 4 + BN), SLICES * BM * BN) <= max_shared_bytes_per_block"]
-// block = ["32 * (BM // WM) * (BN // WN) * SLICES"]
+//          "BK % 8 == 0", "BK % (2 * SLICES) == 0", "THREADS <= max_threads_per_block",
+//          "8 * BM % THREADS == 0", "4 * THREADS % BN == 0", "BK * BN % (4 * THREADS) == 0",
+//          "THREADS * (TM * TN + 64) <= 65536", "SHARED_BYTES <= max_shared_bytes_per_block"]
+// block = ["THREADS"]
 // grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
-// shared_bytes = "4 * max(STAGES * BK * (BM + 4 + BN), SLICES * BM * BN)"
+// shared_bytes = "SHARED_BYTES"
 // [model]
 // global_loads = "M * N * K / BN + M * N * K / BM"
 // shared_loads = "M * N * K * (1 / TN + 1 / TM)"
@@ -62,6 +62,8 @@
 // [tune]): 128 blocks of eight teams. They read more from the caches than larger tiles would, but
 // all multiprocessors take part.
 
+#include "../ladder/helpers.cuh"
+
 #ifndef BM
 #define BM 64
 #define BN 64
@@ -72,9 +74,9 @@
 #define TN 8
 #define SLICES 4
 #define STAGES 3
+#define WARPS 2  // of a team
+#define THREADS 256
 #endif
-#define WARPS ((BM / WM) * (BN / WN))  // of a team
-#define THREADS (32 * WARPS * SLICES)
 #define SLICE (BK / SLICES)  // a team's share of a step
 #define LM (WM / TM)  // rows of lanes in a warp
 #define LN (WN / TN)  // and columns of them
@@ -84,42 +86,6 @@
 #define A_COPIES (BM / A_ROWS)
 #define B_ROWS (THREADS / (BN / 4))
 #define B_COPIES (BK / B_ROWS)
-
-// Starts to copy 4 or 16 bytes to shared memory; writes zeros if not `wanted`.
-template <int BYTES>
-static __device__ __forceinline__ void copy(unsigned to, const float *from, bool wanted)
-{
-    const int bytes = wanted ? BYTES : 0;
-    if (BYTES == 4)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
-    else
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
-}
-
-static __device__ __forceinline__ void end_of_group()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-// Waits until all but the newest STAGES - 2 groups have arrived, for every thread.
-static __device__ __forceinline__ void wait_for_stage()
-{
-    asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
-    __syncthreads();
-}
-
-// COUNT values, in groups of four that lie 4 × LANES floats apart.
-template <int COUNT, int LANES>
-static __device__ __forceinline__ void fetch(float (&values)[COUNT], const float *from)
-{
-    #pragma unroll
-    for (int i = 0; i < COUNT; i += 4) {
-        const float4 four = *(const float4 *)(from + i * LANES);
-        values[i] = four.x, values[i + 1] = four.y, values[i + 2] = four.z, values[i + 3] = four.w;
-    }
-}
 
 // ALIGNED: the rows of B and C start at multiples of 16 bytes.
 template <bool ALIGNED>
@@ -219,9 +185,9 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     const char *const b_tile = (const char *)(tiles + (BK * A_WIDTH + team * SLICE * BN) + n);
     float a[2][TM], b[2][TN];  // for this k and for the next
     unsigned current = 0, spare = 4 * STAGE * (STAGES - 1);  // stages, in bytes
-    wait_for_stage();
-    fetch<TM, LM>(a[0], (const float *)a_tile);
-    fetch<TN, LN>(b[0], (const float *)b_tile);
+    wait_for_all_groups<STAGES - 2>();
+    fetch<LM>(a[0], (const float *)a_tile);
+    fetch<LN>(b[0], (const float *)b_tile);
 
     #pragma unroll 1
     for (int left = steps; left > 0; --left) {
@@ -231,14 +197,14 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
         for (int k = 0; k < SLICE; ++k) {
             const int now = k % 2, next = 1 - now;
             if (k < SLICE - 1) {
-                fetch<TM, LM>(a[next], a_stage + (k + 1) * A_WIDTH);
-                fetch<TN, LN>(b[next], b_stage + (k + 1) * BN);
+                fetch<LM>(a[next], a_stage + (k + 1) * A_WIDTH);
+                fetch<LN>(b[next], b_stage + (k + 1) * BN);
             } else {
-                wait_for_stage();
+                wait_for_all_groups<STAGES - 2>();
                 spare = current;
                 current = current == 4 * STAGE * (STAGES - 1) ? 0 : current + 4 * STAGE;
-                fetch<TM, LM>(a[next], (const float *)(a_tile + current));
-                fetch<TN, LN>(b[next], (const float *)(b_tile + current));
+                fetch<LM>(a[next], (const float *)(a_tile + current));
+                fetch<LN>(b[next], (const float *)(b_tile + current));
             }
 
             // The spare stage has been free since the barrier of the previous step.

@@ -15,8 +15,8 @@
 // block = [384]
 // grid = ["multiprocessors // 2 * 2"]
 // shared_bytes = "197760"
-// workspace_bytes = """ceil_div(K, 32) * 256 \
-//                      * (ceil_div(N, BN) * BN + (K % 4 > 0) * ceil_div(M, 256) * 128)"""
+// workspace_bytes = """(ceil_div(K, 32) * 256
+//                      * (ceil_div(N, BN) * BN + (K % 4 > 0) * ceil_div(M, 256) * 128))"""
 // [model]
 // global_loads = "K * N + M * N * K / BN + M * N * K / 128"
 // global_stores = "2 * K * N + M * N"

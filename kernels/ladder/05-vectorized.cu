@@ -43,6 +43,8 @@
 // If the rows of a matrix have a length that is not a multiple of four, they do not all start at a
 // multiple of 16 bytes. Their values are then moved one by one.
 
+#include "helpers.cuh"
+
 #ifndef BM
 #define BM 128
 #define BN 128
@@ -53,31 +55,6 @@
 #define ACROSS (BN / TN)
 #define DOWN (BM / TM)
 #define THREADS (ACROSS * DOWN)
-
-// Loads four floats of a row at `start`; zeros from `end` on.
-static __device__ __forceinline__ float4 load4(const float *row, int start, int end, int aligned)
-{
-    if (aligned && start < end)
-        return *(const float4 *)(row + start);
-    return make_float4(start + 0 < end ? row[start + 0] : 0.0f,
-                       start + 1 < end ? row[start + 1] : 0.0f,
-                       start + 2 < end ? row[start + 2] : 0.0f,
-                       start + 3 < end ? row[start + 3] : 0.0f);
-}
-
-// Stores four floats of a row at `start`; nothing from `end` on.
-static __device__ __forceinline__ void store4(float *row, int start, int end, int aligned,
-                                              float4 value)
-{
-    if (aligned && start < end) {
-        *(float4 *)(row + start) = value;
-        return;
-    }
-    if (start + 0 < end) row[start + 0] = value.x;
-    if (start + 1 < end) row[start + 1] = value.y;
-    if (start + 2 < end) row[start + 2] = value.z;
-    if (start + 3 < end) row[start + 3] = value.w;
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 vectorized(const float *A, const float *B, float *C, int M, int N, int K)

@@ -38,6 +38,8 @@
 // pair of tiles. That pair was last read in the previous step, before the barrier, so one barrier
 // per step is enough instead of two.
 
+#include "helpers.cuh"
+
 #ifndef BM
 #define BM 128
 #define BN 128
@@ -50,31 +52,6 @@
 #define THREADS (ACROSS * DOWN)
 #define A_LOADS (BM * BK / 4 / THREADS)  // of four floats, per thread and step
 #define B_LOADS (BK * BN / 4 / THREADS)
-
-// Loads four floats of a row at `start`; zeros from `end` on.
-static __device__ __forceinline__ float4 load4(const float *row, int start, int end, int aligned)
-{
-    if (aligned && start < end)
-        return *(const float4 *)(row + start);
-    return make_float4(start + 0 < end ? row[start + 0] : 0.0f,
-                       start + 1 < end ? row[start + 1] : 0.0f,
-                       start + 2 < end ? row[start + 2] : 0.0f,
-                       start + 3 < end ? row[start + 3] : 0.0f);
-}
-
-// Stores four floats of a row at `start`; nothing from `end` on.
-static __device__ __forceinline__ void store4(float *row, int start, int end, int aligned,
-                                              float4 value)
-{
-    if (aligned && start < end) {
-        *(float4 *)(row + start) = value;
-        return;
-    }
-    if (start + 0 < end) row[start + 0] = value.x;
-    if (start + 1 < end) row[start + 1] = value.y;
-    if (start + 2 < end) row[start + 2] = value.z;
-    if (start + 3 < end) row[start + 3] = value.w;
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 double_buffered(const float *A, const float *B, float *C, int M, int N, int K)

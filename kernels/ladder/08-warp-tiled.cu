@@ -56,6 +56,8 @@
 // achieves this for A but not for B. Here bit 0 counts across and bit 1 down, which achieves it for
 // both.
 
+#include "helpers.cuh"
+
 #ifndef BM
 #define BM 128
 #define BN 128
@@ -75,21 +77,6 @@
 #define B_ROWS (THREADS / (BN / 4))      // and of B
 #define RESIDENT (TM * TN > 64 ? 256 : 512)  // threads that a multiprocessor should hold at once
 #define BLOCKS (THREADS > RESIDENT ? 1 : RESIDENT / THREADS)
-
-// Starts to copy 4 or 16 bytes to shared memory; writes zeros if not `inside`.
-static __device__ __forceinline__ void copy4(float *to, const float *from, bool inside)
-{
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 4 : 0)
-                 : "memory");
-}
-
-static __device__ __forceinline__ void copy16(float *to, const float *from, bool inside)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 16 : 0)
-                 : "memory");
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 warp_tiled(const float *A, const float *B, float *C, int M, int N, int K)
@@ -123,24 +110,23 @@ warp_tiled(const float *A, const float *B, float *C, int M, int N, int K)
         for (int i = 0; i < BM; i += A_ROWS)
             #pragma unroll
             for (int k = 0; k < BK; k += 8)
-                copy4(a + k * A_WIDTH + i, a_from + (size_t)i * K + k,
+                copy<4>(a + k * A_WIDTH + i, a_from + (size_t)i * K + k,
                       first_row + a_row + i < M && (terms == BK || a_k + k < terms));
         #pragma unroll
         for (int k = 0; k < BK; k += B_ROWS) {
             const bool inside = terms == BK || b_k + k < terms;
             if (aligned)
-                copy16(b + k * BN, b_from + (size_t)k * N,
+                copy<16>(b + k * BN, b_from + (size_t)k * N,
                        first_column + b_column < N && inside);
             else
                 #pragma unroll
                 for (int j = 0; j < BN; j += BN / 4)
-                    copy4(b + k * BN + j, b_from + (size_t)k * N + j,
-                          first_column + b_column + j < N && inside);
+                    copy<4>(b + k * BN + j, b_from + (size_t)k * N + j,
+                            first_column + b_column + j < N && inside);
         }
         a_from += terms;
         b_from += (size_t)terms * N;
     };
-    auto end_of_group = [] { asm volatile("cp.async.commit_group;" ::: "memory"); };
 
     float sum[TM][TN];
     #pragma unroll
@@ -163,7 +149,7 @@ warp_tiled(const float *A, const float *B, float *C, int M, int N, int K)
         // This step's tiles have arrived when at most STAGES - 2 groups, those of later steps, are
         // outstanding. After the barrier that holds for the copies of all threads. The barrier also
         // means that all threads are done with the previous step, whose tiles may be overwritten.
-        asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+        wait_for_groups<STAGES - 2>();
         __syncthreads();
         if (left > STAGES - 1)
             copy_stage(spare, BK);

@@ -2,7 +2,7 @@
 // name = "double-sums-mma"
 // summary = "float32 in and out, products and sums in double on tensor cores"
 // group = "ladder"
-// previous = "double-sums"
+// previous = "tensor-fragments"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [64]
@@ -26,20 +26,13 @@
 // shared_loads = "M * N * K * (1 / 32 + 1 / 32)"
 // ///
 
-// Adds: tensor cores, which multiply doubles twice as fast as the ordinary units.
-// Predicted: at most 65 TFLOP/s at n = 4096: 128 multiply-adds of doubles per cycle and multiprocessor
-//   are 66.9 TFLOP/s, and the slowest has 32 tiles of 64×64, where 31.03 are the average. At n =
-//   1000, at most 60: 256 tiles for 132 multiprocessors, and K rounded up to 1,024.
-// Measured: 47.9 TFLOP/s at n = 1000, 153% of cuBLAS (H200)
-//   62.0 TFLOP/s at n = 4096, 121% of cuBLAS (H200)
-//   51.4 TFLOP/s at 8192x64x8192, 123% of cuBLAS (H200)
+// Adds: conversions one fragment ahead of the products, and fetches one ahead of the conversions.
+// Predicted: at most 65 TFLOP/s at n = 4096: 128 multiply-adds of doubles per cycle and
+//   multiprocessor are 66.9 TFLOP/s, and the slowest has 32 tiles of 64×64, where 31.03 are the
+//   average. At n = 1000, at most 60: 256 tiles for 132 multiprocessors, and K rounded up to 1,024.
 //
-// As in double-sums, the product of two floats is exact in double, and the sum is rounded to float
-// once. Nothing is truncated: for doubles the tensor cores round as the ordinary units do. So
-// except for very rare near-ties C is the float nearest to the exact result.
-//
-// One instruction, mma.sync, multiplies 16×16 by 16×8 doubles for a whole warp. The warp's 32×32
-// elements of C take eight of them per 16 k, and a multiprocessor 128 cycles. Meanwhile it
+// A warp's 32×32 elements of C take eight products per 16 k, and a multiprocessor 128 cycles for
+// them. Meanwhile it
 //
 // - fetches 4 KB of float32 from shared memory, a quarter of what that delivers;
 // - converts 1,024 floats, 16 per cycle: half of the time. With larger warp tiles it converts less,
@@ -49,9 +42,8 @@
 // multiplies is converted one fragment of A ahead; what it converts is fetched one fragment ahead
 // of that, across the barrier too. With tiles of 64×64 two blocks share a multiprocessor: while one
 // starts or writes its result, the other multiplies.
-//
-// The order of k is free as long as it is the same in A and B, and so is the order of columns. Each
-// lane takes four neighbouring k of a row of A and four neighbouring columns of B: 16-byte fetches.
+
+#include "helpers.cuh"
 
 #ifndef BM
 #define BM 64
@@ -67,112 +59,9 @@
 #define A_SIZE (BM * BK)                // floats
 #define STAGE (A_SIZE + BK * BN)
 
-// Where A's element (row, k) and B's (k, column) are in a stage. A quarter of a warp fetches groups
-// of four floats from two rows of A, or from rows 0, 4, 8 and 12 of B. The groups within a row are
-// permuted so that the eight are in different banks.
-static __device__ __forceinline__ int place_of_a(int row, int k)
-{
-    return row * BK + (k ^ row % 2 * 16);
-}
-
-static __device__ __forceinline__ int place_of_b(int k, int column)
-{
-    return A_SIZE + k * BN + (column ^ k / 4 % 4 * 8);
-}
-
-// Starts to copy one or four floats to shared memory; writes zeros if not `wanted`.
 template <int COUNT>
-static __device__ __forceinline__ void copy(unsigned to, const float *from, bool wanted)
-{
-    const int bytes = wanted ? 4 * COUNT : 0;
-    if (COUNT == 4)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
-}
-
-// Makes the compiler recompute what depends on `value`, such as the distances between rows, instead
-// of keeping it in registers that the loop needs for the sums.
-static __device__ __forceinline__ void work_out_anew(int &value) { asm volatile("" : "+r"(value)); }
-
-// The copies since the last call form a group; the wait is until at most OTHERS are in flight.
-static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;"); }
-
-template <int OTHERS>
-static __device__ __forceinline__ void wait_for_groups()
-{
-    asm volatile("cp.async.wait_group %0;" :: "n"(OTHERS) : "memory");
-}
-
-// A lane's share of 16 rows of A: k = 4 t to 4 t + 3 in rows g and g + 8.
-struct OfA { float4 top, bottom; };
-
-static __device__ __forceinline__ void fetch(OfA &to, const float *from)
-{
-    to.top = *(const float4 *)from;
-    to.bottom = *(const float4 *)(from + 8 * BK);
-}
-
-// Of 32 columns of B: columns 4 g to 4 g + 3 of the same k.
-struct OfB { float4 row[4]; };
-
-static __device__ __forceinline__ void fetch(OfB &to, const float *from)
-{
-    #pragma unroll
-    for (int p = 0; p < 4; ++p)
-        to.row[p] = *(const float4 *)(from + p * BN);
-}
-
-// Converts a float. Left to itself the compiler converts late, when a product already waits for it.
-static __device__ __forceinline__ double wide(float value)
-{
-    double result;
-    asm volatile("cvt.f64.f32 %0, %1;" : "=d"(result) : "f"(value));
-    return result;
-}
-
-static __device__ __forceinline__ void convert(double (&to)[8], const OfA &from)
-{
-    to[0] = wide(from.top.x), to[1] = wide(from.bottom.x);
-    to[2] = wide(from.top.y), to[3] = wide(from.bottom.y);
-    to[4] = wide(from.top.z), to[5] = wide(from.bottom.z);
-    to[6] = wide(from.top.w), to[7] = wide(from.bottom.w);
-}
-
-// The fragment of every fourth column, from the j-th on.
-static __device__ __forceinline__ void convert(double (&to)[4], const OfB &from, int j)
-{
-    #pragma unroll
-    for (int p = 0; p < 4; ++p)
-        to[p] = wide(j == 0 ? from.row[p].x : j == 1 ? from.row[p].y
-                   : j == 2 ? from.row[p].z : from.row[p].w);
-}
-
-// sum += a·b: 16×16 by 16×8.
-static __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[8],
-                                                const double (&b)[4])
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, "
-                 "{%0, %1, %2, %3};"
-                 : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
-                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
-                   "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
-#else
-    #pragma unroll
-    for (int p = 0; p < 8; ++p)
-        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
-                     "{%0, %1}, {%2}, {%3}, {%0, %1};"
-                     : "+d"(sum[p % 2 * 2]), "+d"(sum[p % 2 * 2 + 1]) : "d"(a[p]), "d"(b[p / 2]));
-#endif
-}
-
-template <int COUNT>
-static __device__ __forceinline__ void product(const float *A, const float *B, float *C,
-                                               int M, int N, int K, float *tiles)
+__device__ __forceinline__ void product(const float *A, const float *B, float *C,
+                                        int M, int N, int K, float *tiles)
 {
     // Blocks that run at the same time have tiles in a band of BAND rows of tiles, so they share
     // rows of A and columns of B in the L2 cache.
@@ -185,8 +74,8 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int g = lane / 4, t = lane % 4;
     const int row = warp / ACROSS * 32 + g, column = warp % ACROSS * 32;
-    const char *const a_of = (const char *)(tiles + place_of_a(row, t * 4));
-    const char *const b_of = (const char *)(tiles + place_of_b(t * 4, column + g * 4));
+    const char *const a_of = (const char *)(tiles + place_in_a(row, t * 4, BK));
+    const char *const b_of = (const char *)(tiles + place_in_b(t * 4, column + g * 4, BN, A_SIZE));
     const int a_other = g % 2 ? -DEPTH : DEPTH;  // to the other slice of the same 32 k
 
     // What this thread copies: of A COUNT columns in every A_ROWS-th row, of B likewise.
@@ -205,34 +94,31 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
         work_out_anew(a_pitch), work_out_anew(b_pitch);
         #pragma unroll
         for (int i = 0; i < BM / A_ROWS; ++i)
-            copy<COUNT>(at + to + 4 * place_of_a(a_row + i * A_ROWS, a_k),
-                        a_from + (long long)a_pitch * (i * A_ROWS),
-                        i * A_ROWS < rows && (terms == BK || a_k < terms));
+            copy<4 * COUNT>(at + to + 4 * place_in_a(a_row + i * A_ROWS, a_k, BK),
+                            a_from + (long long)a_pitch * (i * A_ROWS),
+                            i * A_ROWS < rows && (terms == BK || a_k < terms));
         #pragma unroll
         for (int i = 0; i < BK / B_ROWS; ++i) {
             const int k = b_k + i * B_ROWS;
-            copy<COUNT>(at + to + 4 * place_of_b(k, b_column),
-                        b_from + (long long)b_pitch * (i * B_ROWS),
-                        inside && (terms == BK || k < terms));
+            copy<4 * COUNT>(at + to + 4 * place_in_b(k, b_column, BN, A_SIZE),
+                            b_from + (long long)b_pitch * (i * B_ROWS),
+                            inside && (terms == BK || k < terms));
         }
         a_from += terms;
         b_from += (long long)terms * b_pitch;
     };
 
-    double sum[2][4][4];
-    #pragma unroll
-    for (int i = 0; i < 32; ++i)
-        sum[i / 16][i / 4 % 4][i % 4] = 0.0;
+    double sum[2][4][4] = {};
 
     // Fill the ring: first the short step, so that all others are full.
     const int steps = (K + BK - 1) / BK;
     copy_tiles(0, K - (steps - 1) * BK);
-    end_group();
+    end_of_group();
     #pragma unroll
     for (int i = 1; i < STAGES; ++i) {
         if (i < steps)
             copy_tiles(4 * STAGE * i, BK);
-        end_group();
+        end_of_group();
     }
     wait_for_groups<STAGES - 1>();
     __syncthreads();
@@ -240,13 +126,13 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     double a[2][8], b[4][4];
     OfA coming_a;
     OfB coming_b;
-    fetch(coming_a, (const float *)a_of);
-    fetch(coming_b, (const float *)b_of);
+    fetch(coming_a, (const float *)a_of, BK);
+    fetch(coming_b, (const float *)b_of, BN);
     convert(a[0], coming_a);
     #pragma unroll
     for (int j = 0; j < 4; ++j)
         convert(b[j], coming_b, j);
-    fetch(coming_a, (const float *)a_of + 16 * BK);
+    fetch(coming_a, (const float *)a_of + 16 * BK, BK);
 
     unsigned now = 0;  // where the current stage starts, in bytes
     #pragma unroll 1
@@ -259,16 +145,16 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
                 __syncthreads();  // the next tiles have arrived, and nobody reads these any more
                 if (left > STAGES)
                     copy_tiles(now, BK);
-                end_group();
+                end_of_group();
                 now = now == 4 * STAGE * (STAGES - 1) ? 0 : now + 4 * STAGE;
             }
             const float *const next
                 = (const float *)(a_of + now) + after / 2 * 32 + after % 2 * a_other;
-            fetch(coming_b, (const float *)(b_of + now) + after * DEPTH * BN);
+            fetch(coming_b, (const float *)(b_of + now) + after * DEPTH * BN, BN);
             #pragma unroll
             for (int i = 0; i < 2; ++i) {
                 convert(a[1 - i], coming_a);
-                fetch(coming_a, next + i * 16 * BK);
+                fetch(coming_a, next + i * 16 * BK, BK);
                 #pragma unroll
                 for (int j = 0; j < 4; ++j) {
                     multiply(sum[i][j], a[i], b[j]);
@@ -279,26 +165,7 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
         }
     }
 
-    // Four fragments of B had every fourth of 32 columns each, so a lane has eight neighbours.
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int c_row = first_row + row + i * 8;
-        #pragma unroll
-        for (int q = 0; q < 2; ++q) {
-            const int c_column = first_column + column + t * 8 + q * 4, half = i % 2 * 2 + q;
-            const float4 four = make_float4((float)sum[i / 2][0][half], (float)sum[i / 2][1][half],
-                                            (float)sum[i / 2][2][half], (float)sum[i / 2][3][half]);
-            float *const to = C + (size_t)c_row * N + c_column;
-            if (c_row < M && COUNT == 4 && c_column < N)
-                *(float4 *)to = four;
-            if (c_row < M && COUNT == 1) {
-                if (c_column + 0 < N) to[0] = four.x;
-                if (c_column + 1 < N) to[1] = four.y;
-                if (c_column + 2 < N) to[2] = four.z;
-                if (c_column + 3 < N) to[3] = four.w;
-            }
-        }
-    }
+    store_fragments<COUNT>(sum, C, t, first_row + row, first_column + column, M, N);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -73,7 +73,7 @@ def test_every_kernel_of_matbench_follows_one_that_exists() -> None:
     assert [name for name in found if name in main] == main
     assert found[:2] == ["thread-1d", "tiled"]
     numbers = [known[name].rung for name in found]
-    assert numbers == sorted(numbers)
+    assert numbers == [*range(1, len(found) + 1)]
     assert len(found) <= 16
     rungs = Catalogue(known.values()).group("gallery", "dot")
     assert names(rungs) == [

@@ -28,7 +28,7 @@ from support.products import (
 import matbench
 from matbench import workloads
 from matbench.cache import Cache
-from matbench.kernelfile import instrument, libraries, sweep
+from matbench.kernelfile import entry, instrument, libraries, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure import judge, library
 from matbench.measure.options import Options
@@ -212,10 +212,12 @@ def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
         path.write_text(units(kernel)[unit], encoding="utf-8")
     needs_optimiser = arch.endswith("a")  # wgmma and its registers; without, nvcc 13.0 crashes
     flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
-    cubin = compile_cubin(path, arch, params, *flags)
+    # A unit is in another folder than the headers that it includes.
+    flags = (*flags, f"-I{Path(kernel.file).parent}")
+    cubin = compile_cubin(path, arch, entry.macros(kernel, params) if params else None, *flags)
     assert cubin.startswith(b"\x7fELF")
-    entry = kernel.entry if unit in ("plain", "alone") else "matbench_entry"
-    assert f".text.{entry}\0".encode() in cubin
+    started = kernel.entry if unit in ("plain", "alone") else "matbench_entry"
+    assert f".text.{started}\0".encode() in cubin
 
 
 DEVICE_CODE = sorted(Path(matbench.__file__).parent.rglob("*.cu"))

@@ -14,6 +14,9 @@
 // global_loads = "2 * M * N * K"
 // ///
 
+// Adds: many threads; neighbouring ones read neighbouring addresses.
+// Predicted: at most 8.4 TFLOP/s: 2 cycles of the L1 cache for each multiply-add of a warp.
+//
 // A thread computes one element of C: a row of A times a column of B, both from global memory. A
 // block computes THREADS elements that are contiguous in memory, so its threads read neighbouring
 // columns of B together, and mostly the same row of A.

@@ -12,6 +12,9 @@
 // global_loads = "2 * M * N * K / TILE"
 // ///
 
+// Adds: tiles in shared memory, which a block loads once and uses T times.
+// Predicted: at most 8.4 TFLOP/s: 2 cycles of shared memory for each multiply-add of a warp.
+//
 // A block computes one T×T tile of C. A tile of A moves right along K while a tile of B moves down.
 // The block stages both in shared memory, where each value is read T times instead of T times from
 // global memory.

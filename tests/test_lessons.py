@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
@@ -171,7 +172,7 @@ def test_pages_show_the_kernel_files() -> None:
 
 
 def test_a_page_that_is_out_of_date_is_found() -> None:
-    mark = "<!-- rung copy-engine helpers.cuh `HELPER void keep_order()` 4 -->\n"
+    mark = "<!-- rung copy-engine helpers.cuh `void keep_order()` 4 -->\n"
     page = f"before\n{mark}old\n<!-- /rung -->\nafter\n"
     new = lessons.written(page)
     assert lessons.written(new) == new != page
@@ -179,9 +180,9 @@ def test_a_page_that_is_out_of_date_is_found() -> None:
     assert new.endswith('dependents;");\n}\n```\n<!-- /rung -->\nafter\n')
     with pytest.raises(Exception, match="no kernel 'gone'"):
         lessons.written(page.replace("copy-engine", "gone"))
-    for text in ("nowhere", "HELPER"):
+    for text in ("nowhere", "float"):
         with pytest.raises(ValueError, match="values to unpack"):
-            lessons.written(page.replace("HELPER void keep_order()", text))
+            lessons.written(page.replace("void keep_order()", text))
 
 
 def test_drawings_are_up_to_date_and_shown() -> None:
@@ -226,6 +227,16 @@ def test_comments_and_descriptions_do_not_make_results_stale() -> None:
     assert changed("sum += a[ty][k]", "sum -= a[ty][k]") != code
     assert changed('block = ["TILE", "TILE"]', 'block = ["TILE", "2 * TILE"]') != code
     assert changed("TILE = [8, 16, 32]", "TILE = [8, 16]") != code
+
+
+def test_a_header_that_changes_makes_results_stale(tmp_path: Path) -> None:
+    codes = set()
+    for old, new in (("", ""), ("// Four floats", "// 4 floats"), ("0.0f);", "1.0f);")):
+        for file in (ROOT / "kernels" / "ladder").iterdir():
+            text = file.read_text(encoding="utf-8")
+            (tmp_path / file.name).write_text(text.replace(old, new) if old else text)
+        codes.add(readme.code_of(catalogue.load(tmp_path / "05-vectorized.cu")))
+    assert len(codes) == 2
 
 
 def test_measured_files_are_known_by_their_code() -> None:

@@ -1,13 +1,12 @@
-// What several rungs need, in the order in which the ladder meets it. Each function says from which
-// rung on. Where the edges of a matrix cut a tile, a function of its own handles what is left.
+// What several rungs need, in the order in which the ladder meets it; each section names the first
+// rung that needs it. Where the edge of a matrix cuts a tile, a function of its own handles it.
 #pragma once
-
-#define HELPER static __device__ __forceinline__ __attribute__((unused))
 
 // -- Four floats at a time (vectorized) -----------------------------------------------------------
 
 // Four floats of a row at `start`, where the row may end, or does not start at 16 bytes.
-HELPER float4 load4_at_edge(const float *row, int start, int end)
+static __device__ __forceinline__ __attribute__((unused)) float4
+load4_at_edge(const float *row, int start, int end)
 {
     return make_float4(start + 0 < end ? row[start + 0] : 0.0f,
                        start + 1 < end ? row[start + 1] : 0.0f,
@@ -15,7 +14,8 @@ HELPER float4 load4_at_edge(const float *row, int start, int end)
                        start + 3 < end ? row[start + 3] : 0.0f);
 }
 
-HELPER void store4_at_edge(float *row, int start, int end, float4 value)
+static __device__ __forceinline__ __attribute__((unused)) void
+store4_at_edge(float *row, int start, int end, float4 value)
 {
     if (start + 0 < end) row[start + 0] = value.x;
     if (start + 1 < end) row[start + 1] = value.y;
@@ -24,7 +24,8 @@ HELPER void store4_at_edge(float *row, int start, int end, float4 value)
 }
 
 // Loads four floats of a row at `start`; zeros from `end` on.
-HELPER float4 load4(const float *row, int start, int end, int aligned)
+static __device__ __forceinline__ __attribute__((unused)) float4
+load4(const float *row, int start, int end, int aligned)
 {
     if (aligned && start < end)
         return *(const float4 *)(row + start);
@@ -32,7 +33,8 @@ HELPER float4 load4(const float *row, int start, int end, int aligned)
 }
 
 // Stores four floats of a row at `start`; nothing from `end` on.
-HELPER void store4(float *row, int start, int end, int aligned, float4 value)
+static __device__ __forceinline__ __attribute__((unused)) void
+store4(float *row, int start, int end, int aligned, float4 value)
 {
     if (aligned && start < end)
         *(float4 *)(row + start) = value;
@@ -46,7 +48,7 @@ HELPER void store4(float *row, int start, int end, int aligned, float4 value)
 
 // Starts to copy 4 or 16 bytes to shared memory; writes zeros if not `wanted`.
 template <int Bytes>
-HELPER void copy(unsigned to, const float *from, bool wanted)
+__device__ __forceinline__ void copy(unsigned to, const float *from, bool wanted)
 {
     const int bytes = wanted ? Bytes : 0;
     if (Bytes == 4)
@@ -58,27 +60,27 @@ HELPER void copy(unsigned to, const float *from, bool wanted)
 }
 
 template <int Bytes>
-HELPER void copy(float *to, const float *from, bool wanted)
+__device__ __forceinline__ void copy(float *to, const float *from, bool wanted)
 {
     copy<Bytes>((unsigned)__cvta_generic_to_shared(to), from, wanted);
 }
 
 // The copies since the last call form a group.
-HELPER void end_of_group()
+__device__ __forceinline__ void end_of_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 // Waits until at most Others of this thread's groups, the newest, are in flight.
 template <int Others>
-HELPER void wait_for_groups()
+__device__ __forceinline__ void wait_for_groups()
 {
     asm volatile("cp.async.wait_group %0;" :: "n"(Others) : "memory");
 }
 
 // The same, but of every thread's groups.
 template <int Others>
-HELPER void wait_for_all_groups()
+__device__ __forceinline__ void wait_for_all_groups()
 {
     wait_for_groups<Others>();
     __syncthreads();
@@ -88,7 +90,7 @@ HELPER void wait_for_all_groups()
 
 // Fetches Count values, in groups of four that lie 4 × Lanes floats apart.
 template <int Lanes, int Count>
-HELPER void fetch(float (&values)[Count], const float *from)
+__device__ __forceinline__ void fetch(float (&values)[Count], const float *from)
 {
     #pragma unroll
     for (int i = 0; i < Count; i += 4) {
@@ -100,8 +102,8 @@ HELPER void fetch(float (&values)[Count], const float *from)
 // Stores a thread's sums, which start at this row and column of C, in groups of 4×4 that lie 4 ×
 // Down rows and 4 × Across columns apart. Aligned: rows of C start at multiples of 16 bytes.
 template <bool Aligned, int Down, int Across, int Rows, int Columns>
-HELPER void store_sums(float *C, const float (&sum)[Rows][Columns], int first_row, int first_column,
-                       int M, int N)
+__device__ __forceinline__ void store_sums(float *C, const float (&sum)[Rows][Columns],
+                                           int first_row, int first_column, int M, int N)
 {
     #pragma unroll
     for (int i = 0; i < Rows; ++i) {
@@ -124,25 +126,25 @@ HELPER void store_sums(float *C, const float (&sum)[Rows][Columns], int first_ro
 
 // A barrier counts arrivals. When all of a phase have come, and all announced bytes, its next phase
 // begins.
-HELPER void expect_arrivals(unsigned barrier, int count)
+__device__ __forceinline__ void expect_arrivals(unsigned barrier, int count)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(barrier), "r"(count) : "memory");
 }
 
-HELPER void arrive(unsigned barrier)
+__device__ __forceinline__ void arrive(unsigned barrier)
 {
     asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(barrier) : "memory");
 }
 
 // Arrives, and announces the bytes that must arrive too.
-HELPER void arrive_and_expect(unsigned barrier, unsigned bytes)
+__device__ __forceinline__ void arrive_and_expect(unsigned barrier, unsigned bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;"
                  :: "r"(barrier), "r"(bytes) : "memory");
 }
 
 // Waits for the end of the barrier's even (0) or odd (1) phase.
-HELPER void wait(unsigned barrier, unsigned phase)
+__device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
 {
     asm volatile("{\n"
                  ".reg .pred done;\n"
@@ -154,7 +156,7 @@ HELPER void wait(unsigned barrier, unsigned phase)
 
 // Waits for the first Threads threads of the block, all of which must call it.
 template <int Threads>
-HELPER void synchronize_first()
+__device__ __forceinline__ void synchronize_first()
 {
     asm volatile("bar.sync 1, %0;" :: "n"(Threads) : "memory");
 }
@@ -162,7 +164,7 @@ HELPER void synchronize_first()
 // -- The copy engine (copy-engine) ----------------------------------------------------------------
 
 // True in one lane of a warp.
-HELPER bool is_elected()
+__device__ __forceinline__ bool is_elected()
 {
     unsigned elected;
     asm volatile("{\n"
@@ -175,7 +177,8 @@ HELPER bool is_elected()
 
 #ifdef CUDA_VERSION  // <cuda.h> has the type of a tensor map
 // Fetches a box of the matrix to shared memory; elements outside the matrix arrive as zeros.
-HELPER void fetch_box(unsigned to, const CUtensorMap &map, int column, int row, unsigned barrier)
+__device__ __forceinline__ void fetch_box(unsigned to, const CUtensorMap &map, int column, int row,
+                                          unsigned barrier)
 {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%2, %3}], [%4];"
@@ -186,8 +189,9 @@ HELPER void fetch_box(unsigned to, const CUtensorMap &map, int column, int row, 
 // Where rows do not start at multiples of 16 bytes the engine cannot copy, and 128 threads do: each
 // one column of eight k in every 16th of 128 rows of A, and two of 256 columns of B. The copies
 // arrive at the barrier when they are done.
-HELPER void copy_boxes(const float *A, const float *B, int M, int N, int K, unsigned stage,
-                       unsigned barrier, int first_row, int first_column, int k)
+__device__ __forceinline__ void copy_boxes(const float *A, const float *B, int M, int N, int K,
+                                           unsigned stage, unsigned barrier, int first_row,
+                                           int first_column, int k)
 {
     const int thread = threadIdx.x % 128, a_k = thread % 8, a_row = thread / 8;
     const unsigned a_to = stage + a_row * 32 + ((a_k / 4) ^ (a_row / 4 % 2)) * 16 + a_k % 4 * 4;
@@ -208,7 +212,8 @@ HELPER void copy_boxes(const float *A, const float *B, int M, int N, int K, unsi
 
 // Sets up a ring's barriers: `full` and `empty` have one per stage.
 template <int Stages>
-HELPER void start_ring(unsigned full, unsigned empty, int producers, int consumers)
+__device__ __forceinline__ void start_ring(unsigned full, unsigned empty, int producers,
+                                           int consumers)
 {
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < Stages; ++stage) {
@@ -241,7 +246,7 @@ struct Consumer {
     }
 };
 
-HELPER float4 load(unsigned from)
+__device__ __forceinline__ float4 load(unsigned from)
 {
     float4 four;
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -250,7 +255,7 @@ HELPER float4 load(unsigned from)
 }
 
 // Sixteen values of a row of B's tile, in groups of four that lie 16 floats apart.
-HELPER void load_row(float (&b)[16], unsigned from)
+__device__ __forceinline__ void load_row(float (&b)[16], unsigned from)
 {
     #pragma unroll
     for (int j = 0; j < 16; j += 4) {
@@ -263,7 +268,7 @@ HELPER void load_row(float (&b)[16], unsigned from)
 
 // Allows a kernel that waits for this one to start. There is none: what counts is that the compiler
 // moves no instruction across it.
-HELPER void keep_order()
+__device__ __forceinline__ void keep_order()
 {
     asm volatile("griddepcontrol.launch_dependents;");
 }
@@ -272,8 +277,8 @@ HELPER void keep_order()
 // in pipelined: a row begins with the value of B that the last one ended with, and reads one of A
 // and a sum. These are in different banks if the column is even for even k, and odd for odd k.
 // After the last of four k a row's values of A are replaced by those at `a_next`.
-HELPER void multiply(float (&sum)[8][16], float4 (&a)[8], const float (&b)[16], int k,
-                     unsigned a_next)
+__device__ __forceinline__ void multiply(float (&sum)[8][16], float4 (&a)[8], const float (&b)[16],
+                                         int k, unsigned a_next)
 {
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -291,7 +296,8 @@ HELPER void multiply(float (&sum)[8][16], float4 (&a)[8], const float (&b)[16], 
 
 // Writes eight rows of 64 sums to C, or adds them to what is there. Sums lie in pairs, each in
 // reverse order.
-HELPER void write_rows(const float *draft, float *C, int row, int column, int M, int N, bool adds)
+__device__ __forceinline__ void write_rows(const float *draft, float *C, int row, int column, int M,
+                                           int N, bool adds)
 {
     const int lane = threadIdx.x % 32;
     float *const to = C + (size_t)row * N + column + (lane ^ 1);
@@ -326,8 +332,9 @@ HELPER void write_rows(const float *draft, float *C, int row, int column, int M,
 // Writes a warp's 64×64 sums, of which a lane has rows `down`, `down` + 8, … and groups of four
 // columns. Eight rows at a time go through shared memory, so that a warp writes 32 adjacent
 // elements.
-HELPER void write_sums(const float (&sum)[8][16], float *draft, int down, int across, float *C,
-                       int row, int column, int M, int N, bool adds)
+__device__ __forceinline__ void write_sums(const float (&sum)[8][16], float *draft, int down,
+                                           int across, float *C, int row, int column, int M, int N,
+                                           bool adds)
 {
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -347,7 +354,8 @@ HELPER void write_sums(const float (&sum)[8][16], float *draft, int down, int ac
 // g + p % 2 * 8 and column t + p / 2 * 4, element p of `b` in row t + p * 4 and column g, and
 // element p of `sum` in row g + p / 2 * 8 and column 2 t + p % 2. Older cards take a quarter of it
 // at a time.
-HELPER void multiply(double (&sum)[4], const double (&a)[8], const double (&b)[4])
+__device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[8],
+                                         const double (&b)[4])
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
@@ -366,7 +374,7 @@ HELPER void multiply(double (&sum)[4], const double (&a)[8], const double (&b)[4
 }
 
 // Converts a float. Left to itself the compiler converts late, when a product already waits for it.
-HELPER double wide(float value)
+__device__ __forceinline__ double wide(float value)
 {
     double result;
     asm volatile("cvt.f64.f32 %0, %1;" : "=d"(result) : "f"(value));
@@ -379,13 +387,13 @@ HELPER double wide(float value)
 // B and C. So a lane takes k = 4 t to 4 t + 3 in rows g and g + 8 of A,
 struct OfA { float4 top, bottom; };
 
-HELPER void fetch(OfA &to, const float *from, int pitch)
+__device__ __forceinline__ void fetch(OfA &to, const float *from, int pitch)
 {
     to.top = *(const float4 *)from;
     to.bottom = *(const float4 *)(from + 8 * pitch);
 }
 
-HELPER void convert(double (&to)[8], const OfA &from)
+__device__ __forceinline__ void convert(double (&to)[8], const OfA &from)
 {
     to[0] = wide(from.top.x), to[1] = wide(from.bottom.x);
     to[2] = wide(from.top.y), to[3] = wide(from.bottom.y);
@@ -397,7 +405,7 @@ HELPER void convert(double (&to)[8], const OfA &from)
 // fourth column.
 struct OfB { float4 row[4]; };
 
-HELPER void fetch(OfB &to, const float *from, int pitch)
+__device__ __forceinline__ void fetch(OfB &to, const float *from, int pitch)
 {
     #pragma unroll
     for (int p = 0; p < 4; ++p)
@@ -405,7 +413,7 @@ HELPER void fetch(OfB &to, const float *from, int pitch)
 }
 
 // The fragment of every fourth column, from the j-th on.
-HELPER void convert(double (&to)[4], const OfB &from, int j)
+__device__ __forceinline__ void convert(double (&to)[4], const OfB &from, int j)
 {
     #pragma unroll
     for (int p = 0; p < 4; ++p)
@@ -416,25 +424,25 @@ HELPER void convert(double (&to)[4], const OfB &from, int j)
 // Where A's element (row, k) and B's (k, column) are in a tile. A quarter of a warp fetches groups
 // of four floats from two rows of A, or from rows 0, 4, 8 and 12 of B. The groups within a row are
 // permuted so that the eight are in different banks.
-HELPER int place_in_a(int row, int k, int pitch)
+__device__ __forceinline__ int place_in_a(int row, int k, int pitch)
 {
     return row * pitch + (k ^ row % 2 * 16);
 }
 
-HELPER int place_in_b(int k, int column, int pitch, int start)
+__device__ __forceinline__ int place_in_b(int k, int column, int pitch, int start)
 {
     return start + k * pitch + (column ^ k / 4 % 4 * 8);
 }
 
 // Makes the compiler recompute what depends on `value`, such as the distances between rows, instead
 // of keeping it in registers that the loop needs for the sums.
-HELPER void work_out_anew(int &value) { asm volatile("" : "+r"(value)); }
+__device__ __forceinline__ void work_out_anew(int &value) { asm volatile("" : "+r"(value)); }
 
 // Stores a warp's 32×32 sums of such fragments, rounded. Four fragments of B had every fourth of 32
 // columns each, so a lane has eight neighbours. Count: floats at a time, 4 or 1.
 template <int Count>
-HELPER void store_fragments(const double (&sum)[2][4][4], float *C, int t, int first_row,
-                            int first_column, int M, int N)
+__device__ __forceinline__ void store_fragments(const double (&sum)[2][4][4], float *C, int t,
+                                                int first_row, int first_column, int M, int N)
 {
     #pragma unroll
     for (int i = 0; i < 4; ++i) {

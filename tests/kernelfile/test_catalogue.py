@@ -13,7 +13,7 @@ import pytest
 from support.kernels import KernelWriter, kernel_text, own_file
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, front_matter
+from matbench.kernelfile import catalogue, front_matter, includes
 from matbench.kernelfile.catalogue import Catalogue
 from matbench.model import Kernel
 
@@ -65,7 +65,7 @@ def test_a_kernel_file_bears_the_name_of_its_kernel(kernel: Kernel) -> None:
     assert name == f"{number}{kernel.name}.cu"
     assert folder == kernel.group or kernel.group in ("tutorial", "baseline")
     source = own_file(kernel.name).read_bytes()
-    assert kernel.sha256 == hashlib.sha256(source).hexdigest()
+    assert kernel.sha256 == includes.identity(source, kernel.includes)
     assert kernel.source.encode() == source
 
 
@@ -81,6 +81,20 @@ def test_a_kernel_is_parsed_once_and_again_when_its_file_changes(
         (tmp_path / "tiled.cu").write_text(text + more, encoding="utf-8")
         hashes.add(catalogue.builtin()[0].sha256)
     assert len(hashes) == 2
+
+
+def test_a_kernel_is_parsed_again_when_its_header_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("05-vectorized.cu", "helpers.cuh"):
+        text = (catalogue.kernels_folder() / "ladder" / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(catalogue, "kernels_folder", lambda: tmp_path)
+    kernel = catalogue.builtin()[0]
+    assert [header.name for header in kernel.includes] == ["helpers.cuh"]
+    with (tmp_path / "helpers.cuh").open("a") as header:
+        header.write("// changed\n")
+    assert catalogue.builtin()[0].sha256 != kernel.sha256
 
 
 @pytest.fixture

@@ -350,6 +350,7 @@ def test_what_a_kernel_scales_by_is_probed() -> None:
 
 LET = """// /// matbench
 // name = "halves"
+// args = ["A", "B", "C", "M", "N", "K", "BLOCKS"]
 // [sweep]
 // TILE = [8, 16]
 // [let]
@@ -364,7 +365,8 @@ LET = """// /// matbench
 // global_loads = "M * N * K * HALF"
 // ///
 
-extern "C" __global__ void halves(const float *A, const float *B, float *C, int M, int N, int K)
+extern "C" __global__ void halves(const float *A, const float *B, float *C,
+                                  int M, int N, int K, int blocks)
 {
     const int column = blockIdx.x * TILE + threadIdx.x;
     for (int half = 0; half < TILE / HALF; ++half) {
@@ -373,7 +375,7 @@ extern "C" __global__ void halves(const float *A, const float *B, float *C, int 
         for (int k = 0; k < K && row < M && column < N; ++k)
             sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
         if (row < M && column < N)
-            C[(size_t)row * N + column] = BLOCKS == 2 * HALF + 1 ? sum : 0.0f;
+            C[(size_t)row * N + column] = blocks == BLOCKS && BLOCKS == 2 * HALF + 1 ? sum : 0.0f;
     }
 }
 """
@@ -395,11 +397,18 @@ def test_values_that_follow_from_constants(
     assert sweep.allowed(kernel, (33, 17, 9), {"TILE": 16}, device) is None
 
 
-def test_template_arguments_may_be_derived(tmp_path: Path) -> None:
+def test_template_arguments_may_be_derived(
+    tmp_path: Path, device: DeviceInfo, session: Session
+) -> None:
     text = LET.replace('// name = "halves"', '// name = "halves"\n// entry = "halves<HALF>"')
     text = text.replace('extern "C" __global__', "template <int HALF> __global__")
     (tmp_path / "halves.cu").write_text(text)
     kernel = catalogue.load(tmp_path / "halves.cu")
     assert entry.macros(kernel, {"TILE": 16}) == {"TILE": 16, "BLOCKS": 17}
     assert "halves<8>" in instrument.plain_unit(kernel, {"TILE": 16})
-    assert "<8>(A, B, C, M, N, K);" in instrument.clocked_unit(kernel, {"TILE": 16})
+    assert "<8>(A, B, C, M, N, K, blocks);" in instrument.clocked_unit(kernel, {"TILE": 16})
+    (tmp_path / "halves.cu").write_text(text.replace('// entry = "halves<HALF>"\n', ""))
+    kernel = catalogue.load(tmp_path / "halves.cu")
+    assert kernel.entry == "halves<HALF>"
+    [case] = sweep.cases([kernel], [Problem(33, 17, 9)], {"TILE": (16,)}, device)
+    assert session.measure(case).status == "measured"

@@ -6,7 +6,6 @@ import difflib
 import fnmatch
 import functools
 import hashlib
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -184,7 +183,7 @@ class Catalogue:
     def group(self, name: Group | str, workload: str | None = workloads.DEFAULT) -> list[Kernel]:
         """The kernels of a group (`all`: of every group) and workload, each behind its previous.
 
-        To `ladder` belong all rungs, whatever their group: first they, by number, then others.
+        To `ladder` belong all rungs, also those that are the tutorials'.
         """
         members = [
             kernel
@@ -192,8 +191,7 @@ class Catalogue:
             if (name in ("all", kernel.group) or (name == "ladder" and kernel.rung))
             and workload in (None, kernel.workload)
         ]
-        ordered = lineage.ordered(members, self.kernels)
-        return sorted(ordered, key=lambda k: k.rung or math.inf) if name == "ladder" else ordered
+        return lineage.ordered(members, self.kernels)
 
     def baselines(
         self, asked: Iterable[str], computed: Collection[str] = (workloads.DEFAULT,)

@@ -25,8 +25,9 @@ def test_list_names_every_kernel(matbench: Matbench, write_kernel: KernelWriter)
     assert {row["kernel"] for row in rows} == {kernel.name for kernel in kernels}
     [tiled] = [row for row in rows if row["kernel"] == "tiled"]
     assert tiled["sweeps"] == "TILE 8, 16, 32"
+    assert tiled["rung"] == 2
     [loop] = [row for row in rows if row["kernel"] == "host-loop"]
-    assert (loop["group"], loop["requires"]) == ("baseline", "host")
+    assert (loop["group"], loop["rung"], loop["requires"]) == ("baseline", "", "host")
 
 
 @pytest.mark.parametrize("kernel", catalogue.builtin(), ids=lambda kernel: kernel.name)

@@ -35,6 +35,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 PAGE = ROOT / "docs" / "ladder.md"
 #: Records of products, each with cuBLAS beside the kernels. Of a rung the first that has it counts.
+#: The course's: `matbench run --group ladder --baseline cublas --sizes 1000,4096 --output FILE`.
 PRODUCTS = ("course.jsonl", "h200-ladder.jsonl", "h200.jsonl")
 DOT = RESULTS / "h200-dot.jsonl"
 CEILINGS = RESULTS / "h200-ceilings.json"

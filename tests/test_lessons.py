@@ -113,6 +113,15 @@ def test_what_is_not_recorded_is_left_open() -> None:
     assert told == "13.7 TFLOP/s at n = 4096, 100% of cuBLAS (H200)"
 
 
+@pytest.mark.skipif(
+    not (lessons.RESULTS / lessons.PRODUCTS[0]).exists(), reason="the course is not recorded yet"
+)
+def test_a_recorded_course_leaves_nothing_open() -> None:
+    for rung in RUNGS:
+        assert {*lessons.SIZES} <= lessons.speeds(rung.name, lessons.measurements()[:1]).keys()
+        assert rung.name in lessons.ceilings()
+
+
 # -- headers ----------------------------------------------------------------------------------
 
 

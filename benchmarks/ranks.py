@@ -23,7 +23,7 @@ LOOP, STORE = "    for (int start = 0; start < K;", "    if (row < M && column <
 
 def copy(number: int, slower: float = 0.0) -> str:
     """The text of `tiled` under another name, with a share of its tiles twice."""
-    text = (catalogue.kernels_folder() / "tiled.cu").read_text(encoding="utf-8")
+    text = catalogue.Catalogue(catalogue.builtin()).get("tiled").source
     text = text.replace('// name = "tiled"\n', f'// name = "copy-{number}"\n// entry = "tiled"\n')
     if not slower:
         return text

@@ -24,7 +24,6 @@ from rich.console import Console
 from rich.text import Text
 from tabulate import tabulate
 
-from matbench.analysis import ranking
 from matbench.features.charts import error_map_chart
 from matbench.features.charts.speed_and_error import make_chart
 from matbench.features.explain import roofline_picture
@@ -32,7 +31,7 @@ from matbench.features.explain.roofline import roofline
 from matbench.features.grade import view as grade
 from matbench.features.plot import picture as chart
 from matbench.features.timeline import picture as timeline
-from matbench.kernelfile import catalogue, syntax
+from matbench.kernelfile import catalogue, includes, syntax
 from matbench.model import FrontMatter, Kernel
 from matbench.records import reading
 from matbench.records.blocks import BlockProfile
@@ -96,17 +95,19 @@ def _is_of(sha256: str, kernel: Kernel | None) -> bool:
 
 
 def code_of(kernel: Kernel) -> str:
-    """The hash of all that decides what a kernel does: comments and descriptions do not."""
+    """The hash of all that decides what a kernel does: comments, descriptions and groups do not."""
     table = msgspec.to_builtins(kernel)
     table = {
         field.name: table[field.name]
         for field in msgspec.structs.fields(FrontMatter)
-        if field.name not in ("summary", "previous")
+        if field.name not in ("summary", "previous", "group")
         and getattr(kernel, field.name) != field.default
     }
     table["launch"] = {key: value for key, value in table["launch"].items() if value is not None}
-    code = syntax.without_comments(kernel.source).replace("\\\n", "")
+    source = includes.flattened(kernel) if kernel.includes else kernel.source
+    code = syntax.without_comments(source).replace("\\\n", "")
     lines = [" ".join(line.split()) for line in code.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("#line")]
     return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()
 
 
@@ -127,7 +128,7 @@ def first_table(records: Records, kernels: Iterable[Kernel]) -> str:
         section, heading=(), groups=tuple(replace(g, size="") for g in section.groups)
     )
     printed = formats.text(replace(full, sections=(section,), footer=""), "pipe")
-    return "\n\n".join([printed, caption, *_stale(shown, kernels)])
+    return "\n\n".join([printed, caption, *stale_line(shown, kernels)])
 
 
 def table(records: Records, kernels: Iterable[Kernel]) -> str:
@@ -138,7 +139,7 @@ def table(records: Records, kernels: Iterable[Kernel]) -> str:
     lines = [
         _printed(environments, shown, COLUMNS, fastest=True),
         f"Each kernel at its fastest parameters; all {len(found)} cases: `matbench report {file}`.",
-        *_stale(found, kernels),
+        *stale_line(found, kernels),
     ]
     return "\n\n".join(lines)
 
@@ -149,7 +150,7 @@ def workload_table(name: str, kernels: Iterable[Kernel]) -> str:
     environments, found = reading.read(RESULTS.parent / file)
     shown = [o for o in found if is_shown(o) and o.status != "skipped"]
     printed = _printed(environments, shown, WORKLOAD_COLUMNS)
-    return "\n\n".join([printed, *_stale(shown, kernels)])
+    return "\n\n".join([printed, *stale_line(shown, kernels)])
 
 
 def _rung(outcome: Outcome) -> bool:
@@ -159,7 +160,7 @@ def _rung(outcome: Outcome) -> bool:
     return is_rung and case.problem.inputs != "signed"
 
 
-def _stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
+def stale_line(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
     changed = stale(found, kernels)
     if not changed:
         return []
@@ -226,63 +227,11 @@ def grade_table(kernels: Iterable[Kernel]) -> str:
     full = grade.report(shown, contents.environments)
     printed = formats.text(replace(full, sections=full.sections[-1:], footer=""), "pipe")
     told = f"All profiles: `matbench report {GRADES.relative_to(ROOT).as_posix()}`."
-    return "\n\n".join([printed, told, *_stale(shown, kernels)])
+    return "\n\n".join([printed, told, *stale_line(shown, kernels)])
 
 
-#: The cuBLAS product that a kernel of that precision is held against.
-OPPONENTS = {"float32": "cublas", "tf32": "cublas-tf32", "bfloat16": "cublas-bf16"}
-BUILD_SIZE = "4096"
-
-
-def ladder_table(found: Sequence[Outcome], kernels: Iterable[Kernel]) -> str:
-    """TFLOP/s of each rung at its fastest parameters for each size, and the share of cuBLAS's."""
-    sizes = list(dict.fromkeys(o.case.problem.size for o in found))
-    sizes.sort(key=lambda size: ("x" in size, int(size.split("x")[0]), size))
-    speeds: dict[str, dict[str, float]] = {}
-    builds: dict[str, Outcome] = {}
-    for outcome in ranking.fastest(found):
-        if outcome.median_ns:
-            name, problem = outcome.case.kernel, outcome.case.problem
-            speed = 2e-3 * problem.M * problem.N * problem.K / outcome.median_ns
-            speeds.setdefault(name, {})[problem.size] = speed
-            if problem.size == BUILD_SIZE and outcome.case.claims.precision in OPPONENTS:
-                builds[name] = outcome
-
-    def told(name: str, size: str) -> str:
-        speed = speeds[name].get(size)
-        other = speeds.get(OPPONENTS[builds[name].case.claims.precision], {}).get(size)
-        if speed is None or not other:
-            return ""
-        shown = f"{speed:.1f}" if speed < 100 else f"{speed:.0f}"
-        return shown if name in OPPONENTS.values() else f"{shown} ({speed / other:.0%})"
-
-    def built(name: str) -> tuple[str, ...]:
-        launch, build = builds[name].case.launch, builds[name].build
-        resources = build.resources if build is not None else None
-        if build is None or resources is None or resources.registers is None or launch is None:
-            return "", "", ""
-        shared = (resources.static_shared_bytes or 0) + launch.shared_bytes
-        occupancy = f"{build.occupancy:.0%}" if build.occupancy else ""
-        return str(resources.registers), f"{shared:,}", occupancy
-
-    names = sorted(builds, key=lambda name: speeds[name][BUILD_SIZE])
-    rows = [[f"`{name}`", *built(name), *(told(name, size) for size in sizes)] for name in names]
-    shown = tabulate(
-        rows,
-        headers=["kernel", "registers", "shared (bytes)", "occupancy", *sizes],
-        tablefmt="pipe",
-        colalign=["left", *("right" for _ in range(3 + len(sizes)))],
-        disable_numparse=True,
-    )
-    spilled = [
-        name
-        for name, outcome in builds.items()
-        if outcome.build and outcome.build.resources and outcome.build.resources.spilled_bytes
-    ]
-    spills = (
-        f"Spilled registers: {', '.join(spilled)}." if spilled else "No rung spills a register."
-    )
-    return "\n\n".join([shown, spills, *_stale(found, kernels)])
+#: The precisions that the chart of the ladder shows.
+PRECISIONS = ("float32", "tf32", "bfloat16")
 
 
 def picture() -> str:
@@ -321,7 +270,7 @@ def drawn(draw: Callable[[Path], None], data: object) -> str:
 def ladder_chart() -> str:
     """What `matbench plot` draws of the rungs, and of cuBLAS in their precisions."""
     _, found = reading.read(LADDER)
-    found = [outcome for outcome in found if outcome.case.claims.precision in OPPONENTS]
+    found = [outcome for outcome in found if outcome.case.claims.precision in PRECISIONS]
     title = " / ".join(dict.fromkeys(o.case.device for o in found))
     return drawn(lambda path: chart.draw(found, path, title), make_chart(found).lines)
 
@@ -381,7 +330,6 @@ def pages() -> Pages:
     kernels = catalogue.builtin()
     svg = picture()
     rungs_found = reading.read(LADDER)
-    _, ladder = rungs_found
 
     def timing(page: str) -> str:
         return inserted(page, "nvbench", figures(BESIDE_NVBENCH))
@@ -395,9 +343,6 @@ def pages() -> Pages:
             page = inserted(page, name, workload_table(name, kernels))
         return page
 
-    def rungs(page: str) -> str:
-        return inserted(page, "ladder", ladder_table(ladder, kernels))
-
     def grades(page: str) -> str:
         return inserted(page, "grades", grade_table(kernels))
 
@@ -408,7 +353,6 @@ def pages() -> Pages:
         ROOT / "README.md": readme,
         ROOT / "docs" / "grade.md": grades,
         ROOT / "docs" / "results.md": results,
-        ROOT / "docs" / "ladder.md": rungs,
         ROOT / "docs" / "reading-the-table.md": reading_page,
         ROOT / "docs" / "timing.md": timing,
         PICTURE: lambda old: old if screens.words(old) == screens.words(svg) else svg,

@@ -6,6 +6,7 @@ op(B) is K×N, C := alpha·op(A)·op(B) + beta·C is M×N.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -25,7 +26,8 @@ Accumulator = Literal["float16", "bfloat16", "float32", "float64"]
 Layout = Literal["row-major", "column-major"]
 #: Whether A and B are stored transposed, in BLAS letters: N no, T yes.
 Transpose = Literal["NN", "NT", "TN", "TT"]
-Group = Literal["tutorial", "ladder", "blas", "baseline"]
+#: Where a kernel is listed; `blas` is in records of earlier versions.
+Group = Literal["tutorial", "ladder", "gallery", "blas", "baseline"]
 
 #: Numbers with limits, which are checked when a record is read but not when it is created.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -202,9 +204,9 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keys of front matter and their defaults.
 
     The defaults of `entry` and `args` depend on the name and the workload. `previous` names the
-    kernel that this one changes: it decides where it is listed, and nothing else. Only
-    without a source in C++, `storage` of A and B and the type of the `result` are declared. Only
-    functions on the host `link` libraries.
+    kernel that this one changes: it decides where it is listed, and nothing else. `let` names
+    values that follow from swept constants. Only without a source in C++, `storage` of A and B and
+    the type of the `result` are declared. Only functions on the host `link` libraries.
     """
 
     name: str
@@ -217,6 +219,7 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     args: tuple[str, ...] = ("A", "B", "C", "M", "N", "K")
     sweep: dict[str, Values] = {}
     tune: dict[str, Values] = {}
+    let: dict[str, int | str] = {}
     requires: tuple[Requirement, ...] = ()
     precision: Precision = "float32"
     error_constant: ErrorConstant = 0.0
@@ -271,6 +274,12 @@ class Kernel(FrontMatter, frozen=True):
     arrays: str = ""
     code: bytes = b""
     refused: str = ""
+
+    @property
+    def rung(self) -> int | None:
+        """The number of a rung of the ladder; None for kernels of other folders."""
+        match = re.match(r"kernels/ladder/(\d+)-", self.path)
+        return int(match[1]) if match else None
 
     @property
     def on_host(self) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.kernels import own_file
 from support.nvcc import compile_cubin, find_nvcc
 from support.paths import ROOT
 from support.repository import git
@@ -34,7 +35,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def tiled() -> Kernel:
-    return catalogue.load(catalogue.kernels_folder() / "tiled.cu")
+    return catalogue.load(own_file("tiled"))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -142,7 +143,7 @@ def test_the_slowed_twin_is_the_kernel_with_a_spin(
 def test_the_slowed_twin_compiles_as_cuda(load: Any, tiled: Kernel, tmp_path: Path) -> None:
     path = tmp_path / "twin.cu"
     path.write_text(load("verdicts").slowed(tiled, 321), encoding="utf-8")
-    plain = compile_cubin(catalogue.kernels_folder() / "tiled.cu", "sm_90")
+    plain = compile_cubin(own_file("tiled"), "sm_90")
     assert compile_cubin(path, "sm_90") != plain
 
 

@@ -7,6 +7,7 @@ import pytest
 from support.h200 import H200, KERNELS
 from support.machine_code import needs_nvdisasm
 from support.paths import ROOT
+from support.scripts import load
 
 from matbench.cache import Cache
 from matbench.features.explain import disassembly, machine_code
@@ -15,6 +16,7 @@ from matbench.kernelfile import sweep
 from matbench.model import Problem
 from matbench.records.explanation import MachineCode
 
+lessons = load("docs/generate_lessons.py")
 COMMITTED = msgspec.json.decode((ROOT / "results" / "h200-ceilings.json").read_bytes())
 RUNGS = COMMITTED["rungs"]
 #: Rungs whose code can be followed to its end.
@@ -29,10 +31,18 @@ def test_every_rung_has_a_ceiling() -> None:
     assert set(DERIVED) == set(RUNGS)
 
 
-@pytest.mark.parametrize("name", DERIVED)
-def test_no_rung_was_faster_than_its_code_allows(name: str) -> None:
-    rung = RUNGS[name]
-    assert rung["code"]["least_ns"] <= rung["measured_ns"] * TOLERANCE
+def test_no_rung_was_faster_than_its_code_allows() -> None:
+    """As far as they were recorded at these parameters on an H200."""
+    size, slower = str(COMMITTED["n"]), []
+    for outcomes in lessons.measurements():
+        for found in outcomes:
+            rung = RUNGS.get(found.case.kernel, {})
+            if (found.case.problem.size, found.case.params) != (size, rung.get("params")):
+                continue
+            if found.median_ns and "H200" in found.case.device:
+                slower.append(found.case.kernel)
+                assert rung["code"]["least_ns"] <= found.median_ns * TOLERANCE, found.case.label
+    assert len({*slower}) > 15
 
 
 @pytest.mark.parametrize("name", RUNGS)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import QUICK
+from support.kernels import own_file
 from support.paths import ROOT
 
 from matbench import programs
@@ -85,7 +86,7 @@ def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
 
 
 def test_an_observed_process_does_not_either(trap: Path, device: DeviceInfo) -> None:
-    kernel = catalogue.load(catalogue.kernels_folder() / "tiled.cu")
+    kernel = catalogue.load(own_file("tiled"))
     case = sweep.case(kernel, Problem(8, 8, 8), {"TILE": 8}, device)
     command = ["sh", "-c", 'pwd; exec "$@"', "sh"]
     done = observer.observe(command, device, case, guarded=True, timeout_s=60, tool="sh")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shlex
+import difflib
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -14,9 +12,12 @@ from matbench.cli.app import main
 from matbench.cli.console import open_console, say, show_rich
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import grouped
+from matbench.errors import UsageError
+from matbench.model import Group
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
+    from matbench.kernelfile.catalogue import Catalogue
     from matbench.model import Kernel
 
 
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 def list_kernels(files: KernelFiles, fmt: str) -> None:
     """List the kernels and the constants they sweep.
 
-    A kernel is listed after the one it changes (`previous` in front matter).
+    Kernels are in the order in which they are best read: those of the tutorials, then the rungs of
+    the ladder by number, then the gallery, each after the one it changes (`previous`).
     A terminal shows only constants with several values; in a pipe, each kernel is one line.
     """
     from matbench.kernelfile import lineage
@@ -41,12 +43,13 @@ def list_kernels(files: KernelFiles, fmt: str) -> None:
 
     catalogue = files.loaded().known
     lineage.check(catalogue.kernels.values(), catalogue.kernels)
-    kernels = [
-        kernel
+    listed = {
+        kernel.name: kernel
         for workload in WORKLOADS
-        for group in ("tutorial", "ladder", "blas", "baseline")
+        for group in get_args(Group)
         for kernel in catalogue.group(group, workload)
-    ]
+    }
+    kernels = [*listed.values()]
     if fmt == "rich" and sys.stdout.isatty():
         show_rich(*view.listing(kernels))
     else:
@@ -55,8 +58,11 @@ def list_kernels(files: KernelFiles, fmt: str) -> None:
 
 @main.command()
 @click.argument("name", shell_complete=kernel_names)
+@click.option(
+    "--diff", "as_diff", is_flag=True, help="What it changes in the `previous` kernel, as a diff."
+)
 @grouped
-def show(name: str, files: KernelFiles) -> None:
+def show(name: str, files: KernelFiles, as_diff: bool) -> None:
     """Show a kernel's front matter in words, and its source.
 
     A pipe or a file gets the exact source; on a terminal, control characters are replaced.
@@ -67,22 +73,27 @@ def show(name: str, files: KernelFiles) -> None:
     kernel = files.one(name)
     known = files.loaded([name]).known
     lineage.check([kernel], known.kernels)
-    show_rich(
-        view.details(kernel, _diff_command(kernel, lineage.file_of(kernel, known.kernels))), ""
-    )
-    if not kernel.source:
+    if as_diff:
+        text, language = _diff(kernel, known), "diff"
+    else:
+        show_rich(view.details(kernel), "")
+        text, language = view.source(kernel), "cuda"
+    if not text:
         return
     if open_console().is_terminal:
-        show_rich(view.highlighted(kernel))
+        show_rich(view.highlighted(text, language))
     else:
         # As bytes, because click removes escape sequences from text.
-        click.echo(view.source(kernel).encode(), nl=False)
+        click.echo(text.encode(), nl=False)
 
 
-def _diff_command(kernel: Kernel, before: Path | None) -> str:
-    """The command that shows what a kernel changes in the previous one."""
-    if before is None:
-        return ""
-    paths = [Path(os.path.relpath(path)) for path in (before, Path(kernel.file))]
-    shown = [path.absolute() if path.parts[:2] == ("..", "..") else path for path in paths]
-    return f"git diff --no-index {' '.join(shlex.quote(str(path)) for path in shown)}"
+def _diff(kernel: Kernel, known: Catalogue) -> str:
+    """What changes from the kernel that this one names as `previous`."""
+    from matbench.kernelfile import catalogue, lineage
+
+    file = lineage.file_of(kernel, known.kernels)
+    if file is None:
+        raise UsageError(f"{kernel.name}: changes no other kernel file (`previous`)")
+    before = known.kernels.get(kernel.previous or "") or catalogue.load(file)
+    old, new = (one.source.splitlines(keepends=True) for one in (before, kernel))
+    return "".join(difflib.unified_diff(old, new, before.path, kernel.path))

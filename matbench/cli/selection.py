@@ -40,7 +40,7 @@ class SelectionOptions:
 
     group: str | None = option(
         "--group",
-        type=click.Choice(["tutorial", "ladder", "blas", "baseline", "all"]),
+        type=click.Choice(["tutorial", "ladder", "gallery", "baseline", "all"]),
         help="Run a whole group. Default if no kernel is named: tutorial.",
     )
     workload: str | None = option(
@@ -61,7 +61,7 @@ class SelectionOptions:
     ) -> list[Kernel]:
         """The kernels given by name, file and group, or else the default ones; plus baselines.
 
-        Default: the tutorial's matrix products; for another workload also its ladder kernels. All
+        Default: the tutorial's matrix products; for another workload also its gallery kernels. All
         kernels of a folder run unless some are named. A group has the kernels of one workload, or
         those `of_every_workload`.
         """
@@ -84,7 +84,7 @@ class SelectionOptions:
             named += found
         chosen = named + added
         if not chosen:
-            default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "ladder")
+            default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "gallery")
             chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
         baselines = [name for text in self.baselines for name in text.split(",")]
         own = [name.strip() for name in baselines if is_path(name.strip())]

@@ -37,10 +37,10 @@ class _File(NamedTuple):
 
 
 def builtin() -> list[Kernel]:
-    """The kernels that come with matbench, shown as `kernels/NAME.cu`."""
-    files = []
-    for path in sorted(kernels_folder().glob("*.cu")):
-        shown = f"kernels/{path.name}"
+    """The kernels that come with matbench, shown as `kernels/FOLDER/NAME.cu`."""
+    files, folder = [], kernels_folder()
+    for path in sorted(folder.rglob("*.cu*")):  # with the headers, which others include
+        shown = f"kernels/{path.relative_to(folder).as_posix()}"
         files.append(_File(read(path, shown), shown, path))
     return [*_parsed(tuple(files)), *LIBRARIES]
 
@@ -55,7 +55,7 @@ def revision() -> str:
 
 @functools.cache
 def _parsed(files: tuple[_File, ...]) -> list[Kernel]:
-    """The kernels of these files, which include no file that could change.
+    """The kernels of these files, which include no others.
 
     They are kept in the cache, if it can be used: most commands take less time than parsing all.
     """
@@ -63,7 +63,9 @@ def _parsed(files: tuple[_File, ...]) -> list[Kernel]:
     digest = hashlib.sha256(msgspec.msgpack.encode((revision(), named))).hexdigest()
 
     def parsed() -> bytes:
-        return msgspec.msgpack.encode([front_matter.parse(*file) for file in files])
+        return msgspec.msgpack.encode(
+            [front_matter.parse(*file) for file in files if file.path.suffix == ".cu"]
+        )
 
     try:
         kept: bytes | memoryview = Cache().get_or_make(f"kernels/{digest}", parsed)
@@ -179,11 +181,15 @@ class Catalogue:
         return self.kernels[name]
 
     def group(self, name: Group | str, workload: str | None = workloads.DEFAULT) -> list[Kernel]:
-        """The kernels of a group (`all`: of every group) and workload, each behind its previous."""
+        """The kernels of a group (`all`: of every group) and workload, each behind its previous.
+
+        To `ladder` belong all rungs, also those that are the tutorials'.
+        """
         members = [
             kernel
             for kernel in self.kernels.values()
-            if name in ("all", kernel.group) and workload in (None, kernel.workload)
+            if (name in ("all", kernel.group) or (name == "ladder" and kernel.rung))
+            and workload in (None, kernel.workload)
         ]
         return lineage.ordered(members, self.kernels)
 

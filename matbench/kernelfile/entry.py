@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from matbench.kernelfile import signature
+from matbench.kernelfile import expressions, signature
 from matbench.kernelfile.signature import Function, SourceError, TemplateParameter
 from matbench.model import Kernel, Parameter
 
@@ -82,8 +82,8 @@ def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
 
     `-DBM=64` would break `template <int BM>`.
     """
-    arguments = entry_of(kernel).names
-    return {name: value for name, value in params.items() if name not in arguments}
+    arguments, values = entry_of(kernel).names, expressions.constants(kernel.let, params)
+    return {name: value for name, value in values.items() if name not in arguments}
 
 
 def find(functions: Iterable[Function], entry: Entry) -> Function | None:

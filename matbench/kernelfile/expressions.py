@@ -97,6 +97,17 @@ def whole(text: int | str, values: Mapping[str, Number]) -> int:
     return int(result)
 
 
+def constants(let: Mapping[str, int | str], params: Mapping[str, int]) -> dict[str, int]:
+    """Swept constants, and the values that `[let]` derives from them and from those above it."""
+    values = dict(params)
+    for name, text in let.items():
+        try:
+            values[name] = whole(text, values)
+        except ExpressionError as error:
+            raise ExpressionError(f"let.{name} {str(text)!r:.60}: {error}") from None
+    return values
+
+
 @functools.lru_cache(maxsize=1024)  # cases of a kernel share all expressions, kernels many
 def _compiled(text: str) -> tuple[CodeType, tuple[str, ...]]:
     """`text` compiled, and the names in it, each once."""

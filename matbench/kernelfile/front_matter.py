@@ -75,7 +75,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "std": STANDARDS,
 }
 #: The types of the values in tables with free keys.
-_TABLES: dict[str, Any] = {"sweep": Values, "tune": Values, "model": str}
+_TABLES: dict[str, Any] = {"sweep": Values, "tune": Values, "let": int | str, "model": str}
 #: The C++ types of a buffer's elements.
 _WRITTEN: dict[Storage, str] = {
     "float32": "float",
@@ -307,7 +307,7 @@ class Reader:
         wanted = Entry(name, ())
         function = entries.find(functions, wanted)
         for parameter in function.template if function else ():
-            if parameter.name not in front.sweep | front.tune:
+            if parameter.name not in {*front.sweep, *front.tune, *front.let}:
                 break
             wanted = wanted._replace(arguments=(*wanted.arguments, parameter.name))
         return wanted
@@ -351,6 +351,7 @@ class Reader:
             self.wrong(f"finish = {kernel.finish!r}: {whole}", "finish")
         self.check_names("sweep", kernel.sweep)
         self.check_names("tune", kernel.tune)
+        self.check_let(kernel)
         if mistake := products.mistake(kernel):
             self.wrong(*mistake)
         self.check_launch(kernel)
@@ -362,10 +363,24 @@ class Reader:
             if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
                 self.wrong(f"[{table}] {name}: not a valid name for a constant", table, name)
 
+    def check_let(self, kernel: Kernel) -> None:
+        """Check the names of `[let]`, and evaluate its expressions in their order."""
+        self.check_names("let", kernel.let)
+        values = self.first_values(kernel)
+        for name, text in kernel.let.items():
+            if name in kernel.sweep or name in kernel.tune:
+                self.wrong(f"[let] {name}: also in [sweep] or [tune]; keep one", "let", name)
+            with self.blaming("let", name):
+                values = expressions.constants({name: text}, values)
+
+    @staticmethod
+    def first_values(kernel: Kernel) -> dict[str, int]:
+        return {name: numbers[0] for name, numbers in (kernel.tune | kernel.sweep).items()}
+
     def attempt(self, kernel: Kernel, text: int | str, *keys: str, whole: bool = True) -> None:
         """Try an expression at the largest size, with the first value of each constant."""
         largest = Problem(2**31 - 1, 2**31 - 1, 2**31 - 1, workload=kernel.workload)
-        constants = {name: numbers[0] for name, numbers in (kernel.tune | kernel.sweep).items()}
+        constants = expressions.constants(kernel.let, self.first_values(kernel))
         values = {**kernel.values(largest), **DEVICE_LIMITS, **constants}
         with self.blaming(*keys, before=f"{'.'.join(keys)} {str(text)[:60]!r}: "):
             if whole:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from matbench.errors import BuildError
-from matbench.kernelfile import device_part, includes, rewriting, signature, syntax
+from matbench.kernelfile import device_part, expressions, includes, rewriting, signature, syntax
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import TENSOR_MAP
@@ -94,7 +94,8 @@ def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     unit = f"{_reserved(kernel)}{line_directive(kernel.path)}\n{kernel.source}\n"
     if kernel.is_extern_c:
         return unit
-    return unit + _MARK.format(entry=entries.written(entries.entry_of(kernel), params or {}))
+    values = expressions.constants(kernel.let, params or {})
+    return unit + _MARK.format(entry=entries.written(entries.entry_of(kernel), values))
 
 
 def prepared(kernel: Kernel, *, has_libraries: bool) -> Kernel:
@@ -189,6 +190,8 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
         )
     device = rewriting.as_device_function(node, code, _DEVICE_NAME)
     values = entries.bound(signature.function(node), entry)
+    if values:
+        params = expressions.constants(kernel.let, params)
     shape = ""
     # Without launch bounds the compiler ignores `setmaxnreg`, and may use too many registers.
     for attribute, text in (

@@ -48,7 +48,7 @@ def lacking_keys(given: Given) -> list[str]:
     """The keys that are needed and not there."""
     values, workload, parameters, _, entry = given
     lacking = []
-    constants = {*values.get("sweep", {}), *values.get("tune", {})}
+    constants = {name for table in ("sweep", "tune", "let") for name in values.get(table, {})}
     if "entry" not in values and not constants.issuperset(entry.arguments):
         lacking.append("entry")
     args = values.get("args")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.errors import MatbenchError
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import includes, rewriting, signature, syntax
+from matbench.kernelfile import expressions, includes, rewriting, signature, syntax
 from matbench.kernelfile.device_part import NeedsCudaError, device_part
 from matbench.kernelfile.instrument import line_directive
 from matbench.kernelfile.rewriting import Edit
@@ -179,7 +179,8 @@ def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
     if function is None:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
     bound = entries.bound(function, entry)
-    values = {name: entries.with_values(text, params) for name, text in bound.items()}
+    constants = expressions.constants(kernel.let, params)
+    values = {name: entries.with_values(text, constants) for name, text in bound.items()}
     own_headers = tuple(header.name for header in kernel.includes)
     code = device_part(source, function.name, tuple(values.items()), own_headers)
     text, dynamic = _unit(code, kernel.path, entry.last_name)

@@ -163,8 +163,8 @@ def allowed(
     def is_allowed(size: workloads.Size) -> bool:
         M, N, K = size
         problem = Problem(M, N, K, workload=kernel.workload)
-        values = {**device.limits, **params, **kernel.values(problem)}
         try:
+            values = _values(kernel, problem, params, device)
             return _unmet_condition(kernel, values) is None
         except expressions.ExpressionError:
             return True  # the case reports the error
@@ -270,8 +270,9 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
     """
     if kernel.refused:
         return Case(kernel, problem, params, None, Skip("refused", kernel.refused))
-    values = {**device.limits, **params, **kernel.values(problem)}
+    values: dict[str, int | float] = {}
     try:
+        values = _values(kernel, problem, params, device)
         skip = (
             _unmet_requirement(kernel, device)
             or _not_computed(kernel, problem)
@@ -287,6 +288,14 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
             return Case(kernel, problem, params, None, Skip("argument", str(error)))
         skip = _beyond_limits(launch, device.limits)
     return Case(kernel, problem, params, launch, skip)
+
+
+def _values(
+    kernel: Kernel, problem: Problem, params: Mapping[str, int], device: DeviceInfo
+) -> dict[str, int | float]:
+    """What the names in a kernel's expressions stand for."""
+    constants = expressions.constants(kernel.let, params)
+    return {**device.limits, **constants, **kernel.values(problem)}
 
 
 def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:

@@ -78,7 +78,8 @@ def arguments(
 ) -> list[Argument]:
     """The arguments of a case in their order; `buffers` are its matrices by name."""
     kernel, problem = case.kernel, case.problem
-    values = {**limits, **case.params, **kernel.values(problem)}
+    constants = expressions.constants(kernel.let, case.params)
+    values = {**limits, **constants, **kernel.values(problem)}
 
     def argument(text: str) -> Argument:
         if text in buffers:

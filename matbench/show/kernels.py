@@ -21,6 +21,7 @@ def text(kernels: Sequence[Kernel], fmt: str) -> str:
             "kernel": kernel.name,
             "workload": kernel.workload,
             "group": kernel.group,
+            "rung": kernel.rung or "",
             "previous": kernel.previous or "",
             "summary": kernel.summary,
             "requires": ", ".join(kernel.requires),
@@ -33,10 +34,9 @@ def text(kernels: Sequence[Kernel], fmt: str) -> str:
     from matbench.show import formats
     from matbench.show.table import Column
 
-    if not any(kernel.previous for kernel in kernels):
-        rows = [{key: value for key, value in row.items() if key != "previous"} for row in rows]
-    columns = [Column(title) for title in rows[0]] if rows else []
-    cells = [list(row.values()) for row in rows]
+    optional = {key for key in ("rung", "previous") if not any(row[key] for row in rows)}
+    columns = [Column(title) for title in rows[0] if title not in optional] if rows else []
+    cells = [[str(row[column.title]) for column in columns] for row in rows]
     table = formats.markup_table(columns, cells, "plain" if fmt == "rich" else fmt)
     return "\n".join(line.rstrip() for line in table.splitlines())
 
@@ -52,17 +52,18 @@ def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
         for kernel in members:
             table.add_row(Text(f"  {kernel.name}"), Text(kernel.summary))
             swept = {name: values for name, values in kernel.sweep.items() if len(values) > 1}
+            rung = f"rung {kernel.rung}" if kernel.rung else ""
             after = f"after {kernel.previous}" if kernel.previous else ""
             needs = f"needs {', '.join(kernel.requires)}" if kernel.requires else ""
-            details = " · ".join(filter(None, (after, _values(swept), needs)))
+            details = " · ".join(filter(None, (rung, after, _values(swept), needs)))
             if details:
                 table.add_row("", Text(details))
         yield table
         yield Text()
 
 
-def details(kernel: Kernel, diff: str = "") -> RenderableType:
-    """The front matter of one kernel, described; `diff` compares it with the previous one."""
+def details(kernel: Kernel) -> RenderableType:
+    """The front matter of one kernel, described."""
     from rich.table import Table
     from rich.text import Text
 
@@ -72,10 +73,10 @@ def details(kernel: Kernel, diff: str = "") -> RenderableType:
         kernel.name: kernel.summary,
         "group": kernel.group,
         "file": kernel.path or f"none: a call to {kernel.library}",
-        "previous": kernel.previous or "",
-        "diff": diff,
+        "previous": f"{kernel.previous} (--diff shows what changes)" if kernel.previous else "",
         "default values": _values(kernel.sweep),
         "tuning values": _values(kernel.tune),
+        "derived values": "; ".join(f"{name} = {text}" for name, text in kernel.let.items()),
         "called as": f"{kernel.entry}({', '.join(kernel.args)})" if kernel.entry else "",
         "block (threads)": " × ".join(map(str, rules.block)) if launched else "",
         "grid (blocks)": " × ".join(map(str, rules.grid)) if launched else "",
@@ -101,11 +102,11 @@ def source(kernel: Kernel) -> str:
     return kernel.source.split("// ///\n", 1)[-1].lstrip("\n")
 
 
-def highlighted(kernel: Kernel) -> RenderableType:
-    """The same, highlighted for a terminal."""
+def highlighted(text: str, language: str) -> RenderableType:
+    """Code or a diff, highlighted for a terminal."""
     from rich.syntax import Syntax
 
-    return Syntax(source(kernel), "cuda", theme="ansi_dark", background_color="default")
+    return Syntax(text, language, theme="ansi_dark", background_color="default")
 
 
 def _product(kernel: Kernel) -> str:

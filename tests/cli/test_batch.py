@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cli import QUICK, Matbench, last_run, records_in
-from support.kernels import GOOD_BODY, kernel_text
+from support.kernels import GOOD_BODY, kernel_text, own_file
 
 from matbench.records.outcome import Outcome
 from matbench.show import junit
@@ -97,9 +97,8 @@ def test_names_that_occur_twice_are_paths(matbench: Matbench) -> None:
 
 
 def test_a_file_of_matbench_keeps_its_name(matbench: Matbench) -> None:
-    from matbench.kernelfile import catalogue
 
-    own = catalogue.kernels_folder() / "tiled.cu"
+    own = own_file("tiled")
     files = write(d=kernel_text("own"))
     matbench("run", str(own), *files, "--set", "TILE=8", "--sizes", "17", *QUICK)
     assert {outcome.case.kernel for outcome in last_run()} == {"tiled", "own"}

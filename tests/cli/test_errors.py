@@ -155,7 +155,7 @@ def test_two_kernels_of_one_name_are_refused(refusal: Refusal) -> None:
     Path("three.cu").write_text(kernel_text("tiled"), encoding="utf-8")
     message = refusal("run", "--kernel", "three.cu")
     assert message == (
-        "three.cu: the name 'tiled' is taken by kernels/tiled.cu; choose another `name`"
+        "three.cu: the name 'tiled' is taken by kernels/ladder/02-tiled.cu; choose another `name`"
     )
 
 

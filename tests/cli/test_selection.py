@@ -31,12 +31,15 @@ def test_a_bare_run_takes_the_tutorial(planned: Plan) -> None:
 def test_groups(planned: Plan) -> None:
     kernels = [kernel for kernel in catalogue.builtin() if kernel.workload == "matmul"]
     every = {kernel.name: kernel.group for kernel in kernels}
-    for group in ("tutorial", "ladder", "blas", "baseline"):
+    rungs = {kernel.name for kernel in kernels if kernel.rung}
+    assert {"thread-1d", "tiled", "pipelined"} < rungs
+    for group in ("tutorial", "ladder", "gallery", "baseline"):
         names = {name for name, of in every.items() if of == group}
+        names |= rungs if group == "ladder" else set()
         assert {o.case.kernel for o in planned("--group", group, "--sizes", "8")} == names
     assert {o.case.kernel for o in planned("--group", "all", "--sizes", "8")} == set(every)
     assert {o.case.kernel for o in planned("numpy", "--group", "ladder", "--sizes", "8")} == {
-        "numpy", *(name for name, of in every.items() if of == "ladder")
+        "numpy", *rungs
     }  # fmt: skip
 
 

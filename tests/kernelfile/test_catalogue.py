@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.kernels import KernelWriter, kernel_text
+from support.kernels import KernelWriter, kernel_text, own_file
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, front_matter
+from matbench.kernelfile import catalogue, front_matter, includes
 from matbench.kernelfile.catalogue import Catalogue
 from matbench.model import Kernel
 
@@ -60,26 +60,41 @@ def test_the_kernels_of_the_sources_are_all_there() -> None:
 def test_a_kernel_file_bears_the_name_of_its_kernel(kernel: Kernel) -> None:
     if kernel.library:
         return
-    assert kernel.path == f"kernels/{kernel.name}.cu"
-    source = (catalogue.kernels_folder() / f"{kernel.name}.cu").read_bytes()
-    assert kernel.sha256 == hashlib.sha256(source).hexdigest()
+    folder, name = Path(kernel.path).parts[1:]
+    number = f"{kernel.rung:02}-" if folder == "ladder" else ""
+    assert name == f"{number}{kernel.name}.cu"
+    assert folder == kernel.group or kernel.group in ("tutorial", "baseline")
+    source = own_file(kernel.name).read_bytes()
+    assert kernel.sha256 == includes.identity(source, kernel.includes)
     assert kernel.source.encode() == source
 
 
 def test_a_kernel_is_parsed_once_and_again_when_its_file_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None includes a file beside it, so only its own text can change."""
     kernels = catalogue.builtin()
-    assert not [kernel.name for kernel in kernels if kernel.includes]
     assert all(one is other for one, other in zip(kernels, catalogue.builtin(), strict=True))
-    text = (catalogue.kernels_folder() / "tiled.cu").read_text(encoding="utf-8")
+    text = own_file("tiled").read_text(encoding="utf-8")
     monkeypatch.setattr(catalogue, "kernels_folder", lambda: tmp_path)
     hashes = set()
     for more in ("", "// changed\n"):
         (tmp_path / "tiled.cu").write_text(text + more, encoding="utf-8")
         hashes.add(catalogue.builtin()[0].sha256)
     assert len(hashes) == 2
+
+
+def test_a_kernel_is_parsed_again_when_its_header_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("05-vectorized.cu", "helpers.cuh"):
+        text = (catalogue.kernels_folder() / "ladder" / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(catalogue, "kernels_folder", lambda: tmp_path)
+    kernel = catalogue.builtin()[0]
+    assert [header.name for header in kernel.includes] == ["helpers.cuh"]
+    with (tmp_path / "helpers.cuh").open("a") as header:
+        header.write("// changed\n")
+    assert catalogue.builtin()[0].sha256 != kernel.sha256
 
 
 @pytest.fixture
@@ -108,7 +123,7 @@ def test_kernel_files_are_parsed_once_for_all_processes(
     names = parsed(monkeypatch)
     new_process()
     first = catalogue.builtin()
-    paths = [path.name for path in sorted(catalogue.kernels_folder().glob("*.cu"))]
+    paths = [path.name for path in sorted(catalogue.kernels_folder().rglob("*.cu"))]
     assert names == paths
     new_process()
     again = catalogue.builtin()
@@ -135,7 +150,7 @@ def test_kernel_files_are_parsed_without_a_cache(
 def test_the_same_file_in_another_folder_is_another_kernel(
     new_process: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (catalogue.kernels_folder() / "tiled.cu").read_bytes()
+    text = own_file("tiled").read_bytes()
     for folder in (tmp_path / "one", tmp_path / "two"):
         folder.mkdir()
         (folder / "tiled.cu").write_bytes(text)
@@ -224,14 +239,16 @@ def test_two_kernels_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_a_kernel_of_matbench_may_be_named_by_its_path(tmp_path: Path) -> None:
     """Loaded from another folder, the kernel is the same."""
-    path = catalogue.kernels_folder() / "tiled.cu"
+    path = own_file("tiled")
     named = catalogue.load(path)
     at_hand = Catalogue([*catalogue.builtin(), named])
     assert at_hand.get("tiled").path == str(path)
     copy = load(tmp_path / "copy.cu", path.read_text(encoding="utf-8"))
     assert Catalogue([*catalogue.builtin(), copy]).get("tiled").path == str(tmp_path / "copy.cu")
     changed = load(tmp_path / "copy.cu", path.read_text(encoding="utf-8") + "\n")
-    with pytest.raises(UsageError, match=r"'tiled' is taken by kernels/tiled\.cu; choose another"):
+    with pytest.raises(
+        UsageError, match=r"'tiled' is taken by kernels/ladder/02-tiled\.cu; choose"
+    ):
         Catalogue([*catalogue.builtin(), changed])
 
 
@@ -242,7 +259,7 @@ def test_a_name_that_matbench_has_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_a_baseline_is_no_other_kernel(tmp_path: Path) -> None:
-    source = (catalogue.kernels_folder() / "host-loop.cu").read_text(encoding="utf-8")
+    source = own_file("host-loop").read_text(encoding="utf-8")
     copy = load(tmp_path / "host-loop.cu", source)
     assert Catalogue([*catalogue.builtin(), copy]).get("host-loop").group == "baseline"
     source = source.replace("host-loop", "changed").replace("host_loop", "changed")

@@ -308,6 +308,27 @@ MISTAKES: dict[str, tuple[str, str]] = {
         after(TILE, "// warp_size = [8] # here\n"),
         "[sweep] warp_size: not a valid name",
     ),
+    "lets a size": (after(TILE, "// [let]\n// M = 8 # here\n"), "[let] M: not a valid name"),
+    "lets what it sweeps": (
+        after(TILE, "// [let]\n// TILE = 8 # here\n"),
+        "[let] TILE: also in [sweep] or [tune]; keep one",
+    ),
+    "lets nothing known": (
+        after(TILE, "// [let]\n// TWO = 'WIDE' # here\n// WIDE = 'TILE'\n"),
+        "let.TWO 'WIDE': unknown name 'WIDE'; known: TILE",
+    ),
+    "lets a problem decide": (
+        after(TILE, "// [let]\n// TWO = 'M // 2' # here\n"),
+        "let.TWO 'M // 2': unknown name 'M'",
+    ),
+    "lets a fraction": (
+        after(TILE, "// [let]\n// TWO = 'TILE / 2' # here\n"),
+        "let.TWO 'TILE / 2': not a whole number",
+    ),
+    "lets a list": (
+        after(TILE, "// [let]\n// TWO = [2] # here\n"),
+        "`let.TWO`: Expected `int | str`",
+    ),
     "sweeps no name": (after(TILE, "// a-b = [8] # here\n"), "[sweep] a-b: not a valid name"),
     "sweeps a function": (after(TILE, "// max = [8] # here\n"), "[sweep] max: not a valid name"),
     "sweeps a keyword": (after(TILE, "// if = [8] # here\n"), "[sweep] if: not a valid name"),

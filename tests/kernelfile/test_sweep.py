@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +11,9 @@ from support.devices import CPU, GPU
 from support.optional import present
 
 from matbench.errors import UsageError
-from matbench.kernelfile import sweep
+from matbench.features.explain import traffic
+from matbench.kernelfile import catalogue, entry, instrument, sweep
+from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Launch, LaunchRules, Parameter, Problem, Skip
 from matbench.show.reasons import skip_reason
 
@@ -343,3 +346,69 @@ def test_what_a_kernel_scales_by_is_probed() -> None:
     assert {(case.problem.alpha, case.problem.beta, case.problem.batch) for _, case in plain} == {
         (1.0, 0.0, 1)
     }
+
+
+LET = """// /// matbench
+// name = "halves"
+// args = ["A", "B", "C", "M", "N", "K", "BLOCKS"]
+// [sweep]
+// TILE = [8, 16]
+// [let]
+// HALF = "TILE // 2"
+// BLOCKS = "2 * HALF + 1"
+// [launch]
+// where = ["BLOCKS > 9"]
+// block = ["TILE", "HALF"]
+// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
+// shared_bytes = "BLOCKS"
+// [model]
+// global_loads = "M * N * K * HALF"
+// ///
+
+extern "C" __global__ void halves(const float *A, const float *B, float *C,
+                                  int M, int N, int K, int blocks)
+{
+    const int column = blockIdx.x * TILE + threadIdx.x;
+    for (int half = 0; half < TILE / HALF; ++half) {
+        const int row = blockIdx.y * TILE + threadIdx.y + half * HALF;
+        float sum = 0.0f;
+        for (int k = 0; k < K && row < M && column < N; ++k)
+            sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+        if (row < M && column < N)
+            C[(size_t)row * N + column] = blocks == BLOCKS && BLOCKS == 2 * HALF + 1 ? sum : 0.0f;
+    }
+}
+"""
+
+
+def test_values_that_follow_from_constants(
+    tmp_path: Path, device: DeviceInfo, session: Session
+) -> None:
+    """In conditions, the launch, the model and the source; a case has the swept constants alone."""
+    (tmp_path / "halves.cu").write_text(LET)
+    kernel = catalogue.load(tmp_path / "halves.cu")
+    small, large = sweep.cases([kernel], [Problem(33, 17, 9)], {}, device)
+    assert small.skip == Skip("condition", "BLOCKS > 9", {"BLOCKS": 9})
+    assert large.params == {"TILE": 16}
+    assert large.launch == Launch((2, 3, 1), (16, 8, 1), 17)
+    assert entry.macros(kernel, large.params) == {"TILE": 16, "HALF": 8, "BLOCKS": 17}
+    assert traffic.traffic(kernel, large.problem, large.params, {}).loads == 33 * 17 * 9 * 8
+    assert session.measure(large).status == "measured"
+    assert sweep.allowed(kernel, (33, 17, 9), {"TILE": 16}, device) is None
+
+
+def test_template_arguments_may_be_derived(
+    tmp_path: Path, device: DeviceInfo, session: Session
+) -> None:
+    text = LET.replace('// name = "halves"', '// name = "halves"\n// entry = "halves<HALF>"')
+    text = text.replace('extern "C" __global__', "template <int HALF> __global__")
+    (tmp_path / "halves.cu").write_text(text)
+    kernel = catalogue.load(tmp_path / "halves.cu")
+    assert entry.macros(kernel, {"TILE": 16}) == {"TILE": 16, "BLOCKS": 17}
+    assert "halves<8>" in instrument.plain_unit(kernel, {"TILE": 16})
+    assert "<8>(A, B, C, M, N, K, blocks);" in instrument.clocked_unit(kernel, {"TILE": 16})
+    (tmp_path / "halves.cu").write_text(text.replace('// entry = "halves<HALF>"\n', ""))
+    kernel = catalogue.load(tmp_path / "halves.cu")
+    assert kernel.entry == "halves<HALF>"
+    [case] = sweep.cases([kernel], [Problem(33, 17, 9)], {"TILE": (16,)}, device)
+    assert session.measure(case).status == "measured"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cli import Matbench, records_in
 from support.devices import CPU, GPU
+from support.kernels import own_file
 from support.records import outcome, timing
 
 from matbench.analysis import statistics
@@ -228,7 +229,7 @@ def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
             return original(self, *given)
 
         monkeypatch.setattr(owner, name, noted)
-    tiled = catalogue.load(catalogue.kernels_folder() / "tiled.cu")
+    tiled = catalogue.load(own_file("tiled"))
     case = sweep.case(tiled, Problem(24, 24, 24), {"TILE": 8}, backend.info)
     options = Options(max_time_s=0.001, rounds=None)
     session = Session(backend, Cache(), options)

@@ -17,7 +17,7 @@ from unittest import mock
 import psutil
 import pytest
 from support.dask_cluster import wait_for
-from support.kernels import SPIN_BODY, KernelWriter
+from support.kernels import SPIN_BODY, KernelWriter, own_file
 from support.optional import present
 from support.toml import table
 
@@ -38,7 +38,7 @@ SIGNATURE = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 """
 NO_COMPILE = SIGNATURE + "{ C[0] = nothing_of_this_name; }"
-GOOD = catalogue.kernels_folder() / "tiled.cu"
+GOOD = own_file("tiled")
 HOSTILE = sorted((Path(__file__).parent / "hostile_kernels").glob("*.cu"))
 EXPECTED: dict[str, Any] = table(HOSTILE[0].parent / "expected.toml")
 #: The others, some of them slow, are tried before a release.

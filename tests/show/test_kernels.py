@@ -41,7 +41,7 @@ def test_each_kernel_is_a_line_or_an_object() -> None:
     found = json.loads(kernels.text([TILED, CUBLAS], "json"))
     assert [one["group"] for one in found] == ["tutorial", "baseline"]
     assert list(found[0]) == [
-        "kernel", "workload", "group", "previous", "summary", "requires", "sweeps"
+        "kernel", "workload", "group", "rung", "previous", "summary", "requires", "sweeps"
     ]  # fmt: skip
 
 
@@ -54,9 +54,8 @@ def test_what_a_kernel_follows_has_a_column_if_any_does() -> None:
         assert line_of(table, "mine", "tiled")
     assert "after" not in printed(kernels.listing([TILED]), 80)
     assert line_of(printed(kernels.listing([TILED, follower]), 80), "after tiled · TILE 8, 16")
-    page = printed([kernels.details(follower, "git diff --no-index a.cu b.cu")], 100)
-    assert line_of(page, "previous  ", "tiled")
-    assert line_of(page, "diff  ", "git diff --no-index a.cu b.cu")
+    page = printed([kernels.details(follower)], 100)
+    assert line_of(page, "previous  ", "tiled (--diff shows what changes)")
     alone = printed([kernels.details(TILED)], 100)
     assert "previous" not in alone
     assert "diff" not in alone
@@ -82,7 +81,7 @@ def test_one_kernel_in_words() -> None:
     }.items():
         assert line_of(page, label + "  ", value)
     assert kernels.source(TILED) == 'extern "C" __global__ void tiled() {}\n'
-    assert "__global__" in printed([kernels.highlighted(TILED)], 100)
+    assert "__global__" in printed([kernels.highlighted(kernels.source(TILED), "cuda")], 100)
 
 
 def test_a_library_call_has_no_launch_and_no_file() -> None:

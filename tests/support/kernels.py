@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from matbench.kernelfile import catalogue
+
 #: The fixture `write_kernel`: from a name and parts of `kernel_text` to the path of the file.
 KernelWriter = Callable[..., Path]
 
@@ -64,3 +66,8 @@ def kernel_text(name: str = "mine", *, front: str = "", launch: str = "", body: 
     lines = "\n".join(f"// {line}".rstrip() for line in toml.splitlines())
     entry = name.replace("-", "_")
     return f"// /// matbench\n{lines}\n// ///\n" + (body or GOOD_BODY).replace("ENTRY", entry)
+
+
+def own_file(name: str) -> Path:
+    """The file of one of matbench's own kernels."""
+    return Path(catalogue.Catalogue(catalogue.builtin()).get(name).file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from matbench import workloads
-from matbench.kernelfile import catalogue
+from matbench.kernelfile import catalogue, expressions
 from matbench.kernelfile.sizes import parse_sizes
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -44,8 +44,9 @@ def allowed_skip(case: Case, device: DeviceInfo) -> bool:
         return workloads.workload_of(problem).operations(problem) > 2**25
     if case.kernel.name == "shared-row":
         return device.limits["max_shared_bytes_per_block"] < 4 * problem.K
-    if case.kernel.group in ("ladder", "blas"):
-        values = {"M": problem.M, "N": problem.N, "K": problem.K, **case.params, **device.limits}
+    if case.kernel.group in ("ladder", "gallery"):
+        constants = expressions.constants(case.kernel.let, case.params)
+        values = {"M": problem.M, "N": problem.N, "K": problem.K, **constants, **device.limits}
         scope = {"ceil_div": lambda a, b: -(-a // b), "max": max, "min": min}
         major, minor = device.compute_capability or (0, 0)
         is_older = capability_needed(case.kernel) > 10 * major + minor

@@ -162,7 +162,8 @@ def _constants(
     if generation in _CLUSTER_BLOCKS:
         constants[_CLUSTER_BLOCKS[generation]] = function.cluster_blocks
     kernel = case.kernel
-    values = {**limits(architecture), **case.params, **kernel.values(case.problem)}
+    named = expressions.constants(kernel.let, case.params)
+    values = {**limits(architecture), **named, **kernel.values(case.problem)}
     for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=False)):
         offset, nbytes = function.parameters.get(index, (0, 0))
         if nbytes not in (4, 8):

@@ -25,8 +25,9 @@ def traffic(
     `limits` are the device's, which front matter may name. `UsageError` if the model cannot be
     evaluated or gives no traffic.
     """
-    values = {**limits, **params, **kernel.values(problem)}
     try:
+        constants = expressions.constants(kernel.let, params)
+        values = {**limits, **constants, **kernel.values(problem)}
         claimed = {
             name: float(expressions.evaluate(kernel.model[name], values))
             for name in _CLAIMS

@@ -129,9 +129,11 @@ def _modelled(case: Case, device: DeviceInfo, architecture: Architecture | None)
 
 def _block(case: Case, device: DeviceInfo) -> tuple[int, ...]:
     """The block by front matter, legal or not; (0,) if it cannot be evaluated."""
-    values = {**device.limits, **case.params, **case.kernel.values(case.problem)}
+    kernel = case.kernel
     try:
-        return tuple(expressions.whole(axis, values) for axis in case.kernel.launch.block)
+        constants = expressions.constants(kernel.let, case.params)
+        values = {**device.limits, **constants, **kernel.values(case.problem)}
+        return tuple(expressions.whole(axis, values) for axis in kernel.launch.block)
     except expressions.ExpressionError:
         return (0,)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from matbench.kernelfile import sweep, syntax
+from matbench.kernelfile import expressions, sweep, syntax
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
 from matbench.records.tuning import SearchSpace
 
@@ -143,4 +143,5 @@ def _identity(case: Case, words: frozenset[str]) -> object:
 
     A constant that the source does not name affects only the launch.
     """
-    return case.launch, frozenset(pair for pair in case.params.items() if pair[0] in words)
+    constants = expressions.constants(case.kernel.let, case.params)
+    return case.launch, frozenset(pair for pair in constants.items() if pair[0] in words)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.devices import GPU
+from support.kernels import own_file
 from support.records import outcome
 
 from matbench.features.cluster import bundles, remote
@@ -19,7 +20,7 @@ from matbench.model import Case, DeviceInfo, Problem
 from matbench.records.outcome import Outcome
 
 distributed = pytest.importorskip("distributed")
-KERNEL = catalogue.load(catalogue.kernels_folder() / "tiled.cu", "kernels/tiled.cu")
+KERNEL = catalogue.load(own_file("tiled"), "kernels/tiled.cu")
 CASES = [Case(KERNEL, Problem(size, size, size), {"TILE": 8}, None) for size in (16, 17)]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.devices import CPU, GPU
+from support.kernels import own_file
 from support.records import outcome
 
 from matbench.errors import MatbenchError
@@ -21,7 +22,7 @@ from matbench.measure.scheduler import GoneError, Group
 from matbench.model import Case, DeviceInfo, Problem, Skip
 
 distributed = pytest.importorskip("distributed")
-KERNEL = catalogue.load(catalogue.kernels_folder() / "tiled.cu", "kernels/tiled.cu")
+KERNEL = catalogue.load(own_file("tiled"), "kernels/tiled.cu")
 GPUS = tuple(
     msgspec.structs.replace(GPU, properties={"UUID": f"GPU-{number}", "host": "node"})
     for number in range(3)

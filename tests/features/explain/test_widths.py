@@ -66,6 +66,12 @@ def test_a_limit_of_the_kernel_is_its_reason() -> None:
     assert (found.status, found.reason) == ("illegal", "needs N <= 64 (N = 500)")
 
 
+def test_a_block_may_be_given_by_a_derived_value() -> None:
+    params: dict[str, Any] = next(iter(sweep.parameter_sets(KERNELS.get("pipelined"), {})))
+    assert KERNELS.get("pipelined").launch.block == ("THREADS",)
+    assert on("kepler", "pipelined", **params).threads_per_block == 128
+
+
 def test_what_an_architecture_lacks_is_named_by_it() -> None:
     params: dict[str, Any] = next(iter(sweep.parameter_sets(KERNELS.get("warp-tiled"), {})))
     found = on("kepler", "warp-tiled", **params)

@@ -123,3 +123,16 @@ def test_a_budget_of_candidates_draws_no_more(device: DeviceInfo) -> None:
     few = search_space.space(kernel, SIZE, device, {}, 0, 3)
     assert few.cases == whole.cases[:3]
     assert few.drawn < whole.drawn
+
+
+def test_what_the_source_uses_by_another_name_tells_candidates_apart(
+    tmp_path: Path, device: DeviceInfo
+) -> None:
+    """TURNS reaches the source as WORK alone; the launch is the same."""
+    text = tunable.KERNEL.replace("TURNS", "WORK").replace("// WORK", "// TURNS")
+    text = text.replace("// [launch]", '// [let]\n// WORK = "2 * TURNS"\n// [launch]')
+    path = tmp_path / "tunable.cu"
+    path.write_text(text, encoding="utf-8")
+    found = space(catalogue.load(path), device)
+    assert len(found.cases) == 9
+    assert found.merged == 0

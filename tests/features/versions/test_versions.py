@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from support.cli import Matbench, Refusal
-from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
-from support.paths import ROOT
+from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text, own_file
 from support.repository import git, tree
 from support.terminal import on_terminal
 
@@ -117,7 +116,7 @@ def test_several_kernels_of_several_workloads(
     for folder in ("a", "b"):
         Path(folder).mkdir()
         Path(folder, "mine.cu").write_text(kernel_text())
-    dot = ROOT / "kernels" / "dot-tree.cu"
+    dot = own_file("dot-tree")
     Path("dots.cu").write_text(dot.read_text().replace('name = "dot-tree"', 'name = "dots"'))
     git(Path(), "add", ".")
     git(Path(), "commit", "-q", "-m", "more")

@@ -1,0 +1,109 @@
+// /// matbench
+// name = "tensor-cores"
+// summary = "Products and sums in double on tensor cores: one instruction multiplies 16×16 by 16×8"
+// group = "ladder"
+// previous = "tiled"
+// requires = ["cuda", "sm_80"]
+// [sweep]
+// BM = [64]
+// BN = [64]
+// BK = [16]
+// [tune]
+// BM = [32, 64, 128]
+// BN = [32, 64, 128]
+// BK = [16, 32]
+// [let]
+// THREADS = "BM * BN // 32"
+// [launch]
+// where = ["BM % 32 == 0", "BN % 32 == 0", "BK % 16 == 0", "THREADS <= max_threads_per_block",
+//          "4 * (BM * (BK + 4) + BK * (BN + 8)) <= max_static_shared_bytes"]
+// block = ["THREADS"]
+// grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
+// [model]
+// global_loads = "M * N * K / BN + M * N * K / BM"
+// shared_loads = "M * N * K * (1 / 32 + 1 / 32)"
+// ///
+
+// Adds: tensor cores, which multiply doubles twice as fast as the ordinary units, and as fast as
+//   those multiply floats.
+// Predicted: at most 65 TFLOP/s, if fetches, conversions and staging, which take 94% of the issue
+//   slots, all happen while other warps multiply.
+//
+// The product of two floats is exact in double, and the sum is rounded to float once. Nothing is
+// truncated: for doubles the tensor cores round as the ordinary units do. So except for very rare
+// near-ties C is the float nearest to the exact result.
+//
+// One instruction, mma.sync, multiplies 16×16 by 16×8 doubles for a whole warp: a lane holds eight
+// elements of A, four of B and four of the sum, which elements is fixed (multiply in helpers.cuh).
+// A warp computes 32×32 elements of C: two fragments of A times four of B. Rows in shared memory
+// have four or eight floats of padding, so that the 32 lanes fetch from different banks.
+
+#include "helpers.cuh"
+
+#ifndef BM
+#define BM 64
+#define BN 64
+#define BK 16
+#define THREADS 128
+#endif
+#define ACROSS (BN / 32)  // warps
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+tensor_cores(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    __shared__ float a[BM][BK + 4], b[BK][BN + 8];
+
+    // Place: warps divide the block's tile. Lane 4 g + t has rows g and g + 8 of a fragment.
+    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+    const int g = lane / 4, t = lane % 4;
+    const int m = warp / ACROSS * 32, n = warp % ACROSS * 32;
+    const int first_row = blockIdx.y * BM, first_column = blockIdx.x * BN;
+    double sum[2][4][4] = {};
+
+    for (int start = 0; start < K; start += BK) {
+        // Stage: neighbouring threads take neighbouring elements of each tile, zero beyond the
+        // edges.
+        for (int e = thread; e < BM * BK; e += THREADS) {
+            const int row = first_row + e / BK, k = start + e % BK;
+            a[e / BK][e % BK] = row < M && k < K ? A[(size_t)row * K + k] : 0.0f;
+        }
+        for (int e = thread; e < BK * BN; e += THREADS) {
+            const int k = start + e / BN, column = first_column + e % BN;
+            b[e / BN][e % BN] = k < K && column < N ? B[(size_t)k * N + column] : 0.0f;
+        }
+        __syncthreads();
+
+        // Multiply: each of two fragments of A with each of four of B.
+        #pragma unroll
+        for (int k = 0; k < BK; k += 16) {
+            double of_a[8], of_b[4][4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j)
+                #pragma unroll
+                for (int p = 0; p < 4; ++p)
+                    of_b[j][p] = b[k + t + p * 4][n + j * 8 + g];
+            #pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                #pragma unroll
+                for (int p = 0; p < 8; ++p)
+                    of_a[p] = a[m + i * 16 + g + p % 2 * 8][k + t + p / 2 * 4];
+                #pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    multiply(sum[i][j], of_a, of_b[j]);
+            }
+        }
+        __syncthreads();  // nobody overwrites a tile that somebody still reads
+    }
+
+    #pragma unroll
+    for (int i = 0; i < 2; ++i)
+        #pragma unroll
+        for (int j = 0; j < 4; ++j)
+            #pragma unroll
+            for (int p = 0; p < 4; ++p) {
+                const int row = first_row + m + i * 16 + g + p / 2 * 8;
+                const int column = first_column + n + j * 8 + t * 2 + p % 2;
+                if (row < M && column < N)
+                    C[(size_t)row * N + column] = (float)sum[i][j][p];
+            }
+}

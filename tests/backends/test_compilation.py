@@ -388,6 +388,8 @@ def test_the_preprocessor_does_not_run_for_the_toolkits_headers() -> None:
     folders = compilation.header_folders()
     assert any((folder / "cuda_runtime.h").is_file() for folder in folders)
     for kernel in catalogue.builtin():
+        if kernel.includes:  # the ladder's header, which may change
+            continue
         asked = compilation.request(kernel, TILE, "plain", SM_90)
         assert "#include" not in asked.text  # PyCUDA runs it where it reads the variable
         assert asked.include_folders == ()

@@ -37,7 +37,6 @@ NO_WORKER = "a worker process cannot be started: "
     ("setup", "arguments", "told"),
     [
         (GONE, ("run", *ONE_CASE), f"{NO_WORKER}the working folder no longer exists; change to"),
-        (GONE, ("show", "tiled"), "the working folder no longer exists; change to another one"),
         ("ulimit -n 10", ("run", *ONE_CASE), f"{NO_WORKER}Too many open files; raise `ulimit -n`"),
         ("ulimit -n 14", ("run", *ONE_CASE), f"{NO_WORKER}Too many open files; raise `ulimit -n`"),
         ("echo raise MemoryError > click.py", ("list",), "out of memory"),

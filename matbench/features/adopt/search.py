@@ -261,7 +261,9 @@ class _Search:
         name, failed, plain = self.function.name, "", self.table(guess)
         macros = (p.name for p in self.function.template if p.kind == MACRO)
         chosen = {macro: guess.geometry.params[macro] for macro in macros}
-        for claim in ({}, *self.claims(guess)):
+        # Sums that blocks add to C in any order may agree by luck.
+        is_lucky = plain.get("beta", 0) != 0 and self.hints.mentions("atomicAdd")
+        for claim in (*([] if is_lucky else [{}]), *self.claims(guess)):
             table = {**claim, **plain}
             words = ", ".join(
                 (calling.words(guess), *(f"{k} = {v}" for k, v in (chosen | claim).items()))

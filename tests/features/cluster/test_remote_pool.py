@@ -209,7 +209,7 @@ def test_the_first_case_of_a_group_brings_those_that_follow(
     sent = [cases for _, _, cases in cluster.errands]
     assert [len(ahead) for _, *ahead in sent] == [builds, 0, 0]
     for (first, bundle), *_ in sent:
-        assert bundle.files == {"tiled.cu": KERNEL.source.encode()}
+        assert bundle.files == {own_file("tiled").name: KERNEL.source.encode()}
         assert first.kernel == bundle.kernel
 
 

@@ -227,6 +227,11 @@ def test_a_compiler_s_error_names_the_line_of_the_file(tmp_path: Path) -> None:
     assert "mine.cpp:2:" in present(outcome.reason)
 
 
+def test_a_library_that_is_missing_is_named() -> None:
+    outcome = measured(load("honest", link=["nowhere"]), "64")
+    assert (outcome.status, outcome.reason) == ("failed", "link: no library nowhere")
+
+
 def test_what_needs_cuda_is_skipped_or_refused_on_a_cpu() -> None:
     kernel = catalogue.load(FILE, given={"entry": "host honest"})
     outcome = measured(kernel, "64")

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import math
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -147,7 +148,9 @@ def _built(target: Target, options: list[str], links: list[str], text: str, name
             check=False,
         )
         if done.returncode != 0:
-            raise BuildError(first_error(done.stdout.decode(errors="replace")))
+            said = done.stdout.decode(errors="replace")
+            missing = re.search(r"cannot find -l([\w.+-]+)", said)
+            raise BuildError(f"link: no library {missing[1]}" if missing else first_error(said))
         return (folder / "made.so").read_bytes()
 
 

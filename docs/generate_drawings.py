@@ -147,7 +147,7 @@ class Drawing:
 
 def coalescing() -> Drawing:
     d = Drawing("What the threads of a warp read of A and B, uncoalesced and coalesced", 300)
-    for x, title in ((20, "uncoalesced-1d"), (400, "coalesced-1d")):
+    for x, title in ((20, "uncoalesced-1d"), (400, "thread-1d")):
         d.note(x, 28, title, size=15, bold=True)
     rows = 8
     d.grid((60, 64), rows, 9, "A", strong={(row, 3) for row in range(rows)})
@@ -396,7 +396,7 @@ def warp_lanes() -> Drawing:
 
 def pipelining() -> Drawing:
     d = Drawing("Time in a warp: values are fetched one k ahead, across the barrier too", 300)
-    for y, title in ((50, "warp-tiled"), (166, "pipelined")):
+    for y, title in ((50, "warp-tiled"), (166, "prefetched")):
         d.text(20, y - 16, title, at="start", size=15, bold=True)
         d.text(78, y + 19, "fetch", at="end", size=12)
         d.text(78, y + 53, "products", at="end", size=12)

@@ -52,7 +52,7 @@ template <typename Fill>
 __device__ __forceinline__ void produce(int K, unsigned ring, unsigned full, unsigned empty,
                                         Fill fill)
 {
-    unsigned slot = 0, phase = 1;
+    unsigned slot = 0, phase = 1;  // at first every stage is empty, and no wait takes time
     #pragma unroll 1
     for (int k = 0; k < K; k += BK) {
         wait(empty + 8 * slot, phase);
@@ -86,12 +86,12 @@ __device__ __forceinline__ void consume(char *shared, unsigned ring, unsigned fu
             if (k == BK - 1) {  // the last k's values have been fetched
                 __syncwarp();
                 if (at.lane == 0)
-                    arrive(barrier + 8 * STAGES);
+                    arrive(barrier + 8 * STAGES);  // empty
                 stage += STAGE, barrier += 8;
                 if (stage == STAGES * STAGE)
                     stage = 0, barrier -= 8 * STAGES, phase ^= 1;
                 wait(barrier, phase);
-                a_next = at.a_low + stage, b_next = at.b + stage - B_BYTES;
+                a_next = at.a_low + stage, b_next = at.b + stage - B_BYTES;  // k + 1 is BK
             }
             load_row(b[1 - k % 2], b_next + (k + 1) * 4 * BN);
             if (k % 2 == 0)  // often enough, and it takes an issue slot

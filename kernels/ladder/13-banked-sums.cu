@@ -90,7 +90,7 @@ template <typename Fill>
 __device__ __forceinline__ void produce(const Work &work, unsigned ring, unsigned full,
                                         unsigned empty, Fill fill)
 {
-    unsigned slot = 0, phase = 1;
+    unsigned slot = 0, phase = 1;  // at first every stage is empty, and no wait takes time
     Part part;
     for (int index = 0; work.part(index, part); ++index) {
         #pragma unroll 1
@@ -130,12 +130,12 @@ __device__ __forceinline__ void consume(const Work &work, char *shared, unsigned
                 if (k == BK - 1) {  // the last k's values have been fetched
                     __syncwarp();
                     if (at.lane == 0)
-                        arrive(barrier + 8 * STAGES);
+                        arrive(barrier + 8 * STAGES);  // empty
                     stage += STAGE, barrier += 8;
                     if (stage == STAGES * STAGE)
                         stage = 0, barrier -= 8 * STAGES, phase ^= 1;
                     wait(barrier, phase);
-                    a_next = at.a_low + stage, b_next = at.b + stage - B_BYTES;
+                    a_next = at.a_low + stage, b_next = at.b + stage - B_BYTES;  // k + 1 is BK
                 }
                 load_row(b[1 - k % 2], b_next + (k + 1) * 4 * BN);
                 if (k % 2 == 0)  // often enough, and it takes an issue slot

@@ -33,6 +33,9 @@
 // truncated: for doubles the tensor cores round as the ordinary units do. So except for very rare
 // near-ties C is the float nearest to the exact result.
 //
+// Tiles are staged as in thread-tile-2d: a block waits for its loads in every step, and each float
+// is converted by every warp that fetches it.
+//
 // One instruction, mma.sync, multiplies 16×16 by 16×8 doubles for a whole warp: a lane holds eight
 // elements of A, four of B and four of the sum, which elements is fixed (multiply in helpers.cuh).
 // A warp computes 32×32 elements of C: two fragments of A times four of B. Rows in shared memory

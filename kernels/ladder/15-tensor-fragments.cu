@@ -1,6 +1,6 @@
 // /// matbench
 // name = "tensor-fragments"
-// summary = "Fragments fetched 16 bytes at a time from a ring of stages; larger tiles per warp"
+// summary = "Fragments are fetched 16 bytes at a time, from a ring of stages"
 // group = "ladder"
 // previous = "tensor-cores"
 // requires = ["cuda", "sm_80"]

@@ -124,8 +124,8 @@ __device__ __forceinline__ void store_sums(float *C, const float (&sum)[Rows][Co
 
 // -- Barriers in shared memory (copy-engine) ------------------------------------------------------
 
-// A barrier counts arrivals. When all of a phase have come, and all announced bytes, its next phase
-// begins.
+// A barrier counts arrivals in phases, from 0 on. When all of a phase have come, and all announced
+// bytes, its next phase begins.
 __device__ __forceinline__ void expect_arrivals(unsigned barrier, int count)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(barrier), "r"(count) : "memory");
@@ -143,7 +143,8 @@ __device__ __forceinline__ void arrive_and_expect(unsigned barrier, unsigned byt
                  :: "r"(barrier), "r"(bytes) : "memory");
 }
 
-// Waits for the end of the barrier's even (0) or odd (1) phase.
+// Waits for the end of the barrier's even (0) or odd (1) phase. Of a new barrier the odd phase
+// counts as over.
 __device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
 {
     asm volatile("{\n"
@@ -154,7 +155,7 @@ __device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
                  "}" :: "r"(barrier), "r"(phase) : "memory");
 }
 
-// Waits for the first Threads threads of the block, all of which must call it.
+// Waits for the first Threads threads of the block, all of which must call it (banked-sums).
 template <int Threads>
 __device__ __forceinline__ void synchronize_first()
 {
@@ -231,7 +232,7 @@ __device__ __forceinline__ void start_ring(unsigned full, unsigned empty, int pr
 // to 7 of every eight.
 struct Consumer {
     int thread, lane, warp, across, down, m, n;
-    float *draft;  // for eight rows of the warp's sums
+    float *draft;  // for eight rows of the warp's sums (register-banks)
     unsigned a_low, a_high, b;
 
     __device__ __forceinline__ Consumer(unsigned ring, unsigned a_bytes, char *drafts)
@@ -264,7 +265,7 @@ __device__ __forceinline__ void load_row(float (&b)[16], unsigned from)
     }
 }
 
-// -- Register banks (banked) ----------------------------------------------------------------------
+// -- Register banks (register-banks) --------------------------------------------------------------
 
 // Allows a kernel that waits for this one to start. There is none: what counts is that the compiler
 // moves no instruction across it.
@@ -275,8 +276,10 @@ __device__ __forceinline__ void keep_order()
 
 // Multiplies a column of A, one value of a[i] per row, with a row of B. Rows go back and forth, as
 // in pipelined: a row begins with the value of B that the last one ended with, and reads one of A
-// and a sum. These are in different banks if the column is even for even k, and odd for odd k.
-// After the last of four k a row's values of A are replaced by those at `a_next`.
+// and a sum. For even k the value of A is in an even register, and the sum of an even column in an
+// odd one. So rows turn at an even column for even k, and at an odd one for odd k: at one end two
+// columns change places. After the last of four k a row's values of A are replaced by those at
+// `a_next`.
 __device__ __forceinline__ void multiply(float (&sum)[8][16], float4 (&a)[8], const float (&b)[16],
                                          int k, unsigned a_next)
 {

@@ -66,6 +66,7 @@ def new(
         context.invoke(adopt, file=name, backend="auto")
         return
     known = catalogue.Catalogue(catalogue.builtin())
+    name = name.removesuffix(".cu")
     front_matter.check_name(name)
     if name in known.kernels:
         taken_by = known.kernels[name].path or "a library"
@@ -79,7 +80,17 @@ def new(
     if workload not in (None, kernel.workload):
         raise UsageError(f"--workload {workload}: {kernel.name} computes {kernel.workload}")
     path = Path(output) if output.endswith(".cu") else Path(output) / f"{name}.cu"
-    text = scaffold.source(name, kernel, path.name)
+    _write(path, scaffold.source(name, kernel, path.name))
+    say(f"wrote {path}: a copy of {kernel.name}, named {name}")
+    for header in kernel.includes:
+        beside = path.with_name(header.name)
+        if not beside.exists():
+            _write(beside, Path(header.path).read_text(encoding="utf-8"))
+            say(f"wrote {beside}, which it includes")
+    say(f"next: matbench watch {shlex.quote(str(path))}")
+
+
+def _write(path: Path, text: str) -> None:
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -87,8 +98,6 @@ def new(
         raise UsageError(f"{path} exists; choose another name or --output") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    say(f"wrote {path}: a copy of {kernel.name}, named {name}")
-    say(f"next: matbench watch {shlex.quote(str(path))}")
 
 
 def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:

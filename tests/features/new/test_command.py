@@ -79,6 +79,18 @@ def test_it_says_what_to_type_next_and_that_works(
         assert lines[at - 1].startswith("// # "), key
 
 
+def test_the_headers_of_a_kernel_come_along(tmp_path: Path, matbench: Matbench) -> None:
+    header = tmp_path / "helpers.cuh"
+    for name in ("mine", "other.cu"):  # a file that does not exist yet is named like any
+        result = matbench("new", name, "--from", "vectorized", "--output", tmp_path)
+        assert (f"wrote {header}, which it includes\n" in result.output) == (name == "mine")
+        [included] = catalogue.load(tmp_path / f"{Path(name).stem}.cu").includes
+        assert included.path == str(header)
+    [original] = next(one for one in WITH_SOURCE if one.name == "vectorized").includes
+    assert header.read_bytes() == Path(original.path).read_bytes()
+    assert len([*tmp_path.iterdir()]) == 3
+
+
 @pytest.mark.parametrize(
     "name", ["Mine", "", "-", "a b", "../mine", "mine.cu/x", "naïve", "a" * 300]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -155,6 +156,16 @@ def named(shown: Shown) -> Any:
 @pytest.mark.parametrize("text", [named(shown) for shown in OURS])
 def test_a_command_is_one_that_matbench_takes(text: str) -> None:
     parsed(shlex.split(text))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.name)
+def test_commands_in_sentences_are_ones_that_matbench_takes(path: Path) -> None:
+    """As far as they go: a sentence may leave out values and kernels."""
+    prose = re.sub(r"(?ms)^```.*?^```$", "", path.read_text(encoding="utf-8"))
+    for text in re.findall(r"`(matbench [a-z]+ [^`]*)`", prose):
+        if "--help" not in text:
+            with contextlib.suppress(click.BadOptionUsage, click.MissingParameter):
+                parsed(shlex.split(text))
 
 
 def written(words: list[str]) -> Path | None:

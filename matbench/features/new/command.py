@@ -83,7 +83,7 @@ def new(
     _write(path, scaffold.source(name, kernel, path.name))
     say(f"wrote {path}: a copy of {kernel.name}, named {name}")
     for header in kernel.includes:
-        beside = path.with_name(header.name)
+        beside = path.parent / header.name
         if not beside.exists():
             _write(beside, Path(header.path).read_text(encoding="utf-8"))
             say(f"wrote {beside}, which it includes")

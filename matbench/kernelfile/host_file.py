@@ -64,7 +64,10 @@ class HostReader(Reader):
             types |= signature.aliases(text)
         with self.blaming("entry"):
             parameters = entries.parameters(function, wanted, types)
-        return wanted._replace(name=function.name), function, tuple(parameters)
+        # One argument says that it is a template; C++ knows the defaults of the others.
+        defaults = tuple(p.default for p in function.template[:1] if p.default is not None)
+        wanted = Entry(function.name, wanted.arguments or defaults)
+        return wanted, function, tuple(parameters)
 
     def lacking(self, given: Given) -> list[str]:
         listed = [p for p in given.parameters if p.pointer or p.type not in HANDLES]

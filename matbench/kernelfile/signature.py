@@ -87,10 +87,15 @@ def entries(root: Node) -> list[Node]:
 
 def host_functions(source: str) -> list[Function]:
     """The functions on the host that a source defines, without `main` and those of classes."""
+    root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
+    return [function(node) for node in _on_host(root)]
+
+
+def _on_host(root: Node) -> list[Node]:
     words_of_device = {"__global__", "__device__"}
     return [
-        function(node)
-        for node in syntax.outside(syntax.parse(syntax.skeleton(syntax.expanded(source))))
+        node
+        for node in syntax.outside(root)
         if node.type == "function_definition"
         and not words_of_device & words(node)
         and (name := _named(node)) is not None
@@ -343,8 +348,9 @@ def aliases(source: str) -> dict[str, str]:
 
 
 def line_of(source: str, entry: str, index: int) -> int | None:
-    """The line that names a parameter of the entry."""
-    for node in entries(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
+    """The line that names a parameter of the entry, a kernel or a function on the host."""
+    root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
+    for node in (*entries(root), *_on_host(root)):
         if qualified_name(node) == entry:
             listed = parameter_nodes(node)
             inner = syntax.fields(listed[index], "declarator")

@@ -47,7 +47,8 @@ _PIECE = 65536
 #: Tokens that delimit function bodies. A directive is one token, so that the braces in a multi-line
 #: macro are not taken for a function's.
 _TOKEN = re.compile(
-    r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\)\s*\{|[{}]',
+    r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''
+    r"|\)\s*(?:noexcept\s*)?\{|[{}]",
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")

@@ -416,7 +416,11 @@ class WorkerPool:
         """The worker that owns a device. A function on the host has one of its own, because what
         its code leaves in its process must not affect other kernels."""
         is_apart = kernel is not None and kernel.is_function
-        function = f"{kernel.path} {kernel.entry}" if kernel is not None and is_apart else ""
+        function = ""
+        if kernel is not None and is_apart:
+            # A process keeps the first library of a path that it loads.
+            version = "" if kernel.source else kernel.sha256
+            function = f"{kernel.path} {kernel.entry} {version}"
         key = device.label, function
         if key not in self.workers:
             others = [known for known in [*self.workers] if known[0] == key[0] and known[1]]

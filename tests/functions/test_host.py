@@ -173,6 +173,136 @@ def test_a_shared_library_is_called_with_the_types_of_its_table(
     assert status(*double, "args=A,B,C,M,N,K,2*alpha") == "wrong"
 
 
+def build(folder: Path, text: str, name: str, *options: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "made.c").write_text(text)
+    made = folder / "made.c", "-o", folder / name
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", *made, *options], check=True)
+    return folder / name
+
+
+def test_a_library_that_was_built_again_is_loaded_again(tmp_path: Path) -> None:
+    table = {"requires": ["host"], "args": ["M", "N", "K", "&alpha", "A", "B", "C"]}
+    statuses = []
+    with api.Judge("64", backend="opencl") as judge:
+        for terms in ("K", "K - 1", "K"):
+            file = build(tmp_path, PLAIN.replace("k < K", f"k < {terms}"), "libplain.so")
+            verdict = judge.run(file, entry="host sgemm", front_matter=table)
+            statuses.append(verdict.status)
+    assert statuses == ["measured", "wrong", "measured"]
+
+
+def test_a_function_that_a_library_does_not_export_is_named(tmp_path: Path) -> None:
+    hidden = PLAIN.replace("void dgemm", '__attribute__((visibility("hidden"))) void dgemm')
+    file = build(tmp_path, hidden, "libplain.so")
+    given = {"entry": "host dgemm", "requires": ["host"], "precision": "float64"}
+    kernel = catalogue.load(file, given={**given, "args": ["A", "B", "C", "M", "N", "K", "alpha"]})
+    outcome = measured(kernel, "64")
+    assert outcome.status == "failed"
+    assert present(outcome.reason) == f"{file}: does not export dgemm"
+
+
+def test_compare_refuses_libraries_that_need_different_ones_of_the_same_name(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    text = PLAIN.replace("*alpha * sum", "*alpha * sum * one()")
+    for side in ("old", "new"):
+        folder = tmp_path / side
+        build(folder, "float one(void) { return 1; }", "libone.so")
+        options = (f"-L{folder}", "-lone", "-Wl,-rpath,$ORIGIN")
+        file = build(folder, f"float one(void);{text}", "libplain.so", *options)
+        file.with_suffix(".toml").write_text(
+            'entry = "host sgemm"\nrequires = ["host"]\n'
+            'args = ["M", "N", "K", "&alpha", "A", "B", "C"]\n'
+        )
+    sides = [tmp_path / side / "libplain.so" for side in ("old", "new")]
+    fixed = ("--sizes", "64", "--backend", "opencl")
+    said = " ".join(matbench("compare", *sides, *fixed, code=None).output.split())
+    assert "has the same name, and is in this process; rename one" in said
+    assert "SAME" not in said
+    for file in sides:
+        matbench("run", file, *fixed)
+        assert last_run()[0].status == "measured"
+
+
+SCRATCH = """
+template <typename T> T *scratch() { static T room[COUNT]; return room; }
+void mine(const float *A, const float *B, float *C, int M, int N, int K) {
+    float *row = scratch<float>() + COUNT - N;
+    for (int i = 0; i < M; ++i)
+        for (int j = 0; j < N; ++j) {
+            row[j] = 0;
+            for (int k = 0; k < K; ++k) row[j] += A[i * K + k] * B[k * N + j];
+            C[i * N + j] = row[j];
+        }
+}
+"""
+
+
+def test_two_versions_of_a_file_do_not_share_statics(matbench: Matbench, tmp_path: Path) -> None:
+    for count in (1000, 60_000_000):
+        (tmp_path / str(count)).mkdir()
+        file = tmp_path / str(count) / "mine.cpp"
+        file.write_text(SCRATCH.replace("COUNT", str(count)))
+        file.with_suffix(".toml").write_text('entry = "host mine"\nrequires = ["host"]\n')
+    sides = [tmp_path / str(count) / "mine.cpp" for count in (1000, 60_000_000)]
+    said = matbench("compare", *sides, "--sizes", "64", "--backend", "opencl", code=None).output
+    assert "without a verdict" not in said
+
+
+FORMS = """
+#define LOOPS \\
+    for (int i = 0; i < M; ++i) \\
+        for (int j = 0; j < N; ++j) { \\
+            C[i * N + j] = 0; \\
+            for (int k = 0; k < K; ++k) C[i * N + j] += A[i * K + k] * B[k * N + j]; \\
+        }
+template <typename T = float, int TILE = 16>
+void defaults(const T *A, const T *B, T *C, int M, int N, int K) { LOOPS }
+void quiet(const float *A, const float *B, float *C, int M, int N, int K) noexcept { LOOPS }
+void silent(const float *, const float *, float *, int, int, int) { throw std::runtime_error(""); }
+
+void untyped(const void *A, const float *B, float *C, int M, int N, int K) {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "status", "reason"),
+    [
+        ("defaults", "measured", None),
+        ("defaults<>", "measured", None),
+        ("defaults<float>", "measured", None),
+        ("quiet", "measured", None),
+        ("silent", "failed", "silent: threw an exception without a reason"),
+    ],
+)
+def test_forms_of_functions(entry: str, status: str, reason: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "mine.cpp"
+    file.write_text(f"#include <stdexcept>\n{FORMS}")
+    given: dict[str, Any] = {"entry": f"host {entry}", "requires": ["host"]}
+    if entry == "silent":  # its parameters have no names
+        given["args"] = ["A", "B", "C", "M", "N", "K"]
+    outcome = measured(catalogue.load(file, given=given), "33x31x29")
+    assert (outcome.status, outcome.reason) == (status, reason)
+
+
+def test_a_parameter_that_is_no_matrix_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.cpp"
+    file.write_text(FORMS)
+    with pytest.raises(UsageError) as error:
+        catalogue.load(file, given={"entry": "host untyped", "requires": ["host"]})
+    line = FORMS.splitlines().index(FORMS.splitlines()[-1]) + 1
+    assert f"{file}:{line}: A points to `void`" in str(error.value)
+
+
+def test_against_names_a_file_of_the_same_kind(matbench: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "mine.cpp"
+    file.write_text(FORMS)
+    file.with_suffix(".toml").write_text('entry = "host quiet"\nrequires = ["host"]\n')
+    said = matbench("compare", "--against", "main", file, code=2).output
+    assert "`git show main:./mine.cpp > old.cpp`, and compare with old.cpp" in said
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

@@ -97,7 +97,7 @@ void run(Result (*function)(P...), const Value *values, Report report) {
     try {
         call(function, values, report, Counted<sizeof...(P)>());
     } catch (const std::exception &error) {
-        report.say(error.what());
+        report.say(error.what()[0] ? error.what() : "threw an exception without a reason");
     } catch (...) {
         report.say("threw an exception");
     }

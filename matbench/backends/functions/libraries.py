@@ -53,7 +53,8 @@ class Target(NamedTuple):
     @property
     def options(self) -> list[str]:
         if self.architecture is None:
-            return ["-shared", "-fPIC", "-O3"]
+            # Two versions of a file in one process must not share the statics of inline functions.
+            return ["-shared", "-fPIC", "-O3", "-fno-gnu-unique"]
         folder = compilation.root(self.compiler)
         found = [] if folder is None else [f"-Xlinker=-rpath,{folder}/lib64"]
         return ["-shared", "-Xcompiler=-fPIC", "-O3", f"-arch=sm_{self.architecture}", *found]
@@ -91,6 +92,7 @@ def function(
     if lacking:
         raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
     if not kernel.source:
+        _require_own(Path(kernel.file), kernel)
         library = _loaded(Path(kernel.file), kernel)
         return ReadyFunction(kernel, library, pointers, memory, handles)
     with temporary.folder() as folder:
@@ -184,7 +186,10 @@ class HostFunction(Function):
     ) -> None:
         super().__init__(kernel, pointers, memory)
         self.handles = handles
-        self.once = getattr(library, _SYMBOL if kernel.source else kernel.entry)
+        try:
+            self.once = getattr(library, _SYMBOL if kernel.source else kernel.entry)
+        except AttributeError:
+            raise BuildError(f"{kernel.path}: does not export {kernel.entry}") from None
         self.once.restype = None
 
     def values(
@@ -235,6 +240,27 @@ class ReadyFunction(HostFunction):
                 value = _C_NUMBERS[parameter.type](number)
                 passed.append(ctypes.byref(value) if parameter.pointer else value)
         return functools.partial(self.once, *passed)
+
+
+#: What the libraries that were loaded as they are need: files, by name.
+_needed: dict[str, str] = {}
+
+
+def _require_own(path: Path, kernel: Kernel) -> None:
+    """`BuildError` if a library would get what one of another folder needs: the loader goes by
+    names, and keeps the first file of a name."""
+    ldd = programs.which("ldd")
+    if ldd is None:
+        return
+    said = subprocess.run((ldd, str(path)), capture_output=True, text=True, check=False).stdout
+    for name, file in re.findall(r"^\s*(\S+) => (/.*) \(0x", said, re.MULTILINE):
+        own = os.path.realpath(file)
+        known = _needed.setdefault(name, own)
+        if known != own:
+            raise BuildError(
+                f"{kernel.path} needs {own}: {known} has the same name, and is in this process; "
+                "rename one"
+            )
 
 
 def _loaded(path: Path, kernel: Kernel) -> ctypes.CDLL:

@@ -61,9 +61,11 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
     if not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
     if kernel.is_function:
+        name = Path(kernel.file).name
+        old = f"old{Path(name).suffix}"
         raise UsageError(
             f"{kernel.path}: --against takes kernel files; for a function, `git show "
-            f"{revision}:{Path(kernel.file).name} > old.py`, and compare with old.py"
+            f"{revision}:./{name} > {old}`, and compare with {old}"
         )
     file = Path(kernel.file).resolve()
     top = git.output("rev-parse", "--show-toplevel", folder=file.parent)

@@ -458,7 +458,9 @@ class Case(msgspec.Struct, frozen=True):
     def build_key(self) -> BuildKey:
         """Equal for cases of one kernel with the same parameters, of any problem."""
         kernel = self.kernel
-        return kernel.name, kernel.sha256, kernel.entry, frozenset(self.params.items())
+        # A library that was there may load others, which lie beside it.
+        code = kernel.sha256 if kernel.source else f"{kernel.sha256} {kernel.file}"
+        return kernel.name, code, kernel.entry, frozenset(self.params.items())
 
 
 class Conditions(msgspec.Struct, frozen=True):

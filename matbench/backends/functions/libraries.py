@@ -57,7 +57,13 @@ class Target(NamedTuple):
             return ["-shared", "-fPIC", "-O3", "-fno-gnu-unique"]
         folder = compilation.root(self.compiler)
         found = [] if folder is None else [f"-Xlinker=-rpath,{folder}/lib64"]
-        return ["-shared", "-Xcompiler=-fPIC", "-O3", f"-arch=sm_{self.architecture}", *found]
+        return [
+            "-shared",
+            "-Xcompiler=-fPIC,-fno-gnu-unique",
+            "-O3",
+            f"-arch=sm_{self.architecture}",
+            *found,
+        ]
 
 
 def cuda_target(kernel: Kernel, device: DeviceInfo) -> Target:

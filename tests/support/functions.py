@@ -23,6 +23,7 @@ def measured(
     backend: str = "opencl",
     checks: frozenset[str] = CHECKS,
     run_s: float = 60,
+    max_time_s: float = 0.2,
     factors: Mapping[str, float] | None = None,
 ) -> Outcome:
     """The outcome with these checks, at the first values of its constants."""
@@ -31,6 +32,6 @@ def measured(
     problem = msgspec.structs.replace(problem, **(factors or {}))
     params = {name: values[0] for name, values in kernel.sweep.items()}
     case = sweep.case(kernel, problem, params, device)
-    options = Options(checks=checks, max_time_s=0.2).on(device.kind)
+    options = Options(checks=checks, max_time_s=max_time_s).on(device.kind)
     with WorkerPool(options, Deadlines(run_s=run_s)) as pool:
         return pool.worker(device, kernel).measure(case)

@@ -413,9 +413,10 @@ def test_adopt_offers_functions_on_the_host_and_finds_out_their_arguments(
 ) -> None:
     file = tmp_path / "mine.cpp"
     file.write_text(ADOPTED)
-    offered = matbench("adopt", file, code=1).output.splitlines()
+    said, *offered = matbench("adopt", file, code=1).output.splitlines()
+    assert said == "no kernel that can be launched alone; for functions on the host:"
     assert offered == [
-        f"on the host: matbench adopt {file} --entry '{entry}'"
+        f"  matbench adopt {file} --entry '{entry}'"
         for entry in ("host gemm_nt", "host none<float>")
     ]
     said = matbench("adopt", file, "--entry", "host gemm_nt").output

@@ -124,9 +124,11 @@ def _offer(file: str, functions: Sequence[Function]) -> None:
     """Say how functions on the host are adopted."""
     from matbench.kernelfile import entry as entries
 
+    if functions:
+        say("no kernel that can be launched alone; for functions on the host:")
     for function in functions[:3]:
         entry = f"host {entries.suggested(function)}"
-        say(f"on the host: {shlex.join(['matbench', 'adopt', file, '--entry', entry])}")
+        say(f"  {shlex.join(['matbench', 'adopt', file, '--entry', entry])}")
 
 
 def _try(kernels: Sequence[ForeignKernel], info: DeviceInfo, results: list[Adopted]) -> None:

@@ -660,6 +660,13 @@ def test_adopt_finds_out_what_the_parameters_are(
     command("run", f"{file}::plain", "--sizes", "40x30x50", "--backend", "opencl")
 
 
+def test_adopt_takes_nothing_that_cannot_run_here(command: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("import cupy\n\ndef f(A, B): return A @ B\n")
+    said = command("adopt", file, "--backend", "opencl", code=1).output
+    assert "no call of `f` is right; closest: " in said
+
+
 def test_adopt_says_what_is_wrong_with_the_closest_call(command: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(ADOPTED)

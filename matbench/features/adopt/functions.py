@@ -143,7 +143,9 @@ def _first_right(
                 problems.append(Problem(*_SIZES[0], alpha=2.0, beta=0.5))
             params = {name: values[0] for name, values in kernel.sweep.items()}
             cases = [sweep.case(kernel, problem, params, info) for problem in problems]
-            outcomes = (pool.worker(info, kernel).measure(c) for c in cases if c.skip is None)
+            # If all are skipped, that is the reason.
+            able = [case for case in cases if case.skip is None] or cases[:1]
+            outcomes = (pool.worker(info, kernel).measure(case) for case in able)
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None:
                 return way, ""

@@ -15,14 +15,22 @@ import msgspec
 Inputs = Literal["uniform", "signed", "normal", "ramp", "digits"]
 #: What a kernel computes; see `workloads`.
 WorkloadName = Literal["matmul", "dot", "reverse", "cubes"]
-Precision = Literal["float32", "tf32", "float16", "bfloat16", "float64"]
-#: Element types of buffers.
-Storage = Literal["float32", "int32", "float16", "bfloat16", "float64"]
+Precision = Literal["float32", "tf32", "float16", "bfloat16", "float64", "e4m3", "e5m2", "int8"]
+#: Element types of buffers. e4m3 and e5m2 are those of the Open Compute Project's 8-bit floating
+#: point specification (OFP8, 2023), named after the bits of exponent and fraction.
+Storage = Literal[
+    "float32", "int32", "float16", "bfloat16", "float64", "e4m3", "e5m2", "int8"
+]  # fmt: skip
 WORD_BYTES: dict[Storage, int] = {
-    "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "float64": 8
+    "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "float64": 8,
+    "e4m3": 1, "e5m2": 1, "int8": 1,
 }  # fmt: skip
-#: Types that sums are computed in.
-Accumulator = Literal["float16", "bfloat16", "float32", "float64"]
+#: Types that sums are computed in. float22 has 8 bits of exponent and 13 of fraction, as Hopper's
+#: tensor cores keep of sums of 8-bit products.
+Accumulator = Literal["float16", "bfloat16", "float22", "float32", "float64", "int32"]
+#: What has a factor of its own: each matrix; each row of A and column of B; each 1×128 block of A
+#: and 128×128 block of B.
+Scales = Literal["matrix", "rows", "blocks"]
 Layout = Literal["row-major", "column-major"]
 #: Whether A and B are stored transposed, in BLAS letters: N no, T yes.
 Transpose = Literal["NN", "NT", "TN", "TT"]

@@ -19,7 +19,8 @@ from matbench.errors import CaseError, UsageError
 from matbench.kernelfile import products, sweep
 from matbench.measure import launcher
 from matbench.measure.judge import UNWORKED
-from matbench.measure.launcher import Float64, Matrix, Memory, decoded, encoded
+from matbench.measure.launcher import Float64, Matrix, Memory
+from matbench.measure.rounding import decoded, encoded
 from matbench.model import WORKSPACE, Case, DeviceInfo, Kernel, Problem
 from matbench.show.reasons import skip_reason
 

@@ -15,7 +15,16 @@ import msgspec
 from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, products, signature
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
+from matbench.model import (
+    SCALED_BLOCK,
+    Case,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    Problem,
+    Skip,
+    settings_of,
+)
 
 MAX_CASES = 100_000
 #: The scaling of a product, and the number of products.
@@ -103,6 +112,8 @@ def probed(
     probes: list[tuple[str, Case]] = []
     for params in parameter_sets(kernel, overrides):
         shapes = workload.probes(params)
+        if kernel.scales == "blocks":
+            shapes[65, 2 * SCALED_BLOCK + 34, 3 * SCALED_BLOCK + 16] = "blocks with scales"
         for size, purpose in list(shapes.items()):
             near = allowed(kernel, size, params, device)
             if near is not None:

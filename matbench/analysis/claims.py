@@ -19,6 +19,7 @@ Key = Literal[
 
 #: The range of binary exponents of float32.
 FLOAT32_EXPONENTS = (-126, 127)
+_EIGHT_BITS = ("e4m3", "e5m2", "int8")
 _SIZES = re.compile(r"\b(?:[MNK]|ld[abc]|stride_[abc])\b")
 
 
@@ -39,7 +40,8 @@ def weakenings(claims: Claims) -> list[Weakening]:
     """Each claim on arithmetic that makes a check easier to pass, in the order of front matter."""
     relaxed = []
     if claims.precision not in ("float32", "float64"):
-        words = f"inputs rounded to {claims.precision}"
+        are = "are" if claims.precision in _EIGHT_BITS else "rounded to"
+        words = f"inputs {are} {claims.precision}"
         relaxed.append(Weakening("precision", f'precision = "{claims.precision}"', words))
     if claims.error_constant > 0:
         words = f"each product may be off by {claims.error_constant:g}·2⁻²⁴"
@@ -52,7 +54,7 @@ def weakenings(claims: Claims) -> list[Weakening]:
     if not claims.deterministic:
         relaxed.append(Weakening("deterministic", "deterministic = false", "not deterministic"))
     result = "float64" if claims.result == "float64" else "float32"
-    if claims.accumulator not in (None, "float64", result):
+    if claims.accumulator not in (None, "float64", "int32", result):
         declared = f'accumulator = "{claims.accumulator}"'
         relaxed.append(Weakening("accumulator", declared, f"sums in {claims.accumulator}"))
     if claims.result in ("float16", "bfloat16"):

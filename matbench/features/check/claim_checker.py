@@ -62,7 +62,7 @@ class ClaimChecker:
 
     def _precision(self) -> _Finding:
         contract = self._kernel.contract
-        if contract.storage in ("float16", "bfloat16"):
+        if contract.storage != "float32":
             return True, f"needed: it reads {contract.storage} from memory"
         if self._passes(precision="float32", exponents=contract.exponents):
             return False, f"not needed: passes as float32 {self._places()}"

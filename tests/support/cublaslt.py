@@ -230,4 +230,4 @@ def product(
         version="cuBLAS 13.0.0",
     )
     backend: Any = HostBackend(lt)
-    return Product(library, kernel, backend), library.held
+    return Product(library, kernel, backend, backend.cold_ns), library.held

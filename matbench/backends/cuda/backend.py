@@ -179,7 +179,7 @@ class CudaBackend:
 
     def _library_call(self, kernel: Kernel) -> Program:
         if kernel.library == "cublaslt":
-            return cublaslt.Product(self._library(), kernel, self)
+            return cublaslt.Product(self._library(), kernel, self, self._cold_ns)
         return self._library().program(kernel)
 
     def _library(self) -> cublas.Library:
@@ -221,7 +221,7 @@ class CudaBackend:
             with captured(self.stream, many) as start:
                 return self._between_events_ns(start, before=hold_and_warm) / len(timed)
 
-    def cold_ns(self, enqueue: Callable[[], None]) -> float:
+    def _cold_ns(self, enqueue: Callable[[], None]) -> float:
         """The time of enqueued work with a cold cache."""
         return self._between_events_ns(enqueue, before=self._flush)
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from matbench.backends.cuda.cublas import KINDS, WORKSPACE_BYTES, Call, Library
-from matbench.backends.protocol import Argument, Buffer
+from matbench.backends.protocol import Argument, Backend, Buffer
 from matbench.errors import CaseError
 from matbench.model import Kernel, Launch
 
-if TYPE_CHECKING:
-    from matbench.backends.cuda.backend import CudaBackend
-
+#: The time of what is enqueued, in nanoseconds.
+Clock = Callable[[Callable[[], None]], float]
 #: The type of sums, alpha and beta by that of the computation, and NumPy's; others are in float32.
 _SUMS = {"COMPUTE_64F": ("CUDA_R_64F", "f8"), "COMPUTE_32I": ("CUDA_R_32I", "i4")}
 #: How many of the suggested algorithms are timed if the fastest is wanted.
@@ -42,10 +41,10 @@ class Product(Call):
     """C := alpha·A·B + beta·C, row-major, by cublasLtMatmul; for 8-bit operands, B is transposed.
 
     If the kernel is `cublaslt-best…`, the algorithm is the fastest of the first that are suggested.
-    They are timed before the first launch of a product, with its buffers and a cold cache.
+    They are timed by `cold_ns` before the first launch of a product, with its buffers.
     """
 
-    def __init__(self, library: Library, kernel: Kernel, backend: CudaBackend) -> None:
+    def __init__(self, library: Library, kernel: Kernel, backend: Backend, cold_ns: Clock) -> None:
         super().__init__(library)
         try:
             from nvmath.bindings import cublasLt
@@ -54,6 +53,7 @@ class Product(Call):
         self.lt = cublasLt
         self.kernel = kernel
         self.backend = backend
+        self.cold_ns = cold_ns
         inputs, result, compute = KINDS[kernel.precision]
         self.inputs, self.result = (getattr(library.types, kind) for kind in (inputs, result))
         self.compute = getattr(library.cublas.ComputeType, compute)
@@ -129,7 +129,7 @@ class Product(Call):
             return suggested[0]
         with self._kept(named["C"]):
             launches = [self._launcher(one, named) for one in suggested]
-            number = fastest(launches, self.backend.cold_ns)
+            number = fastest(launches, self.cold_ns)
         note = f"algorithm {number + 1} of the {len(suggested)} that cuBLASLt suggests"
         return suggested[number]._replace(notes=(note,))
 
@@ -219,9 +219,7 @@ def _set(function: Callable[..., object], made: int, which: Any, dtype: Any, val
     function(made, which, word.ctypes.data, word.nbytes)
 
 
-def fastest(
-    launches: Sequence[Callable[[], None]], time_ns: Callable[[Callable[[], None]], float]
-) -> int:
+def fastest(launches: Sequence[Callable[[], None]], time_ns: Clock) -> int:
     """The number of the launch with the least median time; they are timed in turns."""
     for launch in launches:
         time_ns(launch)  # loads its code

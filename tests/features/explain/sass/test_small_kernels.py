@@ -57,8 +57,9 @@ extern "C" __global__ void k(float *p, int n)
 def test_tensor_cores_of_8_bit_operands(
     types: str, total: str, arch: str, rate: int | None
 ) -> None:
-    source = TENSOR.replace("TYPES", types).replace("SUM", total).replace("REG", total[0])
-    found = followed(source.replace("+i", "+r"), 100, arch=arch)
+    register = "f" if total == "float" else "r"
+    source = TENSOR.replace("TYPES", types).replace("SUM", total).replace("REG", register)
+    found = followed(source, 100, arch=arch)
     assert found.is_complete, found.unknown
     assert found.classes["tensor"] == 100
     if rate is None:

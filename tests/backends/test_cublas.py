@@ -96,6 +96,13 @@ def test_what_is_missing_is_what_is_not_installed() -> None:
         assert str(reason) == "nvmath-python is missing; pip install 'matbench-cuda[cuda]'"
 
 
+def test_all_of_it_is_missing_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for there in (True, False):
+        monkeypatch.setattr(cublas, "find_spec", lambda _, there=there: there or None)
+        lacks = cublas.unusable()
+        assert lacks.keys() == ({k.library for k in PRODUCTS.values()} if not there else set())
+
+
 def test_it_has_no_blocks(matbench: Matbench) -> None:
     assert "cannot be timed" in matbench("blocks", "cublas", code=2).stderr
     for name, library in (("cublas-tf32", "cublas"), ("cublaslt-best-fp8", "cublaslt")):

@@ -18,6 +18,7 @@ from matbench.backends.cuda.cublaslt import fastest
 from matbench.errors import CaseError
 from matbench.kernelfile import libraries, sweep
 from matbench.model import Kernel, Launch, Skip
+from matbench.records.outcome import Claims
 
 BASELINES = {k.name: k for k in libraries.LIBRARIES if k.library == "cublaslt"}
 LAUNCH = Launch((1, 1, 1), (1, 1, 1))
@@ -226,6 +227,13 @@ def test_long_launches_take_few_turns() -> None:
     assert turns == [0, 1] * 4
     _, turns = timed([lambda _: 1e9, lambda _: 1.3e9])
     assert turns == [0, 1] * 2
+
+
+def test_what_was_scaled_is_recorded() -> None:
+    scaled = {name: Claims.from_kernel(kernel).scales for name, kernel in BASELINES.items()}
+    assert {name: scales for name, scales in scaled.items() if scales is not None} == {
+        "cublaslt-fp8": "matrix", "cublaslt-best-fp8": "matrix", "cublaslt-fp8-rowwise": "rows"
+    }  # fmt: skip
 
 
 # -- where they run ------------------------------------------------------------------------------

@@ -34,6 +34,12 @@ def missing() -> UnavailableError | None:
     return None
 
 
+def unusable() -> dict[str, str]:
+    """Why neither cuBLAS nor cuBLASLt can be used, by the library's name; empty if they can."""
+    reason = missing()
+    return {} if reason is None else dict.fromkeys(("cublas", "cublaslt"), str(reason))
+
+
 class Library:
     """One cuBLAS handle on the current context; its stream and workspace are set once.
 

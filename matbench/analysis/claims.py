@@ -11,6 +11,7 @@ import functools
 import re
 from typing import Literal, NamedTuple
 
+from matbench.model import EIGHT_BITS
 from matbench.records.outcome import Claims
 
 Key = Literal[
@@ -19,7 +20,6 @@ Key = Literal[
 
 #: The range of binary exponents of float32.
 FLOAT32_EXPONENTS = (-126, 127)
-_EIGHT_BITS = ("e4m3", "e5m2", "int8")
 _SIZES = re.compile(r"\b(?:[MNK]|ld[abc]|stride_[abc])\b")
 
 
@@ -40,7 +40,7 @@ def weakenings(claims: Claims) -> list[Weakening]:
     """Each claim on arithmetic that makes a check easier to pass, in the order of front matter."""
     relaxed = []
     if claims.precision not in ("float32", "float64"):
-        are = "are" if claims.precision in _EIGHT_BITS else "rounded to"
+        are = "are" if claims.precision in EIGHT_BITS else "rounded to"
         words = f"inputs {are} {claims.precision}"
         relaxed.append(Weakening("precision", f'precision = "{claims.precision}"', words))
     if claims.error_constant > 0:
@@ -56,7 +56,10 @@ def weakenings(claims: Claims) -> list[Weakening]:
     result = "float64" if claims.result == "float64" else "float32"
     if claims.accumulator not in (None, "float64", "int32", result):
         declared = f'accumulator = "{claims.accumulator}"'
-        relaxed.append(Weakening("accumulator", declared, f"sums in {claims.accumulator}"))
+        words = f"sums in {claims.accumulator}"
+        if claims.promotes is not None:
+            words += f", {claims.promotes:,} terms at a time"
+        relaxed.append(Weakening("accumulator", declared, words))
     if claims.result in ("float16", "bfloat16"):
         relaxed.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
     return relaxed

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from matbench.analysis import architectures
-from matbench.model import WORD_BYTES, Arithmetic, DeviceInfo, Precision, Storage
+from matbench.model import EIGHT_BITS, Arithmetic, DeviceInfo, Precision, Storage
 from matbench.records.outcome import CaseRecord, TimingMode
 
 
@@ -68,7 +68,7 @@ def floor_of_operations(
     architecture = architectures.of_capability(info.compute_capability)
     if architecture is None or not operations:
         return None
-    fastest: Precision = "int8" if WORD_BYTES[storage] == 1 else "float16"
+    fastest: Precision = "int8" if storage in EIGHT_BITS else "float16"
     if fastest == "float16" and architecture.compute_capability < _FIRST_TENSOR_CORES:
         fastest = "float32"
     rate = of_clock(info, sm_mhz, fastest)

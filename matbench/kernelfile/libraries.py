@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from matbench import workloads
-from matbench.model import Kernel, LaunchRules, Parameter, Scales, WorkloadName
+from matbench.model import SCALE_OF, Kernel, LaunchRules, Parameter, Scales, WorkloadName
 
 _LAUNCH = LaunchRules(block=(1,), grid=(1,))  # unknown: the library chooses
 _FACTORS = ("alpha", "beta", "batch")
-_SCALES = ("scale_a", "scale_b")
+_SCALES = tuple(SCALE_OF.values())
 
 
 def _library(

@@ -58,6 +58,7 @@ class Claims(msgspec.Struct, frozen=True):
     accumulator: Accumulator | None = None
     result: Storage = "float32"
     scales: Scales | None = None
+    promotes: Annotated[int, msgspec.Meta(ge=1, le=2**20)] | None = None
 
     @classmethod
     def from_kernel(cls, kernel: Kernel) -> Claims:
@@ -70,6 +71,7 @@ class Claims(msgspec.Struct, frozen=True):
             kernel.accumulator,
             kernel.contract.result,
             kernel.scales,
+            kernel.promotes,
         )
 
 

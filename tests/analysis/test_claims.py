@@ -23,6 +23,7 @@ from matbench.records.outcome import Claims
         (Claims(precision="e4m3"), "inputs are e4m3"),
         (Claims(precision="int8", result="int32"), "inputs are int8"),
         (Claims(accumulator="float22"), "sums in float22"),
+        (Claims(accumulator="float22", promotes=128), "sums in float22, 128 terms at a time"),
     ],
 )
 def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> None:

@@ -234,6 +234,8 @@ def test_what_was_scaled_is_recorded() -> None:
     assert {name: scales for name, scales in scaled.items() if scales is not None} == {
         "cublaslt-fp8": "matrix", "cublaslt-best-fp8": "matrix", "cublaslt-fp8-rowwise": "rows"
     }  # fmt: skip
+    promoted = msgspec.structs.replace(BASELINES["cublaslt-fp8"], promotes=128)
+    assert Claims.from_kernel(promoted).promotes == 128
 
 
 # -- where they run ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from matbench.backends.cuda.cublas import KINDS, WORKSPACE_BYTES, Call, Library
 from matbench.backends.protocol import Argument, Backend, Buffer
 from matbench.errors import CaseError
-from matbench.model import Kernel, Launch
+from matbench.model import SCALE_OF, Kernel, Launch
 
 #: The time of what is enqueued, in nanoseconds.
 Clock = Callable[[Callable[[], None]], float]
@@ -170,8 +170,8 @@ class Product(Call):
         """Say where the factors of A and B are, if there are any."""
         attribute = self.lt.MatmulDescAttribute
         if self.kernel.scales is not None:
-            self._describe(plan.description, attribute.A_SCALE_POINTER, named["scale_b"].handle)
-            self._describe(plan.description, attribute.B_SCALE_POINTER, named["scale_a"].handle)
+            self._describe(plan.description, attribute.A_SCALE_POINTER, named[SCALE_OF["B"]].handle)
+            self._describe(plan.description, attribute.B_SCALE_POINTER, named[SCALE_OF["A"]].handle)
 
     def _launcher(self, plan: Plan, named: dict[str, Any]) -> Callable[[], None]:
         A, B, C = (named[name].handle for name in "ABC")

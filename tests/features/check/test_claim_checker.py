@@ -88,7 +88,7 @@ def test_a_precision_is_needed_where_the_kernel_fails_as_float32(needs: Asked) -
     assert wrong == (True, f"needed: does not pass as float32 {places}")
 
 
-@pytest.mark.parametrize("name", ["cublas-bf16", "cublas-f16"])
+@pytest.mark.parametrize("name", ["cublas-bf16", "cublas-f16", "cublaslt-int8"])
 def test_a_precision_is_needed_by_what_is_in_memory(name: str) -> None:
     case = case_of(name, 64)
     record = CaseRecord.from_case(case, H200)

@@ -123,7 +123,7 @@ class Product(Call):
 
     def _chosen(self, plan: Plan, named: dict[str, Any]) -> Plan:
         """The product with an algorithm; the launches that choose it leave C as it was."""
-        self._scale(plan, named)
+        self._scaler(plan, named)()
         suggested = [plan._replace(algorithm=one) for one in self._algorithms(plan)]
         if not self.is_best:
             return suggested[0]
@@ -166,18 +166,33 @@ class Product(Call):
             raise CaseError("cuBLASLt: it has no algorithm for this product")
         return usable
 
-    def _scale(self, plan: Plan, named: dict[str, Any]) -> None:
-        """Say where the factors of A and B are, if there are any."""
-        attribute = self.lt.MatmulDescAttribute
+    def _scaler(self, plan: Plan, named: dict[str, Any]) -> Callable[[], None]:
+        """What says where the factors of A and B are, if there are any; it takes little time."""
+        import numpy as np
+
+        attribute, set_attribute = self.lt.MatmulDescAttribute, self.lt.matmul_desc_set_attribute
+        words = []
         if self.kernel.scales is not None:
-            self._describe(plan.description, attribute.A_SCALE_POINTER, named[SCALE_OF["B"]].handle)
-            self._describe(plan.description, attribute.B_SCALE_POINTER, named[SCALE_OF["A"]].handle)
+            for which, name in (
+                (attribute.A_SCALE_POINTER, SCALE_OF["B"]),
+                (attribute.B_SCALE_POINTER, SCALE_OF["A"]),
+            ):
+                dtype = self.lt.get_matmul_desc_attribute_dtype(which)
+                word = np.array([named[name].handle], dtype)
+                words.append((which, word, word.ctypes.data))
+
+        def scale() -> None:
+            for which, word, address in words:
+                set_attribute(plan.description, which, address, word.nbytes)
+
+        return scale
 
     def _launcher(self, plan: Plan, named: dict[str, Any]) -> Callable[[], None]:
         A, B, C = (named[name].handle for name in "ABC")
         at_alpha = plan.factors.ctypes.data
         at_beta = at_alpha + plan.factors.itemsize
         library, algorithm = self.library, plan.algorithm
+        scale = self._scaler(plan, named)
         asked = (
             *(library.handle, plan.description, at_alpha, B, plan.B, A, plan.A, at_beta),
             *(C, plan.C, C, plan.C, algorithm.ptr),
@@ -186,7 +201,7 @@ class Product(Call):
 
         def enqueue() -> None:
             with self._errors():
-                self._scale(plan, named)
+                scale()
                 self.lt.matmul(*asked)
 
         return enqueue

@@ -101,6 +101,7 @@ def test_e4m3_with_the_factors_of_both(
     assert (bits == wanted).all()
     asked = program.lt.asked[0]
     assert asked[Attribute.FAST_ACCUM] == 1
+    assert asked.keys() >= {Attribute.A_SCALE_POINTER, Attribute.B_SCALE_POINTER}
     assert (asked.get(Attribute.A_SCALE_MODE), asked.get(Attribute.B_SCALE_MODE)) == (
         (3, 3) if name.endswith("rowwise") else (None, None)
     )

@@ -260,14 +260,14 @@ def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator
 def _not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
     """What keeps a kernel from a product with this alpha, beta and batch; None if it computes it.
 
-    It can if its front matter lists them or passes them on. cuBLAS takes any; NumPy no batches.
+    It can if its front matter lists them or passes them on. NumPy takes any, but no batches.
     """
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
         value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
         texts = (*kernel.args, *map(str, kernel.launch.grid))
         passed = any(re.search(rf"\b{name}\b", text) for text in texts)
-        if kernel.library and not kernel.is_function:
-            passed = name != "batch" or not kernel.on_host
+        if kernel.library == "numpy":
+            passed = name != "batch"
         if value not in known and not passed:
             wanted = listed(f"{number:.9g}" for number in known)
             return Skip("condition", f"{name} = {wanted}", {name: value})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +47,9 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     given = reference_trial(problem, cache, contract)
     reference = given if as_given else rounded_trial(given, contract, cache)
     added = contents(problem, contract)
-    others = [lambda: integer_trial(problem, contract)]
+    others: list[Callable[[], Trial]] = [partial(integer_trial, problem, contract)]
     if contract.storage in EIGHT_BITS:
-        others += [lambda: numbers_trial(problem, contract, "A")]
-        others += [lambda: numbers_trial(problem, contract, "B")]
+        others += [partial(numbers_trial, problem, contract, name) for name in "AB"]
     completed = _completed(reference, problem, added)
     return Trials(
         completed,

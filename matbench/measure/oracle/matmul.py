@@ -47,6 +47,10 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     given = reference_trial(problem, cache, contract)
     reference = given if as_given else rounded_trial(given, contract, cache)
     added = contents(problem, contract)
+
+    def completed_from(make: Callable[[], Trial]) -> Callable[[], Trial]:
+        return lambda: _completed(make(), problem, added)
+
     others: list[Callable[[], Trial]] = [partial(integer_trial, problem, contract)]
     if contract.storage in EIGHT_BITS:
         others += [partial(numbers_trial, problem, contract, name) for name in "AB"]
@@ -54,7 +58,7 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     return Trials(
         completed,
         _completed(given, problem, added) if rounded else None,
-        [lambda make=make: _completed(make(), problem, added) for make in others],
+        [completed_from(make) for make in others],
         _signed_trial(problem, contract, reference, completed, cache),
     )
 

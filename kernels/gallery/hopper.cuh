@@ -38,30 +38,27 @@ static __device__ __forceinline__ void arrive_in(unsigned block, unsigned barrie
 }
 
 // Waits for the end of the barrier's even (0) or odd (1) phase; of a new barrier the odd phase
-// counts as over. Traps instead of waiting for ever.
+// counts as over.
 static __device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
 {
     asm volatile("{\n"
-                 ".reg .pred done, more;\n"
-                 ".reg .u32 tries;\n"
-                 "mov.u32 tries, 0;\n"
+                 ".reg .pred done;\n"
                  "again:\n"
                  "mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
-                 "@done bra over;\n"
-                 "add.u32 tries, tries, 1;\n"
-                 "setp.lt.u32 more, tries, 8000000;\n"
-                 "@more bra again;\n"
-                 "trap;\n"
-                 "over:\n"
+                 "@!done bra again;\n"
                  "}" :: "r"(barrier), "r"(phase) : "memory");
 }
 
-// Makes new barriers visible to the whole cluster, and waits for its blocks. Relaxed: orders no
-// other memory accesses, so that nothing is flushed.
-static __device__ __forceinline__ void start_cluster()
+// Makes new barriers visible to the whole cluster.
+static __device__ __forceinline__ void publish_barriers()
 {
-    asm volatile("fence.mbarrier_init.release.cluster;\n"
-                 "barrier.cluster.arrive.relaxed.aligned;\n"
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Waits for the other blocks. Relaxed: orders no memory accesses, so that nothing is flushed.
+static __device__ __forceinline__ void synchronize_cluster()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
                  "barrier.cluster.wait.aligned;" ::: "memory");
 }
 
@@ -114,12 +111,13 @@ static __device__ __forceinline__ void publish_stores()
 // -- Products of a warpgroup ---------------------------------------------------------------------
 
 // Describes rows of 128 bytes in which the index of each 16 bytes is XORed with the row's index
-// modulo 8 (swizzled); eight rows are 1,024 bytes. In a cluster the upper bits of an address name
-// the block; in a descriptor they would mean something else, so they are removed.
-static __device__ __forceinline__ uint64_t rows_at(unsigned address)
+// modulo 8 (swizzled); eight rows are 1,024 bytes. If columns run fastest, the next 64 of them are
+// `apart` bytes further on. In a cluster the upper bits of an address name the block; in a
+// descriptor they would mean something else, so they are removed.
+static __device__ __forceinline__ uint64_t rows_at(unsigned address, unsigned apart = 16)
 {
-    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32
-        | (uint64_t)1 << 62;
+    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(apart >> 4) << 16
+        | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
 // Makes registers visible to the products that follow.

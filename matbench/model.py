@@ -58,8 +58,9 @@ Exponent = Annotated[int, msgspec.Meta(ge=-126, le=127)]
 ErrorConstant = Annotated[float, msgspec.Meta(ge=0, le=64)]
 
 #: Unit roundoffs: the largest relative error of rounding to nearest.
-UNIT_ROUNDOFF: dict[Storage, float] = {
-    "float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53
+UNIT_ROUNDOFF: dict[Storage | Accumulator, float] = {
+    "float16": 2.0**-11, "bfloat16": 2.0**-8, "float22": 2.0**-14, "float32": 2.0**-24,
+    "float64": 2.0**-53, "int32": 0.0,
 }  # fmt: skip
 U32 = UNIT_ROUNDOFF["float32"]
 
@@ -126,7 +127,14 @@ STORAGE: dict[str, Storage] = {
     "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16",
     "__nv_bfloat162": "bfloat16", "nv_bfloat162": "bfloat16",
     "double": "float64", "double2": "float64", "double4": "float64",
+    "__nv_fp8_e4m3": "e4m3", "__nv_fp8x2_e4m3": "e4m3", "__nv_fp8x4_e4m3": "e4m3",
+    "__nv_fp8_e5m2": "e5m2", "__nv_fp8x2_e5m2": "e5m2", "__nv_fp8x4_e5m2": "e5m2",
+    "signed char": "int8", "char": "int8", "char2": "int8", "char4": "int8",
 }  # fmt: skip
+#: The types of pointers to bytes that do not say what these are; `storage` does.
+BYTES = ("unsigned char", "uchar2", "uchar4")
+#: The storage types of one byte.
+EIGHT_BITS = ("e4m3", "e5m2", "int8")
 
 
 #: The "libraries" of kernels that are functions: in a Python file; in C++ or a shared library.
@@ -134,6 +142,10 @@ PYTHON = "python"
 HOST = "host"
 #: The argument that is a kernel's scratch memory in device memory.
 WORKSPACE = "workspace"
+#: The arguments that are factors of A and of B; see `Scales`.
+SCALE_OF = {"A": "scale_a", "B": "scale_b"}
+#: The rows, columns and terms of a block that has a factor of its own.
+SCALED_BLOCK = 128
 
 
 class LaunchRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -163,16 +175,17 @@ class NumericContract(msgspec.Struct, frozen=True):
     Inputs are rounded to `precision` and stored as `storage`; `exponents` is the range of binary
     exponents that the kernel handles. `exact`: results that need no rounding must match to the last
     bit. Sums are computed in `sums_in`, and C is stored as `result`. `reads_C`: the kernel reads C,
-    so it is filled with numbers before the launch.
+    so it is filled with numbers before the launch. `scales`: what of A and B has factors.
     """
 
     precision: Precision = "float32"
     storage: Storage = "float32"
     exponents: tuple[int, int] = (-126, 127)
     exact: bool = True
-    sums_in: Storage = "float32"
+    sums_in: Accumulator = "float32"
     result: Storage = "float32"
     reads_C: bool = False
+    scales: Scales | None = None
 
 
 class MatrixLayout(msgspec.Struct, frozen=True):
@@ -213,8 +226,9 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     The defaults of `entry` and `args` depend on the name and the workload. `previous` names the
     kernel that this one changes: it decides where it is listed, and nothing else. `let` names
-    values that follow from swept constants. Only without a source in C++, `storage` of A and B and
-    the type of the `result` are declared. Only functions on the host `link` libraries.
+    values that follow from swept constants. `storage` of A and B is declared if pointers to bytes
+    do not say it, and that and the type of the `result` if there is no source in C++. A kernel
+    `promotes` sums of so many terms to float32. Only functions on the host `link` libraries.
     """
 
     name: str
@@ -248,6 +262,8 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accumulator: Accumulator | None = None
     storage: Storage | None = None
     result: Storage | None = None
+    scales: Scales | None = None
+    promotes: Annotated[int, msgspec.Meta(ge=1, le=2**20)] | None = None
 
 
 class Included(msgspec.Struct, frozen=True):
@@ -317,28 +333,32 @@ class Kernel(FrontMatter, frozen=True):
     @property
     def truncates(self) -> bool:
         """Whether tensor cores may compute its sums, which truncate instead of rounding."""
-        return self.precision not in ("float32", "float64")
+        return self.precision not in ("float32", "float64", "int8")
 
     @property
     def contract(self) -> NumericContract:
         """How it reads its inputs; the pointer types of its entry determine the storage."""
         narrow = (-14, 15) if self.precision == "float16" else (-126, 127)
         result = self.storage_of("C")
+        usual: dict[Storage, Accumulator] = {"float64": "float64", "int32": "int32"}
         return NumericContract(
             self.precision,
             self.storage_of("A"),
             self.exponents or narrow,
             exact=self.error_constant == 0,
-            sums_in=self.accumulator or ("float64" if result == "float64" else "float32"),
+            sums_in=self.accumulator or usual.get(result, "float32"),
             result=result,
             reads_C="C" in self.reads,
+            scales=self.scales,
         )
 
     def storage_of(self, buffer: str) -> Storage:
         """The element type of a buffer, from the pointer that the entry takes."""
         for text, parameter in zip(self.args, self.parameters, strict=False):
-            if parameter.pointer and text == buffer and parameter.type in STORAGE:
-                return STORAGE[parameter.type]
+            if parameter.pointer and text == buffer:
+                if parameter.type in BYTES and self.storage is not None and buffer != "C":
+                    return self.storage
+                return STORAGE.get(parameter.type, "float32")
         return "float32"
 
     @property

@@ -56,7 +56,8 @@ class Workload:
 
     def storages(self, buffer: str) -> tuple[Storage, ...]:
         """The element types that a buffer may have."""
-        return ("float32", "float16", "bfloat16", "float64")
+        more: tuple[Storage, ...] = ("int32",) if buffer == "C" else ("e4m3", "e5m2", "int8")
+        return ("float32", "float16", "bfloat16", "float64", *more)
 
     def size(self, numbers: tuple[int, ...]) -> Size | None:
         """The size for one number, or for one per dimension; None for any other count."""

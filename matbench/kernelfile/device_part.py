@@ -25,11 +25,11 @@ _WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)
 #: device code takes from them is built in, or the compiler reports it as missing.
 _DEVICE_HEADER = re.compile(
     r"cuda_(?:fp|bf|pipeline|awbarrier)\w*\.h(?:pp)?|mma\.h|(?:crt|cooperative_groups)\b.*"
-    r"|(?:cuda|cub|cute|cutlass|thrust|nv)/.*"
+    r"|(?:cuda|cub|thrust|nv)/.*"
 )
-#: Headers of libraries for host code alone.
+#: Headers of libraries that do not come with CUDA, most of them for host code alone.
 _HOST_HEADER = re.compile(
-    r"(?:torch|ATen|c10|pybind11|glog|gflags|gtest|gmock|benchmark|fmt|spdlog|boost|opencv2?|Eigen"
+    r"(?:cute|cutlass|torch|ATen|c10|pybind11|glog|gflags|gtest|gmock|benchmark|fmt|spdlog|boost|opencv2?|Eigen"
     r"|nlohmann|CLI|absl|tbb|nvtx3|tensorflow|onnxruntime)/.*|Python\.h|wb\.h|mpi\.h|nccl\.h|nvml\.h"
     r"|(?:cxxopts|argparse|json|catch|doctest)\.hpp|(?:mkl|cblas|openblas|lapacke)\w*\.h"
     r"|(?:helper|exception|nvtx)_?\w*\.h|cu(?:blas|sparse|solver|fft|dnn|tensor|pti)\w*\.h"
@@ -39,13 +39,14 @@ _TOOLKIT = re.compile(
     rf"{_DEVICE_HEADER.pattern}|(?:cuda|curand|device|driver|math|nv|sm|std|vector)_?\w*\.hp?p?"
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*", re.MULTILINE)
 _STANDARD = re.compile(r"\bstd\s*::\s*")
 #: Headers that libraries include, by a word of their types.
 _TYPES = {"half": "cuda_fp16.h", "bfloat16": "cuda_bf16.h"}
 #: Where a template parameter may be used.
 _BOUND = {"identifier", "type_identifier", "namespace_identifier", "preproc_arg"}
 #: Namespaces of headers of device code.
-_DEVICE_SPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
+_DEVICE_SPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub"}
 #: What declares other names for a namespace's.
 _USING = {"using_declaration", "namespace_alias_definition"}
 
@@ -142,7 +143,7 @@ class _File:
     def _needed(self, entry: str) -> set[str]:
         """The names that the entry uses, directly or not."""
         defined: dict[str, set[str]] = {}
-        used: set[str] = set()
+        used = set(_WORD.findall(" ".join(_CONDITION.findall(self.code))))
         for node in self.nodes:
             words = set(_WORD.findall(self._text(node)))
             function = signature.definition_of(node)

@@ -23,8 +23,12 @@ from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import (
+    BYTES,
+    EIGHT_BITS,
+    SCALE_OF,
     STORAGE,
     WORKSPACE,
+    Accumulator,
     Finish,
     FrontMatter,
     Group,
@@ -35,6 +39,7 @@ from matbench.model import (
     Parameter,
     Precision,
     Problem,
+    Scales,
     Standard,
     Storage,
     Transpose,
@@ -62,8 +67,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 STANDARDS = get_args(Standard)
 _RESERVED = {
-    *("M", "N", "K", "A", "B", "C", WORKSPACE), *products.NAMES, *DEVICE_LIMITS,
-    *expressions.FUNCTIONS,
+    *("M", "N", "K", "A", "B", "C", WORKSPACE), *SCALE_OF.values(),
+    *products.NAMES, *DEVICE_LIMITS, *expressions.FUNCTIONS,
 }  # fmt: skip
 #: The values that a file may give to keys with a fixed set; the group `baseline` is reserved.
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -73,6 +78,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "transpose": get_args(Transpose),
     "layout": get_args(Layout),
     "std": STANDARDS,
+    "scales": get_args(Scales),
+    "accumulator": get_args(Accumulator),
 }
 #: The types of the values in tables with free keys.
 _TABLES: dict[str, Any] = {"sweep": Values, "tune": Values, "let": int | str, "model": str}
@@ -83,6 +90,9 @@ _WRITTEN: dict[Storage, str] = {
     "float16": "__half",
     "bfloat16": "__nv_bfloat16",
     "float64": "double",
+    "e4m3": "__nv_fp8_e4m3",
+    "e5m2": "__nv_fp8_e5m2",
+    "int8": "signed char",
 }
 
 
@@ -240,7 +250,7 @@ class Reader:
         self, front: FrontMatter, included: tuple[Included, ...]
     ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
         """The entry, its function, and that function's parameters."""
-        self.refuse(("storage", "result"), "only if no source in C says it; the pointers do")
+        self.refuse(("result",), "only if no source in C says it; the pointer does")
         self.refuse(("link",), 'only for functions on the host, as in entry = "host sgemm"')
         headers = includes.texts(included, self.SEARCHED_BYTES)
         functions = self.functions([self.source])
@@ -414,9 +424,12 @@ class Reader:
             self.wrong(f"args: {len(kernel.args)} arguments, but {taken}", "args")
         for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=True)):
             self.check_argument(kernel, text, parameter)
-            if parameter.pointer and text != WORKSPACE:
+            if text in SCALE_OF.values():
+                self.check_scale(kernel, text, parameter)
+            elif parameter.pointer and text != WORKSPACE:
                 self.check_storage(kernel, index, text, parameter)
-        for buffer in workloads.get(kernel.workload).buffers:
+        scales = SCALE_OF.values() if kernel.scales is not None else ()
+        for buffer in (*workloads.get(kernel.workload).buffers, *scales):
             if buffer not in kernel.args:
                 self.wrong(f"args: {buffer} is missing", "args")
 
@@ -430,17 +443,37 @@ class Reader:
                 self.wrong(f"args: {parameter.name} takes {example}, not {text!r}", "args")
             for side in described[1:]:
                 self.attempt(kernel, side, "args")
-        elif parameter.pointer != (text in (*buffers, WORKSPACE)):
+        elif parameter.pointer != (text in (*buffers, WORKSPACE, *SCALE_OF.values())):
             known = f"{', '.join(buffers)} or {WORKSPACE}"
             kind = f"a buffer ({known})" if parameter.pointer else "a number"
             self.wrong(f"args: {parameter.name} takes {kind}, not {text!r}", "args")
         elif not parameter.pointer:
             self.attempt(kernel, text, "args", whole=False)
 
+    def check_scale(self, kernel: Kernel, text: str, parameter: Parameter) -> None:
+        """Check that factors are declared, and passed as floats."""
+        if kernel.scales is None:
+            known = listed(f'"{name}"' for name in get_args(Scales))
+            self.wrong(f"args: {text} needs `scales`: {known}", "args")
+        if STORAGE.get(parameter.type) != "float32":
+            self.wrong(f"args: {text} is of floats, not `{parameter.type}`", "args")
+
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
         """Check that pointers match the buffers' element types and the declared precision."""
         storage = STORAGE.get(parameter.type)
         allowed = workloads.get(kernel.workload).storages(buffer)
+        if parameter.type in BYTES and buffer != "C":
+            storage = kernel.storage
+            if storage not in EIGHT_BITS:
+                known = listed(f'"{kind}"' for kind in EIGHT_BITS)
+                self.wrong(f"{parameter.name} points to bytes: set `storage` to {known}", "storage")
+        elif buffer != "C" and kernel.storage not in (None, storage):
+            self.wrong("storage: only for pointers to bytes; the pointers say it", "storage")
+        if (buffer, kernel.workload) == (
+            "C",
+            workloads.DEFAULT,
+        ) and kernel.contract.storage != "int8":
+            allowed = tuple(kind for kind in allowed if kind != "int32")
         if storage not in allowed:
             known = listed(_WRITTEN[kind] for kind in allowed)
             self.fail(
@@ -454,8 +487,9 @@ class Reader:
             kinds = f"A is {kernel.contract.storage} and {buffer} is {storage}"
             line = signature.line_of(self.source, entries.entry_of(kernel).name, index)
             self.fail(f"{kinds}; operands must have the same type", line)
-        declared = storage in ("float16", "bfloat16", "float64")
-        if (declared and storage != kernel.precision) or kernel.precision == "float64" != storage:
+        declared = storage in ("float16", "bfloat16", "float64", *EIGHT_BITS)
+        needs = kernel.precision in ("float64", *EIGHT_BITS)
+        if (declared or needs) and storage != kernel.precision:
             self.wrong(
                 f"{parameter.name} is {parameter.type}: set precision = {storage!r}", "precision"
             )

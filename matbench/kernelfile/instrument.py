@@ -99,13 +99,13 @@ def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
 
 
 def prepared(kernel: Kernel, *, has_libraries: bool) -> Kernel:
-    """The kernel for nvcc: without host code, if that includes headers of other libraries that may
-    not be there, or launches the kernel with parameters that are unpacked."""
+    """The kernel for nvcc: without host code, if that launches kernels, whose parameters may be
+    unpacked here, or includes headers of other libraries that may not be there."""
     flat, own_headers = _flat(kernel)
     source = unpacked(flat)
     function = entries.find(signature.functions(source), entries.entry_of(kernel))
-    is_missing = not has_libraries and device_part.host_headers(flat, own_headers)
-    if function is None or (source == flat and not is_missing):
+    is_host = "<<<" in flat or device_part.host_headers(flat, own_headers)
+    if function is None or (source == flat and (has_libraries or not is_host)):
         return kernel
     source = device_part.without_host(source, function.name, own_headers)
     return msgspec.structs.replace(kernel, source=source)

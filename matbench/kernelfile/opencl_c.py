@@ -76,6 +76,7 @@ _PRELUDE = """
 #define fmaxf(a, b) fmax((float)(a), (float)(b))
 #define fminf(a, b) fmin((float)(a), (float)(b))
 #define sqrtf(a) sqrt((float)(a))
+#define ldexpf(a, exponent) ldexp((float)(a), (int)(exponent))
 #define __ldg(pointer) (*(pointer))
 #define __float_as_uint(a) as_uint((float)(a))
 #define __uint_as_float(a) as_float((uint)(a))

@@ -7,7 +7,8 @@ from typing import get_args
 import msgspec
 
 from matbench import workloads
-from matbench.model import Arithmetic, FrontMatter, Kernel, Precision
+from matbench.errors import listed
+from matbench.model import EIGHT_BITS, Arithmetic, FrontMatter, Kernel, Precision
 
 #: Names that the problem and the layout define for expressions.
 NAMES = (
@@ -18,7 +19,15 @@ ARITHMETIC = "arithmetic"
 #: Beyond this power of two, products with alpha and beta could leave float32's range.
 _EXPONENT = 60
 FACTORS = f"must be 0, or 2^-{_EXPONENT} to 2^{_EXPONENT} in magnitude"
-_KEYS = ("layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator")
+_KEYS = (
+    "layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator", "scales",
+    "promotes",
+)  # fmt: skip
+#: So that sums of products of int8, times alpha, plus beta times the old C, are in int32's range.
+INT32_CONDITIONS = (
+    "max(alpha, -alpha) * K <= 2**17", "max(beta, -beta) <= 2**17",
+    "alpha % 1 == 0", "beta % 1 == 0",
+)  # fmt: skip
 
 
 def mistake(kernel: Kernel) -> tuple[str, ...] | None:
@@ -40,6 +49,27 @@ def mistake(kernel: Kernel) -> tuple[str, ...] | None:
         for number in numbers(getattr(kernel, key)):
             if not is_factor(number):
                 return f"{key} = {number:g}: {FACTORS}", key
+    return _of_eight_bits(kernel) if kernel.workload == workloads.DEFAULT else None
+
+
+def _of_eight_bits(kernel: Kernel) -> tuple[str, str] | None:
+    """What is wrong with the scales or the accumulator of 8-bit operands, and the key."""
+    contract = kernel.contract
+    if kernel.scales is not None:
+        if contract.storage not in EIGHT_BITS:
+            known = listed(EIGHT_BITS)
+            return f"scales: only for operands of {known}, not {contract.storage}", "scales"
+        if contract.result == "int32":
+            return "scales: C is int32, so there are none; leave it out", "scales"
+        if kernel.batch != 1:
+            return "scales: not for batches", "scales"
+    if kernel.promotes is not None and kernel.accumulator != "float22":
+        return 'promotes: only with accumulator = "float22"', "promotes"
+    if kernel.accumulator in ("float22", "int32"):
+        suits = contract.storage == "int8"
+        if contract.storage not in EIGHT_BITS or suits != (kernel.accumulator == "int32"):
+            sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
+            return f"accumulator: {sums}", "accumulator"
     return None
 
 

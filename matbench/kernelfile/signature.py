@@ -12,7 +12,7 @@ import msgspec
 
 from matbench.errors import MatbenchError
 from matbench.kernelfile import syntax
-from matbench.model import STORAGE, Parameter
+from matbench.model import BYTES, STORAGE, Parameter
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -32,6 +32,7 @@ _SAME = {
     "uint64_t": "unsigned long long", "long int": "long", "unsigned long int": "unsigned long",
     "long long int": "long long", "long unsigned int": "unsigned long", "signed": "int",
     "unsigned long long int": "unsigned long long", "signed int": "int", "int16_t": "short",
+    "int8_t": "signed char", "uint8_t": "unsigned char", "uchar": "unsigned char",
     "ptrdiff_t": "long", "half": "__half", "nv_bfloat16": "__nv_bfloat16",
 }  # fmt: skip
 #: Describes a matrix to the Tensor Memory Accelerator; passed by value as `__grid_constant__`.
@@ -302,7 +303,7 @@ def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
 
 def is_known(parameter: Parameter) -> bool:
     """Whether matbench can pass an argument of this type."""
-    known = STORAGE if parameter.pointer else {*SCALARS, TENSOR_MAP}
+    known = {*STORAGE, *BYTES} if parameter.pointer else {*SCALARS, TENSOR_MAP}
     return parameter.type in known
 
 

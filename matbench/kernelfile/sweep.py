@@ -260,6 +260,8 @@ def _not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
         if value not in known and not passed:
             wanted = listed(f"{number:.9g}" for number in known)
             return Skip("condition", f"{name} = {wanted}", {name: value})
+    if kernel.contract.result == "int32" and problem.workload == workloads.DEFAULT:
+        return _unmet(products.INT32_CONDITIONS, kernel.values(problem))
     return None
 
 
@@ -321,7 +323,12 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:
 
 
 def _unmet_condition(kernel: Kernel, values: Mapping[str, int | float]) -> Skip | None:
-    for condition in (*workloads.get(kernel.workload).where, *kernel.launch.where):
+    return _unmet((*workloads.get(kernel.workload).where, *kernel.launch.where), values)
+
+
+def _unmet(conditions: Iterable[str], values: Mapping[str, int | float]) -> Skip | None:
+    """The first of some conditions that these values do not meet."""
+    for condition in conditions:
         if not expressions.evaluate(condition, values):
             used = expressions.names_in(condition, values)
             return Skip("condition", condition, {name: values[name] for name in used})

@@ -15,7 +15,7 @@ from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
 from matbench.measure import diagnosis, launcher, oracle
 from matbench.measure.arena import Arena
-from matbench.measure.judge import UNWORKED, UNWRITTEN, DeviceTrial, Judge
+from matbench.measure.judge import UNWORKED, UNWRITTEN, DeviceTrial, Judge, Seal
 from matbench.measure.layouts import Buffers
 from matbench.measure.options import Options
 from matbench.measure.prepared import Prepared
@@ -70,6 +70,7 @@ class Checks:
         if case.kernel.finish is not None:
             self.shape = 1, self.launch.blocks
         self._arena: Arena | None = None
+        self._scales: list[Seal] = []
         self.buffers = self._given_buffers()
         self.C = self.buffers.C
         self.result = self.buffers.given[-1]
@@ -101,6 +102,7 @@ class Checks:
         named = {matrix.name: matrix.data for matrix in buffers.given}
         if buffers.workspace is not None:
             named[WORKSPACE] = buffers.workspace.data
+        named |= {scales.name: scales.data for scales in buffers.scales}
         return launcher.arguments(self.case, named, self.backend.info.limits)
 
     def before_timing(self) -> None:
@@ -195,6 +197,9 @@ class Checks:
             self.judge.poison(self.C, UNWRITTEN)
         for item in self.buffers.items:
             self.buffers.place(self.judge, item)
+        if trial.scales is not None:
+            self.buffers.place_scales(self.judge, trial.scales)
+        self._scales = [self.judge.seal(scales.data) for scales in self.buffers.scales]
         if staggered and self.built.staggered is not None:
             unused = self.C.data
             self.built.staggered.launch(self.launch, [*self.arguments, unused])
@@ -320,6 +325,9 @@ class Checks:
         """`WrongError` if a trial's inputs changed."""
         if "inputs" not in self.options.checks:
             return
+        for scales, seal in zip(self.buffers.scales, self._scales, strict=True):
+            if not self.judge.is_intact(seal):
+                raise WrongError(self.case, "inputs", f"changed its input {scales.name}")
         for item in self.looked_at:
             self.buffers.take_inputs(self.judge, item)
             for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
@@ -347,9 +355,7 @@ class Checks:
             C,
             trial.expected,
             wrong,
-            bound=None
-            if trial.R is None or trial.S is None
-            else self.bound.allowed(trial.R, trial.S, trial.typical),
+            bound=None if trial.R is None or trial.S is None else self.bound.of(trial),
         )
         return reason, errors
 

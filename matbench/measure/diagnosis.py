@@ -46,7 +46,7 @@ def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
         assert trial.R is not None
         assert trial.S is not None
         with np.errstate(invalid="ignore", over="ignore"):
-            right = np.abs(C - trial.R) <= bound.allowed(trial.R, trial.S, trial.typical)
+            right = np.abs(C - trial.R) <= bound.of(trial)
     return ~right
 
 

@@ -23,8 +23,9 @@ from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.measure import oracle
-from matbench.measure.launcher import Memory, upper_halves
-from matbench.model import Kernel, Launch, LaunchRules, NumericContract, Storage
+from matbench.measure.launcher import Memory
+from matbench.measure.rounding import encoded, upper_halves
+from matbench.model import EIGHT_BITS, Kernel, Launch, LaunchRules, NumericContract, Storage
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
 # payloads in arithmetic, so a stray value written to a guard must differ from the guard, and the
@@ -41,9 +42,11 @@ UNSHARED = 0x7FF85EED
 UNWORKED = 0x7FF87FDB
 OUTSIDE_WORKSPACE = 0x7FF87FD5
 #: The same for matrices of 16 bits: NaN as bfloat16 and as float16.
+#: Bytes are NaN in both 8-bit floating-point types; as int8 they are its largest number.
 UNWRITTEN_NARROW = 0x7FDE
 OUTSIDE_C_NARROW = 0x7FC3
 OUTSIDE_NARROW = 0x7FC1
+OUTSIDE_BYTES = 0x7F
 _ALIGNMENT_BYTES = 4096  # views start at multiples of it
 #: So many that far out-of-bounds writes are noticed and do not reach other buffers.
 GUARD_ROWS = 256
@@ -109,6 +112,7 @@ class DeviceTrial(NamedTuple):
     R: Answer | None = None
     S: Answer | None = None
     C: Buffer | None = None
+    scales: tuple[Buffer, Buffer] | None = None
     norms: tuple[Buffer, Buffer] | None = None
 
 
@@ -284,11 +288,14 @@ class Judge:
         expected = trial.expected
         dtype = expected.dtype
         if dtype == np.float64 and contract.result != "float64":
-            dtype = np.dtype(np.float32)
+            dtype = np.dtype(np.int32 if contract.result == "int32" else np.float32)
         inputs = tuple(map(memory.upload, self.stored(trial, contract.storage)))
         uploaded = DeviceTrial(trial.name, expected.shape, dtype, on_host, inputs)
         if trial.C is not None:
             uploaded = uploaded._replace(C=memory.upload(trial.C.astype(dtype)))
+        if trial.scales is not None:
+            of_A, of_B = map(memory.upload, trial.scales)
+            uploaded = uploaded._replace(scales=(of_A, of_B))
         if trial.exact is not None:
             return uploaded._replace(exact=answer(trial.exact))
         if trial.scale is not None:  # the host compares it
@@ -323,7 +330,7 @@ class Judge:
         launch = self._run(
             "compare_reference",
             count,
-            {"DOUBLE_C": 1} if trial.dtype == np.float64 else _NO_PARAMS,
+            of_C(trial.dtype),
             C=C.data, R=R, S=S, R_key=R_key, S_key=S_key,
             **bound._asdict(),
         )  # fmt: skip
@@ -361,7 +368,7 @@ class Judge:
         return self._hashed(seal.buffer, seal.key) == seal.total
 
     def _hashed(self, buffer: Buffer, key: int) -> int:
-        word_bytes = 4 if buffer.nbytes % 4 == 0 else 2
+        word_bytes = next(size for size in (4, 2, 1) if buffer.nbytes % size == 0)
         count = buffer.nbytes // word_bytes
         launch = self._run("hash_words", count, _word(word_bytes), words=buffer, key=key)
         return self._total(launch)
@@ -414,7 +421,12 @@ class Judge:
 
 def _word(word_bytes: int) -> Mapping[str, int]:
     """The parameters of a kernel of `judge.cu` for words of this size; 8 bytes are two words."""
-    return {"WORD_BYTES": 2} if word_bytes == 2 else _NO_PARAMS
+    return {"WORD_BYTES": word_bytes} if word_bytes < 4 else _NO_PARAMS
+
+
+def of_C(dtype: np.dtype[Any]) -> Mapping[str, int]:
+    """The parameter of a kernel that reads C of this type."""
+    return {"f8": {"DOUBLE_C": 1}, "i4": {"INT_C": 1}}.get(dtype.str[1:], _NO_PARAMS)
 
 
 def guards(matrix: Guarded) -> dict[str, Argument]:
@@ -454,7 +466,7 @@ def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
                 "use other --inputs or smaller --sizes"
             )
         return array.astype(np.float16)
-    return array
+    return encoded(array, storage) if storage in EIGHT_BITS else array
 
 
 def _difference(rows: npt.NDArray[np.float64]) -> Difference:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -12,36 +13,12 @@ from matbench import workloads
 from matbench.backends import Argument, Array, Backend, Buffer, Handle, Program, TensorMap
 from matbench.kernelfile import expressions, signature
 from matbench.kernelfile.host_file import HANDLES
-from matbench.measure.rounding import nearest
-from matbench.model import WORKSPACE, Case, Kernel, MatrixLayout, Problem, Storage
+from matbench.measure.oracle import scaling
+from matbench.model import SCALE_OF, WORKSPACE, Case, Kernel, MatrixLayout, Problem, Storage
 
 Float64 = npt.NDArray[np.float64]
 
-#: NumPy's types for elements; bfloat16 is kept as 16 bits.
-DTYPES: dict[Storage, str] = {
-    "float32": "f4", "float64": "f8", "float16": "f2", "bfloat16": "u2", "int32": "i4"
-}  # fmt: skip
-
-
-def encoded(values: Float64, storage: Storage) -> npt.NDArray[Any]:
-    """Numbers as they are stored; those between two are rounded to nearest."""
-    if storage == "bfloat16":
-        return upper_halves(nearest(values, "bfloat16").astype(np.float32))
-    with np.errstate(over="ignore"):
-        return values.astype(DTYPES[storage])
-
-
-def upper_halves(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """The bits of bfloat16 numbers, given as float32."""
-    return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16)
-
-
-def decoded(stored: npt.NDArray[Any], storage: Storage) -> Float64:
-    """Stored numbers as float64."""
-    if storage == "bfloat16":
-        stored = (stored.astype(np.uint32) << 16).view(np.float32)
-    values: Float64 = stored.astype(np.float64)
-    return values
+OPERAND_OF = {scale: operand for operand, scale in SCALE_OF.items()}
 
 
 class Matrix(NamedTuple):
@@ -66,11 +43,22 @@ class Matrix(NamedTuple):
 
 
 def matrix(kernel: Kernel, problem: Problem, name: str) -> Matrix:
-    """A matrix of the problem as the kernel stores it."""
-    rows, columns = workloads.workload_of(problem).shape(name, problem)
-    place = kernel.placing.place(name, rows, columns)
+    """A matrix of the problem as the kernel stores it; scales are stored as their matrix is."""
+    rows, columns = _shape(kernel, problem, name)
+    storage, placing = kernel.storage_of(name), kernel.placing
+    if name in OPERAND_OF:
+        placing, name = msgspec.structs.replace(placing, padding=0), OPERAND_OF[name]
+    place = placing.place(name, rows, columns)
     by_rows = place.column_step == 1 and place.lines == rows  # lines of one element: both steps 1
-    return Matrix(kernel.storage_of(name), place, by_rows, problem.batch)
+    return Matrix(storage, place, by_rows, problem.batch)
+
+
+def _shape(kernel: Kernel, problem: Problem, name: str) -> tuple[int, int]:
+    """The rows and columns of op(A), op(B) or C, or of the scales of A or B."""
+    if name not in OPERAND_OF:
+        return workloads.workload_of(problem).shape(name, problem)
+    assert kernel.scales is not None
+    return scaling.shape(kernel.scales, OPERAND_OF[name], problem)
 
 
 def arguments(
@@ -104,9 +92,9 @@ def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array
     if name == WORKSPACE:
         return Array(buffer, "int32", (), ())  # of which only the address is used
     storage, place, _, batch = matrix(kernel, problem, name)
-    shape = workloads.workload_of(problem).shape(name, problem)
+    shape = _shape(kernel, problem, name)
     steps = place.row_step, place.column_step
-    if name != "C" and kernel.transpose["AB".index(name)] == "T":
+    if name != "C" and kernel.transpose["AB".index(OPERAND_OF.get(name, name))] == "T":
         shape, steps = shape[::-1], steps[::-1]
     if kernel.batch != 1 or batch > 1:
         return Array(buffer, storage, (batch, *shape), (place.lines * place.pitch, *steps))

@@ -15,6 +15,7 @@ from matbench.errors import OutOfMemoryError
 from matbench.measure import launcher, layouts, oracle
 from matbench.measure.judge import (
     GUARD_ROWS,
+    OUTSIDE_BYTES,
     OUTSIDE_C,
     OUTSIDE_C_NARROW,
     OUTSIDE_INPUTS,
@@ -26,7 +27,8 @@ from matbench.measure.judge import (
 )
 from matbench.measure.launcher import Memory
 from matbench.measure.layouts import Buffers
-from matbench.model import WORD_BYTES, Kernel, NumericContract, Problem
+from matbench.measure.oracle import scaling
+from matbench.model import SCALE_OF, WORD_BYTES, Kernel, NumericContract, Problem
 
 
 class Prepared(Memory):
@@ -77,9 +79,10 @@ class Prepared(Memory):
                 judge.seal(buffer)
                 for trial in uploaded
                 if trial
-                for buffer in (*trial.inputs, *(trial.norms or ()))
+                for buffer in (*trial.inputs, *(trial.scales or ()), *(trial.norms or ()))
             ]
             self.inputs = self._guarded_inputs()
+            self.scales = self._guarded_scales()
             unwind.pop_all()
 
     def is_for(self, problem: Problem, contract: NumericContract) -> bool:
@@ -96,6 +99,13 @@ class Prepared(Memory):
             C = self._guarded("C", shape, self._C_bytes)
             own = self._own(special) if special else None
             self._buffers[key] = Buffers(self.inputs, C, own)
+            if kernel is not None and self.contract.scales is not None:
+                places = tuple(
+                    launcher.matrix(kernel, self.problem, name).place for name in SCALE_OF.values()
+                )
+                self._buffers[key] = self._buffers[key]._replace(
+                    scales=self.scales, scale_places=places
+                )
         return self._buffers[key]
 
     def first(self, C: Guarded) -> Buffer:
@@ -165,6 +175,14 @@ class Prepared(Memory):
             for name in workload.reads
         )
 
+    def _guarded_scales(self) -> tuple[Guarded, ...]:
+        if self.contract.scales is None:
+            return ()
+        return tuple(
+            self._guarded(name, scaling.shape(self.contract.scales, buffer, self.problem), 4)
+            for buffer, name in SCALE_OF.items()
+        )
+
     def _own(self, kernel: Kernel) -> layouts.Own:
         """The matrices of a kernel whose matrices are not row-major."""
         matrices, layout = [], []
@@ -184,7 +202,7 @@ class Prepared(Memory):
             self,
             name,
             shape,
-            narrow if word_bytes == 2 else outside,
+            {1: OUTSIDE_BYTES, 2: narrow}.get(word_bytes, outside),
             word_bytes=word_bytes,
             guard_rows=self._guard_rows,
             width=width,

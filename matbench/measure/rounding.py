@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +18,16 @@ FORMATS: dict[Storage, tuple[int, int, int]] = {
     "bfloat16": (8, -126, 127),
     "float32": (24, -126, 127),
     "float64": (53, -1022, 1023),
+    "e4m3": (4, -6, 8),
+    "e5m2": (3, -14, 15),
 }
+#: The largest number that an 8-bit type holds. int8 has no -128 here, because that has no negative.
+LARGEST: dict[Storage, float] = {"e4m3": 448.0, "e5m2": 57344.0, "int8": 127.0}
+#: NumPy's types for elements; of those that it does not have, the bits.
+DTYPES: dict[Storage, str] = {
+    "float32": "f4", "float64": "f8", "float16": "f2", "bfloat16": "u2", "int32": "i4",
+    "e4m3": "u1", "e5m2": "u1", "int8": "i1",
+}  # fmt: skip
 
 
 def spacing(values: Float64, storage: Storage) -> Float64:
@@ -32,9 +44,60 @@ def nearest(values: Float64, storage: Storage) -> Float64:
     """Numbers rounded to that type: to nearest, ties to even, too large ones to infinity."""
     if storage == "float64":
         return values
+    if storage == "int8":
+        return np.clip(np.rint(values), -LARGEST[storage], LARGEST[storage])
     unit = spacing(values, storage)
     with np.errstate(invalid="ignore"):
         rounded = np.where(np.isfinite(values), np.rint(values / unit) * unit, values)
     most = 2.0 ** FORMATS[storage][2] * 2
+    if storage == "e4m3":  # whose largest exponent also has NaN
+        most = LARGEST[storage] + 1
     result: Float64 = np.where(np.abs(rounded) >= most, np.copysign(np.inf, rounded), rounded)
     return result
+
+
+def encoded(values: Float64, storage: Storage) -> npt.NDArray[Any]:
+    """Numbers as they are stored; those between two are rounded to nearest."""
+    if storage == "bfloat16":
+        return upper_halves(nearest(values, "bfloat16").astype(np.float32))
+    if storage in ("e4m3", "e5m2"):
+        rounded = nearest(values, storage)
+        codes = np.searchsorted(_numbers(storage)[:127], np.abs(rounded))  # 127 is NaN
+        return (codes | (np.signbit(rounded).astype(np.int64) << 7)).astype(np.uint8)
+    if storage == "int8":
+        return nearest(values, storage).astype(np.int8)
+    with np.errstate(over="ignore"):
+        return values.astype(DTYPES[storage])
+
+
+def upper_halves(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """The bits of bfloat16 numbers, given as float32."""
+    return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def decoded(stored: npt.NDArray[Any], storage: Storage) -> Float64:
+    """Stored numbers as float64."""
+    if storage == "bfloat16":
+        stored = (stored.astype(np.uint32) << 16).view(np.float32)
+    if storage in ("e4m3", "e5m2"):
+        negative, code = stored >= 128, stored & 127
+        magnitudes: Float64 = np.where(negative, -1.0, 1.0) * _numbers(storage)[code]
+        return magnitudes
+    values: Float64 = stored.astype(np.float64)
+    return values
+
+
+@cache
+def _numbers(storage: Storage) -> Float64:
+    """The 128 numbers of an 8-bit floating-point type that are not negative, by their bits."""
+    bits, least, _ = FORMATS[storage]
+    codes = np.arange(128)
+    exponents, fractions = codes >> (bits - 1), codes % 2 ** (bits - 1)
+    is_normal = exponents > 0
+    significands = fractions + np.where(is_normal, 2.0 ** (bits - 1), 0)
+    numbers: Float64 = np.ldexp(significands, np.maximum(exponents, 1) - 1 + least - bits + 1)
+    if storage == "e4m3":
+        numbers[127] = np.nan
+    else:
+        numbers[124], numbers[125:] = np.inf, np.nan
+    return numbers

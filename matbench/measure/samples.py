@@ -19,8 +19,9 @@ import numpy as np
 from matbench import workloads
 from matbench.backends import Argument, Buffer
 from matbench.measure import launcher, oracle
-from matbench.measure.judge import UNWRITTEN, DeviceTrial, between, guards
+from matbench.measure.judge import UNWRITTEN, DeviceTrial, between, guards, of_C
 from matbench.measure.layouts import Buffers
+from matbench.measure.oracle import scaling
 from matbench.measure.oracle.draws import drawn
 from matbench.measure.oracle.matmul import has_sparse_rows, selection_of
 from matbench.measure.prepared import Prepared
@@ -160,7 +161,8 @@ class Samples:
         """Whether a launch wrote outside its matrices; the guards are restored."""
         for matrix in buffers.passed:
             # A number of 8 bytes is two words; one of 2 bytes is a word of bfloat16.
-            storage: Storage = "bfloat16" if matrix.word_bytes == 2 else "float32"
+            storages: dict[int, Storage] = {1: "int8", 2: "bfloat16"}
+            storage = storages.get(matrix.word_bytes, "float32")
             if matrix.guard_words:
                 self._start("guards_changed", guards(matrix), storage=storage)
                 self._seal(key, outside=matrix.name)
@@ -236,6 +238,8 @@ class Samples:
         assert trial.R is not None
         assert trial.S is not None
         (R, R_key), (S, S_key) = trial.R, trial.S
+        of_A, of_B = trial.scales or (self.partial, self.partial)
+        groups = scaling.groups(self.contract.scales)
         order_bytes = 4 * (problem.M + problem.N + problem.K)
         rows, columns = trial.norms or (self.partial, self.partial)
         is_sparse = trial.norms is not None and has_sparse_rows(problem, self.contract)
@@ -243,6 +247,9 @@ class Samples:
             **{name: allocate(order_bytes) for name in ("from", "factor", "selects")},
             "R": R, "R_key": R_key, "S": S, "S_key": S_key, "S_is_R": int(S is R),
             "exact": int(selection_of(problem, self.contract)),
+            "scales_A": of_A, "scales_B": of_B, "scaled": int(trial.scales is not None),
+            "scaled_rows": groups.rows, "scaled_columns": groups.columns,
+            "scaled_terms": groups.terms,
             "reads": int(trial.C is not None),
             "row_norms": rows, "column_norms": columns, "typical": int(trial.norms is not None),
             "sparse_rows": int(is_sparse), "places": allocate(4 * _PLACES), "has_S": 1,
@@ -267,6 +274,8 @@ class Samples:
         arguments, C = self._drawn(buffers, key), buffers.C
         poisoned = C.words * C.word_bytes // 4 if self.poison else 0
         self._start(self._inputs, {**arguments, "C_words": poisoned})
+        if buffers.scales:
+            self._start("matrix_scales", arguments | _scales_of(buffers))
         if self._given.C is not None:
             self._start("matrix_contents", arguments)
 
@@ -280,9 +289,9 @@ class Samples:
     ) -> None:
         """Launch a kernel for the inputs' storage type or another."""
         kind = storage or self.contract.storage
-        params = {kind.upper(): 1} if kind in ("float16", "bfloat16", "float64") else {}
-        if entry in _OF_C and self.contract.result == "float64":
-            params["DOUBLE_C"] = 1
+        params = {kind.upper(): 1} if kind not in ("float32", "int32") else {}
+        if entry in _OF_C:
+            params |= of_C(self._given.dtype)
         launch = Launch(grid=(grid or self.blocks, 1, 1), block=(_THREADS, 1, 1))
         self.judge.run(entry, "samples.cu", launch, {**self._known, **arguments}, params)
 
@@ -296,6 +305,18 @@ class Samples:
         place = {"key": seal, "place": len(self._sealed), "blocks": blocks or self.blocks}
         self._start("seal", place, grid=1)
         self._sealed.append((key, seal, outside, item))
+
+
+def _scales_of(buffers: Buffers) -> dict[str, Argument]:
+    """Where the scales of a launch are, and how they lie."""
+    arguments: dict[str, Argument] = {}
+    for scales, place, side in zip(buffers.scales, buffers.scale_places, "ab", strict=True):
+        arguments |= {
+            scales.name: scales.data,
+            f"row_step_{side}": place.row_step,
+            f"column_step_{side}": place.column_step,
+        }
+    return arguments
 
 
 def _key_of(key: int, item: int) -> int:

@@ -169,6 +169,24 @@ def test_a_file_without_headers_of_other_libraries_is_built_as_it_is(entry: str)
     assert instrument.prepared(own, has_libraries=False).source == own.source
 
 
+def test_a_file_that_launches_is_built_without_its_host_code() -> None:
+    """That may need an older CUDA. What conditions ask for stays defined."""
+    chosen = "#define WIDE\n#define OTHER\n#ifdef WIDE\n#define STEP 4\n#endif\n"
+    host = "int main() { mine<<<1, 1>>>(0, 0, 0); cudaThreadSynchronize(); }\n"
+    source = f"{chosen}__global__ void mine{SIGNATURE} {{ C[0] = STEP; }}\n{host}"
+    built = instrument.prepared(kernel(source, "mine"), has_libraries=False).source
+    assert "#define WIDE" in built
+    assert "#define STEP 4" in built
+    assert "#define OTHER" not in built
+    assert "main" not in built
+
+
+def test_headers_of_cutlass_are_left_out_unless_they_are_there() -> None:
+    source = '#include "cutlass/gemm/device/gemm.h"\n#include <cute/tensor.hpp>\n'
+    assert [*device_part.host_headers(source)] == ["cutlass/gemm/device/gemm.h", "cute/tensor.hpp"]
+    assert not device_part.host_headers(source, ["cutlass/gemm/device/gemm.h", "cute/tensor.hpp"])
+
+
 def test_a_kernel_of_unpacked_parameters_is_built_without_its_launches() -> None:
     host = "int main() { float two = 2; mine<<<1, 1>>>(0, 0, 0, &two); }\n"
     source = f"__global__ void mine(float *A, float *B, float *C, const float *alpha) {{ }}\n{host}"

@@ -370,7 +370,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
         f"arithmetic of {text!r}": (
             after(GRID, f'// [model]\n// arithmetic = "{text}" # here\n'),
             f"model.arithmetic {text!r}: must be a number of products, 1 to 16, and their "
-            'precision (float32, tf32, float16, bfloat16, float64), as in "3 tf32"',
+            "precision (float32, tf32, float16, bfloat16, float64, e4m3, e5m2, int8), "
+            'as in "3 tf32"',
         )
         for text in ("", "tf32", "3", "0 tf32", "17 tf32", "3 fp8", "-3 tf32", "3 * tf32", "3tf32")
     },

@@ -22,7 +22,16 @@ from matbench.measure.judge import UNWRITTEN, Judge
 from matbench.measure.layouts import Buffers
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
-from matbench.model import U32, Inputs, NumericContract, Precision, Problem, Storage
+from matbench.model import (
+    U32,
+    Inputs,
+    Kernel,
+    LaunchRules,
+    NumericContract,
+    Precision,
+    Problem,
+    Storage,
+)
 
 
 @pytest.fixture(scope="module")
@@ -92,15 +101,36 @@ READINGS = [
     NumericContract(exact=False),
     DOUBLE,
 ]
+#: Of 8 bits, with the scales of each kind.
+EIGHT_BITS = [
+    NumericContract("e4m3", "e4m3"),
+    NumericContract("e4m3", "e4m3", scales="matrix"),
+    NumericContract("e4m3", "e4m3", scales="rows", sums_in="float22"),
+    NumericContract("e4m3", "e4m3", scales="blocks"),
+    NumericContract("e5m2", "e5m2", scales="blocks"),
+    NumericContract("int8", "int8", scales="rows"),
+    NumericContract("int8", "int8", sums_in="int32", result="int32"),
+]
+#: With several blocks of 128 columns and terms, and a part of one.
+BLOCKS = st.builds(
+    Problem,
+    st.integers(1, 40),
+    st.integers(1, 300),
+    st.integers(1, 400),
+    inputs=st.sampled_from(["uniform", "signed", "normal"]),
+    seed=st.integers(0, 100),
+    alpha=st.sampled_from([1.0, 1.0, -2.0]),
+    beta=st.sampled_from([0.0, 0.0, 3.0]),
+)
 
 
 KINDS: list[Inputs] = ["signed", "uniform"]
 #: By the size of all terms, and by what is typical of sums whose terms have random signs.
 BOUNDS = [
-    oracle.Bound(2 * U32),
-    oracle.Bound(2 * U32, of_T=U32 / 2, of_sparse=8 * U32),
-    oracle.Bound(1e-5, 0.0, 1e-20, U32 / 2, 8 * U32, U32 / 10),
-    oracle.Bound(1e-5, 0.0, 0.0, U32 / 2, 8 * U32),
+    oracle.Bound(2 * U32, of_term=4 * U32),
+    oracle.Bound(2 * U32, of_T=U32 / 2, of_sparse=8 * U32, of_term=4 * U32),
+    oracle.Bound(1e-5, 0.0, 1e-20, U32 / 2, 8 * U32, U32 / 10, of_term=4 * U32),
+    oracle.Bound(1e-5, 0.0, 0.0, U32 / 2, 8 * U32, of_term=4 * U32),
 ]
 
 
@@ -119,19 +149,29 @@ def check_against_host(judge: Judge, problem: Problem, key: int, contract: Numer
     backend, prepared = judge.backend, prepared_on(judge, problem, contract)
     try:
         samples = Samples(prepared)
-        buffers = prepared.buffers(workloads.workload_of(problem).shape("C", problem))
+        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
+        shape = workloads.workload_of(problem).shape("C", problem)
+        buffers = prepared.buffers(shape, kernel if contract.scales else None)
         samples.write(buffers, key)
         trial = samples.trial(key)
+        for scales, wanted in zip(buffers.scales, trial.scales or (), strict=True):
+            written = np.empty(wanted.shape, np.float32)
+            backend.read(scales.data, written)
+            assert np.array_equal(written, wanted)
         stored = judge.stored(trial, contract.storage)
         kind = f"u{stored[0].itemsize}"
         for mine, other in zip(downloaded(buffers, backend, kind), stored, strict=True):
             assert np.array_equal(mine, other.view(kind).ravel())
         assert samples.changed_inputs(buffers, key) is None
         right = present(trial.R) if contract == DOUBLE else right_result(trial)
+        if contract.result == "int32":
+            right = right.astype(np.int32)
         C = np.empty_like(right)
         backend.read(buffers.C.data, C)
         bound = BOUNDS[0 if contract == DOUBLE else key % len(BOUNDS)]
-        if problem.beta:  # the result may be far larger than the sum
+        if contract.result == "int32":
+            bound = oracle.Bound(0.0)
+        elif problem.beta:  # the result may be far larger than the sum
             bound = bound._replace(added=bound.added + U32)
         if trial.C is not None:
             assert np.array_equal(C, trial.C)
@@ -170,6 +210,36 @@ def test_the_device_makes_what_the_host_makes(
 ) -> None:
     contract = contract if problem.workload == "matmul" else READINGS[0]
     check_against_host(judge, problem, key, contract)
+
+
+@example(Problem(33, 290, 400, inputs="signed"), 5, EIGHT_BITS[3])
+@example(Problem(33, 290, 400, inputs="uniform"), 6, EIGHT_BITS[4])
+@example(Problem(40, 260, 390, inputs="signed", alpha=-2.0, beta=3.0), 7, EIGHT_BITS[6])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(problem=BLOCKS, key=KEYS, contract=st.sampled_from(EIGHT_BITS))
+def test_8_bit_inputs_and_scales_are_made_as_on_the_host(
+    judge: Judge, problem: Problem, key: int, contract: NumericContract
+) -> None:
+    check_against_host(judge, problem, key, contract)
+
+
+@given(problem=BLOCKS, key=KEYS, scales=st.sampled_from(["matrix", "rows", "blocks"]))
+def test_scales_move_with_what_they_belong_to(problem: Problem, key: int, scales: Any) -> None:
+    """The expected C is the product of the moved operands, each times its own scale."""
+    contract = NumericContract("e4m3", "e4m3", scales=scales)
+    given = oracle.trials(problem, contract, Cache()).reference
+    sample = oracle.sample_trial(problem, contract, given, oracle.Sample(key, select=False))
+    (A, B), (of_A, of_B) = sample.inputs, present(sample.scales)
+    blocks = {"matrix": (999, 999, 999), "rows": (1, 1, 999), "blocks": (1, 128, 128)}
+    rows, columns, terms = blocks[scales]
+    i, j, k = np.arange(problem.M), np.arange(problem.N), np.arange(problem.K)
+    A = A.astype(np.float64) * of_A[np.ix_(i // rows, k // terms)]
+    B = B.astype(np.float64) * of_B[np.ix_(k // terms, j // columns)]
+    added = 0 if sample.C is None else problem.beta * sample.C
+    wanted = problem.alpha * (A @ B) + added
+    size = np.abs(problem.alpha) * (np.abs(A) @ np.abs(B)) + np.abs(added)
+    assert (np.abs(wanted - present(sample.R)) <= 1e-12 * size).all()
+    assert np.allclose(present(sample.S), size, rtol=1e-9)
 
 
 @pytest.fixture
@@ -372,7 +442,7 @@ def test_one_number_of_a_is_zero_while_inputs_are_altered(
     backend, prepared = judge.backend, prepared_on(judge, problem)
     try:
         samples, buffers = Samples(prepared), prepared.buffers((problem.M, problem.N))
-        bound = oracle.Bound((problem.K + 4) * U32)
+        bound = oracle.Bound((problem.K + 4) * U32, of_term=4 * U32)
         given = prepared.signed
         seals = [judge.seal(x) for x in (*given.inputs, present(given.R).masked)]
 

@@ -24,9 +24,9 @@ _PREFIX = re.compile(
     r"^(?:d|dev|device|g|gpu|h|in|p|ptr|mat|matrix|s)_(?=\w)|_(?:d|dev|device|ptr|elements?|data|values?)$"
 )
 _SIZES = {
-    "M": "m rows row height h nrows num_rows rowsa ma m_size dim_m",
-    "N": "n cols col columns width w ncols num_cols colsb nb n_size dim_n out_features",
-    "K": "k inner depth common shared_dim in_features kdim k_size dim_k ka kb l p colsa rowsb",
+    "M": "m ni rows row height h nrows num_rows rowsa ma m_size dim_m",
+    "N": "n nj cols col columns width w ncols num_cols colsb nb n_size dim_n out_features",
+    "K": "k nk inner depth common shared_dim in_features kdim k_size dim_k ka kb l p colsa rowsb",
 }
 _BATCH = re.compile(r"(?:n(?:um)?_?)?batch(?:es|_?size|_?count|_?num)?|bs|nbatch", re.IGNORECASE)
 _STRIDE = re.compile(
@@ -92,13 +92,19 @@ def calls(function: Function, hints: Hints) -> list[Call]:
     return [Call(args) for args in arguments]
 
 
-def fixed_sizes(hints: Hints) -> list[tuple[int, int, int]]:
-    """M, N and K that a kernel may have in its text: by name, or one constant for all."""
+def fixed_sizes(hints: Hints, call: Call) -> list[tuple[int, int, int]]:
+    """M, N and K that a kernel may have in its text: by name, or one constant for all; for a kernel
+    that takes sizes too, only those of their names. `NotCallableError` if all are too large."""
     named = {_size_of(name): value for name, value in hints.constants.items()}
-    sides = sorted({value for value in hints.constants.values() if 16 <= value <= _MOST_FIXED})
-    alike = [(side, side, side) for side in reversed(sides)]
+    alike = hints.constants.values() if not call.is_sized else filter(None, map(named.get, "MNK"))
+    sides = sorted({value for value in alike if value >= 16}, reverse=True)
     by_name = [(named["M"], named["N"], named["K"])] if {"M", "N", "K"} <= named.keys() else []
-    return list(dict.fromkeys(by_name + alike))
+    sizes = list(dict.fromkeys([*by_name, *((side, side, side) for side in sides)]))
+    if sizes and not call.is_sized and (side := max(sizes[0])) > _MOST_FIXED:
+        raise NotCallableError(
+            f"is for {side:,} alone, but only sizes to {_MOST_FIXED:,} are tried"
+        )
+    return [size for size in sizes if max(size) <= _MOST_FIXED]
 
 
 def names_inputs(function: Function) -> bool:
@@ -174,7 +180,7 @@ def _named(parameters: Sequence[Parameter], hints: Hints, reals: set[str]) -> di
         name = parameter.name
         if parameter.pointer:
             continue
-        if parameter.type in reals:
+        if parameter.type in reals or name.lower() in ("alpha", "beta"):
             named = [factor for factor in factors if factor in name.lower()]
             arguments[name] = next(iter(named or factors), "1.0")
             factors = [factor for factor in factors if factor != arguments[name]]

@@ -53,16 +53,17 @@ class Hints(NamedTuple):
         return re.search(pattern, self.body) is not None
 
 
-def find_hints(source: str, function: Function, beside: str = "") -> Hints:
+def find_hints(source: str, function: Function, headers: str = "", beside: str = "") -> Hints:
     """The hints on one of the source's kernels; files `beside` it may launch it."""
     code = syntax.expanded(source)
     root = syntax.parse(code)
     node = _definition(root, function)
     nodes = [node, *_helpers(root, node)]
     body = _text(nodes, code)
-    given = [*definitions(root)]
+    above = definitions(syntax.parse(syntax.expanded(headers)))
+    given = [*(d for d in above if not d.owner), *definitions(root)]
     scopes = [Scope(given, n.start_byte + 1, n.end_byte, is_kernel=True) for n in nodes]
-    launches = host.launches(f"{code}\n{syntax.expanded(beside)}", function)
+    launches = host.launches("\n".join(map(syntax.expanded, (headers, source, beside))), function)
     sides = frozenset(_sides(function, launches))
     names = {parameter.name for parameter in function.template} | sides
     found = [*_places(nodes, scopes, {*names, *(f"blockDim_{axis}" for axis in "xyz")})]

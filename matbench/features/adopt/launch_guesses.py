@@ -199,8 +199,9 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[tuple[Text, ...]]:
         across, down = ([*shares, *named] for shares in own)
         planes = itertools.product(_over(x or y, across), _over(y or x, down))
         blocks = (*planes, *((number(side), number(side)) for side in (16, 32)))
+    axes = "xyz".index(hints.threads[-1]) + 1
     known = ([side.text for side in block if side is not None] for block in blocks)
-    whole = [tuple(sides) for sides in known if len(sides) == len(hints.threads) and 0 not in sides]
+    whole = [(*b, *[1] * (axes - 2)) for b in known if len(b) == min(axes, 2) and 0 not in b]
     values = [tuple(replaced(side, params) for side in block) for block in launched]
     alike = [b for b in whole if tuple(replaced(side, params) for side in b) in values]
     return list(dict.fromkeys([*alike, *launched, *whole]))

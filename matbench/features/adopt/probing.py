@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from matbench.measure import launcher
 from matbench.measure.launcher import Float64 as Array
-from matbench.measure.launcher import Matrix, Memory, decoded, encoded
+from matbench.measure.launcher import Matrix, Memory
+from matbench.measure.rounding import decoded, encoded
 from matbench.model import WORD_BYTES
 
 if TYPE_CHECKING:

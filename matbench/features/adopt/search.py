@@ -139,7 +139,10 @@ class _Search:
     def __init__(self, trials: Trials, on_progress: OnProgress) -> None:
         self.trials = trials
         self.function = trials.subject.function
-        self.hints = hints.find_hints(trials.subject.source, self.function, trials.subject.beside)
+        subject = trials.subject
+        self.hints = hints.find_hints(
+            subject.source, subject.function, subject.headers, subject.beside
+        )
         self.on_progress = on_progress
 
     def adopted(self) -> Adopted:
@@ -183,16 +186,17 @@ class _Search:
 
     def found(self, guess: CallGuess, calls: list[Call]) -> CallGuess | None:
         """The guess with what it computes, at different sizes if it can."""
-        if not guess.call.is_sized:
-            for size in argument_guesses.fixed_sizes(self.hints):
-                for is_swapped in (False, True):
-                    seen = self.square(guess._replace(is_swapped=is_swapped), Problem(*size))
-                    if seen is not None:
-                        return seen._replace(is_fixed=True)
-            return None
         n = calling.whole(guess.geometry, self.hints, least=64)
-        seen = self.square(guess, Problem(n, n, n)) if n <= _MOST_WHOLE else None
-        return self.sized(seen, calls) if seen is not None else None
+        if guess.call.is_sized and n <= _MOST_WHOLE:
+            seen = self.square(guess, Problem(n, n, n))
+            if seen is not None and (sized := self.sized(seen, calls)) is not None:
+                return sized
+        for size in argument_guesses.fixed_sizes(self.hints, guess.call):
+            for is_swapped in (False, True):
+                seen = self.square(guess._replace(is_swapped=is_swapped), Problem(*size))
+                if seen is not None:
+                    return seen._replace(is_fixed=True)
+        return None
 
     def square(self, guess: CallGuess, problem: Problem) -> CallGuess | None:
         """Find out what it computes, mostly if all sizes are equal."""

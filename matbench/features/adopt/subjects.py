@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +22,12 @@ from matbench.model import Kernel
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: How many files beside a header are looked at for launches, and how much of each.
+#: How many files near a kernel's are searched for its launches, how much of each, and how many that
+#: have some are read.
 _MOST_BESIDE = 200
 _MOST_TEXT = 200_000
+_MOST_LAUNCHING = 3
+_SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 #: Where projects keep headers.
 _USUAL_FOLDERS = ("include", "inc", "common", "utils")
 #: The kind of a template's parameter that is a constant for the build.
@@ -40,14 +44,16 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 class ForeignKernel(NamedTuple):
     """A kernel to adopt: one `__global__` function of a file.
 
-    `bare` is the file's text, `source` the same after the headers if these define the function, and
-    `beside` are the texts of files that include it. `given` are keys of its table.
+    `bare` is the file's text, `source` the same after the headers if these define the function;
+    `headers` are their texts, and `beside` those of files that launch it. `given` are keys of its
+    table.
     """
 
     bare: str
     path: Path
     source: str
     function: Function
+    headers: str = ""
     beside: str = ""
     given: Mapping[str, Any] = {}
 
@@ -71,10 +77,15 @@ def subjects(
         functions = signature.functions(source)
     except signature.SourceError as error:
         raise UsageError(f"{path}:{error.line or 1}: {error}") from None
-    beside = _including(path)
     texts = includes.texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
-    completed = (_completed(f, source, texts, beside) for f in _chosen(functions, entry, path))
-    return [ForeignKernel(bare, path, source, f, beside, given) for f in completed]
+    kernels = []
+    for function in _chosen(functions, entry, path):
+        beside = "\n".join(_launching(path, function)) if not _launches(function, source) else ""
+        completed = _completed(function, source, texts, beside)
+        kernels.append(
+            ForeignKernel(bare, path, source, completed, "\n".join(texts), beside, given)
+        )
+    return kernels
 
 
 def _completed(function: Function, source: str, headers: Sequence[str], beside: str) -> Function:
@@ -118,19 +129,29 @@ def _folders(bare: str, path: Path) -> Iterator[str]:
                     yield os.path.relpath(folder, here)
 
 
-def _including(path: Path) -> str:
-    """The texts of the files, beside a header and in the folder above, that include it."""
-    texts, file = [], path.resolve()
-    for folder in (file.parent, file.parent.parent) if file.suffix != ".cu" else ():
-        with contextlib.suppress(OSError):
-            others = [one for one in folder.iterdir() if one.suffix in (".cu", ".cuh", ".cpp")]
-            for other in sorted(others)[:_MOST_BESIDE]:
-                with contextlib.suppress(OSError, MatbenchError):
-                    text = other.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
-                    included = includes.find_includes(text, other) if "<<<" in text else ()
-                    if any(Path(header.path).resolve() == file for header in included):
-                        texts.append(text)
-    return "\n".join(texts)
+def _launches(function: Function, text: str) -> bool:
+    name = function.name.rpartition("::")[2]
+    return re.search(rf"\b{name}\b[^;{{}}()]*<<<", text) is not None
+
+
+def _launching(path: Path, function: Function) -> Iterator[str]:
+    """The texts of the nearest files that launch a kernel, after those of their headers."""
+    file = path.resolve()
+    above = file.parent.parent
+    with contextlib.suppress(OSError):
+        near = (file.parent, above, *(above / usual for usual in ("src", "kernels")))
+        folders = dict.fromkeys(folder for folder in near if folder.is_dir())
+        files = (one for folder in folders for one in sorted(folder.iterdir()))
+        sources = (one for one in files if one.suffix in _SOURCES and one != file)
+        many = 0
+        for other in itertools.islice(sources, _MOST_BESIDE):
+            text = other.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
+            if many < _MOST_LAUNCHING and _launches(function, text):
+                many += 1
+                with contextlib.suppress(MatbenchError):
+                    headers = includes.find_includes(text, other)
+                    yield from includes.texts(h for h in headers if Path(h.path).resolve() != file)
+                yield text
 
 
 def _chosen(functions: list[Function], entry: str | None, path: Path) -> list[Function]:

@@ -56,8 +56,12 @@ def errors(C: Float64, R: Float64, A: Float64, B: Float64, storage: Storage) -> 
     return Errors(K, *(error if not math.isnan(error) else math.inf for error in largest))
 
 
-def growth(points: Sequence[tuple[int, float]], probes: int) -> Growth:
-    """How errors by element grow, from several of each K."""
+def growth(points: Sequence[tuple[int, float]], probes: int, *, short: bool = False) -> Growth:
+    """How errors by element grow, from several of each K.
+
+    Sums of `short` products, of 8 bits, are exact up to some K. Then errors that are smaller than a
+    rounded sum's, √K/4, count as that: the step from none to some is no growth.
+    """
     sizes = sorted({K for K, _ in points})
     largest = tuple(max(error for K, error in points if size == K) for size in sizes)
     if not all(math.isfinite(error) for error in largest):
@@ -65,7 +69,8 @@ def growth(points: Sequence[tuple[int, float]], probes: int) -> Growth:
     from scipy import stats
 
     fit = stats.linregress(
-        [math.log(K) for K, _ in points], [math.log(max(error, _LEAST)) for _, error in points]
+        [math.log(K) for K, _ in points],
+        [math.log(max(error, math.sqrt(K) / 4 if short else _LEAST)) for K, error in points],
     )
     half = float(stats.t.ppf(0.975, len(points) - 2) * fit.stderr)
     slope = float(fit.slope)

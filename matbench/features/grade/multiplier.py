@@ -19,8 +19,9 @@ from matbench.errors import CaseError, UsageError
 from matbench.kernelfile import products, sweep
 from matbench.measure import launcher
 from matbench.measure.judge import UNWORKED
-from matbench.measure.launcher import Float64, Matrix, Memory, decoded, encoded
-from matbench.model import WORKSPACE, Case, DeviceInfo, Kernel, Problem
+from matbench.measure.launcher import Float64, Matrix, Memory
+from matbench.measure.rounding import decoded, encoded
+from matbench.model import SCALE_OF, WORKSPACE, Case, DeviceInfo, Kernel, Problem
 from matbench.show.reasons import skip_reason
 
 
@@ -33,6 +34,11 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
         raise UsageError(
             f"{kernel.name} computes the {workloads.get(kernel.workload).title.split(' ·')[0]}; "
             "only matrix products can be graded"
+        )
+    if kernel.contract.storage == "int8":
+        raise UsageError(
+            f"{kernel.name} multiplies whole numbers, without rounding errors to grade; "
+            f"`matbench check {kernel.name}` requires exact sums"
         )
     problem = Problem(M, N, K)
     for name in sweep.SCALINGS:
@@ -101,6 +107,9 @@ class Multiplier:
             if WORKSPACE in kernel.args:
                 words = max(1, -(-case.launch.workspace_bytes // 4))
                 buffers[WORKSPACE] = memory.upload(np.full(words, UNWORKED, np.uint32))
+            for name in SCALE_OF.values() if kernel.scales is not None else ():
+                shape = launcher.matrix(kernel, problem, name).shape
+                buffers[name] = memory.upload(np.ones(shape, np.float32))
             launcher.launch(self.backend, self.build(case), case, buffers)
             after = memory.download(buffers["C"], like=sent["C"])
         result = matrices["C"]

@@ -47,6 +47,8 @@ def _scales(multiplier: Multiplier) -> list[Scale]:
     most = rounding.FORMATS[multiplier.storage][2]
     if multiplier.sums_in == "float16":
         return [Scale(14, -8, True)]
+    if multiplier.storage == "e4m3":
+        return [Scale(16, -18, True)]  # its smallest number squared
     narrow = [Scale(30, -14, True)]
     reach = min(high, most) - 7
     if multiplier.storage == "float64":
@@ -182,6 +184,8 @@ def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) ->
     i, last, between = _triple(tree)
     top = _top(prober)
     lowest = -28 if prober.scale.is_product else top - 115
+    if prober.multiplier.storage == "e4m3":
+        lowest = -14
     if prober.multiplier.result == "float16":
         lowest = max(lowest, -24)
     powers = list(range(1, top - lowest + 1))
@@ -219,6 +223,8 @@ def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) ->
 
 
 def _top(prober: Prober) -> int:
+    if prober.multiplier.storage == "e4m3":
+        return prober.scale.huge
     if prober.scale.is_product:
         return 14 if "float16" in (prober.multiplier.result, prober.multiplier.sums_in) else 30
     return min(60, prober.scale.huge)

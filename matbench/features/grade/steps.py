@@ -18,7 +18,7 @@ from matbench.kernelfile import sweep
 from matbench.measure import rounding
 from matbench.measure.launcher import Float64
 from matbench.measure.oracle.doubled import product
-from matbench.model import Case, DeviceInfo, Kernel
+from matbench.model import EIGHT_BITS, Case, DeviceInfo, Kernel
 from matbench.records.grade import (
     Algorithm,
     Batches,
@@ -110,7 +110,8 @@ def growth(subject: GradedKernel) -> Growth:
             A = subject.uniform(random, _SIDE, 1 << power)
             B = subject.uniform(random, 1 << power, _SIDE)
             points.append((1 << power, subject.errors(A, B).by_element))
-    return accuracy.growth(points, len(points) * _SIDE**2)
+    short = subject.multiplier.storage in EIGHT_BITS
+    return accuracy.growth(points, len(points) * _SIDE**2, short=short)
 
 
 def bounds(subject: GradedKernel) -> Bounds:

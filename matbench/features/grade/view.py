@@ -33,7 +33,7 @@ from matbench.show.table import Column, Group, Report, Row, Section, grouped, se
 from matbench.show.units import UNKNOWN, count, is_known, number, share, superscript
 
 #: The types whose significands have so many bits.
-_WIDTHS = {8: "bfloat16", 11: "float16", 24: "float32", 53: "float64"}
+_WIDTHS = {8: "bfloat16", 11: "float16", 14: "float22", 24: "float32", 53: "float64"}
 _FIELDS = {
     **under("case", "kernel params backend device"),
     **under("", "letter seed duration_s reason"),

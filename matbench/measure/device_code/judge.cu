@@ -8,11 +8,13 @@
 // key and its index. Only the launches below receive the key. A kernel that finds the results
 // cannot read them, and one that overwrites them fails.
 
-// Words are compared bit by bit; those of 16-bit inputs have 16 bits.
+// Words are compared bit by bit; those of 16-bit inputs have 16 bits, those of 8-bit inputs 8.
 #ifndef WORD_BYTES
 #define WORD_BYTES 4
 #endif
-#if WORD_BYTES == 2
+#if WORD_BYTES == 1
+typedef unsigned char word;
+#elif WORD_BYTES == 2
 typedef unsigned short word;
 #else
 typedef unsigned word;

@@ -12,7 +12,9 @@
 #ifndef BFLOAT16
 #define BFLOAT16 0
 #endif
-#if WORD_BYTES == 2
+#if WORD_BYTES == 1
+typedef unsigned char word;
+#elif WORD_BYTES == 2
 typedef unsigned short word;
 #elif WORD_BYTES == 8
 typedef size_t word;

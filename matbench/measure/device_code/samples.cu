@@ -18,7 +18,19 @@
 #ifndef FLOAT64
 #define FLOAT64 0
 #endif
-#if FLOAT16 || BFLOAT16
+#ifndef E4M3
+#define E4M3 0
+#endif
+#ifndef E5M2
+#define E5M2 0
+#endif
+#ifndef INT8
+#define INT8 0
+#endif
+#if E4M3 || E5M2 || INT8
+typedef unsigned char word;
+typedef float number;
+#elif FLOAT16 || BFLOAT16
 typedef unsigned short word;
 typedef float number;
 #elif FLOAT64
@@ -29,9 +41,28 @@ typedef unsigned word;
 typedef float number;
 #endif
 
+// An 8-bit floating-point number has FRACTION_BITS bits of fraction; its exponent is BIAS too large.
+#if E4M3 || E5M2
+#define FRACTION_BITS (E4M3 ? 3 : 2)
+#define BIAS (E4M3 ? 7 : 15)
+
+static __device__ float power_of_two(int exponent)
+{
+    return __uint_as_float((unsigned)(exponent + 127) << 23);
+}
+#endif
+
 static __device__ number value_of(word bits)
 {
-#if FLOAT64
+#if INT8
+    return (float)(signed char)bits;
+#elif E4M3 || E5M2
+    const int exponent = bits >> FRACTION_BITS & ((1 << (7 - FRACTION_BITS)) - 1);
+    const int fraction = bits & ((1 << FRACTION_BITS) - 1);
+    const int whole = exponent ? fraction + (1 << FRACTION_BITS) : fraction;
+    const int scale = (exponent ? exponent : 1) - BIAS - FRACTION_BITS;
+    return (bits & 128 ? -1.0f : 1.0f) * (float)whole * power_of_two(scale);
+#elif FLOAT64
     return __longlong_as_double(bits);
 #elif FLOAT16
     float value;
@@ -44,9 +75,20 @@ static __device__ number value_of(word bits)
 #endif
 }
 
+// Exact: changes of inputs need no rounding.
 static __device__ word word_of(number value)
 {
-#if FLOAT64
+#if INT8
+    return (word)(signed char)value;
+#elif E4M3 || E5M2
+    const unsigned bits = __float_as_uint(value);
+    const int exponent = (int)(bits >> 23 & 255) - 127 + BIAS;
+    const unsigned sign = bits >> 31 << 7;
+    if (exponent <= 0) // in units of the smallest number
+        return (word)(sign | (unsigned)(fabsf(value) * power_of_two(BIAS + FRACTION_BITS - 1)));
+    const unsigned fraction = bits >> (23 - FRACTION_BITS) & ((1u << FRACTION_BITS) - 1);
+    return (word)(sign | (unsigned)exponent << FRACTION_BITS | fraction);
+#elif FLOAT64
     return __double_as_longlong(value);
 #elif FLOAT16
     word bits;
@@ -56,6 +98,17 @@ static __device__ word word_of(number value)
     return (word)(__float_as_uint(value) >> 16);
 #else
     return __float_as_uint(value);
+#endif
+}
+
+// What a factor does to an element: of 8-bit inputs it changes only the sign, its power is in their
+// scales.
+static __device__ float of_element(float factor)
+{
+#if E4M3 || E5M2 || INT8
+    return factor < 0 ? -1.0f : 1.0f;
+#else
+    return factor;
 #endif
 }
 
@@ -208,11 +261,32 @@ static __device__ float share(const int *places, int only, int k, int K)
     return s < SPARSE_TERMS && places[SPARSE_TERMS * (-2 - only) + s] == k ? 1.0f : REST;
 }
 
+// The same for whole groups, and within each of them. A last, smaller one stays last.
+static __device__ int permuted_in_groups(size_t key, int index, int count, int group)
+{
+    if (group == 1 || group >= count) return permuted(key, index, count);
+    const int whole = count / group, place = index / group;
+    const int origin = place < whole ? permuted(key, place, whole) : place;
+    const int size = place < whole ? group : count - whole * group;
+    return origin * group + permuted(mixed(key + place), index % group, size);
+}
+
+// The scale of an element, of a matrix of that many columns whose rows and columns have scales in
+// common; 1 if there are none.
+static __device__ double scale_at(const float *scales, int scaled, size_t row, size_t column,
+                                  int scaled_rows, int scaled_columns, int columns)
+{
+    if (!scaled) return 1.0;
+    return scales[row / scaled_rows * (((size_t)columns + scaled_columns - 1) / scaled_columns)
+                  + column / scaled_columns];
+}
+
 // For M rows, then N columns, then K terms: the origin of each, its factor, and the single term
 // that it selects; for sparse rows, in place of that, their number. Exponents of A and B grow by at
-// most `up` or shrink by at most `down`.
+// most `up` or shrink by at most `down`; what has a scale in common has one power.
 extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, int down,
-                                      int vary, int select, int sparse_rows, int *from,
+                                      int vary, int select, int sparse_rows, int scaled_rows,
+                                      int scaled_columns, int scaled_terms, int *from,
                                       float *factor, int *selects, int *places)
 {
     const size_t rows = mixed(key + 1), columns = mixed(key + 2), terms = mixed(key + 3);
@@ -221,18 +295,19 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
     const int row_low = a_grows ? 0 : -(down - most), row_high = a_grows ? up - most : 0;
     const int column_low = a_grows ? -(down - most) : 0, column_high = a_grows ? 0 : up - most;
     for (STRIDED(i, (size_t)M + N + K)) {
-        int index = (int)i, count = M, low = row_low, high = row_high;
+        int index = (int)i, count = M, low = row_low, high = row_high, group = scaled_rows;
         size_t own = rows;
         if (i >= (size_t)M + N) {
-            index -= M + N, count = K, own = terms;
+            index -= M + N, count = K, own = terms, group = scaled_terms;
             low = a_grows ? 0 : -most, high = a_grows ? most : 0;
         } else if (i >= (size_t)M) {
-            index -= M, count = N, own = columns;
+            index -= M, count = N, own = columns, group = scaled_columns;
             low = column_low, high = column_high;
         }
-        const size_t bits = drawn(own, (size_t)index + 100);
-        from[i] = vary ? permuted(own, index, count) : index;
-        factor[i] = vary ? signed_power(between(bits >> 1, low, high), (int)(bits & 1)) : 1.0f;
+        const size_t bits = drawn(own, (size_t)(index / group) * group + 100);
+        const int negative = (int)(drawn(own, (size_t)index + 100) & 1);
+        from[i] = vary ? permuted_in_groups(own, index, count, group) : index;
+        factor[i] = vary ? signed_power(between(bits >> 1, low, high), negative) : 1.0f;
         if (i < (size_t)M + N)
             selects[i] = select ? selected(own, index, count, K) : -1;
         if (i < (size_t)M && sparse_rows && selects[i] < 0)
@@ -261,13 +336,14 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
 
 // Element k of row i of A, and element j of row k of B.
 #define A_VALUE                                                                \
-    (only < 0    ? share(places, only, k, K) * scale * factor[terms + k]       \
+    (only < 0    ? share(places, only, k, K) * of_element(scale * factor[terms + k]) \
                        * value_of(A[row + from[terms + k]])                    \
-     : only == k ? scale * factor[terms + k]                                   \
+     : only == k ? of_element(scale * factor[terms + k])                       \
                  : 0.0f)
 #define B_VALUE                                                                \
-    (selects[M + j] < 0    ? scale * factor[M + j] * value_of(B[row + from[M + j]]) \
-     : selects[M + j] == k ? scale * factor[M + j]                             \
+    (selects[M + j] < 0                                                        \
+         ? of_element(scale * factor[M + j]) * value_of(B[row + from[M + j]])  \
+     : selects[M + j] == k ? of_element(scale * factor[M + j])                 \
                            : 0.0f)
 
 // Writes A and B of one launch, and poison to C.
@@ -293,6 +369,35 @@ extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int
     }
     for (STRIDED(i, C_words))
         C[i] = poison;
+}
+
+// Writes the scales of one launch, and those of B transposed if that is how the kernel takes them.
+extern "C" __global__ void matrix_scales(const float *scales_A, const float *scales_B,
+                                         const int *from, const float *factor, int M, int N, int K,
+                                         int scaled_rows, int scaled_columns, int scaled_terms,
+                                         size_t row_step_a, size_t column_step_a,
+                                         size_t row_step_b, size_t column_step_b, float *scale_a,
+                                         float *scale_b)
+{
+    const size_t terms = (size_t)M + N;
+    const size_t rows = ((size_t)M + scaled_rows - 1) / scaled_rows;
+    const size_t columns = ((size_t)N + scaled_columns - 1) / scaled_columns;
+    const size_t steps = ((size_t)K + scaled_terms - 1) / scaled_terms;
+    for (STRIDED(at, rows * steps)) {
+        const size_t i = at / steps, k = at % steps;
+        const float power = fabsf(factor[i * scaled_rows] * factor[terms + k * scaled_terms]);
+        const size_t row = from[i * scaled_rows] / scaled_rows;
+        scale_a[i * row_step_a + k * column_step_a] =
+            power * scales_A[row * steps + from[terms + k * scaled_terms] / scaled_terms];
+    }
+    for (STRIDED(at, steps * columns)) {
+        const size_t k = at / columns, j = at % columns;
+        const float power =
+            fabsf(factor[M + j * scaled_columns] / factor[terms + k * scaled_terms]);
+        const size_t row = from[terms + k * scaled_terms] / scaled_terms;
+        scale_b[k * row_step_b + j * column_step_b] =
+            power * scales_B[row * columns + from[M + j * scaled_columns] / scaled_columns];
+    }
 }
 
 // Writes C before the launch of a kernel that reads it: permuted and scaled like the result.
@@ -333,8 +438,8 @@ extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, c
 // Compares C with the reference, permuted and scaled like the inputs; the error bound is
 // of_S * S + of_R * |R| + least. If a row or column selects one term, C must be alpha times that
 // term, plus beta times the old C (if `reads`). `exact` is 1 if that needs no rounding: then C must
-// match to the last bit. It is -1 if the kernel splits its inputs or has a narrow range of
-// exponents: then the error bound of small terms is that of 1.
+// match to the last bit. If it is 0, the bound is of_term times that. It is -1 if the kernel splits
+// its inputs or has a narrow range of exponents: then the error bound of small terms is that of 1.
 //
 // If all terms have random signs (`typical`), the bound of their sum is also LARGEST * of_T * T,
 // where T is the product of the norms, or in sparse rows of_sparse * T, where T is the root of the
@@ -345,12 +450,14 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
                                           size_t R_key, size_t S_key, int S_is_R, const word *A,
                                           const word *B, const real *contents, int reads,
                                           const int *from, const float *factor, const int *selects,
-                                          const int *places, const double *row_norms,
-                                          const double *column_norms, int typical, int has_S,
-                                          int M, int N, int K, double alpha, double beta,
-                                          double of_S, double of_R, double least, double of_T,
-                                          double of_sparse, double added, int exact,
-                                          size_t *partial)
+                                          const int *places, const float *scales_A,
+                                          const float *scales_B, int scaled, int scaled_rows,
+                                          int scaled_columns, int scaled_terms,
+                                          const double *row_norms, const double *column_norms,
+                                          int typical, int has_S, int M, int N, int K, double alpha,
+                                          double beta, double of_S, double of_R, double least,
+                                          double of_T, double of_sparse, double added,
+                                          double of_term, int exact, size_t *partial)
 {
     const size_t terms = (size_t)M + N;
     size_t wrong = 0, first = NONE;
@@ -371,16 +478,19 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
             wanted *= power;
             size = fabs(power * size);
             const double read = reads ? beta * power * contents[at] : 0.0;
-            double T = FAR, of_terms = FAR;
+            double T = FAR, of_terms = FAR, of_size = of_S;
             if (of_row >= 0 || of_column >= 0) {
+                const int k = from[terms + (of_row >= 0 ? of_row : of_column)];
                 double term = of_row == of_column ? 1.0 : 0.0;
                 if (of_column < 0)
-                    term = value_of(B[(size_t)from[terms + of_row] * N + column]);
+                    term = value_of(B[(size_t)k * N + column]);
                 else if (of_row < 0)
-                    term = share(places, of_row, of_column, K)
-                           * value_of(A[row * K + from[terms + of_column]]);
+                    term = share(places, of_row, of_column, K) * value_of(A[row * K + k]);
+                term *= scale_at(scales_A, scaled, row, k, scaled_rows, scaled_terms, K)
+                        * scale_at(scales_B, scaled, k, column, scaled_terms, scaled_columns, N);
                 wanted = alpha * power * term + read;
                 size = exact == 1 ? 0.0 : fmax(fabs(wanted), fabs(exact ? (double)power : read));
+                if (exact == 0) of_size = of_term;
             } else if (of_row < -1) {
                 double sum = 0, squares = 0;
                 size = 0;
@@ -401,7 +511,7 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
             }
             const double rest = of_R * fabs(wanted) + least;
             const double error = fabs((double)C[i * N + j] - wanted);
-            if (!(error <= fmin(of_S * size, of_terms) + rest)) {
+            if (!(error <= fmin(of_size * size, of_terms) + rest)) {
                 ++wrong;
                 if (i * N + j < first) first = i * N + j;
             }
@@ -417,16 +527,22 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
 // Makes one number of A zero, and a row of R what it is then; `saved` keeps what was there. With
 // `back`, puts it back. Launched as one block; a vector has no columns.
 extern "C" __global__ void alter(word *A, const word *B, size_t *R, size_t R_key, size_t row,
-                                 size_t term, size_t terms, size_t columns, double alpha, int back,
+                                 size_t term, size_t terms, size_t columns, double alpha,
+                                 const float *scales_A, const float *scales_B, int scaled,
+                                 int scaled_rows, int scaled_columns, int scaled_terms, int back,
                                  size_t *saved)
 {
     word *place = A + row * terms + term;
-    const double value = value_of(*place);
+    const double value =
+        value_of(*place)
+        * scale_at(scales_A, scaled, row, term, scaled_rows, scaled_terms, (int)terms);
     for (size_t j = threadIdx.x; j < columns; j += THREADS) {
         const size_t at = row * columns + j, mask = mask_of(R_key, at);
         if (!back) {
             saved[j] = R[at];
-            const double rest = alpha * value * value_of(B[term * columns + j]);
+            const double other = scale_at(scales_B, scaled, term, j, scaled_terms, scaled_columns,
+                                          (int)columns);
+            const double rest = alpha * value * other * value_of(B[term * columns + j]);
             R[at] = __double_as_longlong(__longlong_as_double(R[at] ^ mask) - rest) ^ mask;
         } else {
             R[at] = saved[j];

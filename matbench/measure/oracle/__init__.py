@@ -26,7 +26,15 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.cache import Cache
-from matbench.model import U32, UNIT_ROUNDOFF, Kernel, NumericContract, Precision, Problem
+from matbench.model import (
+    EIGHT_BITS,
+    U32,
+    UNIT_ROUNDOFF,
+    Kernel,
+    NumericContract,
+    Precision,
+    Problem,
+)
 from matbench.records.outcome import Accuracy
 
 Float32 = npt.NDArray[np.float32]
@@ -40,6 +48,9 @@ SIGNIFICAND_BITS: dict[Precision, int] = {
     "tf32": 11,
     "float16": 11,
     "bfloat16": 8,
+    "int8": 7,
+    "e4m3": 4,
+    "e5m2": 3,
 }
 
 
@@ -65,10 +76,12 @@ class Trial(NamedTuple):
 
     Either `exact` is given, or R with S, the size that error bounds are relative to: for sums of
     products, the same sums of absolute values. Errors are shown relative to `scale` (None: |R|).
-    `C` is the content of C before the launch, if the kernel reads it.
+    `C` is the content of C before the launch, if the kernel reads it; `scales` are the factors of A
+    and of B, if they have any.
 
     If the signs of all terms are random, `typical` is given for a sample, and for the trial that
-    samples are made from `norms`: T is the outer product of the two.
+    samples are made from `norms`: T is the outer product of the two. Where a sample has a `single`
+    term that is rounded, the bound is that of one.
     """
 
     name: str
@@ -78,8 +91,10 @@ class Trial(NamedTuple):
     S: Float64 | None = None
     scale: Float64 | None = None
     C: Float32 | None = None
+    scales: tuple[Float32, Float32] | None = None
     norms: tuple[Float64, Float64] | None = None
     typical: Typical | None = None
+    single: npt.NDArray[np.bool_] | None = None
 
     @property
     def expected(self) -> Array:
@@ -181,7 +196,7 @@ def read_as(values: Float32, contract: NumericContract) -> Float32:
 
 def common(readings: Sequence[NumericContract]) -> NumericContract:
     """A contract for kernels that share inputs: the coarsest precision, the narrowest range, the
-    coarsest sums. Their storage types are the same.
+    coarsest sums. Their storage types and scales are the same.
     """
     precision = min((contract.precision for contract in readings), key=SIGNIFICAND_BITS.__getitem__)
     lows, highs = zip(*(contract.exponents for contract in readings), strict=True)
@@ -193,6 +208,7 @@ def common(readings: Sequence[NumericContract]) -> NumericContract:
         sums_in=max((contract.sums_in for contract in readings), key=UNIT_ROUNDOFF.__getitem__),
         result=readings[0].result,
         reads_C=any(contract.reads_C for contract in readings),
+        scales=readings[0].scales,
     )
 
 
@@ -205,6 +221,8 @@ def shifts(contract: NumericContract) -> tuple[int, int]:
     """
     if contract.result == "float16" or contract.sums_in == "float16":
         return 0, 0  # large and small sums would leave its range
+    if contract.precision in EIGHT_BITS:  # their range is narrow, but factors have another
+        return (8, 8) if contract.scales is not None else (0, 0)
     low, high = contract.exponents
     down = 0 if contract.precision == "float16" else -low - 4
     return min(18, max(0, high - 4)), min(18, max(0, down))
@@ -242,7 +260,7 @@ class Bound(NamedTuple):
 
     If the signs of terms are random, also `LARGEST`·`of_T`·T, in sparse rows `of_sparse`·T, in
     place of all of `of_S` but the share that claims and scaling add. `of_T`·T is the largest root
-    mean square.
+    mean square. A single term that is selected has `of_term`.
     """
 
     of_S: float
@@ -251,20 +269,33 @@ class Bound(NamedTuple):
     of_T: float = _FAR
     of_sparse: float = _FAR
     added: float = 0.0
+    of_term: float = 0.0
 
     @property
     def is_of_T(self) -> bool:
         """Whether S plays no part where it is more than 4·T, as for 64 random terms or more."""
         return self.added == 0 and 4 * self.of_S >= LARGEST * self.of_T
 
-    def allowed(self, R: Float64, S: Float64, typical: Typical | None = None) -> Float64:
+    def allowed(
+        self,
+        R: Float64,
+        S: Float64,
+        typical: Typical | None = None,
+        single: npt.NDArray[np.bool_] | None = None,
+    ) -> Float64:
         """The largest error of each element."""
-        of_terms = self.of_S * S
+        of_terms = (self.of_S if single is None else np.where(single, self.of_term, self.of_S)) * S
         if typical is not None:
             factor = np.where(typical.sparse, self.of_sparse, LARGEST * self.of_T)[:, np.newaxis]
             of_terms = np.fmin(of_terms, factor * typical.T + self.added * S)
         result: Float64 = of_terms + self.of_R * np.abs(R) + self.least
         return result
+
+    def of(self, trial: Trial) -> Float64:
+        """The largest error of each element of a trial's C."""
+        assert trial.R is not None
+        assert trial.S is not None
+        return self.allowed(trial.R, trial.S, trial.typical, trial.single)
 
     def excess(self, C: Array, trial: Trial) -> float:
         """By how much errors are too large together, if it is more than `MOST_EXCESS`."""
@@ -284,15 +315,19 @@ class Bound(NamedTuple):
 def bound(kernel: Kernel, problem: Problem) -> Bound:
     """The error bound of a kernel: rounding errors of its sums, and of storing the results.
 
-    Multiplying by alpha rounds once more, and adding beta·C twice: to the type of C, if that is
-    narrower. The reference of float64 sums is itself rounded once.
+    Multiplying by alpha rounds once more, by factors of A and B three times, and adding beta·C
+    twice: to the type of C, if that is narrower. The reference of float64 sums is itself rounded
+    once.
     """
     contract = kernel.contract
     unit = UNIT_ROUNDOFF[contract.sums_in]
     terms = workloads.workload_of(problem).terms(problem)
-    scaled = (problem.alpha != 1) + 2 * (problem.beta != 0)
+    scaled = (problem.alpha != 1) + 2 * (problem.beta != 0) + 3 * (contract.scales is not None)
     added = kernel.error_constant * U32 + scaled * unit + 2 * unit * (contract.sums_in == "float64")
     of_S = error_factor(terms, truncated=kernel.truncates) * unit
+    if contract.sums_in == "float22":
+        of_S = _of_float22(terms, kernel.promotes)
+    of_term = error_factor(1, truncated=kernel.truncates) * unit
     of_T = typical_factor(terms, truncated=kernel.truncates) * unit
     if kernel.truncates:  # however many terms: what is no better than 0 is wrong
         of_T = min(of_T, 1 / (4 * LARGEST))
@@ -302,7 +337,8 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
     elif contract.result == "float16":
         least = 2.0**-25  # half its smallest number
     added += scaled * stored
-    return Bound(of_S + added, stored, least, of_T, _OF_SPARSE * unit, added)
+    of_sparse = _OF_SPARSE * unit
+    return Bound(of_S + added, stored, least, of_T, of_sparse, added, of_term + added)
 
 
 def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> float:
@@ -319,6 +355,21 @@ def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> f
     """
     factor = min(K + 1, 4 * math.sqrt(K)) if K >= 32 else K + 1
     return constant + (max(2 * factor, K / 4) if truncated else factor)
+
+
+def _of_float22(K: int, promotes: int | None) -> float:
+    """The error bound of sums of 8-bit products, relative to S, at most a half.
+
+    Hopper's tensor cores add 32 products at a time; of each, they drop the bits below those of the
+    sum. On an H100 the error is K/3 in units of 2⁻¹⁴ if all products have one sign: the bound is
+    twice that and a little. Sums may be promoted to float32 after so many terms.
+    """
+    summed = min(K, promotes or K)
+    of_S = max(2 * (summed + 1) if summed < 32 else 8 * math.sqrt(summed), 0.75 * summed)
+    of_S *= UNIT_ROUNDOFF["float22"]
+    if summed < K:
+        of_S += error_factor(K) * U32
+    return min(of_S, 0.5)
 
 
 #: The largest error of a sum of `SPARSE_TERMS` terms, in u and the root of their squares' sum. Of
@@ -368,7 +419,7 @@ def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
     assert trial.S is not None
     with np.errstate(all="ignore"):
         error = np.abs(C.astype(np.float64) - trial.R)
-        allowed = bound.allowed(trial.R, trial.S, trial.typical)
+        allowed = bound.of(trial)
         bad = ~(error <= allowed)
         share = np.where(allowed > 0, error / allowed, np.where(error == 0, 0.0, np.inf))
         scale = np.abs(trial.R) if trial.scale is None else trial.scale

@@ -51,6 +51,20 @@ def permutation(key: int, count: int) -> npt.NDArray[np.int64]:
     return place.astype(np.int64)
 
 
+def permutation_of_groups(key: int, count: int, group: int) -> npt.NDArray[np.int64]:
+    """The same for whole groups, and within each of them. A last, smaller one stays last."""
+    if group == 1 or group >= count:
+        return permutation(key, count)
+    whole = count // group
+    origins = np.arange(-(-count // group))
+    origins[:whole] = permutation(key, whole)
+    pieces = [
+        origin * group + permutation(mixed(key + place), min(group, count - place * group))
+        for place, origin in enumerate(origins.tolist())
+    ]
+    return np.concatenate(pieces)
+
+
 def _mixed(x: Any) -> Any:
     with np.errstate(over="ignore"):
         x = x + np.uint64(0x9E3779B97F4A7C15)

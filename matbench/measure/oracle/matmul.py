@@ -27,10 +27,12 @@ from matbench.measure.oracle import (
     generator,
     least,
     read_as,
+    scaling,
     shifts,
 )
-from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation
-from matbench.model import UNIT_ROUNDOFF, NumericContract, Problem
+from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation_of_groups
+from matbench.measure.rounding import nearest
+from matbench.model import EIGHT_BITS, SCALE_OF, UNIT_ROUNDOFF, NumericContract, Problem
 
 #: The contract of most kernels.
 FLOAT32 = NumericContract()
@@ -39,7 +41,7 @@ FLOAT32 = NumericContract()
 def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     """All kinds but samples; the product is computed once, or twice if inputs are rounded or get
     random signs."""
-    rounded = contract.precision not in ("float32", "float64")
+    rounded = contract.precision not in ("float32", "float64", *EIGHT_BITS)
     as_given = not rounded and least(contract) == 0
     given = reference_trial(problem, cache, contract)
     reference = given if as_given else rounded_trial(given, contract, cache)
@@ -54,11 +56,35 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
 
 
 def inputs(problem: Problem, contract: NumericContract = FLOAT32) -> tuple[Array, Array]:
-    """The seeded inputs A (M×K) and B (K×N): float64 for kernels that read it, or float32."""
-    wide = contract.precision == "float64"
+    """The seeded inputs A (M×K) and B (K×N): float64 for kernels that read it, or float32.
+
+    For kernels that read 8 bits, they are numbers that these can represent.
+    """
     shapes = (problem.M, problem.K), (problem.K, problem.N)
+
+    def drawn_as_read(name: str, shape: tuple[int, int]) -> Array:
+        values = draw(problem, name, *shape, wide=contract.precision == "float64")
+        if contract.storage not in EIGHT_BITS:
+            return values
+        if contract.storage == "int8":
+            values *= 32 if problem.inputs == "normal" else 127
+        rounded: Array = nearest(values.astype(np.float64), contract.storage).astype(np.float32)
+        return rounded
+
     with ThreadPoolExecutor(2) as at_once:
-        A, B = at_once.map(lambda name, shape: draw(problem, name, *shape, wide=wide), "AB", shapes)
+        A, B = at_once.map(drawn_as_read, "AB", shapes)
+    return A, B
+
+
+def operands(problem: Problem, contract: NumericContract, trial: Trial) -> tuple[Array, Array]:
+    """The factors of the product: A and B, or with their scales in float64."""
+    if trial.scales is None or contract.scales is None:
+        A, B = trial.inputs
+        return A, B
+    A, B = (
+        matrix.astype(np.float64) * scaling.spread(factors, contract.scales, name, problem)
+        for name, matrix, factors in zip("AB", trial.inputs, trial.scales, strict=True)
+    )
     return A, B
 
 
@@ -66,8 +92,8 @@ def contents(problem: Problem, contract: NumericContract) -> Float32 | None:
     """C before the launch: numbers that all types can represent; None if the kernel reads none."""
     if not reads_C(problem, contract):
         return None
-    eighths = generator(problem, "C").integers(-64, 65, (problem.M, problem.N))
-    values: Float32 = (eighths / 8).astype(np.float32)
+    whole = generator(problem, "C").integers(-64, 65, (problem.M, problem.N))
+    values: Float32 = (whole / (1 if contract.result == "int32" else 8)).astype(np.float32)
     return values
 
 
@@ -91,13 +117,15 @@ def _is_scaled(problem: Problem) -> bool:
     return problem.alpha != 1 or problem.beta != 0
 
 
-def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float64, Float64]:
+def product(
+    A: Array, B: Array, cache: Cache, least: float = 0.0, *, twice: bool = False
+) -> tuple[Float64, Float64]:
     """R = A·B and S = |A||B| in float64, computed once for these inputs and cached on disk.
 
     In S, inputs count as at least `least`. If no input is smaller, S is the same array as R.
-    Products of float64 inputs are computed with twice the precision and rounded once.
+    With `twice`, it is computed in twice the precision and rounded once.
     """
-    R = exact_product(A, B, cache)
+    R = exact_product(A, B, cache, twice=twice)
     if not (least > A).any() and not (least > B).any():
         return R, R
 
@@ -109,30 +137,57 @@ def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float
     return R, _kept(f"S/{least}" if least else "S", A, B, cache, size)
 
 
-def exact_product(A: Array, B: Array, cache: Cache) -> Float64:
+def exact_product(A: Array, B: Array, cache: Cache, *, twice: bool = False) -> Float64:
     """R of `product`."""
 
     def exact() -> Float64:
-        if A.dtype == np.float64:
+        if twice:
             return doubled.product(A, B)
         result: Float64 = A.astype(np.float64) @ B.astype(np.float64)
         return result
 
-    return _kept("R", A, B, cache, exact)
+    return _kept("R twice" if twice else "R", A, B, cache, exact)
 
 
 def _kept(what: str, A: Array, B: Array, cache: Cache, make: Callable[[], Float64]) -> Float64:
     given = [np.ascontiguousarray(matrix) for matrix in (A, B)]
     digests = [(matrix.shape, matrix.dtype.str, digest(matrix.data.cast("B"))) for matrix in given]
-    data = cache.get_or_make(f"product/3/{what}/{digests}", lambda: make().data.cast("B"))
+    data = cache.get_or_make(f"product/4/{what}/{digests}", lambda: make().data.cast("B"))
     return np.frombuffer(data, np.float64).reshape(A.shape[0], B.shape[1])
 
 
 def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = FLOAT32) -> Trial:
     """The problem's own inputs with their product."""
-    A, B = inputs(problem, contract)
-    R, S = product(A, B, cache)
-    return Trial("reference", (A, B), R=R, S=S)
+    trial = Trial("reference", inputs(problem, contract))
+    if contract.scales is not None:
+        of_A, of_B = (
+            scaling.drawn(
+                generator(problem, SCALE_OF[name]), scaling.shape(contract.scales, name, problem)
+            )
+            for name in "AB"
+        )
+        trial = trial._replace(scales=(of_A, of_B))
+    power = _power(problem, contract, trial)
+    A, B = trial.inputs if power is not None else operands(problem, contract, trial)
+    R, S = product(A, B, cache, twice=contract.precision == "float64")
+    if power is not None:
+        R, S = R * power, S * power
+    return trial._replace(R=R, S=S)
+
+
+def _power(problem: Problem, contract: NumericContract, trial: Trial) -> Float64 | None:
+    """What the scales multiply each element of C by; None if there are none, or if they differ
+    between its terms."""
+    if trial.scales is None or contract.scales is None:
+        return None
+    if scaling.groups(contract.scales).terms < problem.K and trial.name != "integers":
+        return None
+    of_A, of_B = (
+        scaling.spread(factors, contract.scales, name, problem)
+        for name, factors in zip("AB", trial.scales, strict=True)
+    )
+    result: Float64 = of_A[:, :1].astype(np.float64) * of_B[:1]
+    return result
 
 
 def rounded_trial(trial: Trial, contract: NumericContract, cache: Cache) -> Trial:
@@ -179,10 +234,12 @@ def _signed_trial(
 
 class _Changed(NamedTuple):
     """The inputs of a sample: the origins of rows and columns, which of them select a term (-1:
-    none) and which rows are sparse."""
+    none) and which rows are sparse. Of 8-bit inputs only the signs change; powers are in the
+    scales."""
 
     A: Array
     B: Array
+    scales: tuple[Float32, Float32] | None
     rows: _Moved
     columns: _Moved
     by_row: npt.NDArray[np.int64]
@@ -199,16 +256,20 @@ def _changed(problem: Problem, contract: NumericContract, trial: Trial, sample: 
     up, down = (0, grows - most), (most - shrinks, 0)
     ranges = (up, down, (0, most)) if a_grows else (down, up, (-most, 0))
     keys = [mixed(sample.key + part) for part in (1, 2, 3)]
+    groups = scaling.groups(contract.scales)
     rows, columns, terms = (
-        _moved(key, count, low, high, vary=sample.vary)
-        for key, count, (low, high) in zip(keys, (M, N, K), ranges, strict=True)
+        _moved(key, count, low, high, group, vary=sample.vary)
+        for key, count, (low, high), group in zip(keys, (M, N, K), ranges, groups, strict=True)
     )
+    of_rows, of_columns, of_terms = rows.factor, columns.factor, terms.factor
+    if contract.storage in EIGHT_BITS:
+        of_rows, of_columns, of_terms = map(np.sign, (of_rows, of_columns, of_terms))
     by_row, by_column = (
         selected(key, count, K) if sample.select else np.full(count, -1)
         for key, count in zip(keys, (M, N), strict=False)
     )
-    A = A[rows.origin][:, terms.origin] * np.outer(rows.factor, terms.factor)
-    B = B[terms.origin][:, columns.origin] * np.outer(1 / terms.factor, columns.factor)
+    A = A[rows.origin][:, terms.origin] * np.outer(of_rows, of_terms)
+    B = B[terms.origin][:, columns.origin] * np.outer(1 / of_terms, of_columns)
     sparse = np.zeros(M, bool)
     if trial.norms is not None and has_sparse_rows(problem, contract):
         for row, places in sparse_rows(keys[0], M, K).items():
@@ -216,12 +277,20 @@ def _changed(problem: Problem, contract: NumericContract, trial: Trial, sample: 
             A[row] *= np.where(np.isin(np.arange(K), places), 1, np.float32(2.0**-30))
     for i in np.flatnonzero(by_row >= 0):
         A[i] = 0
-        A[i, by_row[i]] = rows.factor[i] * terms.factor[by_row[i]]
+        A[i, by_row[i]] = of_rows[i] * of_terms[by_row[i]]
     for j in np.flatnonzero(by_column >= 0):
         B[:, j] = 0
-        B[by_column[j], j] = columns.factor[j] / terms.factor[by_column[j]]
+        B[by_column[j], j] = of_columns[j] / of_terms[by_column[j]]
     kind = trial.inputs[0].dtype
-    return _Changed(A.astype(kind), B.astype(kind), rows, columns, by_row, by_column, sparse)
+    scales = None
+    if trial.scales is not None:
+        of_A, of_B = trial.scales
+        scales = (
+            _moved_scales(of_A, (rows, groups.rows), (terms, groups.terms)),
+            _moved_scales(of_B, (terms.inverse, groups.terms), (columns, groups.columns)),
+        )
+    A, B = A.astype(kind), B.astype(kind)
+    return _Changed(A, B, scales, rows, columns, by_row, by_column, sparse)
 
 
 def sample_trial(
@@ -234,7 +303,10 @@ def sample_trial(
     """
     assert trial.R is not None
     assert trial.S is not None
-    A, B, rows, columns, by_row, by_column, sparse = _changed(problem, contract, trial, sample)
+    changed = _changed(problem, contract, trial, sample)
+    made = Trial("sample", (changed.A, changed.B), scales=changed.scales)
+    A, B = operands(problem, contract, made)
+    rows, columns, sparse = changed.rows, changed.columns, changed.sparse
     power = np.outer(rows.factor, columns.factor).astype(np.float64)
     R = trial.R[rows.origin][:, columns.origin] * power
     S = trial.S[rows.origin][:, columns.origin] * np.abs(power)
@@ -249,17 +321,19 @@ def sample_trial(
         R[i] = products.sum(axis=0) + added[i]
         S[i] = np.abs(products).sum(axis=0) + np.abs(added[i])
         T[i] = np.linalg.norm(products, axis=0)
-    chosen = np.flatnonzero(by_row >= 0)
+    chosen = np.flatnonzero(changed.by_row >= 0)
     R[chosen] = problem.alpha * (A[chosen].astype(np.float64) @ B) + added[chosen]
-    picked = np.flatnonzero(by_column >= 0)
+    picked = np.flatnonzero(changed.by_column >= 0)
     R[:, picked] = problem.alpha * (A.astype(np.float64) @ B[:, picked]) + added[:, picked]
     selection = selection_of(problem, contract)
     size = np.abs(power) if selection is Selection.SPLIT else np.abs(added)
+    single = np.zeros(R.shape, bool)
     for place in ((chosen, slice(None)), (slice(None), picked)):
         S[place] = 0 if selection is Selection.EXACT else np.maximum(np.abs(R), size)[place]
         T[place] = np.inf
+        single[place] = selection is Selection.ROUNDED
     typical = None if trial.norms is None else Typical(T, sparse)
-    return Trial("sample", (A, B), R=R, S=S, C=C, typical=typical)
+    return made._replace(R=R, S=S, C=C, typical=typical, single=single)
 
 
 def has_sparse_rows(problem: Problem, contract: NumericContract) -> bool:
@@ -297,7 +371,8 @@ def selection_of(problem: Problem, contract: NumericContract) -> Selection:
         return Selection.SPLIT
     bits = SIGNIFICAND_BITS[contract.precision]
     fits = max(UNIT_ROUNDOFF[kind] for kind in (contract.sums_in, contract.result)) <= 2.0**-bits
-    return Selection.EXACT if fits and not _is_scaled(problem) else Selection.ROUNDED
+    is_scaled = _is_scaled(problem) or contract.scales is not None
+    return Selection.EXACT if fits and not is_scaled else Selection.ROUNDED
 
 
 class _Moved(NamedTuple):
@@ -306,15 +381,30 @@ class _Moved(NamedTuple):
     origin: npt.NDArray[np.int64]
     factor: Float32
 
+    @property
+    def inverse(self) -> _Moved:
+        return self._replace(factor=np.float32(1) / self.factor)
 
-def _moved(key: int, count: int, low: int, high: int, *, vary: bool) -> _Moved:
+
+def _moved(key: int, count: int, low: int, high: int, group: int, *, vary: bool) -> _Moved:
+    """Whole groups move, and what is in them; a group has one power."""
     if not vary:
         return _Moved(np.arange(count), np.ones(count, np.float32))
-    bits = drawn_at(key, np.arange(count) + 100)
+    places = np.arange(count)
+    signs = 1 - 2 * (drawn_at(key, places + 100) & np.uint64(1)).astype(np.int64)
+    bits = drawn_at(key, places // group * group + 100)
     exponents = (bits >> np.uint64(1)) % np.uint64(high - low + 1)
-    signs = 1 - 2 * (bits & np.uint64(1)).astype(np.int64)
     factor = np.ldexp(signs.astype(np.float32), exponents.astype(np.int64) + low)
-    return _Moved(permutation(key, count), factor.astype(np.float32))
+    return _Moved(permutation_of_groups(key, count, group), factor.astype(np.float32))
+
+
+def _moved_scales(of: Float32, rows: tuple[_Moved, int], columns: tuple[_Moved, int]) -> Float32:
+    """The factors of groups where these are now, with their powers."""
+    (row, of_rows), (column, of_columns) = rows, columns
+    first, second = row.origin[::of_rows] // of_rows, column.origin[::of_columns] // of_columns
+    powers = np.abs(np.outer(row.factor[::of_rows], column.factor[::of_columns]))
+    moved: Float32 = of[first][:, second] * powers
+    return moved
 
 
 def selected(key: int, count: int, K: int) -> npt.NDArray[np.int64]:
@@ -336,6 +426,8 @@ def integer_trial(problem: Problem, contract: NumericContract = FLOAT32) -> Tria
     random = generator(problem, "integers")
     M, N, K = problem.M, problem.N, problem.K
     bits = 14 if "float16" in (contract.sums_in, contract.result) else 24
+    if contract.sums_in == "float22":
+        bits = 12
     most = 2 ** (bits - 2)
     y = random.choice(np.array([-3, -2, -1, 1, 2, 3], np.float32), N)
     x = random.choice(np.array([-1, 1], np.float32), K)
@@ -349,11 +441,18 @@ def integer_trial(problem: Problem, contract: NumericContract = FLOAT32) -> Tria
         B, C = np.outer(x, y), np.outer(A @ x, y)  # exact in float32, in any order of summation
     if contract.precision == "float64":
         A, B = A.astype(np.float64), B.astype(np.float64)
-    wide = ("float32", "float64")
+    wide = ("float22", "float32", "float64", "int32")
+    trial = Trial("integers", (A, B))
+    if contract.scales is not None:
+        of_A, of_B = (scaling.powers(random, contract.scales, name, problem) for name in "AB")
+        trial = trial._replace(scales=(of_A, of_B))
+    power = _power(problem, contract, trial)
+    C = C if power is None else C * power
     exact = contract.exact and contract.sums_in in wide and not _is_scaled(problem)
-    if exact and contract.result == "float32":
-        return Trial("integers", (A, B), exact=C)
+    if exact and contract.result in ("float32", "int32"):
+        return trial._replace(exact=C.astype(contract.result))
     S = np.outer((np.abs(A) @ np.abs(x)).astype(np.float64), np.abs(y))
+    S = S if power is None else S * power
     if exact and contract.result == "float64":
         S = np.zeros_like(S)
-    return Trial("integers", (A, B), R=C.astype(np.float64), S=S)
+    return trial._replace(R=C.astype(np.float64), S=S)

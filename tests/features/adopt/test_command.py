@@ -193,23 +193,24 @@ def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
     assert [outcome.status for outcome in last_run()] == ["measured"]
 
 
-@pytest.mark.parametrize("is_included", [True, False])
-def test_the_launch_may_be_in_a_file_that_includes_the_kernels(
-    is_included: bool, tmp_path: Path, matbench: Matbench
+@pytest.mark.parametrize("place", ["main.cu", "src/launch.cu", "kernels/launch.cpp"])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_launch_may_be_in_a_file_nearby(
+    is_named: bool, place: str, tmp_path: Path, matbench: Matbench
 ) -> None:
     text = (foreign.FOLDER / "shared-attribute.cu").read_text(encoding="utf-8")
     kernel, launcher = text.split("void launch_gemm_staged")
     (tmp_path / "kernels").mkdir()
-    path = tmp_path / "kernels" / "staged.cuh"
+    (tmp_path / "src").mkdir()
+    path = tmp_path / "kernels" / "staged.cu"
     path.write_text(kernel)
-    header = "staged" if is_included else "other"
-    (tmp_path / "all.cuh").write_text(f'#include "kernels/{header}.cuh"\n')
-    (tmp_path / "main.cu").write_text(f'#include "all.cuh"\nvoid launch_gemm_staged{launcher}')
+    launcher = launcher if is_named else launcher.replace("gemm_staged", "other")
+    (tmp_path / place).write_text(f"void launch_gemm_staged{launcher}")
     output = matbench("adopt", path, code=None).stdout
-    assert ("blocks of 48, correct" in output) == is_included
-    assert ("; no launch of this kernel was found" in output) != is_included
+    assert ("blocks of 48, correct" in output) == is_named
+    assert ("; no launch of this kernel was found" in output) != is_named
     path.with_suffix(".toml").unlink(missing_ok=True)
-    matbench("run", path, "--adopt", "--sizes", "96", *QUICK, code=0 if is_included else 2)
+    matbench("run", path, "--adopt", "--sizes", "96", *QUICK, code=0 if is_named else 2)
 
 
 def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str, Any]]:
@@ -358,6 +359,70 @@ TILED = """__global__ void mm(const float *A, const float *B, float *C, int M, i
         C[row * N + col] = sum;
 }
 """
+
+
+HEADER = """#ifdef SMALL
+#define NJ 32
+#define NK 32
+#else
+#define NJ 96
+#define NK 96
+#endif
+#define REAL float
+"""
+
+STRIDED = """#include "strides.h"
+__global__ void strided(int ni, int nj, int nk, REAL alpha, REAL beta, REAL *a, REAL *b, REAL *c) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i < ni && j < nj) {
+        REAL sum = 0;
+        for (int k = 0; k < nk; k++) sum += a[i * NK + k] * b[k * NJ + j];
+        c[i * NJ + j] = alpha * sum + beta * c[i * NJ + j];
+    }
+}
+"""
+
+
+def test_a_kernel_may_take_sizes_of_which_a_header_fixes_the_strides(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    """Types are those of macros, which conditions of the header choose."""
+    path = tmp_path / "strided.cu"
+    path.write_text(STRIDED)
+    (tmp_path / "strides.h").write_text(HEADER)
+    output, table = adopted(path, matbench)
+    assert "computes alpha·A·B + beta·C, at 96 only" in output
+    assert table["args"] == ["M", "N", "K", "alpha", "beta", "A", "B", "C"]
+    assert table["launch"]["where"] == ["M == 96", "N == 96", "K == 96"]
+
+
+def test_a_kernel_for_one_large_size_says_so(tmp_path: Path, matbench: Matbench) -> None:
+    path = tmp_path / "large.cu"
+    text = (foreign.FOLDER / "fixed-sizes.cu").read_text(encoding="utf-8")
+    path.write_text(text.replace("N_SIZE 160", "N_SIZE 4096"))
+    output = matbench("adopt", path, code=1).stdout
+    assert "is for 4,096 alone, but only sizes to 2,048 are tried" in output
+
+
+def test_a_block_may_have_three_sides(tmp_path: Path, matbench: Matbench) -> None:
+    text = (foreign.FOLDER / "textbook.cu").read_text(encoding="utf-8")
+    path = tmp_path / "deep.cu"
+    path.write_text(text.replace("threadIdx.y", "(threadIdx.y + threadIdx.z)"))
+    _, table = adopted(path, matbench)
+    assert table["launch"]["block"][2:] == [1]
+
+
+def test_constants_may_be_in_another_header_of_the_file_that_launches(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    kernel = PLAIN.replace("CHECKED", "row < M && col < N").replace('#include "width.h"', "")
+    (tmp_path / "kernel.cuh").write_text(kernel.replace("WIDTH", "(N * ONE)"))
+    (tmp_path / "one.h").write_text("const int ONE = 1;\n")
+    name = kernel.partition("void ")[2].partition("(")[0]
+    launch = f"void go() {{ {name}<<<dim3(8, 8), dim3(16, 16)>>>(); }}"
+    (tmp_path / "main.cu").write_text(f'#include "one.h"\n#include "kernel.cuh"\n{launch}')
+    _, table = adopted(tmp_path / "kernel.cuh", matbench)
+    assert table["sweep"] == {"ONE": [1]}
 
 
 def test_constants_are_those_of_a_file_that_includes_the_kernel_or_else_usual_ones(

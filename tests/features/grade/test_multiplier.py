@@ -9,7 +9,7 @@ from support.kernels import KernelWriter
 from matbench.errors import CaseError
 from matbench.features.grade.multiplier import Multiplier
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import launcher
+from matbench.measure import rounding
 from matbench.measure.session import Session
 from matbench.model import Kernel
 
@@ -91,10 +91,10 @@ grid = ["N // TILE", "M // TILE"]"""
     ],
 )
 def test_bfloat16_is_rounded_to_nearest(values: list[float], wanted: list[float]) -> None:
-    stored = launcher.encoded(np.array(values), "bfloat16")
+    stored = rounding.encoded(np.array(values), "bfloat16")
     assert stored.dtype == np.uint16
-    np.testing.assert_array_equal(launcher.decoded(stored, "bfloat16"), wanted)
-    assert np.isnan(launcher.decoded(launcher.encoded(np.array([np.nan]), "bfloat16"), "bfloat16"))
+    np.testing.assert_array_equal(rounding.decoded(stored, "bfloat16"), wanted)
+    assert np.isnan(rounding.decoded(rounding.encoded(np.array([np.nan]), "bfloat16"), "bfloat16"))
 
 
 def test_C_is_zero_before_each_launch(session: Session, write_kernel: KernelWriter) -> None:

@@ -1,0 +1,71 @@
+"""The factors of 8-bit operands: of a matrix, of a row or column, or of a block."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from matbench.model import SCALED_BLOCK, Problem, Scales
+
+Float32 = npt.NDArray[np.float32]
+_ALL = 2**31 - 1
+
+
+class Groups(NamedTuple):
+    """How many rows of A, columns of B, and terms have a factor in common."""
+
+    rows: int = 1
+    columns: int = 1
+    terms: int = 1
+
+
+_GROUPS: dict[Scales | None, Groups] = {
+    None: Groups(),
+    "matrix": Groups(_ALL, _ALL, _ALL),
+    "rows": Groups(1, 1, _ALL),
+    "blocks": Groups(1, SCALED_BLOCK, SCALED_BLOCK),
+}
+
+
+def groups(scales: Scales | None) -> Groups:
+    return _GROUPS[scales]
+
+
+def block(scales: Scales, buffer: str) -> tuple[int, int]:
+    """The rows and columns of A or B that have a factor in common."""
+    of = _GROUPS[scales]
+    return (of.rows, of.terms) if buffer == "A" else (of.terms, of.columns)
+
+
+def shape(scales: Scales, buffer: str, problem: Problem) -> tuple[int, int]:
+    """The rows and columns of the factors of A (M×K) or B (K×N)."""
+    M, N, K = problem.M, problem.N, problem.K
+    sides = (M, K) if buffer == "A" else (K, N)
+    rows, columns = (-(-side // of) for side, of in zip(sides, block(scales, buffer), strict=True))
+    return rows, columns
+
+
+def spread(factors: Float32, scales: Scales, buffer: str, problem: Problem) -> Float32:
+    """The factor of each element of A (M×K) or B (K×N)."""
+    M, N, K = problem.M, problem.N, problem.K
+    rows, columns = (M, K) if buffer == "A" else (K, N)
+    of_rows, of_columns = block(scales, buffer)
+    each: Float32 = factors[np.arange(rows) // of_rows][:, np.arange(columns) // of_columns]
+    return each
+
+
+def drawn(random: np.random.Generator, count: tuple[int, int]) -> Float32:
+    """Factors between 1/8 and 8, whose logarithms are uniform."""
+    return np.exp2(random.uniform(-3, 3, count)).astype(np.float32)
+
+
+def powers(random: np.random.Generator, scales: Scales, buffer: str, problem: Problem) -> Float32:
+    """Powers of two that are the same for all terms, so that sums of integers stay exact."""
+    rows, columns = shape(scales, buffer, problem)
+    count = rows if buffer == "A" else columns
+    one = np.exp2(random.integers(-3, 4, count)).astype(np.float32)
+    return np.ascontiguousarray(
+        np.broadcast_to(one[:, np.newaxis] if buffer == "A" else one, (rows, columns))
+    )

@@ -2,19 +2,12 @@
 // holds parts of A and B, and what fills it. The kernel defines BM (64 or 128) and BAND.
 #include "hopper.cuh"
 
-#ifndef ACROSS
-#define ACROSS 1
-#endif
-#ifndef RING_BYTES
-#define RING_BYTES 196608
-#endif
-#define BLOCKS (2 * ACROSS)
 #define BN (2 * BM)
 #define BK 128                // terms of a step: rows of 128 bytes
 #define WARPGROUPS (BM / 64)  // those that multiply
 #define A_BYTES (BM * BK)
 #define STAGE ((BM + BN) * BK)
-#define STAGES (RING_BYTES / STAGE)
+#define STAGES (196608 / STAGE)
 
 // -- Tiles ---------------------------------------------------------------------------------------
 
@@ -23,18 +16,17 @@ struct Tile { int row, column; };
 
 static __device__ __forceinline__ int pairs_of_tiles(int M, int N)
 {
-    return (M + 2 * BM - 1) / (2 * BM) * ((N + ACROSS * BN - 1) / (ACROSS * BN));
+    return (M + 2 * BM - 1) / (2 * BM) * ((N + BN - 1) / BN);
 }
 
 // Pairs are taken in bands of BAND rows of pairs, so that blocks that run at the same time share
 // rows of A and columns of B in the L2 cache.
 static __device__ __forceinline__ Tile tile_of(int pair, int M, int N)
 {
-    const int down = (M + 2 * BM - 1) / (2 * BM), across = (N + ACROSS * BN - 1) / (ACROSS * BN);
+    const int down = (M + 2 * BM - 1) / (2 * BM), across = (N + BN - 1) / BN;
     const int band = pair / (BAND * across), place = pair % (BAND * across);
-    const int height = min(BAND, down - band * BAND), rank = blockIdx.x % BLOCKS;
-    return {((band * BAND + place % height) * 2 + rank % 2) * BM,
-            (place / height * ACROSS + rank / 2) * BN};
+    const int height = min(BAND, down - band * BAND);
+    return {((band * BAND + place % height) * 2 + (int)blockIdx.x % 2) * BM, place / height * BN};
 }
 
 // -- The ring of stages --------------------------------------------------------------------------
@@ -56,28 +48,29 @@ struct Ring {
     }
     __device__ __forceinline__ void set_up(int producers) const
     {
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
             for (int i = 0; i < STAGES; ++i) {
                 expect_arrivals(barriers + 16 * i, producers);
-                // A stage is empty when this is reported by all blocks that it sends to.
-                expect_arrivals(barriers + 16 * i + 8, WARPGROUPS * (ACROSS + 1));
+                expect_arrivals(barriers + 16 * i + 8, 2 * WARPGROUPS);  // of both blocks
             }
-        start_cluster();
+            publish_barriers();
+        }
+        synchronize_cluster();
     }
 };
 
-// Reports to every block that fills a part of this stage; called by a warpgroup.
+// Reports to both blocks that a warpgroup has read a stage: both fill a part of it.
 static __device__ __forceinline__ void report(unsigned empty)
 {
-    if (threadIdx.x % 128 < ACROSS + 1)
-        arrive_in(blockIdx.x % BLOCKS ^ threadIdx.x % 128, empty);
+    if (threadIdx.x % 128 < 2)
+        arrive_in(threadIdx.x % 128, empty);
 }
 
 // Calls fill(stage, barrier, tile, k) for every step, as soon as the stage is empty.
 template <typename Fill>
 static __device__ __forceinline__ void produce(Ring ring, int M, int N, int K, Fill fill)
 {
-    for (int pair = blockIdx.x / BLOCKS; pair < pairs_of_tiles(M, N); pair += gridDim.x / BLOCKS) {
+    for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += gridDim.x / 2) {
         const Tile tile = tile_of(pair, M, N);
         #pragma unroll 1
         for (int k = 0; k < K; k += BK, ring.next()) {
@@ -94,17 +87,12 @@ static __device__ __forceinline__ void produce(Ring ring, int M, int N, int K, F
 static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const CUtensorMap &B_map,
                                                Ring ring, int M, int N, int K)
 {
-    const unsigned rank = blockIdx.x % BLOCKS, down = rank % 2, across = rank / 2;
+    const int lower = blockIdx.x % 2;
     produce(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
         arrive_and_expect(barrier, STAGE);
-#if ACROSS == 1
         fetch(stage, A_map, k, tile.row, barrier);
-#else
-        fetch_for(5 << down, stage + across * (A_BYTES / 2), A_map, k,
-                  tile.row + across * (BM / 2), barrier);
-#endif
-        fetch_for(3 << across * 2, stage + A_BYTES + down * (BM * BK), B_map, k,
-                  tile.column + down * BM, barrier);
+        fetch_for(3, stage + A_BYTES + lower * (BM * BK), B_map, k, tile.column + lower * BM,
+                  barrier);
     });
 }
 

@@ -169,9 +169,7 @@ def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = 
     trial = Trial("reference", inputs(problem, contract))
     if contract.scales is not None:
         of_A, of_B = (
-            scaling.drawn(
-                generator(problem, SCALE_OF[name]), scaling.shape(contract.scales, name, problem)
-            )
+            scaling.drawn(generator(problem, SCALE_OF[name]), contract, name, problem)
             for name in "AB"
         )
         trial = trial._replace(scales=(of_A, of_B))
@@ -493,6 +491,6 @@ def _with_powers(
     """The trial with scales, if it needs some, and what these multiply C by: powers of two."""
     if contract.scales is None:
         return trial, None
-    of_A, of_B = (scaling.powers(random, contract.scales, name, problem) for name in "AB")
+    of_A, of_B = (scaling.powers(random, contract, name, problem) for name in "AB")
     trial = trial._replace(scales=(of_A, of_B))
     return trial, _power(problem, contract, trial)

@@ -70,6 +70,28 @@ def encoded(values: Float64, storage: Storage) -> npt.NDArray[Any]:
         return values.astype(DTYPES[storage])
 
 
+def stored(values: npt.NDArray[np.float32], storage: Storage) -> npt.NDArray[Any]:
+    """Many numbers in an 8-bit type, quickly: those that it does not hold are rounded twice."""
+    if storage == "int8":
+        return encoded(values, storage)  # type: ignore[arg-type]
+    return _by_half(storage)[values.astype(np.float16).view(np.uint16)]
+
+
+def rounded(values: npt.NDArray[np.float32], storage: Storage) -> npt.NDArray[np.float32]:
+    """Numbers of an 8-bit type in place of many others, quickly."""
+    if storage == "int8":
+        return nearest(values, storage).astype(np.float32)  # type: ignore[arg-type]
+    every = decoded(np.arange(256, dtype=np.uint8), storage).astype(np.float32)
+    result: npt.NDArray[np.float32] = every[stored(values, storage)]
+    return result
+
+
+@cache
+def _by_half(storage: Storage) -> npt.NDArray[Any]:
+    """The 8-bit number for each of float16, by its bits: float16 holds all of these."""
+    return encoded(np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float64), storage)
+
+
 def upper_halves(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
     """The bits of bfloat16 numbers, given as float32."""
     return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16)

@@ -32,7 +32,7 @@ from matbench.measure.oracle import (
     shifts,
 )
 from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation_of_groups
-from matbench.measure.rounding import nearest, numbers
+from matbench.measure.rounding import numbers, rounded
 from matbench.model import EIGHT_BITS, SCALE_OF, UNIT_ROUNDOFF, NumericContract, Problem
 
 #: The contract of most kernels.
@@ -42,8 +42,8 @@ FLOAT32 = NumericContract()
 def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     """All kinds but samples; the product is computed once, or twice if inputs are rounded or get
     random signs."""
-    rounded = contract.precision not in ("float32", "float64", *EIGHT_BITS)
-    as_given = not rounded and least(contract) == 0
+    is_rounded = contract.precision not in ("float32", "float64", *EIGHT_BITS)
+    as_given = not is_rounded and least(contract) == 0
     given = reference_trial(problem, cache, contract)
     reference = given if as_given else rounded_trial(given, contract, cache)
     added = contents(problem, contract)
@@ -57,7 +57,7 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     completed = _completed(reference, problem, added)
     return Trials(
         completed,
-        _completed(given, problem, added) if rounded else None,
+        _completed(given, problem, added) if is_rounded else None,
         [completed_from(make) for make in others],
         _signed_trial(problem, contract, reference, completed, cache),
     )
@@ -76,8 +76,7 @@ def inputs(problem: Problem, contract: NumericContract = FLOAT32) -> tuple[Array
             return values
         if contract.storage == "int8":
             values *= 32 if problem.inputs == "normal" else 127
-        rounded: Array = nearest(values.astype(np.float64), contract.storage).astype(np.float32)
-        return rounded
+        return rounded(values, contract.storage)
 
     with ThreadPoolExecutor(2) as at_once:
         A, B = at_once.map(drawn_as_read, "AB", shapes)
@@ -468,11 +467,12 @@ def numbers_trial(problem: Problem, contract: NumericContract, of: str) -> Trial
     random = generator(problem, f"numbers of {of}")
     M, N, K = problem.M, problem.N, problem.K
     every = numbers(contract.storage)
+    every = every[np.isfinite(every)].astype(np.float32)
     shape, count = ((M, K), N) if of == "A" else ((N, K), M)
-    both_signs = np.array([-1, 1], np.float32)
-    drawn = random.choice(every[np.isfinite(every)], shape).astype(np.float32)
-    drawn *= random.choice(both_signs, shape)
-    terms, signs = random.integers(K, size=count), random.choice(both_signs, count)
+    both = np.concatenate([every, -every])
+    drawn = both[random.integers(both.size, size=shape, dtype=np.int16)]
+    terms = random.integers(K, size=count)
+    signs = random.choice(np.array([-1, 1], np.float32), count)
     selecting = np.zeros((count, K), np.float32)
     selecting[np.arange(count), terms] = signs
     C = drawn[:, terms] * signs

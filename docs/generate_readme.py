@@ -45,6 +45,7 @@ from matbench.show import comparisons, formats, outcomes, terminal
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
 #: The code of each kernel file that was measured, by the hash of the file as it was then.
+EIGHT_BITS = ROOT / "results" / "h100-eight-bits.jsonl"
 MEASURED_CODE = ROOT / "results" / "h200-code.json"
 BESIDE_NVBENCH = ROOT / "results" / "h200-nvbench.json"
 PICTURE = ROOT / "docs" / "terminal.svg"
@@ -131,11 +132,13 @@ def first_table(records: Records, kernels: Iterable[Kernel]) -> str:
     return "\n\n".join([printed, caption, *stale_line(shown, kernels)])
 
 
-def table(records: Records, kernels: Iterable[Kernel]) -> str:
-    """The table of the tutorial's kernels, its notes, and which of its rows are stale."""
+def table(records: Records, kernels: Iterable[Kernel], path: Path = RESULTS) -> str:
+    """The table of some products, its notes, and which of its rows are stale: of the tutorial's
+    kernels at two sizes, or of all that another file has."""
     environments, found = records
-    shown = [o for o in found if o.case.problem.size in SIZES and o.status != "skipped"]
-    file = RESULTS.relative_to(ROOT).as_posix()
+    found_at = [o for o in found if path != RESULTS or o.case.problem.size in SIZES]
+    shown = [o for o in found_at if o.status != "skipped"]
+    file = path.relative_to(ROOT).as_posix()
     lines = [
         _printed(environments, shown, COLUMNS, fastest=True),
         f"Each kernel at its fastest parameters; all {len(found)} cases: `matbench report {file}`.",
@@ -339,6 +342,7 @@ def pages() -> Pages:
 
     def results(page: str) -> str:
         page = inserted(page, "tutorial", table(records, kernels))
+        page = inserted(page, "eight-bits", table(reading.read(EIGHT_BITS), kernels, EIGHT_BITS))
         for name in WORKLOADS:
             page = inserted(page, name, workload_table(name, kernels))
         return page

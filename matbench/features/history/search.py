@@ -1,16 +1,18 @@
 """Finds the commits that made a kernel slower: each version against the right one before it, or by
 bisection.
 
-A commit is to blame only if two comparisons agree: of its version with the one before, and again
-with the sides exchanged, in another process. In both, the whole interval of the ratio must lie
-beyond the margin.
+A commit is to blame only if two intervals of the ratio lie wholly beyond the margin: that of its
+version and the one before, and that of a second comparison with the sides exchanged. A bisection
+also takes what versions farther away say of both, for the second. The two come from different
+processes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import exp, hypot, inf, log
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,20 +26,44 @@ from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome
 from matbench.records.writing import RecordWriter
 
-#: Of a ratio of times.
-Interval = tuple[float, float]
+
+class Ratio(NamedTuple):
+    """A ratio of two times, and its interval."""
+
+    low: float
+    middle: float
+    high: float
+
+    @classmethod
+    def of(cls, record: ComparisonRecord) -> Ratio | None:
+        if record.interval is None or record.ratio is None:
+            return None
+        return cls(record.interval[0], record.ratio, record.interval[1])
+
+    def over(self, other: Ratio) -> Ratio:
+        """The quotient; intervals are combined by the squares of their widths."""
+        middle = self.middle / other.middle
+        below = hypot(log(self.middle / self.low), log(other.high / other.middle))
+        above = hypot(log(self.high / self.middle), log(other.middle / other.low))
+        return Ratio(middle * exp(-below), middle, middle * exp(above))
+
+
+#: Of versions that are alike.
+_ONE = Ratio(1.0, 1.0, 1.0)
 
 
 @dataclass(eq=False)
 class Step(Version):
-    """A version, and what was measured of it: `record` compares it with the version `before`,
-    `again` that with it, to confirm a slowdown."""
+    """A version, and what was measured of it: `record` compares it with the version `before`.
+
+    For a slowdown, `second` is the same ratio from other samples, which must confirm it.
+    """
 
     case: Case | None = None
     outcome: Outcome | None = None
     before: Step | None = None
     record: ComparisonRecord | None = None
-    again: ComparisonRecord | None = None
+    second: Ratio | None = None
 
 
 @dataclass
@@ -133,17 +159,17 @@ class Search:
         if bisect:
             high = next(filter(self._is_right, range(len(self.steps) - 1, low, -1)), low)
             ratio = self._compared(low, high) if high > low else None
-            if ratio is not None and ratio[0] > self.edge:
+            if ratio is not None and ratio.low > self.edge:
                 self._bisect(low, high, ratio)
             return
         for high in filter(self._is_right, range(low + 1, len(self.steps))):
-            self._compared(low, high, confirm=True)
+            self._confirm(low, high)
             low = high if self._is_right(high) else low
 
     def is_blamed(self, step: Step) -> bool:
-        """Whether both comparisons say that it is slower by more than the margin."""
-        first, again = (record and record.interval for record in (step.record, step.again))
-        return bool(first and again and first[0] > self.edge and again[1] < 1 / self.edge)
+        """Whether both intervals say that it is slower by more than the margin."""
+        first = step.record and Ratio.of(step.record)
+        return bool(first and step.second and min(first.low, step.second.low) > self.edge)
 
     def _is_right(self, index: int) -> bool:
         step = self.steps[index]
@@ -152,20 +178,25 @@ class Search:
             self._bench.check(step)
         return step.outcome is not None and step.outcome.status == "measured"
 
-    def _compared(self, low: int, high: int, *, confirm: bool = False) -> Interval | None:
+    def _compared(self, low: int, high: int, *, anew: bool = False) -> Ratio | None:
         """The interval of the ratio of two versions; None if one of them turned out to be wrong."""
         old, new = self.steps[low], self.steps[high]
         if new.before is not old or new.record is None:
             self._begin(f"{new.label} against {old.label}")
-            new.before, new.record = old, self._bench.compare(old, new)
+            new.before, new.record = old, self._bench.compare(old, new, anew=anew)
             if new.record.candidate.is_broken:
                 new.outcome = new.record.candidate
-        interval = new.record.interval
-        if confirm and interval is not None and interval[0] > self.edge:
-            new.again = self._bench.compare(new, old, anew=True)
-        return interval
+        return Ratio.of(new.record)
 
-    def _bisect(self, low: int, high: int, ratio: Interval) -> bool:
+    def _confirm(self, low: int, high: int) -> None:
+        """Compare two versions again, with the sides exchanged, if one made the other slower."""
+        old, new = self.steps[low], self.steps[high]
+        ratio = self._compared(low, high)
+        if ratio is not None and ratio.low > self.edge:
+            swapped = Ratio.of(self._bench.compare(new, old, anew=True))
+            new.second = _ONE.over(swapped) if swapped else _ONE
+
+    def _bisect(self, low: int, high: int, ratio: Ratio) -> bool:
         """Find what made version `high` slower than `low`, whose `ratio` is beyond the margin.
 
         The ratios of both and of one half give that of the other half, which is measured only if
@@ -174,17 +205,22 @@ class Search:
         between = sorted(range(low + 1, high), key=lambda index: abs(2 * index - low - high))
         middle = next(filter(self._is_right, between), None)
         if middle is None:
-            self._compared(low, high, confirm=True)
-            return self.is_blamed(self.steps[high])
+            new = self.steps[high]
+            if new.before is self.steps[low]:
+                self._confirm(low, high)
+            else:
+                self._compared(low, high, anew=True)
+                new.second = ratio
+            return self.is_blamed(new)
         left, right, told = self._compared(low, middle), None, False
         if left is None and not self._is_right(middle):
             return self._bisect(low, high, ratio)
         if left is not None:
-            right = ratio[0] / left[1], ratio[1] / left[0]
-            told = left[0] > self.edge and self._bisect(low, middle, left)
-        if right is None or right[0] <= self.edge < right[1]:
+            right = ratio.over(left)
+            told = left.low > self.edge and self._bisect(low, middle, left)
+        if right is None or right.low <= self.edge < right.high:
             right = self._compared(middle, high)
-        if right is not None and right[0] > self.edge:
+        if right is not None and right.low > self.edge:
             told |= self._bisect(middle, high, right)
         if not told:
             where = f"{self.steps[low].commit} to {self.steps[high].commit}"

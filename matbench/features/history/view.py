@@ -34,7 +34,6 @@ def report(search: Search, environments: Sequence[Environment], versions: int) -
     """The versions that were measured, of so many; the last lines are the answer."""
     steps = [step for step in search.steps if step.outcome is not None]
     outcomes = [step.outcome for step in steps if step.outcome is not None]
-    records = [record for step in steps for record in (step.record, step.again) if record]
     time = units.durations(map(_median_ns, steps))
     heading = [f"{of.case.kernel} at {size_label(of.case.problem)}" for of in outcomes[:1]]
     heading += device_lines(outcomes, environments) if outcomes else []
@@ -54,7 +53,9 @@ def report(search: Search, environments: Sequence[Environment], versions: int) -
             "blamed": search.is_blamed,
         },
         rows=lambda: steps,
-        json=lambda: encoding.array([*environments, *outcomes, *records]),
+        json=lambda: encoding.array(
+            [*environments, *outcomes, *(step.record for step in steps if step.record)]
+        ),
     )
 
 
@@ -88,8 +89,9 @@ def _row(search: Search, step: Step, time: units.Formatter) -> Row:
     reason = reasons.outcome_reason(step.outcome) if step.outcome else ""
     if verdict == "no verdict" and record is not None:
         reason = reasons.comparison_reason(record)
-    is_open = step.again is not None and not search.is_blamed(step)
-    swapped = units.speedups(step.again.interval if step.again else None)
+    notes = []
+    if step.second is not None and not search.is_blamed(step):
+        notes.append(f"not confirmed: {units.speedups((step.second.low, step.second.high))}")
     return Row(
         cells=(
             step.commit,
@@ -102,7 +104,7 @@ def _row(search: Search, step: Step, time: units.Formatter) -> Row:
         ),
         status=verdict,
         reason=reason,
-        notes=(f"not confirmed: with the sides exchanged, {swapped}",) if is_open else (),
+        notes=tuple(notes),
         style=comparisons.VERDICT_STYLES.get(verdict, "yellow"),
         best=search.is_blamed(step),
     )

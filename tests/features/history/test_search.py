@@ -1,0 +1,149 @@
+"""Which versions are to blame, and how many comparisons that takes: on simulated clocks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from support.records import outcome
+
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.features.history.search import Search, Step
+from matbench.features.history.view import answer
+from matbench.features.versions.commits import Version
+from matbench.model import Kernel, LaunchRules
+from matbench.records.comparison import ComparisonRecord
+
+KERNEL = Kernel("mine", LaunchRules(block=(), grid=()))
+MARGIN = 0.1
+
+
+class Simulated:
+    """A bench whose versions take these times; 0: one is wrong. A pair differs by a few percent
+    whenever it is compared, and one sample in ten is late."""
+
+    def __init__(self, times: Sequence[float], seed: int = 0, doubtful: Sequence[int] = ()) -> None:
+        self.times, self.doubtful = times, {str(index) for index in doubtful}
+        self.generator = np.random.default_rng(seed)
+        self.pairs: list[tuple[str, str]] = []
+        self.checked: list[str] = []
+
+    def check(self, step: Step) -> None:
+        self.checked.append(step.commit)
+        right = self.times[int(step.commit)] > 0
+        step.outcome = outcome(status="measured") if right else outcome(status="wrong", reason="w")
+
+    def compare(self, old: Step, new: Step, *, anew: bool = False) -> ComparisonRecord:
+        self.pairs.append((old.commit, new.commit))
+        assert anew or int(old.commit) < int(new.commit)  # to confirm
+        if {old.commit, new.commit} & self.doubtful:
+            bad = outcome(status="wrong", reason="in turns")
+            sides = [bad if s.commit in self.doubtful else outcome() for s in (old, new)]
+            return ComparisonRecord(
+                baseline_name="", candidate_name="", baseline=sides[0], candidate=sides[1],
+                comparison=None,
+            )  # fmt: skip
+        plan = ComparisonPlan(threshold=MARGIN)
+        late = np.where(self.generator.random((2, plan.looks[-1])) < 0.1, 1.5, 1)
+        old_ns, new_ns = self.generator.normal(1, 0.02, late.shape) * late
+        old_ns *= self.times[int(old.commit)]
+        new_ns *= self.times[int(new.commit)] * self.generator.normal(1, 0.01)
+        decided = (plan.decide(old_ns[:many], new_ns[:many], 0.0) for many in plan.looks)
+        comparison = next(filter(None, decided))
+        return ComparisonRecord(
+            baseline_name="", candidate_name="", baseline=outcome(), candidate=outcome(),
+            comparison=comparison,
+        )  # fmt: skip
+
+
+def searched(bench: Simulated, *, bisect: bool) -> tuple[list[int], Search]:
+    """The versions that are blamed, and the search."""
+    many = len(bench.times)
+    versions = [Version(str(i), "2026-01-01", f"change {i}", KERNEL, f"{i}") for i in range(many)]
+    search = Search(versions, MARGIN)
+    search.run(bench, lambda _: None, bisect=bisect)  # type: ignore[arg-type]
+    return [int(step.commit) for step in search.steps if search.is_blamed(step)], search
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_three_slowdowns_among_forty_versions(seed: int) -> None:
+    """All are found and no other, and a bisection takes at most 8 comparisons for each."""
+    slow = sorted(random.Random(seed).sample(range(1, 40), 3))
+    times = [1.3 ** sum(i >= at for at in slow) for i in range(40)]
+    bench = Simulated(times, seed)
+    blamed, _ = searched(bench, bisect=False)
+    assert blamed == slow
+    assert len(bench.pairs) == 39 + 3
+    bench = Simulated(times, seed)
+    blamed, search = searched(bench, bisect=True)
+    assert blamed == slow
+    assert len(bench.pairs) <= 24
+    assert len(bench.checked) == len(set(bench.checked)) < 40
+    assert search.remarks == []
+
+
+def test_versions_that_are_alike_are_never_blamed() -> None:
+    for seed in range(30):
+        for bisect in (False, True):
+            bench = Simulated([1.0] * 20, seed)
+            assert searched(bench, bisect=bisect)[0] == []
+    assert len(bench.pairs) == 1  # the first and the last
+    assert len(bench.checked) == 2
+
+
+def test_a_slowdown_within_the_margin_is_nobodys() -> None:
+    """But what many of them add up to is told by a bisection."""
+    times = [1.05**i for i in range(6)]
+    assert searched(Simulated(times), bisect=False)[0] == []
+    blamed, search = searched(Simulated(times), bisect=True)
+    assert blamed == []
+    assert answer(search)[0] == "No commit is shown to have made it slower by more than 10%"
+    assert search.remarks
+    for remark in search.remarks:
+        assert remark.endswith(": slower, but no single commit is shown to be to blame")
+
+
+@pytest.mark.parametrize("bisect", [False, True])
+def test_wrong_versions_are_passed_over(bisect: bool) -> None:
+    """Those between two right ones may be to blame as well, and are named."""
+    times = [0, 1.0, 1.0, 0, 0, 1.5, 1.5, 1.5, 0]
+    bench = Simulated(times)
+    blamed, search = searched(bench, bisect=bisect)
+    assert blamed == [5]
+    assert ("2", "5") in bench.pairs
+    assert ("5", "2") in bench.pairs
+    line = answer(search)[1]
+    assert line.startswith("5 (or 3, 4, not timed): 1.")
+    assert line.endswith(" × slower · change 5")
+    assert len(bench.checked) == len(set(bench.checked))
+    everything_wrong = Simulated([0, 0, 0])
+    assert searched(everything_wrong, bisect=bisect)[0] == []
+    assert everything_wrong.pairs == []
+    one_right = Simulated([0, 1, 0])
+    assert searched(one_right, bisect=bisect)[0] == []
+    assert one_right.pairs == []
+
+
+@pytest.mark.parametrize("bisect", [False, True])
+@pytest.mark.parametrize("doubtful", range(8))
+def test_what_is_wrong_only_in_turns_ends_nothing(doubtful: int, bisect: bool) -> None:
+    """It is wrong then, and the others go on; `bisect` may not find what it hides."""
+    times = [1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]
+    blamed, search = searched(Simulated(times, doubtful=[doubtful]), bisect=bisect)
+    assert set(blamed) <= {4, 5}
+    if not bisect:
+        assert blamed == ([5] if doubtful == 4 else [] if doubtful == 3 else [4]) or doubtful == 3
+        if doubtful:
+            step = search.steps[doubtful]
+            assert step.outcome is not None
+            assert step.outcome.status == "wrong"
+
+
+def test_a_speedup_hides_nothing_from_a_bisection_that_comes_after_it() -> None:
+    """Where the last version is slower all the same."""
+    times = [1.0, 1.0, 0.8, 0.8, 0.8, 0.8, 1.6, 1.6]
+    assert searched(Simulated(times), bisect=True)[0] == [6]
+    assert searched(Simulated([*times[:6], 0.95, 0.95]), bisect=True)[0] == []
+    assert searched(Simulated([*times[:6], 0.95, 0.95]), bisect=False)[0] == [6]

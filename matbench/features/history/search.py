@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, hypot, inf, log
-from typing import NamedTuple
+from math import inf
 
 import msgspec
 
+from matbench.analysis.ratios import Ratio
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.features.versions.commits import Version
 from matbench.kernelfile import sweep
@@ -25,31 +25,6 @@ from matbench.records import resuming
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome
 from matbench.records.writing import RecordWriter
-
-
-class Ratio(NamedTuple):
-    """A ratio of two times, and its interval."""
-
-    low: float
-    middle: float
-    high: float
-
-    @classmethod
-    def of(cls, record: ComparisonRecord) -> Ratio | None:
-        if record.interval is None or record.ratio is None:
-            return None
-        return cls(record.interval[0], record.ratio, record.interval[1])
-
-    def over(self, other: Ratio) -> Ratio:
-        """The quotient; intervals are combined by the squares of their widths."""
-        middle = self.middle / other.middle
-        below = hypot(log(self.middle / self.low), log(other.high / other.middle))
-        above = hypot(log(self.high / self.middle), log(other.middle / other.low))
-        return Ratio(middle * exp(-below), middle, middle * exp(above))
-
-
-#: Of versions that are alike.
-_ONE = Ratio(1.0, 1.0, 1.0)
 
 
 @dataclass(eq=False)
@@ -163,7 +138,7 @@ class Search:
                 self._bisect(low, high, ratio)
             return
         for high in filter(self._is_right, range(low + 1, len(self.steps))):
-            self._confirm(low, high)
+            self._judge(low, high)
             low = high if self._is_right(high) else low
 
     def is_blamed(self, step: Step) -> bool:
@@ -188,13 +163,16 @@ class Search:
                 new.outcome = new.record.candidate
         return Ratio.of(new.record)
 
-    def _confirm(self, low: int, high: int) -> None:
-        """Compare two versions again, with the sides exchanged, if one made the other slower."""
+    def _judge(self, low: int, high: int, known: Ratio | None = None) -> bool:
+        """Whether the second of two neighbours is to blame, by two of their ratios: both measured,
+        or one of them `known` from others."""
         old, new = self.steps[low], self.steps[high]
-        ratio = self._compared(low, high)
+        known = known if new.before is not old else None
+        ratio = self._compared(low, high, anew=known is not None)
         if ratio is not None and ratio.low > self.edge:
-            swapped = Ratio.of(self._bench.compare(new, old, anew=True))
-            new.second = _ONE.over(swapped) if swapped else _ONE
+            swapped = None if known else Ratio.of(self._bench.compare(new, old, anew=True))
+            new.second = known or (swapped.inverse() if swapped else Ratio(0.0, 1.0, inf))
+        return self.is_blamed(new)
 
     def _bisect(self, low: int, high: int, ratio: Ratio) -> bool:
         """Find what made version `high` slower than `low`, whose `ratio` is beyond the margin.
@@ -205,13 +183,7 @@ class Search:
         between = sorted(range(low + 1, high), key=lambda index: abs(2 * index - low - high))
         middle = next(filter(self._is_right, between), None)
         if middle is None:
-            new = self.steps[high]
-            if new.before is self.steps[low]:
-                self._confirm(low, high)
-            else:
-                self._compared(low, high, anew=True)
-                new.second = ratio
-            return self.is_blamed(new)
+            return self._judge(low, high, ratio)
         left, right, told = self._compared(low, middle), None, False
         if left is None and not self._is_right(middle):
             return self._bisect(low, high, ratio)

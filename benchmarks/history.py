@@ -79,7 +79,7 @@ def options() -> argparse.Namespace:
     made.add_argument("--runs", type=int, default=5, help="default: 5")
     made.add_argument("--sizes", help="default: 192 (CPU), 1024 (GPU)")
     made.add_argument("--margin", help="default: 10%% (CPU), 2%% (GPU)")
-    made.add_argument("--max-time", default="2", help="of a comparison, in seconds; default: 2")
+    made.add_argument("--max-time", default="10", help="of a comparison, in seconds; default: 10")
     return made.parse_args()
 
 
@@ -131,7 +131,7 @@ class Told(NamedTuple):
     wall_s: float
 
 
-def told(folder: Path, numbers: dict[str, int], arguments: list[str]) -> Told:
+def told(folder: Path, numbers: dict[str, int], arguments: list[str], findings: Findings) -> Told:
     """Call `history` with an empty record file."""
     with tempfile.TemporaryDirectory() as own:
         file = Path(own) / "history.jsonl"
@@ -147,7 +147,9 @@ def told(folder: Path, numbers: dict[str, int], arguments: list[str]) -> Told:
             sys.exit(f"matbench {' '.join(words)}: exit {done.returncode}\n{done.stderr}")
         rows = csv.DictReader(io.StringIO(done.stdout))
         blamed = [numbers[row["commit"]] for row in rows if row["blamed"] == "true"]
-        compared = [f for f, _ in Contents(file).findings if isinstance(f, ComparisonRecord)]
+        measured = Contents(file)
+        findings.saw(measured.outcomes)
+        compared = [f for f, _ in measured.findings if isinstance(f, ComparisonRecord)]
         return Told(blamed, len(compared), wall_s)
 
 
@@ -164,7 +166,7 @@ def main() -> None:
         numbers = repository(Path(folder), slowdown)
         for run in range(given.runs):
             for kind, how in kinds.items():
-                result = told(Path(folder), numbers, [*shared, *how])
+                result = told(Path(folder), numbers, [*shared, *how], findings)
                 wrong += len(set(result.blamed) - SLOWER.keys())
                 missed += len(SLOWER.keys() - set(result.blamed))
                 most = max(most, result.comparisons if kind == "bisection" else 0)

@@ -105,7 +105,8 @@ def history(
     show_report(view.report(search, [*writer.environments, about], len(listed)), fmt)
     if plot is not None:
         view.draw(search, Path(plot), f"{chosen.name} at {problem.size} on {info.name}")
-    say(f"kept in {path}: the next call measures only what is new", err=True)
+    if path.exists():
+        say(f"kept in {path}: the next call measures only what is new", err=True)
     done = sum(step.outcome is not None for step in search.steps)
     interruption.exit(done, len(search.steps), "versions")
     last = search.steps[-1].outcome

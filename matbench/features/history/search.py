@@ -63,11 +63,12 @@ class Bench:
         self._outcomes = {self._key(outcome.case): outcome for outcome in outcomes}
         options = self.pool.options.on(self.device.kind)
         mode = "cold" if options.cold else "hot graph" if options.graph else "hot"
-        self._records = {
+        self._records: dict[tuple[resuming.CaseKey, ...], ComparisonRecord] = {
             (self._key(record.baseline.case), self._key(record.candidate.case)): record
             for record in self.writer.findings
             if isinstance(record, ComparisonRecord) and record.candidate.mode == mode
         }
+        self._here: set[tuple[resuming.CaseKey, ...]] = set()  # by the process that there is
 
     def _key(self, case: CaseRecord) -> resuming.CaseKey:
         """Equal for versions of the same code."""
@@ -94,12 +95,13 @@ class Bench:
     def compare(self, old: Step, new: Step, *, anew: bool = False) -> ComparisonRecord:
         """Two right versions, timed in turns; `anew`: in a new process."""
         cases = [step.case for step in (old, new) if step.case is not None]
-        first, second = (self._key(CaseRecord.from_case(case, self.device)) for case in cases)
-        known = self._records.get((first, second))
-        if known is not None and not self._is_undecided(known):
+        key = tuple(self._key(CaseRecord.from_case(case, self.device)) for case in cases)
+        known = self._records.get(key)
+        if known and not self._is_undecided(known) and not (anew and key in self._here):
             return known
         if anew:
             self.pool.renew()
+            self._here.clear()
         record = msgspec.structs.replace(
             self.pool.worker(self.device).compare(cases[0], cases[1], self.plan, self.problem.seed),
             baseline_name=old.label,
@@ -107,7 +109,8 @@ class Bench:
         )
         if record.comparison is not None:
             self.writer.write(record)
-            self._records[first, second] = record
+            self._records[key] = record
+            self._here.add(key)
         return record
 
     def _is_undecided(self, record: ComparisonRecord) -> bool:
@@ -171,7 +174,7 @@ class Search:
         ratio = self._compared(low, high, anew=known is not None)
         if ratio is not None and ratio.low > self.edge:
             swapped = None if known else Ratio.of(self._bench.compare(new, old, anew=True))
-            new.second = known or (swapped.inverse() if swapped else Ratio(0.0, 1.0, inf))
+            new.second = swapped.inverse() if swapped else known
         return self.is_blamed(new)
 
     def _bisect(self, low: int, high: int, ratio: Ratio) -> bool:

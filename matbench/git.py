@@ -20,7 +20,7 @@ _KEPT = {"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"}
 
 
 def output(
-    *arguments: str, folder: Path | None = None, timeout_s: float = _TIMEOUT_S
+    *arguments: str, folder: Path | None = None, timeout_s: float | None = None
 ) -> bytes | None:
     """What a git command prints in a folder; None if it fails or takes too long, or without git."""
     git = programs.which("git")
@@ -35,7 +35,7 @@ def output(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,
-            timeout=timeout_s,
+            timeout=timeout_s or _TIMEOUT_S,
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None

@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 #: A factor of 20 is found in a moment, whatever else the machine does.
-BRIEFLY = ("--sizes", "48", "--max-time", "1")
+BRIEFLY = ("--sizes", "48", "--max-time", "3")
 MARGIN = ("--threshold", "200%")
 #: What the header says changes how often the work is done, or makes C wrong.
 WORK = "#define TURNS {turns}\n#define FACTOR {factor}\n"

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from support.records import outcome
+from support.records import environment, outcome, timing
 
-from matbench.analysis.statistics import ComparisonPlan
-from matbench.features.history.search import Search, Step
+from matbench.analysis.statistics import ComparisonPlan, compare_samples
+from matbench.features.history.search import Bench, Search, Step
 from matbench.features.history.view import answer
 from matbench.features.versions.commits import Version
-from matbench.model import Kernel, LaunchRules
+from matbench.measure.options import Options
+from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem
 from matbench.records.comparison import ComparisonRecord
+from matbench.records.outcome import CaseRecord, Outcome, Status
+from matbench.records.writing import RecordWriter
 
 KERNEL = Kernel("mine", LaunchRules(block=(), grid=()))
 MARGIN = 0.1
@@ -146,3 +151,89 @@ def test_a_speedup_hides_nothing_from_a_bisection_that_comes_after_it() -> None:
     assert searched(Simulated(times), bisect=True)[0] == [6]
     assert searched(Simulated([*times[:6], 0.95, 0.95]), bisect=True)[0] == []
     assert searched(Simulated([*times[:6], 0.95, 0.95]), bisect=False)[0] == [6]
+
+
+class Recorded:
+    """A pool that measures nothing: every launch takes a nanosecond."""
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.options, self.device = Options(), info
+        self.measured: list[str] = []
+        self.processes = 1
+
+    def renew(self) -> None:
+        self.processes += 1
+
+    def worker(self, info: DeviceInfo) -> Recorded:
+        return self
+
+    def measure(self, case: Case) -> Outcome:
+        self.measured.append(case.kernel.name)
+        status: Status = "failed" if case.kernel.refused else "measured"
+        return Outcome(case=CaseRecord.from_case(case, self.device), status=status, hot=timing())
+
+    def compare(self, old: Case, new: Case, plan: ComparisonPlan, seed: int) -> ComparisonRecord:
+        sides = self.measure(old), self.measure(new)
+        self.measured[-2:] = [f"{old.kernel.name} {new.kernel.name} {self.processes}"]
+        comparison = compare_samples([1.0] * 60, [1.0] * 60, MARGIN, paired=True)
+        return ComparisonRecord(
+            baseline_name="", candidate_name="", baseline=sides[0], candidate=sides[1],
+            comparison=comparison,
+        )  # fmt: skip
+
+
+def step(name: str, code: str, refused: str = "", sha256: str = "") -> Step:
+    rules = LaunchRules(block=(8, 8), grid=(1, 1))
+    kernel = Kernel(name, rules, source="x", sha256=sha256 or f"of {name}", refused=refused)
+    return Step(name, "2026-01-01", "", kernel, code)
+
+
+def measured(path: Path, info: DeviceInfo, *steps: Step, swap: bool = False) -> list[str]:
+    """What a bench measures to check all and compare the first two."""
+    pool: Any = Recorded(info)
+    plan = ComparisonPlan(threshold=MARGIN)
+    with RecordWriter(path, environment(), "resume") as writer:
+        bench = Bench(pool, info, Problem(8, 8, 8), {}, plan, writer, steps)
+        for one in steps:
+            bench.check(one)
+        bench.compare(steps[0], steps[1])
+        if swap:
+            bench.compare(steps[1], steps[0])
+            bench.compare(steps[1], steps[0], anew=True)
+    return list(pool.measured)
+
+
+def test_what_a_file_has_is_not_measured_again(device: DeviceInfo, tmp_path: Path) -> None:
+    """Also of other files with the same code; but what failed is, and other launches are."""
+    path = tmp_path / "kept.jsonl"
+    a, b, bad = step("a", "1"), step("b", "2"), step("bad", "3", refused="not TOML")
+    assert measured(path, device, a, b, bad) == ["a", "b", "bad", "a b 1"]
+    assert measured(path, device, a, b, bad) == ["bad"]
+    commented = step("a", "1", sha256="of a with a comment")
+    assert measured(path, device, commented, a, b, step("c", "4")) == ["c", "a a 1"]
+    changed = step("a", "5", sha256="of a, changed")
+    assert measured(path, device, changed, b) == ["a", "a b 1"]
+    cold = tmp_path / "cold.jsonl"
+    cold.write_text(path.read_text().replace('"cold":', '"other":').replace('"hot":', '"cold":'))
+    assert measured(cold, device, a, b) == ["a b 1"]
+
+
+def test_the_first_look_at_a_version_counts(device: DeviceInfo, tmp_path: Path) -> None:
+    """Its parameters do not change from call to call, because comparisons find other times."""
+    path = tmp_path / "kept.jsonl"
+    a, b = step("a", "1"), step("b", "2")
+    measured(path, device, a, b)
+    path.write_text(
+        path.read_text() + path.read_text().replace('"median_ns":1100', '"median_ns":9')
+    )
+    measured(path, device, a, b)
+    assert a.outcome is not None
+    assert a.outcome.median_ns == pytest.approx(1100)
+
+
+def test_a_confirmation_comes_from_another_process(device: DeviceInfo, tmp_path: Path) -> None:
+    """Also if the sides were compared that way round before, in the process that there is."""
+    path = tmp_path / "kept.jsonl"
+    a, b = step("a", "1"), step("b", "2")
+    assert measured(path, device, a, b, swap=True) == ["a", "b", "a b 1", "b a 1", "b a 2"]
+    assert measured(path, device, a, b, swap=True) == []

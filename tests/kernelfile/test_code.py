@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from support.kernels import GOOD_BODY, kernel_text
 
 from matbench.kernelfile import catalogue
@@ -54,14 +53,19 @@ def test_lines_count_where_the_code_uses_their_numbers(tmp_path: Path) -> None:
     assert code(tmp_path / "a", text) == code(tmp_path / "a", text.replace("\n{", "\n{ // here"))
 
 
-@pytest.mark.parametrize("line", ['#define OWN "own.h"\n#include OWN', '#include_next "own.h"'])
-def test_a_header_that_only_the_preprocessor_finds_counts_as_it_is(
-    line: str, tmp_path: Path
-) -> None:
-    text = kernel_text("mine", body=f"{line}\n" + GOOD_BODY)
-    first = code(tmp_path / "a", text)
-    assert code(tmp_path / "a", text, header="#define FACTOR 2\n") != first
-    assert code(tmp_path / "a", text + "// more\n") == first
+def test_a_header_that_only_the_preprocessor_finds_counts_as_it_is(tmp_path: Path) -> None:
+    """Whose name is a macro's, or that comes after another of its name."""
+    macro = kernel_text("mine", body='#define OWN "own.h"\n#include OWN\n' + GOOD_BODY)
+    first = code(tmp_path / "a", macro)
+    assert code(tmp_path / "a", macro, header="#define FACTOR 2\n") != first
+    assert code(tmp_path / "a", macro + "// more\n") == first
+    (tmp_path / "a" / "more").mkdir()
+    later = tmp_path / "a" / "more" / "own.h"
+    later.write_text("#define FACTOR 1\n")
+    front = kernel_text("mine", front='include_dirs = ["more"]', body=BODY)
+    first = code(tmp_path / "a", front, header="#include_next <own.h>\n")
+    later.write_text("#define FACTOR 2\n")
+    assert code(tmp_path / "a", front, header="#include_next <own.h>\n") != first
 
 
 def test_without_a_source_the_file_counts(tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from support.records import environment, outcome, timing
+from support.histories import KERNEL, MARGIN, Simulated, searched
+from support.records import environment, timing
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.features.history.search import Bench, Search, Step
@@ -20,56 +19,6 @@ from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Status
 from matbench.records.writing import RecordWriter
-
-KERNEL = Kernel("mine", LaunchRules(block=(), grid=()))
-MARGIN = 0.1
-
-
-class Simulated:
-    """A bench whose versions take these times; 0: one is wrong. A pair differs by a few percent
-    whenever it is compared, and one sample in ten is late."""
-
-    def __init__(self, times: Sequence[float], seed: int = 0, doubtful: Sequence[int] = ()) -> None:
-        self.times, self.doubtful = times, {str(index) for index in doubtful}
-        self.generator = np.random.default_rng(seed)
-        self.pairs: list[tuple[str, str]] = []
-        self.checked: list[str] = []
-
-    def check(self, step: Step) -> None:
-        self.checked.append(step.commit)
-        right = self.times[int(step.commit)] > 0
-        step.outcome = outcome(status="measured") if right else outcome(status="wrong", reason="w")
-
-    def compare(self, old: Step, new: Step, *, anew: bool = False) -> ComparisonRecord:
-        self.pairs.append((old.commit, new.commit))
-        assert anew or int(old.commit) < int(new.commit)  # to confirm
-        if {old.commit, new.commit} & self.doubtful:
-            bad = outcome(status="wrong", reason="in turns")
-            sides = [bad if s.commit in self.doubtful else outcome() for s in (old, new)]
-            return ComparisonRecord(
-                baseline_name="", candidate_name="", baseline=sides[0], candidate=sides[1],
-                comparison=None,
-            )  # fmt: skip
-        plan = ComparisonPlan(threshold=MARGIN)
-        late = np.where(self.generator.random((2, plan.looks[-1])) < 0.1, 1.5, 1)
-        old_ns, new_ns = self.generator.normal(1, 0.02, late.shape) * late
-        old_ns *= self.times[int(old.commit)]
-        new_ns *= self.times[int(new.commit)] * self.generator.normal(1, 0.01)
-        decided = (plan.decide(old_ns[:many], new_ns[:many], 0.0) for many in plan.looks)
-        comparison = next(filter(None, decided))
-        return ComparisonRecord(
-            baseline_name="", candidate_name="", baseline=outcome(), candidate=outcome(),
-            comparison=comparison,
-        )  # fmt: skip
-
-
-def searched(bench: Simulated, *, bisect: bool) -> tuple[list[int], Search]:
-    """The versions that are blamed, and the search."""
-    many = len(bench.times)
-    versions = [Version(str(i), "2026-01-01", f"change {i}", KERNEL, f"{i}") for i in range(many)]
-    search = Search(versions, MARGIN)
-    search.run(bench, lambda _: None, bisect=bisect)  # type: ignore[arg-type]
-    return [int(step.commit) for step in search.steps if search.is_blamed(step)], search
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -145,6 +94,18 @@ def test_what_is_wrong_only_in_turns_ends_nothing(doubtful: int, bisect: bool) -
             assert step.outcome.status == "wrong"
 
 
+def test_neighbours_are_measured_twice_if_one_is_slower() -> None:
+    for bisect in (False, True):
+        bench = Simulated([1.0, 2.0])
+        assert searched(bench, bisect=bisect)[0] == [1]
+        assert bench.pairs == [("0", "1"), ("1", "0")]
+
+
+def test_neighbours_of_the_same_code_are_one() -> None:
+    versions = [Version(str(i), "2026-01-01", "", KERNEL, code) for i, code in enumerate("aabba")]
+    assert [step.commit for step in Search(versions, MARGIN).steps] == ["0", "2", "4"]
+
+
 def test_a_speedup_hides_nothing_from_a_bisection_that_comes_after_it() -> None:
     """Where the last version is slower all the same."""
     times = [1.0, 1.0, 0.8, 0.8, 0.8, 0.8, 1.6, 1.6]
@@ -209,6 +170,7 @@ def test_what_a_file_has_is_not_measured_again(device: DeviceInfo, tmp_path: Pat
     a, b, bad = step("a", "1"), step("b", "2"), step("bad", "3", refused="not TOML")
     assert measured(path, device, a, b, bad) == ["a", "b", "bad", "a b 1"]
     assert measured(path, device, a, b, bad) == ["bad"]
+    assert '"failed"' not in path.read_text()
     commented = step("a", "1", sha256="of a with a comment")
     assert measured(path, device, commented, a, b, step("c", "4")) == ["c", "a a 1"]
     changed = step("a", "5", sha256="of a, changed")

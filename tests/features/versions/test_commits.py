@@ -112,17 +112,26 @@ def test_a_file_that_was_gone_for_a_while(project: Path) -> None:
     assert [version.subject for version in listed(project)] == ["one", "back"]
 
 
+def test_a_file_that_is_no_longer_committed(project: Path) -> None:
+    save(project, "one", mine_cu=kernel_text())
+    save(project, "two", mine_cu=kernel_text() + "extern int unused;\n")
+    git(project, "rm", "-q", "--cached", "mine.cu")
+    git(project, "commit", "-qm", "removed")
+    assert [version.subject for version in listed(project)] == ["one", "two"]
+
+
 def test_names_and_subjects_of_all_kinds(project: Path) -> None:
     """A name is no pattern, and a subject may hold anything but a newline."""
     (project / ":(glob)*").mkdir()
     path = project / ":(glob)*" / "mine.cu"
     for text, subject in (("", "tab\there"), ("extern int a;\n", "\x1b[31mred\x07 – ü")):
         path.write_text(kernel_text() + text)
-        (project / "other.cu").write_text(text)
         git(project, "add", "-A")
         git(project, "commit", "-qm", subject)
-    (project / "other.cu").write_text("changed")
-    git(project, "commit", "-qam", "not ours")
+    (project / "x").mkdir()
+    (project / "x" / "mine.cu").write_text("a pattern would mean this one as well")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "not ours")
     subjects = [version.subject for version in listed(project, ":(glob)*/mine.cu")]
     assert subjects == ["tab\there", "\x1b[31mred\x07 – ü"]
 

@@ -288,6 +288,7 @@ def test_bad_files_and_kernels_are_refused(
     save("Two", turns=2)
     given = ("history", "mine.cu", *BRIEFLY)
     assert "work.h: this command reads" in refusal(*given, "--resume", "work.h")
+    assert "this command reads or writes" in refusal(*given, "--plot", "a.svg", "--resume", "a.svg")
     assert "must end in .svg or .png" in refusal(*given, "--plot", "times.pdf")
     Path("notes.jsonl").write_text("notes\n")
     assert "notes.jsonl:1: not a record" in refusal(*given, "--resume", "notes.jsonl")

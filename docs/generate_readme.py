@@ -6,7 +6,6 @@ exits 1. A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; the rest o
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -31,8 +30,9 @@ from matbench.features.explain.roofline import roofline
 from matbench.features.grade import view as grade
 from matbench.features.plot import picture as chart
 from matbench.features.timeline import picture as timeline
-from matbench.kernelfile import catalogue, includes, syntax
-from matbench.model import FrontMatter, Kernel
+from matbench.kernelfile import catalogue
+from matbench.kernelfile.code import code_of
+from matbench.model import Kernel
 from matbench.records import reading
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
@@ -93,23 +93,6 @@ def _is_of(sha256: str, kernel: Kernel | None) -> bool:
         return kernel is not None and kernel.sha256 == sha256
     then = json.loads(MEASURED_CODE.read_text(encoding="utf-8"))["code"]
     return kernel.sha256 == sha256 or then.get(sha256) == code_of(kernel)
-
-
-def code_of(kernel: Kernel) -> str:
-    """The hash of all that decides what a kernel does: comments, descriptions and groups do not."""
-    table = msgspec.to_builtins(kernel)
-    table = {
-        field.name: table[field.name]
-        for field in msgspec.structs.fields(FrontMatter)
-        if field.name not in ("summary", "previous", "group")
-        and getattr(kernel, field.name) != field.default
-    }
-    table["launch"] = {key: value for key, value in table["launch"].items() if value is not None}
-    source = includes.flattened(kernel) if kernel.includes else kernel.source
-    code = syntax.without_comments(source).replace("\\\n", "")
-    lines = [" ".join(line.split()) for line in code.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("#line")]
-    return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()
 
 
 def first_table(records: Records, kernels: Iterable[Kernel]) -> str:

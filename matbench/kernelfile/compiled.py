@@ -21,7 +21,15 @@ from matbench.kernelfile.front_matter import Reader, decoded, default_name, iden
 from matbench.kernelfile.python_file import C_TYPES
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
-from matbench.model import WORKSPACE, FrontMatter, Included, Kernel, Parameter, Storage
+from matbench.model import (
+    SCALE_OF,
+    WORKSPACE,
+    FrontMatter,
+    Included,
+    Kernel,
+    Parameter,
+    Storage,
+)
 
 #: How the name of a shared library ends.
 LIBRARY = ".so"
@@ -36,7 +44,10 @@ _NUMBERS = {
     (1, False): "char", (2, False): "short", (4, False): "int", (8, False): "long long",
     (4, True): "float", (8, True): "double",
 }  # fmt: skip
-_C_TYPES: dict[Storage, str] = {**C_TYPES, "int32": "int"}
+ELEMENT_TYPES: dict[Storage, str] = {
+    **C_TYPES, "int32": "int", "e4m3": "__nv_fp8_e4m3", "e5m2": "__nv_fp8_e5m2",
+    "int8": "signed char",
+}  # fmt: skip
 _REAL = re.compile(r"\b(?:alpha|beta)\b|\.")
 _TENSOR_MAP_BYTES = 128
 _LONGEST_NAME = 4096
@@ -195,8 +206,8 @@ class _Reader(Reader):
         for index, slot in enumerate(slots):
             text = args[index] if index < len(args) else ""
             name = f"parameter {index + 1}"
-            if slot.bytes == 8 and text in (*kinds, WORKSPACE, ""):
-                yield Parameter(_C_TYPES[kinds.get(text, "float32")], name, True)
+            if slot.bytes == 8 and text in (*kinds, WORKSPACE, *SCALE_OF.values(), ""):
+                yield Parameter(ELEMENT_TYPES[kinds.get(text, "float32")], name, True)
             elif slot.bytes == _TENSOR_MAP_BYTES:
                 yield Parameter(signature.TENSOR_MAP, name, False)
             else:

@@ -366,6 +366,8 @@ class Reader:
             self.wrong(*mistake)
         self.check_launch(kernel)
         self.check_arguments(kernel)
+        if mistake := products.mistake_of_types(kernel):
+            self.wrong(*mistake)
 
     def check_names(self, table: str, constants: Iterable[str]) -> None:
         """Check that constants can have these names in C++ and in expressions."""

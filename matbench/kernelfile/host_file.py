@@ -16,10 +16,18 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import ON_HOST, Reader, default_name, identified
 from matbench.kernelfile.missing import Given, lacking_keys
-from matbench.kernelfile.python_file import C_TYPES
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
-from matbench.model import HOST, WORKSPACE, FrontMatter, Included, Kernel, LaunchRules, Parameter
+from matbench.model import (
+    HOST,
+    SCALE_OF,
+    WORKSPACE,
+    FrontMatter,
+    Included,
+    Kernel,
+    LaunchRules,
+    Parameter,
+)
 
 #: What matbench passes for parameters of these types.
 HANDLES = {"cudaStream_t": "stream", "CUstream": "stream", "cublasHandle_t": "cublas"}
@@ -86,7 +94,8 @@ class HostReader(Reader):
 
     def check_argument(self, kernel: Kernel, text: str, parameter: Parameter) -> None:
         handle = None if parameter.pointer else HANDLES.get(parameter.type)
-        is_buffer = text in (*workloads.get(kernel.workload).buffers, WORKSPACE)
+        buffers = workloads.get(kernel.workload).buffers
+        is_buffer = text in (*buffers, WORKSPACE, *SCALE_OF.values())
         if handle is not None or text in HANDLES.values():
             if text != handle:
                 wanted = handle or "no handle"
@@ -141,8 +150,8 @@ class _LibraryReader(HostReader):
         real = "double" if kinds["C"] == "float64" else "float"
         handles = {name: kind for kind, name in HANDLES.items()}
         for text in front.args:
-            if text in (*kinds, WORKSPACE):
-                yield Parameter(C_TYPES[kinds.get(text, "float32")], text, True)
+            if text in (*kinds, WORKSPACE, *SCALE_OF.values()):
+                yield Parameter(compiled.ELEMENT_TYPES[kinds.get(text, "float32")], text, True)
             elif text in handles:
                 yield Parameter(handles[text], text, False)
             else:

@@ -49,12 +49,17 @@ def mistake(kernel: Kernel) -> tuple[str, ...] | None:
         for number in numbers(getattr(kernel, key)):
             if not is_factor(number):
                 return f"{key} = {number:g}: {FACTORS}", key
-    return _of_eight_bits(kernel) if kernel.workload == workloads.DEFAULT else None
+    return None
 
 
-def _of_eight_bits(kernel: Kernel) -> tuple[str, str] | None:
-    """What is wrong with the scales or the accumulator of 8-bit operands, and the key."""
+def mistake_of_types(kernel: Kernel) -> tuple[str, str] | None:
+    """What is wrong with its scales or its accumulator, given the types of A, B and C; and the key.
+
+    All other keys, and the types, are valid.
+    """
     contract = kernel.contract
+    if kernel.workload != workloads.DEFAULT:
+        return None
     if kernel.scales is not None:
         if contract.storage not in EIGHT_BITS:
             known = listed(EIGHT_BITS)

@@ -28,7 +28,7 @@ ARRAYS = {
 #: Those of them that cannot run on a CPU.
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
 #: The keys of front matter that a function has no use for.
-_UNUSED = ("entry", "std", "include_dirs", "link", "finish", "reads", "tune")
+_UNUSED = ("entry", "std", "include_dirs", "link", "finish", "reads", "tune", "scales", "promotes")
 C_TYPES: dict[Storage, str] = {
     "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "float64": "double"
 }  # fmt: skip
@@ -159,6 +159,8 @@ class _Reader(Reader):
         if "precision" not in table and front.storage in C_TYPES:
             front = msgspec.structs.replace(front, precision=front.storage)
         storage: Storage = "float32" if front.precision == "tf32" else front.precision
+        if storage not in C_TYPES:
+            self.wrong(f"storage: {storage}; known: {', '.join(C_TYPES)}", "storage")
         if front.storage not in (None, storage):
             self.wrong(f"storage: {front.storage} is not read as {front.precision}", "storage")
         if front.result not in (None, *C_TYPES):

@@ -89,11 +89,11 @@ class Session:
     ) -> ComparisonRecord:
         """Check both, then time them in turns on the same inputs and buffers."""
         cases: tuple[Case, ...] = (baseline, candidate)
-        for what in ("storage", "result"):
+        kinds = {"storage": "inputs", "result": "results", "scales": "scales"}
+        for what, kind in kinds.items():
             first, second = (getattr(case.kernel.contract, what) for case in cases)
             if first != second:
-                kind = "inputs" if what == "storage" else "results"
-                raise CaseError(f"{first} and {second} {kind} cannot be compared")
+                raise CaseError(f"{first or 'no'} and {second or 'no'} {kind} cannot be compared")
         outcomes = [self.outcome_after(case, self.untimed) for case in cases]
         cases = tuple(map(self._as_it_reads, cases))
         if any(outcome.status != "measured" for outcome in outcomes):

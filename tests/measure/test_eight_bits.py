@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from support.eight_bits import E4M3, MISTAKES, ROWS, VARIANTS, Variant
+from support.cli import Matbench
+from support.eight_bits import E4M3, MATRIX, MISTAKES, ROWS, VARIANTS, Variant
 from support.optional import present
 
 from matbench.backends import Backend
@@ -99,6 +102,141 @@ def test_whole_numbers_have_no_errors(checks: Session, tmp_path: Path) -> None:
     source = Variant("int8", result="int").source
     accuracy = present(measured(checks, source, at("64x64x1000"), tmp_path).accuracy)
     assert (accuracy.max_rel_err, accuracy.bound_ratio) == (0, 0)
+
+
+def test_a_kernel_that_writes_its_scales_afterwards_is_found(
+    checks: Session, tmp_path: Path
+) -> None:
+    """One thread reads its scale, and only then changes it: C is right, the inputs are not."""
+    source = ROWS.source.replace("const float *scale_a", "float *scale_a")
+    ending = "= (float)(alpha * sum);\n"
+    assert ending in source
+    changed = source.replace(ending, ending + "    if (j == 0) scale_a[i] = 3.0f;\n")
+    changed = changed.replace("scale_a[i] * a", "scale * a")
+    changed = changed.replace(
+        "float sum = 0;", "float sum = 0;\n    const float scale = scale_a[i];"
+    )
+    outcome = measured(checks, changed, Problem(40, 1, 70, inputs="signed"), tmp_path)
+    assert (outcome.status, outcome.check) == ("wrong", "inputs")
+    assert "changed its input scale_a" in present(outcome.reason)
+
+
+@pytest.mark.parametrize(
+    ("problem", "needs"),
+    [
+        (Problem(4, 4, 2**17), None),
+        (Problem(4, 4, 2**17 + 1), "max(alpha, -alpha) * K <= 2**17"),
+        (Problem(4, 4, 2**16, alpha=-2.0), None),
+        (Problem(4, 4, 2**16, alpha=-3.0), "max(alpha, -alpha) * K <= 2**17"),
+        (Problem(4, 4, 4, alpha=0.5), "alpha % 1 == 0"),
+    ],
+)
+def test_whole_sums_must_fit_their_type(
+    problem: Problem, needs: str | None, backend: Backend, tmp_path: Path
+) -> None:
+    file = tmp_path / "int8.cu"
+    file.write_text(VARIANTS["int8"].source, encoding="utf-8")
+    case = sweep.case(catalogue.load(file), problem, {}, backend.info)
+    assert (case.skip.needs if case.skip else None) == needs
+
+
+# -- commands -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str], Path]:
+    def written(name: str, source: str) -> Path:
+        file = tmp_path / name
+        file.write_text(source, encoding="utf-8")
+        return file
+
+    return written
+
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("e4m3", "sums of 24 bits (float32), rounded to nearest"),
+        ("scales of blocks", "sums of 24 bits (float32), rounded to nearest"),
+        ("sums of 13 bits that declare float32", "sums of 14 bits (float22), truncated"),
+    ],
+)
+def test_grade_tells_the_bits_of_sums(
+    name: str, told: str, write: Write, matbench: Matbench
+) -> None:
+    source = VARIANTS[name].source if name in VARIANTS else MISTAKES[name].source
+    printed = " ".join(matbench("grade", write("fp8.cu", source)).stdout.split())
+    assert told in printed
+    assert "inputs read with 4 bits" in printed
+    assert "as K to the power" in printed
+
+
+def test_whole_numbers_are_not_graded(write: Write, matbench: Matbench) -> None:
+    said = matbench("grade", write("int8.cu", VARIANTS["int8"].source), code=2).stderr
+    assert "without rounding errors to grade" in said
+
+
+def test_adopt_finds_the_call_of_an_int8_kernel(write: Write, matbench: Matbench) -> None:
+    source = VARIANTS["int8"].source.split("// ///\n", 1)[1].replace("unsigned char", "signed char")
+    file = write("int8.cu", source)
+    assert "computes alpha·A·Bᵀ" in matbench("adopt", file).stdout
+    assert 'transpose = "NT"' in file.with_suffix(".toml").read_text(encoding="utf-8")
+
+
+def test_check_tries_several_blocks(write: Write, matbench: Matbench) -> None:
+    right = matbench("check", write("fp8.cu", VARIANTS["scales of blocks"].source)).stdout
+    assert "65x290x400" in right
+    assert "blocks with scales" in right
+    assert 'precision = "e4m3": needed: it reads e4m3 from memory' in " ".join(right.split())
+    wrong = MISTAKES["the first block's scale for all"].source
+    assert "wrong" in matbench("check", write("fp8.cu", wrong), code=1).stdout
+
+
+def test_back_to_back_launches_have_their_own_scales(write: Write, matbench: Matbench) -> None:
+    file = write("fp8.cu", VARIANTS["scales of rows"].source)
+    printed = matbench("run", file, "--sizes", "64", "--hot", "--format", "json").stdout
+    assert json.loads(printed)[-1]["status"] == "measured"
+
+
+def test_kernels_with_other_scales_cannot_be_compared(write: Write, matbench: Matbench) -> None:
+    first = write("rows.cu", VARIANTS["scales of rows"].source.replace("eight-bits", "rows", 1))
+    second = write("all.cu", MATRIX.source.replace("eight-bits", "all", 1))
+    said = matbench("compare", first, second, "--sizes", "32", code=None)
+    assert "rows and matrix scales cannot be compared" in " ".join(said.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('storage = "e4m3"', 'summary = ""', 'A points to bytes: set `storage` to "e4m3"'),
+        ('storage = "e4m3"', 'storage = "float16"', 'A points to bytes: set `storage` to "e4m3"'),
+        ('scales = "rows"', 'summary = ""', "scale_a needs `scales`"),
+        ('scales = "rows"', 'scales = "row"', "known: matrix, rows, blocks"),
+        ('"scale_a", "scale_b", ', '', "args: 7 arguments, but eight_bits has 9"),
+        ('"scale_a", "scale_b"', '"scale_a", "scale_a"', "args: scale_b is missing"),
+        ("const float *scale_b", "const double *scale_b", "scale_b is of floats, not `double`"),
+        ('scales = "rows"', 'scales = "rows"\n// batch = 2', "scales: not for batches"),
+        ('scales = "rows"', 'scales = "rows"\n// promotes = 128', "promotes: only with"),
+        ('scales = "rows"', 'scales = "rows"\n// accumulator = "int32"', "not in int32"),
+        ('storage = "e4m3"', 'storage = "e4m3"\n// precision = "e5m2"', "set precision = 'e4m3'"),
+        ("float *C", "int *C", "C of matmul must be float"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_front_matter(
+    old: str, new: str, told: str, write: Write, matbench: Matbench
+) -> None:
+    assert old in ROWS.source
+    said = matbench("run", write("fp8.cu", ROWS.source.replace(old, new, 1)), code=2).stderr
+    assert told in " ".join(said.split())
+
+
+def test_scales_are_for_8_bits_alone(write: Write, matbench: Matbench) -> None:
+    source = ROWS.source.replace('// storage = "e4m3"\n', "").replace("unsigned char *", "float *")
+    said = matbench("run", write("wide.cu", source), code=2).stderr
+    assert "scales: only for operands of e4m3, e5m2 or int8, not float32" in " ".join(said.split())
 
 
 # -- the types ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from matbench.backends.functions.originals import Originals
 from matbench.backends.protocol import Address, Argument, Array, Buffer, Call
 from matbench.errors import BuildError
 from matbench.kernelfile.python_file import RETURNED
-from matbench.model import WORKSPACE, Kernel, Launch, Resources
+from matbench.model import SCALE_OF, WORKSPACE, Kernel, Launch, Resources
 
 _clock_ns = time.perf_counter_ns
 #: Of this process, before it loads a function.
@@ -47,7 +47,7 @@ class Function:
         self.kernel, self.arrays, self.memory = kernel, arrays, memory
         self.allocates, self.variable_bytes = False, 0
         self.first_call_s: float | None = None
-        buffers = [text for text in kernel.args if text in (*"ABC", WORKSPACE)]
+        buffers = [text for text in kernel.args if text in (*"ABC", WORKSPACE, *SCALE_OF.values())]
         #: Where C is among what it gets, and whether that is a parameter.
         self.index_of_C = buffers.index("C")
         self.fills_C = RETURNED not in (parameter.name for parameter in kernel.parameters)

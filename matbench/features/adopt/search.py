@@ -35,8 +35,9 @@ _OPTIONS = Options(timed=False, blocks=False)
 _DEADLINES = Deadlines(build_s=60.0, run_s=30.0)
 #: The most guesses that are checked after they passed the trials.
 _MOST_GUESSES = 3
-#: Values of alpha and beta, for kernels that take them, that no kernel has built in.
-_ALPHA, _BETA = 1.5, 0.25
+#: Values of alpha and beta, for kernels that take them, that none has built in. They are whole,
+#: because those of int8 products are.
+_ALPHA, _BETA = 3.0, 5.0
 #: Padding of rows, for kernels that take leading dimensions; vector loads stay aligned.
 _PADDING = 8
 _BATCH = 3

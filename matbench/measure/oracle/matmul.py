@@ -172,11 +172,20 @@ def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = 
             for name in "AB"
         )
         trial = trial._replace(scales=(of_A, of_B))
+    return _with_product(trial, problem, contract, cache)
+
+
+def _with_product(trial: Trial, problem: Problem, contract: NumericContract, cache: Cache) -> Trial:
+    """The trial with R, and with S unless it has that."""
     power = _power(problem, contract, trial)
     A, B = trial.inputs if power is not None else operands(problem, contract, trial)
+    if trial.S is not None:
+        R = exact_product(A, B, cache)
+        return trial._replace(R=R if power is None else R * power)
     R, S = product(A, B, cache, twice=contract.precision == "float64")
     if power is not None:
-        R, S = R * power, S * power
+        scaled = R * power
+        R, S = scaled, scaled if S is R else S * power
     return trial._replace(R=R, S=S)
 
 
@@ -185,7 +194,8 @@ def _power(problem: Problem, contract: NumericContract, trial: Trial) -> Float64
     between its terms."""
     if trial.scales is None or contract.scales is None:
         return None
-    if scaling.groups(contract.scales).terms < problem.K and trial.name == "reference":
+    has_powers = trial.name in ("integers", "selection")
+    if scaling.groups(contract.scales).terms < problem.K and not has_powers:
         return None
     of_A, of_B = (
         scaling.spread(factors, contract.scales, name, problem)
@@ -210,10 +220,13 @@ def _signed_trial(
 ) -> Trial | None:
     """The reference trial with a random sign for each input; as it is if it has random signs.
 
-    Then sums are so small that rounded inputs show at any K. None for kernels that declare a lower
-    precision, and for float64 sums, which are far more precise than their reference.
+    Then sums are so small that rounded inputs, or a sum that is left out, show at any K. None for
+    kernels that round their inputs to a lower precision; for float64 sums, which are far more
+    precise than their reference; for int32 sums, which are exact; and for scales of blocks, as a
+    few blocks may outweigh all others.
     """
-    if contract.precision != "float32" or contract.sums_in == "float64":
+    known = contract.precision in ("float32", *EIGHT_BITS) and contract.scales != "blocks"
+    if not known or contract.sums_in == "float64" or contract.result == "int32":
         return None
 
     def norms_of(matrix: Array, kept: str) -> Float64:
@@ -227,13 +240,14 @@ def _signed_trial(
         result: Array = matrix * (1 - 2 * bits.view(np.int8))
         return result
 
-    A, B = trial.inputs
+    A, B = operands(problem, contract, trial)
     scale = abs(problem.alpha) / np.sqrt(problem.K)
     norms = scale * norms_of(A, "i"), norms_of(B, "j")
     if problem.inputs != "uniform":
         return completed._replace(norms=norms)
-    A, B = with_signs(A, "signs of A"), with_signs(B, "signs of B")
-    signed = Trial("signed", (A, B), R=exact_product(A, B, cache), S=trial.S)
+    A, B = trial.inputs
+    given = (with_signs(A, "signs of A"), with_signs(B, "signs of B"))
+    signed = _with_product(trial._replace(name="signed", inputs=given), problem, contract, cache)
     return _completed(signed, problem, completed.C)._replace(S=completed.S, norms=norms)
 
 
@@ -343,7 +357,8 @@ def sample_trial(
 
 def has_sparse_rows(problem: Problem, contract: NumericContract) -> bool:
     """Whether there are enough terms for sparse rows, and the kernel takes the small ones."""
-    return problem.K >= LEAST_SPARSE and contract.exponents[0] <= -126
+    is_wide = contract.storage not in EIGHT_BITS and contract.exponents[0] <= -126
+    return problem.K >= LEAST_SPARSE and is_wide
 
 
 def sparse_rows(key: int, M: int, K: int) -> dict[int, npt.NDArray[np.int64]]:

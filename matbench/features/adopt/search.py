@@ -7,9 +7,12 @@ accepted only if the kernel passes every check with it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,8 +51,11 @@ _MOST_OPERATIONS = 2 * 400**3
 _USUAL_SIZES = (512, 1000, 1024, 2048)
 _MOST_USUAL_OPERATIONS = 2 * 512**3
 
+#: How long a right call is looked for.
+_SEARCH_S = 15.0
 #: Builds take most of the time.
-_MOST_BUILDS = 10
+_MOST_BUILDS = 8
+_MOST_AHEAD = 5
 #: No usual tiles are larger than half of this.
 _MOST_WHOLE = 1024
 #: A condition that may hold for one index too many.
@@ -74,14 +80,15 @@ def adopt(subject: ForeignKernel, worker: Worker, on_progress: OnProgress) -> Ad
     """Find out how to call a kernel. `on_progress` is called with a description of each step."""
     name = subject.function.name
     titled = f"`{name}`"
-    try:
-        worker.open()
-    except CaseError as error:
-        raise MatbenchError(error.reason) from None  # not the kernel's fault
+    worker.start()
     try:
         search = _Search(Trials(subject, worker), on_progress)
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
+    try:
+        worker.open()
+    except CaseError as error:
+        raise MatbenchError(error.reason) from None  # not the kernel's fault
     try:
         adopted = search.adopted()
     except NotCallableError as error:
@@ -91,7 +98,9 @@ def adopt(subject: ForeignKernel, worker: Worker, on_progress: OnProgress) -> Ad
 
 def pool() -> WorkerPool:
     """Workers for trials, which are not timed."""
-    return WorkerPool(_OPTIONS, _DEADLINES)
+    # Its products are small: BLAS's threads would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    return WorkerPool(_OPTIONS, _DEADLINES, builders=3)
 
 
 def table(text: str, path: Path, entry: str | None, worker: Worker) -> dict[str, Any]:
@@ -118,6 +127,8 @@ def _checked(
         for _, case in sweep.probed(kernel, {}, worker.device, None)
         if not case.skip and workloads.workload_of(case.problem).operations(case.problem) <= most
     ]
+    for variant in worker.options.builds:  # at the same time
+        worker.builders.start(worker.device, probed[:1], (variant,))
     for index, case in enumerate(probed):
         on_progress(f"check {index + 1} of {len(probed)}: {case.label}, {case.problem.inputs}")
         outcome = worker.measure(case)
@@ -144,11 +155,14 @@ class _Search:
             subject.source, subject.function, subject.headers, subject.beside
         )
         self.on_progress = on_progress
+        self.end_s = math.inf
 
     def adopted(self) -> Adopted:
         """The first guess that passes all checks; otherwise what is wrong with the likeliest."""
         first = None
+        self.end_s = time.monotonic() + _SEARCH_S
         for guess in itertools.islice(self.guesses(), _MOST_GUESSES):
+            self.build_ahead(guess)
             guess = self.generalized(guess)
             if self.trials.overran and self.hints.mentions(_LOOSE):
                 words = "writes one row or column past C; is `<=` meant to be `<`?"
@@ -175,6 +189,8 @@ class _Search:
             pointers.setdefault(order, []).append(call)
         for alike in pointers.values():
             for index, geometry in enumerate(launches):
+                if time.monotonic() > self.end_s:
+                    break
                 self.on_progress(f"launch {index + 1} of {len(launches)}")
                 guess = self.found(CallGuess(geometry, alike[0]), alike)
                 is_narrow = guess is not None and guess.is_square and not guess.call.is_square
@@ -322,10 +338,12 @@ class _Search:
     def step(self, guess: CallGuess, axes: tuple[str, ...]) -> int:
         """The number that these sizes must be a multiple of; sizes that people use confirm it.
 
-        From coarse to fine, since a size that does not fit may crash or hang.
+        From coarse to fine, since a size that does not fit may crash or hang, mostly where lines
+        are read by vectors; elsewhere, one more than a multiple may show all.
         """
         base: int = getattr(guess.problem, axes[0])
-        near = [base + 1, *(base + divisor for divisor in reversed(calling.steps(base)[1:]))]
+        first = [] if calling.is_wide(self.hints) else [base + 1]
+        near = [*first, *(base + divisor for divisor in reversed(calling.steps(base)))]
         step = self.finest(guess, axes, near)
         self.trials.renew()
         if any(size % step and self.is_right_at(guess, axes, size) for size in _USUAL_SIZES):
@@ -354,32 +372,41 @@ class _Search:
         operations = workloads.workload_of(problem).operations(problem)
         return operations <= _MOST_USUAL_OPERATIONS and self.trials.is_right(guess, problem)
 
+    def build_ahead(self, guess: CallGuess) -> None:
+        """Start compiling with other values of the first constants, while sizes are tried."""
+        worker, params = self.trials.worker, guess.geometry.params
+        for name, value in [*params.items()][:_MOST_AHEAD] if not guess.is_fixed else ():
+            varied = guess._replace(geometry=guess.geometry.with_value(name, 2 * value))
+            kernel = self.trials.kernel(varied)
+            with contextlib.suppress(UsageError):
+                case = sweep.case(kernel, guess.problem, varied.geometry.params, worker.device)
+                worker.builders.start(worker.device, [case], ("plain",))
+
     def generalized(self, guess: CallGuess) -> CallGuess:
         """The guess with the multiples that trials show to be needed, in terms of the swept
         constants for which a second value was right; the others are fixed."""
         steps = self.steps(guess) if not guess.is_fixed else {}
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
+        self.trials.renew()
         for name, value in guess.geometry.params.items() if steps else ():
-            self.trials.renew()
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
             tries = [(2 * value, axes) for axes in tied]
             tries += [(value // 2, axes) for axes in reversed(tied)] if value % 2 == 0 else []
-            is_late = len(self.trials.built) >= _MOST_BUILDS
-            for other, axes in tries if not is_late else ():
+            for other, axes in tries:
+                if self.trials.failures or len(self.trials.built) >= _MOST_BUILDS:
+                    break
                 self.on_progress(f"{name} = {other}")
                 varied = guess._replace(geometry=guess.geometry.with_value(name, other))
-                if self.trials.is_right(
-                    varied, calling.odd(guess, steps | dict.fromkeys(axes, other))
-                ):
+                sizes = calling.odd(guess, steps | dict.fromkeys(axes, other))
+                if self.trials.is_right(varied, sizes):
                     names |= dict.fromkeys(axes, name)
-                    geometry = guess.geometry
-                    geometry = geometry._replace(varied=(*geometry.varied, name))
-                    guess = guess._replace(geometry=geometry)
+                    known = (*guess.geometry.varied, name)
+                    guess = guess._replace(geometry=guess.geometry._replace(varied=known))
                     break
-            else:
-                if name in guess.geometry.template:
-                    guess = guess._replace(geometry=guess.geometry.fixed(name))
+        for name in {*guess.geometry.params} - {*guess.geometry.varied} if steps else ():
+            if name in guess.geometry.template:
+                guess = guess._replace(geometry=guess.geometry.fixed(name))
         multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
         return guess._replace(multiples=multiples)
 
@@ -400,14 +427,14 @@ class _Search:
         racy = "; is a `__syncthreads()` missing?" if is_racy else ""
         if guess is not None and words and nearness < 0.1 and self.trials.faults > self.trials.ran:
             return f"{name}, with {calling.threads(guess)} threads: {words}{unread}"
+        late = f" in {_SEARCH_S:g} s" if time.monotonic() > self.end_s else ""
+        tried = f"none of the calls of {name} that were tried{late}"
         if guess is None or (self.trials.ran and nearness < 0.1):
-            return (
-                f"none of the calls of {name} that were tried computes a product of A and B"
-                f"{racy or unread}; write a table with its args, block and grid"
-            )
+            computes = f"{tried} computes a product of A and B{racy or unread}"
+            return f"{computes}; write a table with its args, block and grid"
         called = f"; closest, with {calling.described(self.trials.table_of(guess))}"
         closest = f"{called}: {words}" if words else self.checked(guess, called)
-        return f"none of the calls of {name} that were tried is right{closest}{racy}"
+        return f"{tried} is right{closest}{racy}"
 
     def mistaken(self, guess: CallGuess | None) -> tuple[float, str, CallGuess] | None:
         """The guess, or else the first one, if it computes what a usual mistake would."""

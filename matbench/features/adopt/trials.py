@@ -1,6 +1,7 @@
 """Trials of guesses: one launch each, which must not depend on what else the machine does.
 
-So a launch that fails is repeated before it counts, and limits count work, not seconds.
+So a launch that another program may have disturbed is repeated before it counts, and once a call
+is right, limits count work, not seconds.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ _PAUSE_S = 1.0
 #: The most launches of a search, where a build counts as many, and how many may fail or hang.
 _MOST_LAUNCHES = 600
 _LAUNCHES_PER_BUILD = 50
-_MOST_FAILURES = 6
+_MOST_FAILURES = 4
 _MOST_LATE = 2
+#: What other programs may cause.
+_OF_OTHERS = (LateError, OutOfMemoryError)
 #: The share of C that must be right for a call to count as close.
 _LEAST_SHARE = 0.05
 
@@ -118,7 +121,7 @@ class Trials:
         self.failures += 1
         self.faults += 1
         self.late += isinstance(error, LateError)
-        if isinstance(error, (LateError, OutOfMemoryError)):
+        if isinstance(error, _OF_OTHERS):
             self.unfinished.append(f"{problem.size}: {reason}")
         self.note(guess, 0.01, reason)
 
@@ -134,14 +137,13 @@ class Trials:
         self.spent = self.failures = 0
 
     def launched(self, case: Case, *how: bool) -> ProbeResult:
-        """One launch; if it fails, one more, because other programs may be the cause."""
+        """One launch; if other programs may be why it fails, one more."""
         try:
             return self.worker.ask(case, _LAUNCH_S, probing.probed, case, *how)
-        except BuildError:
-            raise
         except CaseError as error:
-            if isinstance(error, (LateError, OutOfMemoryError)):
-                time.sleep(_PAUSE_S)
+            if not isinstance(error, _OF_OTHERS) and "from outside" not in error.reason:
+                raise  # a new process for the next launch takes seconds
+            time.sleep(_PAUSE_S)
         return self.worker.ask(case, _REPEATED_S, probing.probed, case, *how)
 
     def is_right(self, guess: CallGuess, problem: Problem) -> bool:

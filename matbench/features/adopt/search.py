@@ -416,8 +416,6 @@ class _Search:
         """Why no call is right, as far as trials show."""
         nearness, words, guess = self.trials.nearest
         name = f"`{self.function.name}`"
-        if nearness < 0.5 and (mistaken := self.mistaken(guess if nearness >= 0.1 else None)):
-            nearness, words, guess = mistaken
         refused = next(iter(self.trials.refused.values()), "")
         if refused and guess is None:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
@@ -429,30 +427,33 @@ class _Search:
             return f"{name}, with {calling.threads(guess)} threads: {words}{unread}"
         late = f" in {_SEARCH_S:g} s" if time.monotonic() > self.end_s else ""
         tried = f"none of the calls of {name} that were tried{late}"
-        if guess is None or (self.trials.ran and nearness < 0.1):
+        is_near = guess is not None and nearness >= 0.1
+        shown = guess if guess is not None and is_near else self.first()
+        wrong = f": {words}" if is_near and words else self.checked(shown)
+        if not wrong:
             computes = f"{tried} computes a product of A and B{racy or unread}"
             return f"{computes}; write a table with its args, block and grid"
-        called = f"; closest, with {calling.described(self.trials.table_of(guess))}"
-        closest = f"{called}: {words}" if words else self.checked(guess, called)
-        return f"{tried} is right{closest}{racy}"
+        called = calling.described(self.trials.table_of(shown))
+        likely = "closest" if is_near else "the likeliest"
+        return f"{tried} is right; {likely}, with {called}{wrong}{racy or unread * (not is_near)}"
 
-    def mistaken(self, guess: CallGuess | None) -> tuple[float, str, CallGuess] | None:
-        """The guess, or else the first one, if it computes what a usual mistake would."""
-        self.trials.renew()
-        likely = launch_guesses.geometries(self.function, self.hints)
-        first = guess or CallGuess(likely[0], argument_guesses.calls(self.function, self.hints)[0])
-        n = calling.whole(first.geometry, self.hints, least=64)
-        alpha, beta = _factors(first.call)
-        problem = Problem(n, n, n, alpha=alpha, beta=beta)
-        result = self.trials.probe(first, problem, mistaken=True)
-        if result is not None and result.product is not None:
-            return 1.0, result.product.mistake, first
-        return None
+    def first(self) -> CallGuess:
+        """The likeliest guess."""
+        geometry = launch_guesses.geometries(self.function, self.hints)[0]
+        return CallGuess(geometry, argument_guesses.calls(self.function, self.hints)[0])
 
-    def checked(self, guess: CallGuess, called: str) -> str:
-        """The result of checking a call that is right in a part of C."""
-        M, N, K = (61, 61, 61) if guess.call.is_square else (67, 43, 59)
-        problem, params = Problem(M, N, K), guess.geometry.params
-        case = sweep.case(self.trials.kernel(guess), problem, params, self.trials.worker.device)
-        outcome = self.trials.worker.measure(case)
-        return f"{called}, at {problem.size}: {outcome.reason}" if outcome.status == "wrong" else ""
+    def checked(self, guess: CallGuess) -> str:
+        """The result of checking a call at whole tiles, or else at others, if it is wrong."""
+        n = calling.whole(guess.geometry, self.hints, least=64)
+        sizes = [(n, n, n), (61, 61, 61) if guess.call.is_square else (67, 43, 59)]
+        if not guess.call.is_sized:
+            sizes = argument_guesses.fixed_sizes(self.hints, guess.call)
+        alpha, beta = _factors(guess.call)
+        kernel, worker = self.trials.kernel(guess), self.trials.worker
+        for size in sizes:
+            problem = Problem(*size, alpha=alpha, beta=beta)
+            case = sweep.case(kernel, problem, guess.geometry.params, worker.device)
+            outcome = worker.measure(case)
+            if outcome.status == "wrong":
+                return f", at {problem.size}: {outcome.reason}"
+        return ""

@@ -64,12 +64,9 @@ class Trials:
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 
     def probe(
-        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False, mistaken: bool = False
+        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False
     ) -> ProbeResult | None:
-        """The result of one launch; None if it failed, or if the search is at its limits.
-
-        `mistaken`: the product is one that a usual mistake leads to.
-        """
+        """The result of one launch; None if it failed, or if the search is at its limits."""
         build = (*guess.geometry.template, *map(str, guess.geometry.params.values()))
         if self.is_exhausted or build in self.refused:
             return None
@@ -79,7 +76,7 @@ class Trials:
         self.spent += 1 if build in self.built else _LAUNCHES_PER_BUILD
         self.built.add(build)
         try:
-            result = self.launched(case, poisoned, mistaken)
+            result = self.launched(case, poisoned)
         except BuildError as error:
             self.refused[build] = error.reason
             return None
@@ -136,15 +133,15 @@ class Trials:
         hang, as a search must end soon."""
         self.spent = self.failures = 0
 
-    def launched(self, case: Case, *how: bool) -> ProbeResult:
+    def launched(self, case: Case, poisoned: bool) -> ProbeResult:
         """One launch; if other programs may be why it fails, one more."""
         try:
-            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, *how)
+            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned)
         except CaseError as error:
             if not isinstance(error, _OF_OTHERS) and "from outside" not in error.reason:
                 raise  # a new process for the next launch takes seconds
             time.sleep(_PAUSE_S)
-        return self.worker.ask(case, _REPEATED_S, probing.probed, case, *how)
+        return self.worker.ask(case, _REPEATED_S, probing.probed, case, poisoned)
 
     def is_right(self, guess: CallGuess, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from support.kernels import SPIN_BODY, KernelWriter
 
@@ -100,8 +101,11 @@ def test_usual_mistakes_are_recognised_with_alpha_and_beta(
     problem = Problem(32, 32, 32)
     case = sweep.case(catalogue.load(path), problem, {"TILE": 8}, session.backend.info)
     assert probing.probed(session, case).product is None
-    result = probing.probed(session, case, mistaken=True)
-    assert result.product == Product("A", "B", 2.0, 1.0, mistake)
+    measured = msgspec.structs.replace(case, problem=Problem(32, 32, 32, alpha=2.0, beta=1.0))
+    session.prepare(measured.problem, measured.kernel.contract)
+    outcome = session.measure(measured)
+    assert outcome.status == "wrong"
+    assert str(outcome.reason).endswith(f"; it {mistake}")
 
 
 def test_a_factor_and_the_old_C_are_recognised(

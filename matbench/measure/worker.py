@@ -383,8 +383,8 @@ class CaseRunner(Protocol):
 class WorkerPool:
     """A worker for each device of a sweep, started with its first case.
 
-    `listener` is called with the output of kernels soon after it was printed. `builders` is how many
-    processes compile ahead.
+    `listener` is called with the output of kernels soon after it was printed. `builders` is how
+    many processes compile ahead.
     """
 
     def __init__(

@@ -49,13 +49,11 @@ class Product(msgspec.Struct, frozen=True):
 
 class ProbeResult(msgspec.Struct, frozen=True):
     """The effect of one launch: the product in C, what else was written to, and the share of C's
-    elements that are right for the case. `overran`: elements right behind C were written to, but no
-    more than a line of them."""
+    elements that are right for the case."""
 
     product: Product | None
     spoiled: tuple[str, ...] = ()
     share: float = 0.0
-    overran: bool = False
 
 
 def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
@@ -94,8 +92,7 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
     product = products.pop() if len(products) == 1 else None
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
-    overran = held["C"].overran(after["C"])
-    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares), overran)
+    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares))
 
 
 class _Guarded(NamedTuple):
@@ -115,13 +112,6 @@ class _Guarded(NamedTuple):
         words = f"u{after.itemsize}"
         different: npt.NDArray[np.bool_] = after.view(words) != self.sent.view(words)
         return different
-
-    def overran(self, after: npt.NDArray[Any]) -> bool:
-        """Whether only elements right behind the matrix were written to, of one line at most."""
-        (written,) = np.nonzero(self.changed(after) & self.is_outside)
-        end = int(np.nonzero(~self.is_outside)[0][-1]) + 1
-        ends = [int(written[0]), int(written[-1])] if len(written) else [0]
-        return end <= ends[0] and ends[-1] < end + self.matrix.shape[2]
 
     def matrices(self, after: npt.NDArray[Any]) -> Array:
         """The matrices after the launch."""

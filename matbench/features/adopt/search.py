@@ -13,7 +13,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,10 +47,6 @@ _BATCH = 3
 _DEEPEST = 96
 #: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
-#: Sizes that people use: if one is right, it need not be a multiple of what does not divide it.
-_USUAL_SIZES = (512, 1000, 1024, 2048)
-_MOST_USUAL_OPERATIONS = 2 * 512**3
-
 #: How long a right call is looked for.
 _SEARCH_S = 15.0
 #: Builds take most of the time.
@@ -58,8 +54,6 @@ _MOST_BUILDS = 8
 _MOST_AHEAD = 5
 #: No usual tiles are larger than half of this.
 _MOST_WHOLE = 1024
-#: A condition that may hold for one index too many.
-_LOOSE = r"\bif\s*\([^;{}]*(?:<=|[^->]>[^>=])"
 #: What waits for all threads of a block.
 _BARRIER = r"__sync|barrier|\bsync\("
 
@@ -164,9 +158,6 @@ class _Search:
         for guess in itertools.islice(self.guesses(), _MOST_GUESSES):
             self.build_ahead(guess)
             guess = self.generalized(guess)
-            if self.trials.overran and self.hints.mentions(_LOOSE):
-                words = "writes one row or column past C; is `<=` meant to be `<`?"
-                return Adopted(self.function.name, None, f"`{self.function.name}` {words}")
             adopted = self.judged(guess)
             if adopted.table is not None:
                 return adopted
@@ -336,41 +327,26 @@ class _Search:
         return {axes[0]: self.step(guess, axes) for axes in groups}
 
     def step(self, guess: CallGuess, axes: tuple[str, ...]) -> int:
-        """The number that these sizes must be a multiple of; sizes that people use confirm it.
+        """The number that these sizes must be a multiple of: the greatest common divisor of those
+        that are right.
 
         From coarse to fine, since a size that does not fit may crash or hang, mostly where lines
         are read by vectors; elsewhere, one more than a multiple may show all.
         """
+        self.trials.renew()
         base: int = getattr(guess.problem, axes[0])
+        step, wrong = base, list[int]()
         first = [] if calling.is_wide(self.hints) else [base + 1]
-        near = [*first, *(base + divisor for divisor in reversed(calling.steps(base)))]
-        step = self.finest(guess, axes, near)
-        self.trials.renew()
-        if any(size % step and self.is_right_at(guess, axes, size) for size in _USUAL_SIZES):
-            step = self.finest(guess, axes, [*_USUAL_SIZES, *near])
-        return step
-
-    def finest(self, guess: CallGuess, axes: tuple[str, ...], sizes: Iterable[int]) -> int:
-        """The greatest common divisor of the right sizes, the guess's and those of `sizes` that
-        can show more."""
-        self.trials.renew()
-        step: int = getattr(guess.problem, axes[0])
-        wrong: list[int] = []
-        for size in sizes:
+        for size in (*first, *(base + divisor for divisor in reversed(calling.steps(base)))):
             finer = math.gcd(step, size)
             if finer < step and not any(other % finer == 0 for other in wrong):
-                if self.is_right_at(guess, axes, size):
+                self.on_progress(f"{axes[0]} = {size}")
+                problem = msgspec.structs.replace(guess.problem, **dict.fromkeys(axes, size))
+                if self.trials.is_right(guess, problem):
                     step = finer
                 else:
                     wrong.append(size)
         return step
-
-    def is_right_at(self, guess: CallGuess, axes: tuple[str, ...], size: int) -> bool:
-        """Whether a launch is right if these sizes are changed."""
-        self.on_progress(f"{axes[0]} = {size}")
-        problem = msgspec.structs.replace(guess.problem, **dict.fromkeys(axes, size))
-        operations = workloads.workload_of(problem).operations(problem)
-        return operations <= _MOST_USUAL_OPERATIONS and self.trials.is_right(guess, problem)
 
     def build_ahead(self, guess: CallGuess) -> None:
         """Start compiling with other values of the first constants, while sizes are tried."""

@@ -26,9 +26,7 @@ from matbench.show.reasons import skip_reason
 _LAUNCH_S = 3.0
 _REPEATED_S = 5.0
 _PAUSE_S = 1.0
-#: The most launches of a search, where a build counts as many, and how many may fail or hang.
-_MOST_LAUNCHES = 600
-_LAUNCHES_PER_BUILD = 50
+#: How many launches may fail or hang.
 _MOST_FAILURES = 4
 _MOST_LATE = 2
 #: What other programs may cause.
@@ -43,8 +41,7 @@ class Trials:
     def __init__(self, subject: ForeignKernel, worker: Worker) -> None:
         self.subject = subject
         self.worker = worker
-        self.ran = self.faults = self.spent = self.failures = self.late = 0
-        self.overran = False
+        self.ran = self.faults = self.failures = self.late = 0
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
@@ -73,7 +70,6 @@ class Trials:
         case = self.case(guess, problem, build)
         if case is None:
             return None
-        self.spent += 1 if build in self.built else _LAUNCHES_PER_BUILD
         self.built.add(build)
         try:
             result = self.launched(case, poisoned)
@@ -86,7 +82,6 @@ class Trials:
         except MatbenchError as error:
             raise NotCallableError(str(error)) from None
         self.ran += 1
-        self.overran = self.overran or result.overran
         if result.product and result.spoiled:
             self.note(guess, 0.5, f"writes to {result.spoiled[0]}")
         elif not result.product and result.share > _LEAST_SHARE:
@@ -125,13 +120,11 @@ class Trials:
     @property
     def is_exhausted(self) -> bool:
         """Whether the search is at its limits."""
-        is_failing = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
-        return is_failing or self.spent >= _MOST_LAUNCHES
+        return self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
 
     def renew(self) -> None:
-        """Begin a step whose trials are few: it has limits of its own, except for launches that
-        hang, as a search must end soon."""
-        self.spent = self.failures = 0
+        """Begin a step of its own, except for launches that hang, as a search must end soon."""
+        self.failures = 0
 
     def launched(self, case: Case, poisoned: bool) -> ProbeResult:
         """One launch; if other programs may be why it fails, one more."""

@@ -19,6 +19,7 @@ from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.features.adopt import search, trials
 from matbench.features.adopt.probing import ProbeResult
 from matbench.kernelfile import catalogue
+from matbench.measure.builders import Builders
 from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
@@ -502,6 +503,73 @@ def test_a_launch_that_faults_is_not_called_a_kernel_that_cannot_be_built(
     monkeypatch.setattr(Worker, "ask", ask)
     said = matbench("adopt", path, code=1).stdout.strip()
     assert said == f"`f`, with {threads} threads: running: illegal address{hint}"
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, crashes: Callable[[Case], bool]) -> list[Case]:
+    """All cases that are launched; those that crash."""
+    cases: list[Case] = []
+
+    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
+        cases.append(case)
+        if crashes(case):
+            raise CaseError("running: illegal address")
+        result: ProbeResult = asked(worker, case, *given, **more)
+        return result
+
+    asked = Worker.ask
+    monkeypatch.setattr(Worker, "ask", ask)
+    return cases
+
+
+def test_a_crash_is_not_repeated_and_ends_the_search_for_other_constants(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_other(case: Case) -> bool:
+        return any(cases[0].params[name] != value for name, value in case.params.items())
+
+    cases = watched(monkeypatch, is_other)
+    _, table = adopted(copied("sgemm-2d-tiles.cuh", tmp_path), matbench)
+    assert len([case for case in cases if is_other(case)]) == 1
+    assert table["entry"] == "sgemm2DTiles<64, 64, 8, 8, 8>"
+    assert "sweep" not in table
+
+
+@pytest.mark.parametrize(
+    ("name", "one_more"), [("rows-columns.cu", True), ("float4-cast.cu", False)]
+)
+def test_one_more_than_a_multiple_comes_first_unless_lines_are_read_by_vectors(
+    name: str, one_more: bool, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = watched(monkeypatch, lambda _: False)
+    matbench("adopt", copied(name, tmp_path))
+    sides = [case.problem.M for case in cases if len({*case.problem.size.split("x")}) == 3]
+    other = next(side for side in sides if side != sides[0])
+    assert (other == sides[0] + 1) == one_more
+
+
+def test_what_is_built_next_is_built_ahead(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[dict[str, int], tuple[str, ...]]] = []
+
+    def start(_: Builders, device: DeviceInfo, cases: Sequence[Case], variants: Any) -> None:
+        started.extend((case.params, variants) for case in cases)
+
+    monkeypatch.setattr(Builders, "start", start)
+    matbench("adopt", copied("sgemm-shared.cuh", tmp_path))
+    plain, *checked = started
+    assert plain == ({"BLOCKSIZE": 32}, ("plain",))
+    assert [variants for _, variants in checked] == [("plain",), ("staggered",)]
+
+
+def test_a_search_ends_in_time(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_SEARCH_S", 0.0)
+    path = copied("textbook.cu", tmp_path)
+    said = matbench("adopt", path, code=1).stdout
+    assert "none of the calls of `MatrixMulKernel` that were tried in 0 s" in said
+    assert list(tmp_path.iterdir()) == [path]
 
 
 LATE = LateError("running took longer than 3 s and was stopped (see --timeout)")

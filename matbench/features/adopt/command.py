@@ -135,12 +135,8 @@ def _try(kernels: Sequence[ForeignKernel], info: DeviceInfo, results: list[Adopt
 
     with search.pool() as pool, progress(None) as display:
         for kernel in kernels:
-
-            def on_progress(what: str, name: str = kernel.function.name) -> None:
-                display.begin(f"{name}: {what}")
-
-            on_progress("starting")
-            adopted = search.adopt(kernel, pool.worker(info), on_progress)
+            display.begin(kernel.function.name)
+            adopted = search.adopt(kernel, pool.worker(info))
             results.append(adopted)
             say(adopted.words)
             for warning in adopted.warnings:

@@ -13,7 +13,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,8 +57,6 @@ _MOST_WHOLE = 1024
 #: What waits for all threads of a block.
 _BARRIER = r"__sync|barrier|\bsync\("
 
-OnProgress = Callable[[str], None]
-
 
 class Adopted(NamedTuple):
     """The result: a table and a description in words, or without a table, the closest call.
@@ -70,13 +68,13 @@ class Adopted(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def adopt(subject: ForeignKernel, worker: Worker, on_progress: OnProgress) -> Adopted:
-    """Find out how to call a kernel. `on_progress` is called with a description of each step."""
+def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
+    """Find out how to call a kernel."""
     name = subject.function.name
     titled = f"`{name}`"
     worker.start()
     try:
-        search = _Search(Trials(subject, worker), on_progress)
+        search = _Search(Trials(subject, worker))
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
     try:
@@ -87,7 +85,11 @@ def adopt(subject: ForeignKernel, worker: Worker, on_progress: OnProgress) -> Ad
         adopted = search.adopted()
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
-    return adopted._replace(warnings=(*adopted.warnings, *search.doubts()))
+    doubts = [
+        f"a launch did not complete, at {where}; if the device was busy, try again"
+        for where in search.trials.unfinished[:1]
+    ]
+    return adopted._replace(warnings=(*adopted.warnings, *doubts))
 
 
 def pool() -> WorkerPool:
@@ -104,16 +106,14 @@ def table(text: str, path: Path, entry: str | None, worker: Worker) -> dict[str,
     """
     said = []
     for subject in subjects(text, path, entry, {}):
-        adopted = adopt(subject, worker, lambda _: None)
+        adopted = adopt(subject, worker)
         if adopted.table is not None:
             return adopted.table
         said.append(adopted.words)
     raise UsageError("; ".join(said))
 
 
-def _checked(
-    kernel: Kernel, worker: Worker, on_progress: OnProgress, most: float
-) -> Iterator[Outcome]:
+def _checked(kernel: Kernel, worker: Worker, most: float) -> Iterator[Outcome]:
     """Run all checks at the awkward sizes that the kernel accepts, of at most so many operations,
     until one fails. What could not be measured is tried once more."""
     probed = [
@@ -123,8 +123,7 @@ def _checked(
     ]
     for variant in worker.options.builds:  # at the same time
         worker.builders.start(worker.device, probed[:1], (variant,))
-    for index, case in enumerate(probed):
-        on_progress(f"check {index + 1} of {len(probed)}: {case.label}, {case.problem.inputs}")
+    for case in probed:
         outcome = worker.measure(case)
         if outcome.status == "failed":
             outcome = worker.measure(case)
@@ -141,14 +140,13 @@ def _factors(call: Call) -> tuple[float, float]:
 class _Search:
     """The steps for one kernel."""
 
-    def __init__(self, trials: Trials, on_progress: OnProgress) -> None:
+    def __init__(self, trials: Trials) -> None:
         self.trials = trials
         self.function = trials.subject.function
         subject = trials.subject
         self.hints = hints.find_hints(
             subject.source, subject.function, subject.headers, subject.beside
         )
-        self.on_progress = on_progress
         self.end_s = math.inf
 
     def adopted(self) -> Adopted:
@@ -164,11 +162,6 @@ class _Search:
             first = first or adopted
         return first or Adopted(self.function.name, None, self.failure())
 
-    def doubts(self) -> Iterator[str]:
-        """What launches that did not complete leave open."""
-        for where in self.trials.unfinished[:1]:
-            yield f"a launch did not complete, at {where}; if the device was busy, try again"
-
     def guesses(self) -> Iterator[CallGuess]:
         """The guesses that are right at whole tiles, the likeliest first."""
         calls = argument_guesses.calls(self.function, self.hints)
@@ -179,10 +172,9 @@ class _Search:
             order = tuple(text for text in call.args if text in ("A", "B", "C"))
             pointers.setdefault(order, []).append(call)
         for alike in pointers.values():
-            for index, geometry in enumerate(launches):
+            for geometry in launches:
                 if time.monotonic() > self.end_s:
                     break
-                self.on_progress(f"launch {index + 1} of {len(launches)}")
                 guess = self.found(CallGuess(geometry, alike[0]), alike)
                 is_narrow = guess is not None and guess.is_square and not guess.call.is_square
                 if guess is not None and is_narrow and geometry.given is not None:
@@ -258,7 +250,6 @@ class _Search:
             for padding in paddings:
                 for call in alike:
                     for is_swapped in (seen.is_swapped, not seen.is_swapped):
-                        self.on_progress("finding out which size is which")
                         guess = seen._replace(call=call, is_swapped=is_swapped, padding=padding)
                         if self.trials.is_right(guess, problem):
                             return guess._replace(problem=problem)
@@ -285,7 +276,7 @@ class _Search:
             except UsageError as error:
                 return Adopted(name, None, f"{words}; but its table is not valid: {error}")
             most = math.inf if guess.is_fixed else _MOST_OPERATIONS
-            outcomes = list(_checked(kernel, self.trials.worker, self.on_progress, most))
+            outcomes = list(_checked(kernel, self.trials.worker, most))
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
                 many = len({outcome.case.problem.size for outcome in outcomes})
@@ -340,7 +331,6 @@ class _Search:
         for size in (*first, *(base + divisor for divisor in reversed(calling.steps(base)))):
             finer = math.gcd(step, size)
             if finer < step and not any(other % finer == 0 for other in wrong):
-                self.on_progress(f"{axes[0]} = {size}")
                 problem = msgspec.structs.replace(guess.problem, **dict.fromkeys(axes, size))
                 if self.trials.is_right(guess, problem):
                     step = finer
@@ -372,7 +362,6 @@ class _Search:
             for other, axes in tries:
                 if self.trials.failures or len(self.trials.built) >= _MOST_BUILDS:
                     break
-                self.on_progress(f"{name} = {other}")
                 varied = guess._replace(geometry=guess.geometry.with_value(name, other))
                 sizes = calling.odd(guess, steps | dict.fromkeys(axes, other))
                 if self.trials.is_right(varied, sizes):

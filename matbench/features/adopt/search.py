@@ -54,6 +54,12 @@ _MOST_BUILDS = 8
 _MOST_AHEAD = 5
 #: No usual tiles are larger than half of this.
 _MOST_WHOLE = 1024
+#: What rounds inputs.
+_ROUNDED = {
+    "tf32": "(?i)tf32|wmma|mma_sync",
+    "bfloat16": "(?i)bf16|bfloat16",
+    "float16": "half|fp16",
+}
 #: What waits for all threads of a block.
 _BARRIER = r"__sync|barrier|\bsync\("
 
@@ -114,13 +120,12 @@ def table(text: str, path: Path, entry: str | None, worker: Worker) -> dict[str,
 
 
 def _checked(kernel: Kernel, worker: Worker, most: float) -> Iterator[Outcome]:
-    """Run all checks at the awkward sizes that the kernel accepts, of at most so many operations,
-    until one fails. What could not be measured is tried once more."""
-    probed = [
-        case
-        for _, case in sweep.probed(kernel, {}, worker.device, None)
-        if not case.skip and workloads.workload_of(case.problem).operations(case.problem) <= most
-    ]
+    """Run all checks at the awkward sizes that the kernel accepts, of at most so many operations if
+    there are such, until one fails. What could not be measured is tried once more."""
+    able = [case for _, case in sweep.probed(kernel, {}, worker.device, None) if not case.skip]
+    works = [workloads.workload_of(case.problem).operations(case.problem) for case in able]
+    most = max(most, min(works, default=0))
+    probed = [case for case, work in zip(able, works, strict=True) if work <= most]
     for variant in worker.options.builds:  # at the same time
         worker.builders.start(worker.device, probed[:1], (variant,))
     for case in probed:
@@ -307,8 +312,9 @@ class _Search:
         kinds = {STORAGE.get(p.type) for p in self.trials.kernel(guess).parameters if p.pointer}
         if narrow := kinds & {"float16", "bfloat16"}:
             yield {"accumulator": narrow.pop()}
-        if kinds == {"float32"} and self.hints.mentions("(?i)tf32|wmma|mma_sync"):
-            yield {"precision": "tf32"}
+        for precision, words in _ROUNDED.items() if kinds == {"float32"} else ():
+            if self.hints.mentions(words):
+                yield {"precision": precision}
         if self.hints.mentions("atomicAdd"):
             yield {"deterministic": False}
 

@@ -36,14 +36,17 @@ RESULTS = ROOT / "results"
 PAGE = ROOT / "docs" / "ladder.md"
 #: Records of products, each with cuBLAS beside the kernels. Of a rung the first that has it counts.
 #: The course's: `matbench run --group ladder --baseline cublas --sizes 1000,4096 --output FILE`.
-PRODUCTS = ("course.jsonl", "h200-ladder.jsonl", "h200.jsonl")
+PRODUCTS = ("course.jsonl", "h200-ladder.jsonl", "h200.jsonl", "h100-eight-bits.jsonl")
 DOT = RESULTS / "h200-dot.jsonl"
 CEILINGS = RESULTS / "h200-ceilings.json"
 #: The sizes that rungs are compared at.
 SIZES = ("1000", "4096")
 DOT_SIZE = 2**28
 #: The cuBLAS product that a kernel is compared with, by its precision, and what headers call it.
-OPPONENTS = {"float32": ("cublas", "cuBLAS"), "bfloat16": ("cublas-bf16", "cuBLAS in bfloat16")}
+OPPONENTS = {
+    "float32": ("cublas", "cuBLAS"), "bfloat16": ("cublas-bf16", "cuBLAS in bfloat16"),
+    "e4m3": ("cublaslt-fp8", "cuBLASLt in FP8"), "int8": ("cublaslt-int8", "cuBLASLt in int8"),
+}  # fmt: skip
 LABELS = ("Adds", "Predicted", "Limit", "Measured")
 UNKNOWN = "–"
 

@@ -6,7 +6,6 @@ exits 1. A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; the rest o
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -31,8 +30,9 @@ from matbench.features.explain.roofline import roofline
 from matbench.features.grade import view as grade
 from matbench.features.plot import picture as chart
 from matbench.features.timeline import picture as timeline
-from matbench.kernelfile import catalogue, includes, syntax
-from matbench.model import FrontMatter, Kernel
+from matbench.kernelfile import catalogue
+from matbench.kernelfile.code import code_of
+from matbench.model import Kernel
 from matbench.records import reading
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
@@ -45,6 +45,7 @@ from matbench.show import comparisons, formats, outcomes, terminal
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
 #: The code of each kernel file that was measured, by the hash of the file as it was then.
+EIGHT_BITS = ROOT / "results" / "h100-eight-bits.jsonl"
 MEASURED_CODE = ROOT / "results" / "h200-code.json"
 BESIDE_NVBENCH = ROOT / "results" / "h200-nvbench.json"
 PICTURE = ROOT / "docs" / "terminal.svg"
@@ -94,23 +95,6 @@ def _is_of(sha256: str, kernel: Kernel | None) -> bool:
     return kernel.sha256 == sha256 or then.get(sha256) == code_of(kernel)
 
 
-def code_of(kernel: Kernel) -> str:
-    """The hash of all that decides what a kernel does: comments, descriptions and groups do not."""
-    table = msgspec.to_builtins(kernel)
-    table = {
-        field.name: table[field.name]
-        for field in msgspec.structs.fields(FrontMatter)
-        if field.name not in ("summary", "previous", "group")
-        and getattr(kernel, field.name) != field.default
-    }
-    table["launch"] = {key: value for key, value in table["launch"].items() if value is not None}
-    source = includes.flattened(kernel) if kernel.includes else kernel.source
-    code = syntax.without_comments(source).replace("\\\n", "")
-    lines = [" ".join(line.split()) for line in code.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("#line")]
-    return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()
-
-
 def first_table(records: Records, kernels: Iterable[Kernel]) -> str:
     """The README's table, a line about it, and which of its rows are stale."""
     environments, found = records
@@ -131,11 +115,13 @@ def first_table(records: Records, kernels: Iterable[Kernel]) -> str:
     return "\n\n".join([printed, caption, *stale_line(shown, kernels)])
 
 
-def table(records: Records, kernels: Iterable[Kernel]) -> str:
-    """The table of the tutorial's kernels, its notes, and which of its rows are stale."""
+def table(records: Records, kernels: Iterable[Kernel], path: Path = RESULTS) -> str:
+    """The table of some products, its notes, and which of its rows are stale: of the tutorial's
+    kernels at two sizes, or of all that another file has."""
     environments, found = records
-    shown = [o for o in found if o.case.problem.size in SIZES and o.status != "skipped"]
-    file = RESULTS.relative_to(ROOT).as_posix()
+    found_at = [o for o in found if path != RESULTS or o.case.problem.size in SIZES]
+    shown = [o for o in found_at if o.status != "skipped"]
+    file = path.relative_to(ROOT).as_posix()
     lines = [
         _printed(environments, shown, COLUMNS, fastest=True),
         f"Each kernel at its fastest parameters; all {len(found)} cases: `matbench report {file}`.",
@@ -339,6 +325,7 @@ def pages() -> Pages:
 
     def results(page: str) -> str:
         page = inserted(page, "tutorial", table(records, kernels))
+        page = inserted(page, "eight-bits", table(reading.read(EIGHT_BITS), kernels, EIGHT_BITS))
         for name in WORKLOADS:
             page = inserted(page, name, workload_table(name, kernels))
         return page

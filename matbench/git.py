@@ -19,8 +19,10 @@ _SAFE = (
 _KEPT = {"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"}
 
 
-def output(*arguments: str, folder: Path | None = None) -> bytes | None:
-    """What a git command prints in a folder; None if it fails, or without git."""
+def output(
+    *arguments: str, folder: Path | None = None, timeout_s: float | None = None
+) -> bytes | None:
+    """What a git command prints in a folder; None if it fails or takes too long, or without git."""
     git = programs.which("git")
     if git is None:
         return None
@@ -33,7 +35,7 @@ def output(*arguments: str, folder: Path | None = None) -> bytes | None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,
-            timeout=_TIMEOUT_S,
+            timeout=timeout_s or _TIMEOUT_S,
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None

@@ -33,6 +33,7 @@ ONLY_PARSED = {
     r"^matbench doctor --install": "installs a toolkit",
     r"^matbench watch": "ends with Ctrl-C",
     r"^matbench compare tiled --against": "needs the branch main of a clone",
+    r"^matbench history": "needs a repository with several versions",
     r"\.\.4|4096|--group|--repeat|2\^2[48]|1000000": "takes minutes without a GPU",
     r"^make |^pip download|--find-links|^uvx |^pipx ": "needs a network",
 }

@@ -40,9 +40,8 @@
 // - Rows of C may start anywhere too. If they do not start at multiples of 16 bytes, a warp writes
 //   them, 32 adjacent values at a time.
 
-#include <cuda.h>
+#include "hopper.cuh"
 #include <cuda_bf16.h>
-#include <cstdint>
 
 #ifndef BAND
 #define BAND 8
@@ -60,48 +59,6 @@
 #define STAGES (196608 / STAGE)
 #define DRAFT (16 * 32 * 4)  // 16 rows and 32 columns of C
 #define DRAFTS (BM / 16 * 2 * DRAFT)
-
-// -- Barriers in shared memory -------------------------------------------------------------------
-
-static __device__ __forceinline__ void expect_arrivals(unsigned barrier, int count)
-{
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(barrier), "r"(count) : "memory");
-}
-
-// Arrives, and announces the bytes that must arrive too.
-static __device__ __forceinline__ void arrive_and_expect(unsigned barrier, unsigned bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;"
-                 :: "r"(barrier), "r"(bytes) : "memory");
-}
-
-// Arrives at the same barrier in another block of the cluster.
-static __device__ __forceinline__ void arrive_in(unsigned block, unsigned barrier)
-{
-    asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
-                 "}" :: "r"(barrier), "r"(block) : "memory");
-}
-
-// Waits for the end of the barrier's even (0) or odd (1) phase.
-static __device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
-{
-    asm volatile("{\n"
-                 ".reg .pred done;\n"
-                 "again:\n"
-                 "mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
-                 "@!done bra again;\n"
-                 "}" :: "r"(barrier), "r"(phase) : "memory");
-}
-
-// Relaxed: orders no memory accesses, so that nothing is flushed.
-static __device__ __forceinline__ void synchronize_cluster()
-{
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
-                 "barrier.cluster.wait.aligned;" ::: "memory");
-}
 
 // -- Tiles ---------------------------------------------------------------------------------------
 
@@ -261,29 +218,14 @@ static __device__ __forceinline__ void produce(const char *packed, int M, int N,
 
 // -- Consumers -----------------------------------------------------------------------------------
 
-#define SUMS_4(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
-#define SUMS_16(i) SUMS_4(i), SUMS_4(i + 4), SUMS_4(i + 8), SUMS_4(i + 12)
-#define SUMS_64(i) SUMS_16(i), SUMS_16(i + 16), SUMS_16(i + 32), SUMS_16(i + 48)
-#define NAMES_64 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
-    "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, " \
-    "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, " \
-    "%56, %57, %58, %59, %60, %61, %62, %63"
-#define NAMES_128 \
-    NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, " \
-    "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, " \
-    "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #if BM == 128
-#define SUMS SUMS_64(0), SUMS_64(64)
+#define SUMS SUMS_128("+f", 0)
 #define WGMMA "m64n256k16.f32.bf16.bf16 {" NAMES_128 "}, %128, %129"
-#define NEXT_1 "%128"
-#define NEXT_3 "%130"
+#define FRESH "%130"
 #else
-#define SUMS SUMS_64(0)
+#define SUMS SUMS_64("+f", 0)
 #define WGMMA "m64n128k16.f32.bf16.bf16 {" NAMES_64 "}, %64, %65"
-#define NEXT_1 "%64"
-#define NEXT_3 "%66"
+#define FRESH "%66"
 #endif
 
 // sum = (fresh ? 0 : sum) + a·b: 64×16 by 16×BN, both in shared memory; K runs fastest in a, and
@@ -293,25 +235,9 @@ static __device__ __forceinline__ void multiply(float (&sum)[BN / 2], uint64_t a
 {
     asm volatile("{\n"
                  ".reg .pred add;\n"
-                 "setp.eq.u32 add, " NEXT_3 ", 0;\n"
+                 "setp.eq.u32 add, " FRESH ", 0;\n"
                  "wgmma.mma_async.sync.aligned." WGMMA ", add, 1, 1, 0, 1;\n"
                  "}" : SUMS : "l"(a), "l"(b), "r"((unsigned)fresh));
-}
-
-// Waits until at most LATER groups of products are in flight.
-template <int LATER>
-static __device__ __forceinline__ void wait_for_products(float (&sum)[BN / 2])
-{
-    asm volatile("wgmma.wait_group.sync.aligned " NEXT_1 ";" : SUMS : "n"(LATER) : "memory");
-}
-
-// Describes rows of 128 bytes, swizzled as above; eight of them are 1,024 bytes. Every 64 columns
-// of B are another box. In a cluster the upper bits of an address name the block; in a descriptor
-// they would mean something else, so they are removed.
-static __device__ __forceinline__ uint64_t described(unsigned address)
-{
-    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(B_BOX >> 4) << 16
-        | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
 // Stores two adjacent sums of a row to a box of 32 columns: `eight` is the index of eight columns,
@@ -322,15 +248,6 @@ static __device__ __forceinline__ void draw(unsigned draft, int row, int eight, 
     const unsigned place = (eight * 2 + pair / 2) ^ (row % 8);
     const unsigned to = draft + row * 128 + place * 16 + pair % 2 * 8;
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" :: "r"(to), "f"(x), "f"(y) : "memory");
-}
-
-// Starts to write a box to C; what lies outside the matrix is not written.
-static __device__ __forceinline__ void deliver(const CUtensorMap &map, unsigned from, int column,
-                                               int row)
-{
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
-                 "cp.async.bulk.commit_group;"
-                 :: "l"(&map), "r"(column), "r"(row), "r"(from) : "memory");
 }
 
 static __device__ __forceinline__ void deliver_by_hand(float *C, int M, int N, unsigned from,
@@ -349,12 +266,6 @@ static __device__ __forceinline__ void deliver_by_hand(float *C, int M, int N, u
     __syncwarp();
 }
 
-// Waits until at most one box of this thread has still to be read from shared memory.
-static __device__ __forceinline__ void wait_until_read()
-{
-    asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
-}
-
 static __device__ __forceinline__ void consume(const CUtensorMap &C_map, float *C, int M,
                                                int N, int K, unsigned ring, unsigned full,
                                                unsigned empty)
@@ -371,14 +282,14 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, float *
         unsigned before = 0;  // the barrier of the slot whose products are in flight
         #pragma unroll 1
         for (int k = 0; k < K; k += BK) {
-            const uint64_t a = described(ring + slot * STAGE + group * 64 * 128);
-            const uint64_t b = described(ring + slot * STAGE + A_BYTES);
+            const uint64_t a = rows_at(ring + slot * STAGE + group * 64 * 128, B_BOX);
+            const uint64_t b = rows_at(ring + slot * STAGE + A_BYTES, B_BOX);
             wait(full + 8 * slot, phase);
-            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+            begin_products();
             #pragma unroll
             for (int i = 0; i < BK / 16; ++i)
                 multiply(sum, a + i * (32 >> 4), b + i * (2048 >> 4), k == 0 && i == 0);
-            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+            end_products();
 
             // The previous step is done: both blocks may fill its stage again.
             wait_for_products<1>(sum);
@@ -398,7 +309,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, float *
         for (int part = 0; part < BN / 32; ++part) {
             const unsigned draft = drafts + part % 2 * DRAFT;
             if (lane == 0)
-                wait_until_read();
+                wait_until_read<1>();
             __syncwarp();
             #pragma unroll
             for (int i = 0; i < 2; ++i) {
@@ -415,7 +326,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, float *
                 }
             }
             if (N % 4 == 0) {
-                asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+                publish_stores();
                 __syncwarp();
                 if (lane == 0)
                     deliver(C_map, draft, tile.column + part * 32, tile.row + warp * 16);
@@ -426,7 +337,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, float *
         }
     }
     // The copy engine reads shared memory, which is freed when the block exits.
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    wait_until_read<0>();
 }
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128 + 2 * BM, 1)
@@ -444,7 +355,7 @@ bf16_packed(const CUtensorMap __grid_constant__ C_map, const __nv_bfloat16 *A,
             expect_arrivals(full + 8 * stage, 1);
             expect_arrivals(empty + 8 * stage, 2 * WARPGROUPS);  // of both blocks
         }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        publish_barriers();
     }
     synchronize_cluster();
 

@@ -9,8 +9,9 @@ The figures are NVIDIA's own:
 - allocation units of registers and shared memory, and partitions of the register file:
   `cuda_occupancy.h` of the CUDA toolkit (13.0, and 7.0 for 1.0 and 2.x);
 - multiply-adds per clock of a multiprocessor's tensor cores: the whitepapers on V100 (2017),
-  Turing (2018), A100 (2020) and H100 (2022). For other architectures the rate depends on the
-  product or is not published, so none is given.
+  Turing (2018), A100 (2020), GA102 (2020), H100 (2022) and Ada (2022), of the last three divided by
+  clock and multiprocessors. For other architectures and precisions the rate depends on the product
+  or is not published, so none is given.
 """
 
 from __future__ import annotations
@@ -112,21 +113,25 @@ ARCHITECTURES: tuple[Architecture, ...] = _table(
                 "fp64_lanes": 32, "tensor_fma": {"float16": 512}},
     {"family": "Turing", "chip": "TU102", "compute_capability": (7, 5), "threads": 1024,
      "blocks": 16, "shared_bytes": 64 * KIB, "opted_in_bytes_per_block": 64 * KIB,
-     "shared_unit_bytes": 256, "fp32_lanes": 64, "fp64_lanes": 2, "tensor_fma": {"float16": 512}},
+     "shared_unit_bytes": 256, "fp32_lanes": 64, "fp64_lanes": 2,
+     "tensor_fma": {"float16": 512, "int8": 1024}},
     _AMPERE | _164_KIB | {"family": "Ampere", "chip": "GA100", "compute_capability": (8, 0),
                           "threads": 2048, "blocks": 32, "fp32_lanes": 64, "fp64_lanes": 32,
                           "tensor_fma": {"float16": 1024, "bfloat16": 1024, "tf32": 512,
-                                         "float64": 64}},
+                                         "float64": 64, "int8": 2048}},
     _AMPERE | _100_KIB | {"family": "Ampere", "chip": "GA102", "compute_capability": (8, 6),
-                          "threads": 1536, "blocks": 16, "fp32_lanes": 128, "fp64_lanes": 2},
+                          "threads": 1536, "blocks": 16, "fp32_lanes": 128, "fp64_lanes": 2,
+                          "tensor_fma": {"int8": 1024}},
     _AMPERE | _164_KIB | {"family": "Ampere", "chip": "GA10B", "compute_capability": (8, 7),
                           "threads": 1536, "blocks": 16, "fp32_lanes": 128, "fp64_lanes": 2},
     _AMPERE | _100_KIB | {"family": "Ada", "chip": "AD102", "compute_capability": (8, 9),
-                          "threads": 1536, "blocks": 24, "fp32_lanes": 128, "fp64_lanes": 2},
+                          "threads": 1536, "blocks": 24, "fp32_lanes": 128, "fp64_lanes": 2,
+                          "tensor_fma": {"int8": 1024}},
     _AMPERE | _228_KIB | {"family": "Hopper", "chip": "GH100", "compute_capability": (9, 0),
                           "threads": 2048, "blocks": 32, "fp32_lanes": 128, "fp64_lanes": 64,
                           "tensor_fma": {"float16": 2048, "bfloat16": 2048, "tf32": 1024,
-                                         "float64": 128}},
+                                         "float64": 128, "e4m3": 4096, "e5m2": 4096,
+                                         "int8": 4096}},
     _AMPERE | _228_KIB | {"family": "Blackwell", "chip": "GB100", "compute_capability": (10, 0),
                           "threads": 2048, "blocks": 32, "fp32_lanes": 128, "fp64_lanes": 64},
     _AMPERE | _228_KIB | {"family": "Blackwell", "chip": "GB110", "compute_capability": (10, 3),

@@ -11,6 +11,7 @@ import functools
 import re
 from typing import Literal, NamedTuple
 
+from matbench.model import EIGHT_BITS
 from matbench.records.outcome import Claims
 
 Key = Literal[
@@ -39,7 +40,8 @@ def weakenings(claims: Claims) -> list[Weakening]:
     """Each claim on arithmetic that makes a check easier to pass, in the order of front matter."""
     relaxed = []
     if claims.precision not in ("float32", "float64"):
-        words = f"inputs rounded to {claims.precision}"
+        are = "are" if claims.precision in EIGHT_BITS else "rounded to"
+        words = f"inputs {are} {claims.precision}"
         relaxed.append(Weakening("precision", f'precision = "{claims.precision}"', words))
     if claims.error_constant > 0:
         words = f"each product may be off by {claims.error_constant:g}·2⁻²⁴"
@@ -52,9 +54,12 @@ def weakenings(claims: Claims) -> list[Weakening]:
     if not claims.deterministic:
         relaxed.append(Weakening("deterministic", "deterministic = false", "not deterministic"))
     result = "float64" if claims.result == "float64" else "float32"
-    if claims.accumulator not in (None, "float64", result):
+    if claims.accumulator not in (None, "float64", "int32", result):
         declared = f'accumulator = "{claims.accumulator}"'
-        relaxed.append(Weakening("accumulator", declared, f"sums in {claims.accumulator}"))
+        words = f"sums in {claims.accumulator}"
+        if claims.promotes is not None:
+            words += f", {claims.promotes:,} terms at a time"
+        relaxed.append(Weakening("accumulator", declared, words))
     if claims.result in ("float16", "bfloat16"):
         relaxed.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
     return relaxed

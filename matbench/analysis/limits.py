@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from matbench.analysis import architectures
-from matbench.model import Arithmetic, DeviceInfo, Precision
+from matbench.model import EIGHT_BITS, Arithmetic, DeviceInfo, Precision, Storage
 from matbench.records.outcome import CaseRecord, TimingMode
 
 
@@ -52,16 +52,28 @@ def floor_of_bytes(
     return Floor(ns, f"to read {read_bytes:,} bytes at the {rate / 1e12:.3g} TB/s measured here")
 
 
-def floor_of_operations(operations: int, info: DeviceInfo, sm_mhz: float | None) -> Floor | None:
+#: Of float16; of other precisions up to 16 bits, none is faster.
+_FIRST_TENSOR_CORES = (7, 0)
+
+
+def floor_of_operations(
+    operations: int, info: DeviceInfo, sm_mhz: float | None, storage: Storage = "float32"
+) -> Floor | None:
     """The time of the operations on the fastest possible unit, tensor cores included.
 
-    None without a clock, or if the device is not in the table of architectures.
+    Units of 8-bit operands are possible if those stored have 8 bits: wider ones would have to be
+    split into parts with more products than these units are faster by. None without a clock, or if
+    the fastest unit is not in the table of architectures.
     """
-    precisions: tuple[Precision, ...] = ("float32", "tf32", "float16", "bfloat16")
-    rates = [rate for p in precisions if (rate := of_clock(info, sm_mhz, p)) is not None]
-    if not rates or not operations:
+    architecture = architectures.of_capability(info.compute_capability)
+    if architecture is None or not operations:
         return None
-    rate = max(rates)
+    fastest: Precision = "int8" if storage in EIGHT_BITS else "float16"
+    if fastest == "float16" and architecture.compute_capability < _FIRST_TENSOR_CORES:
+        fastest = "float32"
+    rate = of_clock(info, sm_mhz, fastest)
+    if rate is None:
+        return None
     text = f"for {operations:,} operations at its fastest unit's {rate / 1e12:.4g} TFLOP/s"
     return Floor(operations / rate * 1e9, text)
 

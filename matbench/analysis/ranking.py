@@ -18,15 +18,19 @@ from matbench.records.outcome import Outcome, Status, Timing, TimingMode
 
 #: The order of rows without a time.
 STATUSES: tuple[Status, ...] = ("measured", "wrong", "failed", "skipped")
-#: The cuBLAS kernel that a kernel is compared with, by workload and precision.
+#: The product of cuBLAS that a kernel is compared with, by workload and precision.
 CUBLAS: dict[tuple[str, Precision], str] = {
     ("matmul", "float32"): "cublas",
     ("matmul", "tf32"): "cublas-tf32",
     ("matmul", "bfloat16"): "cublas-bf16",
     ("matmul", "float16"): "cublas-f16",
     ("matmul", "float64"): "cublas-f64",
+    ("matmul", "e4m3"): "cublaslt-fp8",
+    ("matmul", "int8"): "cublaslt-int8",
     ("dot", "float32"): "cublas-dot",
 }
+#: The one with factors for rows and columns.
+_BY_ROWS = {"cublaslt-fp8": "cublaslt-fp8-rowwise"}
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,8 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
             continue
         case, together = outcome.case, rivals[outcome.mode, apart(outcome)]
         product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
+        if case.claims.scales == "rows":
+            product = _BY_ROWS.get(product, product)
         cublas_ns = fastest.get((outcome.mode, product))
         work_per_s = workloads.workload_of(case.problem).work(case.problem) / time * 1e9
         ranked.append(

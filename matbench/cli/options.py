@@ -290,7 +290,8 @@ class LaunchOptions:
         type=Seconds(),
         metavar="SECONDS",
         help="Longest sampling time per table row. Default: 2 (GPU) or 0.5 (CPU) for a case, "
-        "10 for a pair in `compare`, 3 in `watch`. Verification may take as long again.",
+        "10 for a pair in `compare` and `history`, 3 in `watch`. Verification may take as long "
+        "again.",
     )
 
     def __post_init__(self) -> None:

@@ -39,6 +39,7 @@ COMMANDS = {
     "diff": Listed(
         "features.diff.command", "Compare two record files: is NEW FASTER, SLOWER or the SAME?"
     ),
+    "history": Listed("features.history.command", "Find the commits that made a kernel slower."),
     "serve": Listed("cli.serve", "Judge kernels for another program: JSON Lines in and out."),
     "tune": Listed(
         "features.tune.command", "Find and save the fastest values of KERNEL's constants."

@@ -52,7 +52,7 @@ class SelectionOptions:
         "--baseline",
         multiple=True,
         metavar="LIST",
-        help="Add baselines: cublas, cublas-tf32, cublas-bf16, numpy and others, 'cublas*' "
+        help="Add baselines: cublas, cublas-tf32, cublaslt-best, numpy and others, 'cublas*' "
         "for all of cuBLAS, or a file's kernel or function. Repeatable.",
     )
 

@@ -15,7 +15,16 @@ import msgspec
 from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, products, signature
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
+from matbench.model import (
+    SCALED_BLOCK,
+    Case,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    Problem,
+    Skip,
+    settings_of,
+)
 
 MAX_CASES = 100_000
 #: The scaling of a product, and the number of products.
@@ -103,6 +112,8 @@ def probed(
     probes: list[tuple[str, Case]] = []
     for params in parameter_sets(kernel, overrides):
         shapes = workload.probes(params)
+        if kernel.scales == "blocks":
+            shapes[65, 2 * SCALED_BLOCK + 34, 3 * SCALED_BLOCK + 16] = "blocks with scales"
         for size, purpose in list(shapes.items()):
             near = allowed(kernel, size, params, device)
             if near is not None:
@@ -249,14 +260,14 @@ def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator
 def _not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
     """What keeps a kernel from a product with this alpha, beta and batch; None if it computes it.
 
-    It can if its front matter lists them or passes them on. cuBLAS takes any; NumPy no batches.
+    It can if its front matter lists them or passes them on. NumPy takes any, but no batches.
     """
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
         value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
         texts = (*kernel.args, *map(str, kernel.launch.grid))
         passed = any(re.search(rf"\b{name}\b", text) for text in texts)
-        if kernel.library and not kernel.is_function:
-            passed = name != "batch" or not kernel.on_host
+        if kernel.library == "numpy":
+            passed = name != "batch"
         if value not in known and not passed:
             wanted = listed(f"{number:.9g}" for number in known)
             return Skip("condition", f"{name} = {wanted}", {name: value})

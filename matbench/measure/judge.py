@@ -24,7 +24,7 @@ from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.measure import oracle
 from matbench.measure.launcher import Memory
-from matbench.measure.rounding import encoded, upper_halves
+from matbench.measure.rounding import stored, upper_halves
 from matbench.model import EIGHT_BITS, Kernel, Launch, LaunchRules, NumericContract, Storage
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
@@ -466,7 +466,7 @@ def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
                 "use other --inputs or smaller --sizes"
             )
         return array.astype(np.float16)
-    return encoded(array, storage) if storage in EIGHT_BITS else array
+    return stored(array, storage) if storage in EIGHT_BITS else array
 
 
 def _difference(rows: npt.NDArray[np.float64]) -> Difference:

@@ -62,12 +62,34 @@ def encoded(values: Float64, storage: Storage) -> npt.NDArray[Any]:
         return upper_halves(nearest(values, "bfloat16").astype(np.float32))
     if storage in ("e4m3", "e5m2"):
         rounded = nearest(values, storage)
-        codes = np.searchsorted(_numbers(storage)[:127], np.abs(rounded))  # 127 is NaN
+        codes = np.searchsorted(numbers(storage)[:127], np.abs(rounded))  # 127 is NaN
         return (codes | (np.signbit(rounded).astype(np.int64) << 7)).astype(np.uint8)
     if storage == "int8":
         return nearest(values, storage).astype(np.int8)
     with np.errstate(over="ignore"):
         return values.astype(DTYPES[storage])
+
+
+def stored(values: npt.NDArray[np.float32], storage: Storage) -> npt.NDArray[Any]:
+    """Many numbers in an 8-bit type, quickly: those that it does not hold are rounded twice."""
+    if storage == "int8":
+        return encoded(values, storage)  # type: ignore[arg-type]
+    return _by_half(storage)[values.astype(np.float16).view(np.uint16)]
+
+
+def rounded(values: npt.NDArray[np.float32], storage: Storage) -> npt.NDArray[np.float32]:
+    """Numbers of an 8-bit type in place of many others, quickly."""
+    if storage == "int8":
+        return nearest(values, storage).astype(np.float32)  # type: ignore[arg-type]
+    every = decoded(np.arange(256, dtype=np.uint8), storage).astype(np.float32)
+    result: npt.NDArray[np.float32] = every[stored(values, storage)]
+    return result
+
+
+@cache
+def _by_half(storage: Storage) -> npt.NDArray[Any]:
+    """The 8-bit number for each of float16, by its bits: float16 holds all of these."""
+    return encoded(np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float64), storage)
 
 
 def upper_halves(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
@@ -81,23 +103,25 @@ def decoded(stored: npt.NDArray[Any], storage: Storage) -> Float64:
         stored = (stored.astype(np.uint32) << 16).view(np.float32)
     if storage in ("e4m3", "e5m2"):
         negative, code = stored >= 128, stored & 127
-        magnitudes: Float64 = np.where(negative, -1.0, 1.0) * _numbers(storage)[code]
+        magnitudes: Float64 = np.where(negative, -1.0, 1.0) * numbers(storage)[code]
         return magnitudes
     values: Float64 = stored.astype(np.float64)
     return values
 
 
 @cache
-def _numbers(storage: Storage) -> Float64:
-    """The 128 numbers of an 8-bit floating-point type that are not negative, by their bits."""
+def numbers(storage: Storage) -> Float64:
+    """The 128 numbers of an 8-bit type that are not negative, by their bits."""
+    if storage == "int8":
+        return np.arange(128.0)
     bits, least, _ = FORMATS[storage]
     codes = np.arange(128)
     exponents, fractions = codes >> (bits - 1), codes % 2 ** (bits - 1)
     is_normal = exponents > 0
     significands = fractions + np.where(is_normal, 2.0 ** (bits - 1), 0)
-    numbers: Float64 = np.ldexp(significands, np.maximum(exponents, 1) - 1 + least - bits + 1)
+    values: Float64 = np.ldexp(significands, np.maximum(exponents, 1) - 1 + least - bits + 1)
     if storage == "e4m3":
-        numbers[127] = np.nan
+        values[127] = np.nan
     else:
-        numbers[124], numbers[125:] = np.inf, np.nan
-    return numbers
+        values[124], values[125:] = np.inf, np.nan
+    return values

@@ -230,7 +230,7 @@ class Session:
         words = sum(workload.words(name, problem) for name in workload.reads)
         read = WORD_BYTES[contract.storage] * words * problem.batch
         written = WORD_BYTES[contract.result] * workload.words("C", problem) * problem.batch
-        floors = [limits.floor_of_operations(operations, info, most_mhz)]
+        floors = [limits.floor_of_operations(operations, info, most_mhz, contract.storage)]
         is_certain = times.cold is not None or info.kind == "cpu"
         if info.kind == "cpu":
             floors += limits.floors_of_cpu(operations, read + written, info)

@@ -80,14 +80,17 @@ class LockedFile:
             self._file.seek(size - 1)
             if self._file.read(1) != b"\n":
                 lines = b"\n" + lines
+        left = memoryview(lines)
         try:
-            left = memoryview(lines)
             while left:
                 left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
-        except OSError:
+        except BaseException as error:
             with suppress(OSError):
-                self.truncate(size)
+                if left or isinstance(error, OSError):
+                    self.truncate(size)
+                else:  # Ctrl-C while it was flushed
+                    self._size = self.size
             raise
         self._size = self.size
 

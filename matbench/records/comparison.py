@@ -59,3 +59,7 @@ class ComparisonRecord(
     @property
     def ratio(self) -> float | None:
         return self.comparison.ratio if self.comparison is not None else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return self.comparison.interval if self.comparison is not None else None

@@ -24,6 +24,7 @@ from matbench.model import (
     Precision,
     Problem,
     Resources,
+    Scales,
     Skip,
     Storage,
     settings_of,
@@ -46,7 +47,7 @@ Excess = Annotated[float, msgspec.Meta(ge=-1e-9)]
 class Claims(msgspec.Struct, frozen=True):
     """What a kernel file declares that changes how its results are checked; see `model.Kernel`.
 
-    `result` is the type of C.
+    `result` is the type of C. `scales` change what is computed, not how it is checked.
     """
 
     precision: Precision = "float32"
@@ -56,6 +57,8 @@ class Claims(msgspec.Struct, frozen=True):
     where: tuple[str, ...] = ()
     accumulator: Accumulator | None = None
     result: Storage = "float32"
+    scales: Scales | None = None
+    promotes: Annotated[int, msgspec.Meta(ge=1, le=2**20)] | None = None
 
     @classmethod
     def from_kernel(cls, kernel: Kernel) -> Claims:
@@ -67,6 +70,8 @@ class Claims(msgspec.Struct, frozen=True):
             kernel.launch.where,
             kernel.accumulator,
             kernel.contract.result,
+            kernel.scales,
+            kernel.promotes,
         )
 
 

@@ -13,9 +13,8 @@ from matbench.errors import MatbenchError, UsageError
 from matbench.records import encoding
 from matbench.records.appending import ChangedError, LockedFile
 from matbench.records.environment import Environment
-from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
-from matbench.records.reading import Contents, RecordError, decode
+from matbench.records.reading import Contents, Finding, RecordError, decode
 
 Mode = Literal["new", "force", "resume"]
 
@@ -25,13 +24,14 @@ class RecordWriter:
 
     `new` rejects a file that is not empty, `resume` adds to it (or creates it), and `force`
     replaces it once the first outcome is written. Entering raises a `UsageError` if the file cannot
-    be written or is locked by another run. `environments` and `outcomes` are the earlier contents
-    of a resumed file, `notes` say what was repaired in it.
+    be written or is locked by another run. `environments`, `outcomes` and `findings` are the
+    earlier contents of a resumed file, `notes` say what was repaired in it.
 
     If another program removes or changes the file, writing or leaving raises a `MatbenchError`. It
     names the `copy`, another writer that gets each outcome before this one.
 
-    With `best_effort` no error is raised: `error` keeps the first, and recording ends.
+    With `best_effort` no error is raised: `error` keeps the first, and recording ends. The folder
+    of a file that is matbench's `own` is created.
     """
 
     def __init__(
@@ -41,15 +41,18 @@ class RecordWriter:
         mode: Mode = "new",
         *,
         best_effort: bool = False,
+        own: bool = False,
         copy: RecordWriter | None = None,
     ) -> None:
         self.path = path
         self.environment = environment
         self.mode = mode
         self.best_effort = best_effort
+        self.own = own or best_effort
         self.copy = copy
         self.environments: list[Environment] = []
         self.outcomes: list[Outcome] = []
+        self.findings: list[Finding] = []
         self.notes: list[str] = []
         self.written = 0
         self.error: MatbenchError | None = None
@@ -81,8 +84,8 @@ class RecordWriter:
         finally:
             self._close()
 
-    def write(self, outcome: Outcome | Grade) -> None:
-        """Append one outcome or grade; `MatbenchError` if it cannot be written or is not valid."""
+    def write(self, outcome: Outcome | Finding) -> None:
+        """Append an outcome or finding; `MatbenchError` if it cannot be written or is not valid."""
         if self.error is not None:
             return
         assert self._file is not None, "not entered"
@@ -122,7 +125,7 @@ class RecordWriter:
         return MatbenchError(f"{self.path}: cannot be written: {error.strerror}; {hint}")
 
     def _open(self) -> None:
-        self._file = LockedFile(self.path, own=self.best_effort)
+        self._file = LockedFile(self.path, own=self.own)
         if not self._file.size:
             return
         if self.mode == "new":
@@ -139,6 +142,7 @@ class RecordWriter:
         if contents.is_array:
             raise UsageError(f"{self.path}: cannot append to a JSON array; name another file")
         self.environments, self.outcomes = contents.environments, contents.outcomes
+        self.findings = [finding for finding, _ in contents.findings]
         if contents.note:
             try:
                 file.truncate(contents.whole_bytes)

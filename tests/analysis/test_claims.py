@@ -20,6 +20,10 @@ from matbench.records.outcome import Claims
         (Claims(accumulator="float16"), "sums in float16"),
         (Claims(accumulator="float32", result="float64", precision="float64"), "sums in float32"),
         (Claims(result="bfloat16"), "C of bfloat16"),
+        (Claims(precision="e4m3"), "inputs are e4m3"),
+        (Claims(precision="int8", result="int32"), "inputs are int8"),
+        (Claims(accumulator="float22"), "sums in float22"),
+        (Claims(accumulator="float22", promotes=128), "sums in float22, 128 terms at a time"),
     ],
 )
 def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> None:
@@ -32,6 +36,8 @@ def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> 
         Claims(),
         Claims(precision="float64", result="float64"),
         Claims(accumulator="float64"),
+        Claims(accumulator="int32"),
+        Claims(scales="rows"),
         Claims(exponents=(-126, 127)),
         Claims(exponents=(-200, 200)),
         Claims(where=("TILE * TILE <= max_threads_per_block", "N % 4 == 0", "ldc % 32 == 0")),

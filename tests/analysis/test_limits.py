@@ -8,7 +8,7 @@ from support.h200 import H200
 from support.records import outcome
 
 from matbench.analysis import limits
-from matbench.model import Arithmetic, Precision
+from matbench.model import Arithmetic, Precision, Storage
 from matbench.records.outcome import Claims
 
 
@@ -18,8 +18,10 @@ def test_the_clock_allows_lanes_times_multiprocessors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("precision", "lanes"), [("float16", 2048), ("tf32", 1024), ("float64", 128)]
-)
+    ("precision", "lanes"),
+    [("float16", 2048), ("tf32", 1024), ("float64", 128), ("e4m3", 4096), ("e5m2", 4096),
+     ("int8", 4096)],
+)  # fmt: skip
 def test_tensor_cores_have_a_rate_of_their_own(precision: Precision, lanes: int) -> None:
     assert limits.of_clock(H200, 1000, precision) == 132 * lanes * 2 * 1e9
 
@@ -84,6 +86,25 @@ def test_the_fastest_unit_counts_even_for_float32() -> None:
     assert floor.ns == pytest.approx(2 * 8192**3 / (132 * 2048 * 2 * 1.98e9) * 1e9)
     assert limits.floor_of_operations(1000, H200, None) is None
     assert limits.floor_of_operations(0, H200, 1980) is None
+
+
+@pytest.mark.parametrize(
+    ("capability", "storage", "lanes"),
+    [
+        ((9, 0), "float16", 2048), ((9, 0), "e4m3", 4096), ((9, 0), "int8", 4096),
+        ((8, 0), "int8", 2048), ((7, 5), "int8", 1024), ((8, 9), "e4m3", 1024),
+        ((6, 1), "float32", 128), ((6, 1), "int8", None),  # four products in an instruction
+        ((8, 6), "float32", None), ((12, 0), "bfloat16", None), ((12, 0), "e4m3", None),
+    ],
+)  # fmt: skip
+def test_the_fastest_unit_is_one_for_the_operands_whose_rate_is_known(
+    capability: tuple[int, int], storage: Storage, lanes: int | None
+) -> None:
+    device = msgspec.structs.replace(H200, compute_capability=capability)
+    floor = limits.floor_of_operations(1_000_000, device, 1000, storage)
+    assert (floor is None) == (lanes is None)
+    if floor is not None:
+        assert floor.ns == pytest.approx(1_000_000 / (132 * (lanes or 0) * 2))
 
 
 @pytest.mark.parametrize(("ns", "beyond"), [(94.9, True), (95.1, False), (100.0, False)])

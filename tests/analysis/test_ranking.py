@@ -232,6 +232,26 @@ def test_each_kernel_against_the_product_of_cublas_in_its_precision() -> None:
         assert found[name] is None
 
 
+def test_8_bit_operands_against_cublaslt_with_factors_of_the_same_kind() -> None:
+    rows = Claims(precision="e4m3", scales="rows")
+    found = of_cublas(
+        on_h200("mine", 0.4, precision="e4m3"),
+        on_h200("by-matrix", 0.5, claims=Claims(precision="e4m3", scales="matrix")),
+        on_h200("by-rows", 0.5, claims=rows),
+        on_h200("mine-int8", 0.2, precision="int8"),
+        on_h200("mine-e5m2", 0.2, precision="e5m2"),
+        on_h200("cublaslt-fp8", 0.1, group="baseline", precision="e4m3"),
+        on_h200("cublaslt-fp8-rowwise", 0.25, group="baseline", claims=rows),
+        on_h200("cublaslt-int8", 0.3, group="baseline", precision="int8"),
+        on_h200("cublaslt-best", 0.01, group="baseline"),
+    )
+    assert found == {
+        "mine": pytest.approx(0.25), "by-matrix": pytest.approx(0.2),
+        "by-rows": pytest.approx(0.5), "mine-int8": pytest.approx(1.5), "mine-e5m2": None,
+        "cublaslt-fp8": 1, "cublaslt-fp8-rowwise": 1, "cublaslt-int8": 1, "cublaslt-best": None,
+    }  # fmt: skip
+
+
 def test_a_dot_product_against_that_of_cublas() -> None:
     dot = Problem(1, 2**20, 1, inputs="ramp", workload="dot")
     found = ranked(

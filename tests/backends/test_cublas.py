@@ -27,8 +27,10 @@ from matbench.records.outcome import Outcome
 PRODUCTS = {
     kernel.name: kernel
     for kernel in libraries.LIBRARIES
-    if kernel.library == "cublas" and kernel.workload == "matmul"
+    if kernel.library in ("cublas", "cublaslt") and kernel.workload == "matmul"
 }
+#: Those of 8-bit operands are tested in tests/gpu/test_gpu_cublaslt.py.
+OF_ANY_SIZE = {name: kernel for name, kernel in PRODUCTS.items() if not kernel.launch.where}
 
 
 # -- without a GPU -------------------------------------------------------------------------------
@@ -74,9 +76,11 @@ def test_an_unknown_baseline_is_one_line(matbench: Matbench) -> None:
 
 def test_skipped_with_the_command_that_fixes_it(device: DeviceInfo) -> None:
     lacking = msgspec.structs.replace(
-        device, backend="cuda", missing={"cublas": "nvmath-python is missing; pip install …"}
+        device,
+        backend="cuda",
+        missing=dict.fromkeys(("cublas", "cublaslt"), "nvmath-python is missing; pip install …"),
     )
-    for kernel in PRODUCTS.values():
+    for kernel in OF_ANY_SIZE.values():
         case = sweep.case(kernel, problem("8"), {}, lacking)
         assert case.skip == Skip("unavailable", "nvmath-python is missing; pip install …")
         able = sweep.case(kernel, problem("8"), {}, msgspec.structs.replace(lacking, missing={}))
@@ -92,11 +96,19 @@ def test_what_is_missing_is_what_is_not_installed() -> None:
         assert str(reason) == "nvmath-python is missing; pip install 'matbench-cuda[cuda]'"
 
 
+def test_all_of_it_is_missing_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for there in (True, False):
+        monkeypatch.setattr(cublas, "find_spec", lambda _, there=there: there or None)
+        lacks = cublas.unusable()
+        assert lacks.keys() == ({k.library for k in PRODUCTS.values()} if not there else set())
+
+
 def test_it_has_no_blocks(matbench: Matbench) -> None:
     assert "cannot be timed" in matbench("blocks", "cublas", code=2).stderr
-    shown = matbench("show", "cublas-tf32").stdout
-    assert "a call to cublas" in shown
-    assert "block (threads)" not in shown
+    for name, library in (("cublas-tf32", "cublas"), ("cublaslt-best-fp8", "cublaslt")):
+        shown = matbench("show", name).stdout
+        assert f"a call to {library}\n" in shown
+        assert "block (threads)" not in shown
 
 
 # -- on a GPU ------------------------------------------------------------------------------------
@@ -128,7 +140,7 @@ def case_of(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:
 @pytest.mark.gpu
 @pytest.mark.parametrize("inputs", INPUTS)
 @pytest.mark.parametrize("size", [*SIZES, "257x130x300", "64x64x8192"])
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("name", OF_ANY_SIZE)
 def test_right_at_every_awkward_size(
     name: str, size: str, inputs: str, checks: Session, info: DeviceInfo
 ) -> None:
@@ -146,7 +158,7 @@ def test_float32_that_were_tf32_would_be_wrong(
     plain = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info))
     assert plain.max_rel_err is not None
     assert plain.max_rel_err < 5e-6
-    monkeypatch.setitem(cublas._KINDS, "float32", cublas._KINDS["tf32"])
+    monkeypatch.setitem(cublas.KINDS, "float32", cublas.KINDS["tf32"])
     checks._built.clear()
     faked = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info))
     checks._built.clear()
@@ -155,7 +167,7 @@ def test_float32_that_were_tf32_would_be_wrong(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("size", ["64x64x8192", "1000", "2048"])
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("name", OF_ANY_SIZE)
 def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
     case = case_of(PRODUCTS[name], size, "signed", info)
     assert case.kernel.deterministic

@@ -17,7 +17,13 @@ from matbench.kernelfile import catalogue, front_matter, includes
 from matbench.kernelfile.catalogue import Catalogue
 from matbench.model import Kernel
 
-CUBLAS = ["cublas", "cublas-bf16", "cublas-f16", "cublas-f64", "cublas-tf32"]
+KINDS = ("bf16", "f16", "f64", "tf32")
+CUBLAS = ["cublas", *(f"cublas-{kind}" for kind in KINDS)]
+CUBLASLT = [
+    *("cublaslt-best", "cublaslt-best-bf16", "cublaslt-best-f16", "cublaslt-best-f64"),
+    *("cublaslt-best-fp8", "cublaslt-best-int8", "cublaslt-best-tf32", "cublaslt-fp8"),
+    *("cublaslt-fp8-rowwise", "cublaslt-int8"),
+]
 NAMES = {
     "thread-1d", "block-1d", "shared-row", "single-block", "naive-2d", "tiled", "tiled-dynamic",
     "kahan", "host-loop", "numpy",
@@ -162,9 +168,11 @@ def test_the_same_file_in_another_folder_is_another_kernel(
 def test_libraries_are_told_apart_in_records() -> None:
     """Existing records have their hashes, which must not change."""
     hashes = {kernel.name: kernel.sha256 for kernel in catalogue.builtin() if kernel.library}
-    assert len(set(hashes.values())) == len(hashes) == 7
+    assert len(set(hashes.values())) == len(hashes) == 17
     assert hashes["numpy"] == hashlib.sha256(b"numpy.matmul").hexdigest()
     assert hashes["cublas-tf32"] == hashlib.sha256(b"cublasGemmEx cublas-tf32").hexdigest()
+    fp8 = hashlib.sha256(b"cublasLtMatmul cublaslt-fp8").hexdigest()
+    assert hashes["cublaslt-fp8"] == fp8
 
 
 # -- files that cannot be read ----------------------------------------------------------------
@@ -280,7 +288,7 @@ def test_names_and_groups() -> None:
     dots = [kernel.name for kernel in everything.group("tutorial", "dot")]
     assert dots == ["dot-tree"]
     baselines = [kernel.name for kernel in everything.group("baseline")]
-    assert baselines == [*CUBLAS, "host-loop", "numpy"]
+    assert baselines == [*CUBLAS, *CUBLASLT, "host-loop", "numpy"]
 
 
 def test_baselines_by_name_and_pattern() -> None:
@@ -292,7 +300,9 @@ def test_baselines_by_name_and_pattern() -> None:
     assert names() == []
     assert names("cublas") == ["cublas"]
     assert names("numpy, cublas-tf32", "cublas") == ["numpy", "cublas-tf32", "cublas"]
-    assert names("cublas*") == names("cublas*,cublas") == CUBLAS
+    assert names("cublas*") == names("cublas*,cublas") == [*CUBLAS, *CUBLASLT]
+    assert names("cublas,cublas-*") == CUBLAS
+    assert names("cublaslt-*") == CUBLASLT
     for unknown in ("cubla", "tiled", "", "cublas,"):
         with pytest.raises(UsageError, match=r"no such baseline; available: cublas, .*, numpy$"):
             names(unknown)

@@ -143,6 +143,32 @@ def with_corners(test: Any) -> Any:
     return test
 
 
+def check_verdicts(
+    samples: Samples, buffers: Buffers, key: int, right: Any, bound: oracle.Bound
+) -> None:
+    """The right C passes, one wrong element does not; of a C that is a little off, the same
+    elements are wrong as on the host."""
+    judge, backend = samples.judge, samples.backend
+    trial = samples.trial(key)
+    place = key % right.size
+    off = right.copy()
+    off.flat[place] = off.flat[place] ^ 1 if off.dtype == np.int32 else off.flat[place] * 3 + 7
+    near = right.copy()
+    if right.dtype != np.int32:
+        steps = [0, 1.2, 16] if key % 3 else [0, 0, 1.2]  # too large one by one, or together
+        near *= 1 + np.resize(steps, right.shape).astype(right.dtype) * U32
+    for result, wrong in ((right, 0), (off, 1), (near, None)):
+        expected = oracle.judge(result, trial, bound)
+        put(result, buffers, backend)
+        judge.fill(samples.partial, 0, samples.partial.nbytes // 4, 1)  # of earlier launches
+        samples.compare(buffers, key, bound)
+        [verdict] = samples.verdicts()
+        assert (verdict.key, verdict.wrong, verdict.forged) == (key, expected.wrong, False)
+        assert verdict.first == expected.first_wrong
+        if result is not near:
+            assert (verdict.wrong, verdict.first) == (wrong, place if wrong else None)
+
+
 def check_against_host(judge: Judge, problem: Problem, key: int, contract: NumericContract) -> None:
     """Inputs match bit for bit; the right C passes, one wrong element does not. Of a C that is a
     little off, the same elements are wrong."""
@@ -180,24 +206,7 @@ def check_against_host(judge: Judge, problem: Problem, key: int, contract: Numer
             samples.compare(buffers, key, bound)
             [unwritten] = samples.verdicts()
             assert (unwritten.wrong, unwritten.first) == (C.size, 0)
-
-        place = key % right.size
-        off = right.copy()
-        off.flat[place] = off.flat[place] ^ 1 if off.dtype == np.int32 else off.flat[place] * 3 + 7
-        near = right.copy()
-        if right.dtype != np.int32:
-            steps = [0, 1.2, 16] if key % 3 else [0, 0, 1.2]  # too large one by one, or together
-            near *= 1 + np.resize(steps, right.shape).astype(right.dtype) * U32
-        for result, wrong in ((right, 0), (off, 1), (near, None)):
-            expected = oracle.judge(result, trial, bound)
-            put(result, buffers, backend)
-            judge.fill(samples.partial, 0, samples.partial.nbytes // 4, 1)  # of earlier launches
-            samples.compare(buffers, key, bound)
-            [verdict] = samples.verdicts()
-            assert (verdict.key, verdict.wrong, verdict.forged) == (key, expected.wrong, False)
-            assert verdict.first == expected.first_wrong
-            if result is not near:
-                assert (verdict.wrong, verdict.first) == (wrong, place if wrong else None)
+        check_verdicts(samples, buffers, key, right, bound)
     finally:
         prepared.release()
 

@@ -16,6 +16,7 @@ from support.record_files import only, write
 from support.records import environment, outcome
 
 from matbench.errors import MatbenchError, UsageError
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.provenance import last_run_path
 from matbench.records.reading import read
 from matbench.records.writing import Mode, RecordWriter
@@ -171,6 +172,38 @@ def test_a_power_failure_loses_no_row(
             assert rows[-1][0] == path.read_bytes()
             assert mode == "resume" or names[-1:] == [path.stat().st_ino]
     assert rows[0][1] == (mode != "force")
+
+
+def test_ctrl_c_while_a_row_is_synced_loses_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def interrupted(descriptor: int) -> None:
+        fsync(descriptor)
+        raise KeyboardInterrupt
+
+    with RecordWriter(path, environment()) as writer:
+        writer.write(outcome(kernel="first"))
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(os, "fsync", interrupted)
+            writer.write(outcome(kernel="second"))
+        writer.write(outcome(kernel="third"))
+    assert [found.case.kernel for found in read(path)[1]] == ["first", "second", "third"]
+
+
+def test_a_resumed_file_has_its_findings(tmp_path: Path) -> None:
+    """Its folder is created if it is matbench's own, and only then."""
+    own = tmp_path / "folder" / "file.jsonl"
+    with pytest.raises(UsageError, match="no folder"), RecordWriter(own, environment(), "resume"):
+        pass
+    found = ComparisonRecord(baseline_name="a", candidate_name="b", baseline=outcome(),
+                             candidate=outcome(), comparison=None)  # fmt: skip
+    with RecordWriter(own, environment(), "resume", own=True) as writer:
+        assert writer.findings == []
+        writer.write(found)
+    with RecordWriter(own, environment(), "resume", own=True) as writer:
+        assert writer.findings == [found]
 
 
 def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from matbench.backends.cuda import cublas, nvml
+from matbench.backends.cuda import cublas, cublaslt, nvml
 from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
@@ -178,6 +178,8 @@ class CudaBackend:
         return libraries.function(kernel, params, target, self.cache, pointers, self, handles)
 
     def _library_call(self, kernel: Kernel) -> Program:
+        if kernel.library == "cublaslt":
+            return cublaslt.Product(self._library(), kernel, self, self._cold_ns)
         return self._library().program(kernel)
 
     def _library(self) -> cublas.Library:
@@ -218,6 +220,10 @@ class CudaBackend:
                 return self._between_events_ns(many, before=hold_and_warm) / len(timed)
             with captured(self.stream, many) as start:
                 return self._between_events_ns(start, before=hold_and_warm) / len(timed)
+
+    def _cold_ns(self, enqueue: Callable[[], None]) -> float:
+        """The time of enqueued work with a cold cache."""
+        return self._between_events_ns(enqueue, before=self._flush)
 
     def mapped(self, buffer: Buffer) -> Address:
         """See `functions.calls.Memory`."""

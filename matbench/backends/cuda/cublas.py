@@ -13,12 +13,14 @@ from matbench.model import Kernel, Launch, Precision, Resources
 
 #: For each declared precision: the types of the inputs, of C, and of the computation. In float32,
 #: cuBLAS does not round inputs to TF32 unless it is told to.
-_KINDS: dict[Precision, tuple[str, str, str]] = {
+KINDS: dict[Precision, tuple[str, str, str]] = {
     "float32": ("CUDA_R_32F", "CUDA_R_32F", "COMPUTE_32F"),
     "tf32": ("CUDA_R_32F", "CUDA_R_32F", "COMPUTE_32F_FAST_TF32"),
     "bfloat16": ("CUDA_R_16BF", "CUDA_R_32F", "COMPUTE_32F"),
     "float16": ("CUDA_R_16F", "CUDA_R_16F", "COMPUTE_32F"),
     "float64": ("CUDA_R_64F", "CUDA_R_64F", "COMPUTE_64F"),
+    "e4m3": ("CUDA_R_8F_E4M3", "CUDA_R_16BF", "COMPUTE_32F"),
+    "int8": ("CUDA_R_8I", "CUDA_R_32I", "COMPUTE_32I"),
 }
 #: What cuBLAS would allocate itself on a Hopper GPU. With our own workspace nothing is allocated
 #: during stream capture; one workspace on one stream makes results reproducible.
@@ -32,8 +34,18 @@ def missing() -> UnavailableError | None:
     return None
 
 
+def unusable() -> dict[str, str]:
+    """Why neither cuBLAS nor cuBLASLt can be used, by the library's name; empty if they can."""
+    reason = missing()
+    return {} if reason is None else dict.fromkeys(("cublas", "cublaslt"), str(reason))
+
+
 class Library:
-    """One cuBLAS handle on the current context; its stream and workspace are set once."""
+    """One cuBLAS handle on the current context; its stream and workspace are set once.
+
+    It is a handle of cuBLASLt, too, which takes stream and workspace with each call. What is made
+    for such calls is `held` until the end.
+    """
 
     def __init__(self, stream: int, workspace: int) -> None:
         try:
@@ -43,6 +55,8 @@ class Library:
             raise CaseError(f"nvmath-python cannot be used ({error})") from None
         self.cublas = cublas
         self.types = nvmath.CudaDataType
+        self.stream, self.workspace = stream, workspace
+        self.held = contextlib.ExitStack()
         try:
             self.handle = cublas.create()
             cublas.set_stream(self.handle, stream)
@@ -65,6 +79,7 @@ class Library:
             raise CaseError(f"cuBLAS: {error}", fatal=True) from None
 
     def close(self) -> None:
+        self.held.close()
         with contextlib.suppress(self.cublas.cuBLASError):  # the device may be lost
             self.cublas.destroy(self.handle)
 
@@ -97,7 +112,7 @@ class Product(Call):
 
     def __init__(self, library: Library, kernel: Kernel) -> None:
         super().__init__(library)
-        inputs, result, compute = _KINDS[kernel.precision]
+        inputs, result, compute = KINDS[kernel.precision]
         self.inputs, self.result = (getattr(library.types, kind) for kind in (inputs, result))
         self.compute = getattr(library.cublas.ComputeType, compute)
         self.is_double = kernel.precision == "float64"

@@ -92,7 +92,7 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
         compute_capability=device.compute_capability(),
         limits=_limits(device),
         properties=_properties(device, index),
-        missing={"cublas": str(reason)} if (reason := cublas.missing()) else {},
+        missing=cublas.unusable(),
     )
 
 

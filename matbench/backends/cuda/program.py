@@ -14,7 +14,7 @@ from matbench.backends.cuda.device import driver, errors
 from matbench.backends.protocol import Argument, TensorMap
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
-from matbench.model import WORD_BYTES, Kernel, Launch, Parameter, Resources
+from matbench.model import EIGHT_BITS, WORD_BYTES, Kernel, Launch, Parameter, Resources
 
 #: Static and dynamic shared memory that a block may use without opting in to more.
 _SHARED_BYTES = 48 * 1024
@@ -81,7 +81,8 @@ def _encoded(tensor: TensorMap) -> bytes:
     bindings = Bindings(f"a tensor map of {rows}×{columns} by {box_rows}×{box_columns}")
     cu = bindings.cu
     wide, short = cu.cuuint64_t, cu.cuuint32_t
-    kind = f"CU_TENSOR_MAP_DATA_TYPE_{tensor.storage.upper()}"
+    named = "uint8" if tensor.storage in EIGHT_BITS else tensor.storage
+    kind = f"CU_TENSOR_MAP_DATA_TYPE_{named.upper()}"
     swizzle = f"CU_TENSOR_MAP_SWIZZLE_{f'{box_bytes}B' if box_bytes in (32, 64, 128) else 'NONE'}"
     encoded = bindings.call(
         "cuTensorMapEncodeTiled",

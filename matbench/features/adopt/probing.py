@@ -32,6 +32,8 @@ _GUARD_BYTES = 1 << 18
 _ALIGNMENT_BYTES = 4096
 #: The values around C: not NaN, so that a NaN written there is noticed.
 _OUTSIDE_C = 77.0
+#: What stands for NaN among whole numbers.
+_NO_NUMBER = {"int8": 111.0, "int32": 2.0**30}
 
 
 class Product(msgspec.Struct, frozen=True):
@@ -67,15 +69,17 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     rng = np.random.default_rng(12345)
     given: dict[str, Array] = {}
     held: dict[str, _Guarded] = {}
+    unit = 1 if kernel.contract.storage == "int8" else 8
     with Memory(backend) as memory:
         for name in "ABC":
             matrix = launcher.matrix(kernel, problem, name)
             batch, lines, _ = matrix.shape
-            drawn = rng.integers(-8, 9, (batch, lines, matrix.place.width)) / 8
+            drawn = rng.integers(-8, 9, (batch, lines, matrix.place.width)) / unit
             given[name] = drawn
+            none = _NO_NUMBER.get(matrix.storage, np.nan)
             if name == "C" and poisoned:
-                drawn = np.full_like(drawn, np.nan)
-            outside = _OUTSIDE_C if name == "C" else np.nan
+                drawn = np.full_like(drawn, none)
+            outside = _OUTSIDE_C if name == "C" else none
             held[name] = _guarded(memory, matrix, drawn, outside)
         buffers = {name: guarded.data for name, guarded in held.items()}
         launcher.launch(backend, program, case, buffers)

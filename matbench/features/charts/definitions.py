@@ -236,6 +236,35 @@ def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
     }  # fmt: skip
 
 
+def versions(rows: Rows) -> Spec:
+    """The times of versions, one after the other, as multiples of the first's, with intervals;
+    those that are `marked` are larger."""
+    y = quantity("value", "linear", close=True, title="time, first version = 1")
+    marked = {"condition": {"test": "datum.marked", "value": 200}, "value": 60}
+    return {
+        "width": {"step": 20},
+        "height": 300,
+        "data": {"values": rows},
+        "encoding": {"x": {**_rows("label"), "axis": {"labelAngle": -60, "grid": False}}},
+        "layer": [
+            {
+                "mark": {"type": "line", "interpolate": "step-after", "color": NEUTRAL},
+                "encoding": {"y": y},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.4},
+                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "opacity": 1},
+                "encoding": {
+                    "y": y, "size": marked, "color": _by_name("kind", VERDICTS, _BELOW),
+                },
+            },
+        ],
+    }  # fmt: skip
+
+
 def strip(looks: Mapping[str, Look]) -> Spec:
     """Every sample of every kernel at one size, as a tick."""
     return {

@@ -19,7 +19,7 @@ from matbench.features.check.probe import Need
 from matbench.kernelfile import sweep
 from matbench.measure import oracle
 from matbench.measure.worker import Worker
-from matbench.model import Case, Kernel, Problem
+from matbench.model import EIGHT_BITS, Case, Kernel, Problem
 from matbench.records.outcome import Outcome
 
 #: How often a kernel that claims not to be deterministic is run.
@@ -62,7 +62,7 @@ class ClaimChecker:
 
     def _precision(self) -> _Finding:
         contract = self._kernel.contract
-        if contract.storage in ("float16", "bfloat16"):
+        if contract.storage in ("float16", "bfloat16", *EIGHT_BITS):
             return True, f"needed: it reads {contract.storage} from memory"
         if self._passes(precision="float32", exponents=contract.exponents):
             return False, f"not needed: passes as float32 {self._places()}"

@@ -71,7 +71,7 @@ def grade(
 
     \b
     matbench grade tiled kahan
-    matbench grade mine.cu --baseline 'cublas*' --at-least A
+    matbench grade mine.cu --baseline cublas --at-least A
     """
     from matbench.features.grade import profile
     from matbench.features.grade.steps import STEPS, variations

@@ -24,10 +24,12 @@ _REGULAR = ("100644", "100755")
 
 
 class Extracted(NamedTuple):
-    """A kernel file as of a revision, and its folders of headers by their present names."""
+    """A kernel file as of a revision, its folders of headers by their present names, and the names
+    in the repository of all files that belong to it."""
 
     file: Path
     include_dirs: dict[str, str]
+    names: frozenset[str]
 
     def given(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Front matter of the command line, with the folders of headers as of the revision."""
@@ -52,11 +54,10 @@ def unchanged(old: Kernel, new: Kernel) -> bool:
     return first == second
 
 
-def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
-    """Write the kernel's files as of the revision into an empty folder.
+def place(kernel: Kernel, asked: str = "--against", revision: str = "REV") -> tuple[Path, str]:
+    """The root of the repository with the kernel's file, and the file's name there.
 
-    None if the revision does not have the kernel file. `UsageError` if there is no repository or
-    no such revision, or if a file's name leads out of the folder.
+    `UsageError`, which says what was `asked` for, if there is none.
     """
     if not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
@@ -64,25 +65,38 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
         name = Path(kernel.file).name
         old = f"old{Path(name).suffix}"
         raise UsageError(
-            f"{kernel.path}: --against takes kernel files; for a function, `git show "
+            f"{kernel.path}: {asked} takes kernel files; for a function, `git show "
             f"{revision}:./{name} > {old}`, and compare with {old}"
         )
     file = Path(kernel.file).resolve()
     top = git.output("rev-parse", "--show-toplevel", folder=file.parent)
     root = Path(os.fsdecode(top or b"").rstrip("\n")).resolve()
     if top is None or not file.is_relative_to(root):
-        raise UsageError(f"{kernel.path}: --against needs git, and a git working tree around it")
-    commit = git.commit(revision, file.parent)
-    shown = f"--against {revision!r:.60}"
-    if commit is None:
+        raise UsageError(f"{kernel.path}: {asked} needs git, and a git working tree around it")
+    return root, file.relative_to(root).as_posix()
+
+
+def commit(option: str, revision: str, root: Path) -> str:
+    """The commit that a revision names; `UsageError` if there is none."""
+    named = git.commit(revision, root)
+    if named is None:
         hint = "in CI, fetch it first (`fetch-depth: 0` in actions/checkout)"
-        raise UsageError(f"{shown}: no such revision; {hint}")
-    tree = _Tree(root, commit, folder, shown)
-    name = file.relative_to(root).as_posix()
+        raise UsageError(f"{option} {revision!r:.60}: no such revision; {hint}")
+    return named
+
+
+def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
+    """Write the kernel's files as of the revision into an empty folder.
+
+    None if the revision does not have the kernel file. `UsageError` if there is no repository or
+    no such revision, or if a file's name leads out of the folder.
+    """
+    root, name = place(kernel, revision=revision)
+    tree = _Tree(root, commit("--against", revision, root), folder, revision)
     if not tree.has(name):
         return None
     tree.take(name)
-    beside = tables.beside_of(file).relative_to(root).as_posix()
+    beside = tables.beside_of(root / name).relative_to(root).as_posix()
     if tree.has(beside):
         tree.take(beside)
     inside = {}
@@ -92,20 +106,19 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
             inside[include_dir] = headers.relative_to(root).as_posix()
             (folder / inside[include_dir]).mkdir(parents=True, exist_ok=True)
     tree.follow(name, list(inside.values()))
-    return Extracted(
-        folder / name, {present: str(folder / there) for present, there in inside.items()}
-    )
+    own = {present: str(folder / there) for present, there in inside.items()}
+    return Extracted(folder / name, own, frozenset(tree.taken))
 
 
 class _Tree:
     """The files of one commit, written to a folder when they are needed."""
 
-    def __init__(self, root: Path, commit: str, folder: Path, shown: str) -> None:
+    def __init__(self, root: Path, commit: str, folder: Path, revision: str) -> None:
         self.root, self.commit, self.folder = root, commit, folder
         listed = git.output("ls-tree", "-r", "-z", "--full-tree", commit, folder=root)
         if listed is None:
             raise UsageError(
-                f"{shown}: git cannot list its files; fetch it in full, or see `git fsck`"
+                f"{revision!r:.60}: git cannot list its files; fetch it in full, or see `git fsck`"
             )
         entries = (os.fsdecode(entry).partition("\t") for entry in listed.split(b"\0")[:-1])
         self.names = {name for about, _, name in entries if about.startswith(_REGULAR)}

@@ -18,7 +18,8 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import registry
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.watch.version import TimedVersion, Version
-from matbench.kernelfile import catalogue, includes, syntax, tables
+from matbench.kernelfile import catalogue, includes, tables
+from matbench.kernelfile.code import code_of
 from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import Case, Included, Kernel, Problem
 from matbench.records.outcome import Outcome
@@ -130,7 +131,7 @@ class Watch:
         self._best: dict[tuple[int, Problem], Case] = {}
         self._before: Version | None = None
         #: The last right version that was timed to the end, and its code.
-        self._timed: tuple[str, Kernel | None] = "", None
+        self._timed = "", ""
 
     def look(self, content: bytes) -> Iterator[str]:
         """Check and time the current content; yields a description before each step.
@@ -146,7 +147,7 @@ class Watch:
             catalogue.Catalogue([*catalogue.builtin(), kernel])  # its name must be unique
             if kernel.on_host:
                 raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
-            code = _code(kernel)
+            code = code_of(kernel)
             label, timed = self._timed
             if code == timed:
                 version.same_as = label
@@ -200,15 +201,6 @@ class Watch:
 
 
 _WORDS = {"wrong": "is wrong", "failed": "failed", "skipped": "was skipped", "measured": "no time"}
-
-
-def _code(kernel: Kernel) -> Kernel:
-    """The kernel without comments and blanks in its source; a build may depend on its lines."""
-    lines = syntax.without_comments(kernel.source).splitlines()
-    if "__LINE__" in kernel.source:
-        return kernel
-    code = "\n".join(" ".join(line.split()) for line in lines if line.strip())
-    return msgspec.structs.replace(kernel, source=code, sha256="")
 
 
 def _volume(problem: Problem) -> int:

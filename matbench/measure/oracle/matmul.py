@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from matbench.measure.oracle import (
     shifts,
 )
 from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation_of_groups
-from matbench.measure.rounding import nearest
+from matbench.measure.rounding import numbers, rounded
 from matbench.model import EIGHT_BITS, SCALE_OF, UNIT_ROUNDOFF, NumericContract, Problem
 
 #: The contract of most kernels.
@@ -41,16 +42,23 @@ FLOAT32 = NumericContract()
 def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     """All kinds but samples; the product is computed once, or twice if inputs are rounded or get
     random signs."""
-    rounded = contract.precision not in ("float32", "float64", *EIGHT_BITS)
-    as_given = not rounded and least(contract) == 0
+    is_rounded = contract.precision not in ("float32", "float64", *EIGHT_BITS)
+    as_given = not is_rounded and least(contract) == 0
     given = reference_trial(problem, cache, contract)
     reference = given if as_given else rounded_trial(given, contract, cache)
     added = contents(problem, contract)
+
+    def completed_from(make: Callable[[], Trial]) -> Callable[[], Trial]:
+        return lambda: _completed(make(), problem, added)
+
+    others: list[Callable[[], Trial]] = [partial(integer_trial, problem, contract)]
+    if contract.storage in EIGHT_BITS:
+        others += [partial(numbers_trial, problem, contract, name) for name in "AB"]
     completed = _completed(reference, problem, added)
     return Trials(
         completed,
-        _completed(given, problem, added) if rounded else None,
-        [lambda: _completed(integer_trial(problem, contract), problem, added)],
+        _completed(given, problem, added) if is_rounded else None,
+        [completed_from(make) for make in others],
         _signed_trial(problem, contract, reference, completed, cache),
     )
 
@@ -68,8 +76,7 @@ def inputs(problem: Problem, contract: NumericContract = FLOAT32) -> tuple[Array
             return values
         if contract.storage == "int8":
             values *= 32 if problem.inputs == "normal" else 127
-        rounded: Array = nearest(values.astype(np.float64), contract.storage).astype(np.float32)
-        return rounded
+        return rounded(values, contract.storage)
 
     with ThreadPoolExecutor(2) as at_once:
         A, B = at_once.map(drawn_as_read, "AB", shapes)
@@ -161,9 +168,7 @@ def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = 
     trial = Trial("reference", inputs(problem, contract))
     if contract.scales is not None:
         of_A, of_B = (
-            scaling.drawn(
-                generator(problem, SCALE_OF[name]), scaling.shape(contract.scales, name, problem)
-            )
+            scaling.drawn(generator(problem, SCALE_OF[name]), contract, name, problem)
             for name in "AB"
         )
         trial = trial._replace(scales=(of_A, of_B))
@@ -180,7 +185,7 @@ def _power(problem: Problem, contract: NumericContract, trial: Trial) -> Float64
     between its terms."""
     if trial.scales is None or contract.scales is None:
         return None
-    if scaling.groups(contract.scales).terms < problem.K and trial.name != "integers":
+    if scaling.groups(contract.scales).terms < problem.K and trial.name == "reference":
         return None
     of_A, of_B = (
         scaling.spread(factors, contract.scales, name, problem)
@@ -442,11 +447,7 @@ def integer_trial(problem: Problem, contract: NumericContract = FLOAT32) -> Tria
     if contract.precision == "float64":
         A, B = A.astype(np.float64), B.astype(np.float64)
     wide = ("float22", "float32", "float64", "int32")
-    trial = Trial("integers", (A, B))
-    if contract.scales is not None:
-        of_A, of_B = (scaling.powers(random, contract.scales, name, problem) for name in "AB")
-        trial = trial._replace(scales=(of_A, of_B))
-    power = _power(problem, contract, trial)
+    trial, power = _with_powers(Trial("integers", (A, B)), problem, contract, random)
     C = C if power is None else C * power
     exact = contract.exact and contract.sums_in in wide and not _is_scaled(problem)
     if exact and contract.result in ("float32", "int32"):
@@ -456,3 +457,40 @@ def integer_trial(problem: Problem, contract: NumericContract = FLOAT32) -> Tria
     if exact and contract.result == "float64":
         S = np.zeros_like(S)
     return trial._replace(R=C.astype(np.float64), S=S)
+
+
+def numbers_trial(problem: Problem, contract: NumericContract, of: str) -> Trial:
+    """Any of the finite numbers of an 8-bit type in A or in B, of which the other selects some.
+
+    C must match to the last bit, or within what alpha, beta and its type round.
+    """
+    random = generator(problem, f"numbers of {of}")
+    M, N, K = problem.M, problem.N, problem.K
+    every = numbers(contract.storage)
+    every = every[np.isfinite(every)].astype(np.float32)
+    shape, count = ((M, K), N) if of == "A" else ((N, K), M)
+    both = np.concatenate([every, -every])
+    drawn = both[random.integers(both.size, size=shape, dtype=np.int16)]
+    terms = random.integers(K, size=count)
+    signs = random.choice(np.array([-1, 1], np.float32), count)
+    selecting = np.zeros((count, K), np.float32)
+    selecting[np.arange(count), terms] = signs
+    C = drawn[:, terms] * signs
+    A, B = (drawn, selecting) if of == "A" else (selecting, drawn)
+    given = Trial("selection", (A, np.ascontiguousarray(B.T)))
+    trial, power = _with_powers(given, problem, contract, random)
+    R = (C if of == "A" else C.T) * (1.0 if power is None else power)
+    if not _is_scaled(problem) and contract.result in ("float32", "int32"):
+        return trial._replace(exact=np.ascontiguousarray(R).astype(contract.result))
+    return trial._replace(R=R.astype(np.float64), S=np.abs(R).astype(np.float64))
+
+
+def _with_powers(
+    trial: Trial, problem: Problem, contract: NumericContract, random: np.random.Generator
+) -> tuple[Trial, Float64 | None]:
+    """The trial with scales, if it needs some, and what these multiply C by: powers of two."""
+    if contract.scales is None:
+        return trial, None
+    of_A, of_B = (scaling.powers(random, contract, name, problem) for name in "AB")
+    trial = trial._replace(scales=(of_A, of_B))
+    return trial, _power(problem, contract, trial)

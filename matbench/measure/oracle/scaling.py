@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from matbench.model import SCALED_BLOCK, Problem, Scales
+from matbench.model import SCALED_BLOCK, NumericContract, Problem, Scales
 
 Float32 = npt.NDArray[np.float32]
 _ALL = 2**31 - 1
@@ -56,16 +56,30 @@ def spread(factors: Float32, scales: Scales, buffer: str, problem: Problem) -> F
     return each
 
 
-def drawn(random: np.random.Generator, count: tuple[int, int]) -> Float32:
-    """Factors between 1/8 and 8, whose logarithms are uniform."""
-    return np.exp2(random.uniform(-3, 3, count)).astype(np.float32)
+def drawn(
+    random: np.random.Generator, contract: NumericContract, buffer: str, problem: Problem
+) -> Float32:
+    """Factors between 1/8 and 8, so that whole numbers are near 1; their logarithms are uniform."""
+    assert contract.scales is not None
+    count = shape(contract.scales, buffer, problem)
+    size = 127 if contract.storage == "int8" else 1
+    factors = np.exp2(random.uniform(-3, _highest(contract), count)) / size
+    return factors.astype(np.float32)
 
 
-def powers(random: np.random.Generator, scales: Scales, buffer: str, problem: Problem) -> Float32:
+def _highest(contract: NumericContract) -> int:
+    """The exponent of the largest factor; less if results have a small range."""
+    return 0 if contract.result == "float16" else 3
+
+
+def powers(
+    random: np.random.Generator, contract: NumericContract, buffer: str, problem: Problem
+) -> Float32:
     """Powers of two that are the same for all terms, so that sums of integers stay exact."""
-    rows, columns = shape(scales, buffer, problem)
+    assert contract.scales is not None
+    rows, columns = shape(contract.scales, buffer, problem)
     count = rows if buffer == "A" else columns
-    one = np.exp2(random.integers(-3, 4, count)).astype(np.float32)
+    one = np.exp2(random.integers(-3, _highest(contract) + 1, count)).astype(np.float32)
     return np.ascontiguousarray(
         np.broadcast_to(one[:, np.newaxis] if buffer == "A" else one, (rows, columns))
     )

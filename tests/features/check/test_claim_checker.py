@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.h200 import H200, case_of
 from support.kernels import KernelWriter
 
 from matbench.analysis.claims import conditions, weakenings
@@ -85,6 +86,19 @@ def test_a_precision_is_needed_where_the_kernel_fails_as_float32(needs: Asked) -
     assert right == (False, f"not needed: passes as float32 {places}")
     wrong = only(needs(front, unless(lambda case: case.kernel.precision == "tf32")))
     assert wrong == (True, f"needed: does not pass as float32 {places}")
+
+
+@pytest.mark.parametrize("name", ["cublas-bf16", "cublas-f16", "cublaslt-int8"])
+def test_a_precision_is_needed_by_what_is_in_memory(name: str) -> None:
+    case = case_of(name, 64)
+    record = CaseRecord.from_case(case, H200)
+    worker = PlainWorker(H200, lambda case: None)
+    right = Outcome(case=record, status="measured")
+    trials = ClaimChecker(worker, [("", case)], [right])  # type: ignore[arg-type]
+    claim = next(claim for claim in weakenings(record.claims) if claim.key == "precision")
+    need = trials.need(claim)
+    assert (need.needed, need.finding) == (True, f"needed: it reads {record.storage} from memory")
+    assert worker.measured == []
 
 
 def test_every_set_of_parameters_and_every_size_has_to_pass(needs: Asked) -> None:

@@ -77,6 +77,14 @@ _STEMS = {
     "control": "BRA BRX JMP JMX EXIT RET CALL BSSY BSYNC BREAK NOP YIELD KILL NANOSLEEP BMOV BPT"
     " VOTE ELECT S2R S2UR R2UR VOTEU SETCTAID LEPC USETMAXREG PMTRIG GETLMEMBASE SETLMEMBASE",
 }
+#: The precisions of tensor instructions by modifier, and without such a one.
+_WIDE = ("float16", {"TF32": "tf32", "BF16": "bfloat16"})
+_INTEGERS = (None, {"S8": "int8", "U8": "int8"})
+_FP8 = (None, {"E4M3": "e4m3", "E5M2": "e5m2"})
+_PRECISIONS: dict[str, tuple[str | None, dict[str, str]]] = {
+    "DMMA": ("float64", {}), "HMMA": _WIDE, "HGMMA": _WIDE, "IMMA": _INTEGERS, "IGMMA": _INTEGERS,
+    "QMMA": _FP8, "QGMMA": _FP8,
+}  # fmt: skip
 _CLASSES = {stem: name for name, stems in _STEMS.items() for stem in stems.split()}
 
 
@@ -100,11 +108,6 @@ def tensor_multiply_adds(instruction: Instruction) -> int | None:
 
 def tensor_precision(instruction: Instruction) -> str | None:
     """The precision of a tensor instruction's inputs, as in `Architecture.tensor_fma`."""
-    if instruction.stem == "DMMA":
-        return "float64"
-    if instruction.stem not in ("HMMA", "HGMMA"):
-        return None
-    for name, precision in (("TF32", "tf32"), ("BF16", "bfloat16")):
-        if name in instruction.modifiers:
-            return precision
-    return "float16"
+    usual, named = _PRECISIONS.get(instruction.stem, (None, {}))
+    precisions = [named[name] for name in instruction.modifiers if name in named]
+    return precisions[0] if precisions else usual

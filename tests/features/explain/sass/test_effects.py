@@ -104,10 +104,16 @@ def test_what_is_written_and_read(text: str, written: str, read: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "last"),
-    [("64x8x16.F32", 27), ("64x8x16.F16", 25), ("64x256x16.F32.BF16", 151)],
+    [
+        ("HGMMA.64x8x16.F32", 27),
+        ("HGMMA.64x8x16.F16", 25),
+        ("HGMMA.64x256x16.F32.BF16", 151),
+        ("QGMMA.64x128x32.F32.E4M3.E4M3", 87),
+        ("IGMMA.64x64x32.S8.S8", 55),
+    ],
 )
 def test_sums_of_a_warpgroup_are_spread_over_128_lanes(text: str, last: int) -> None:
-    found = instruction(f"HGMMA.{text} R24, gdesc[UR8], RZ, !UPT")
+    found = instruction(f"{text} R24, gdesc[UR8], RZ, !UPT")
     assert list(effects.results(found)[0]) == names(f"R24-{last}")
 
 
@@ -118,7 +124,13 @@ def test_sums_of_a_warpgroup_are_spread_over_128_lanes(text: str, last: int) -> 
         ("HMMA.16816.F32.BF16", 16 * 8 * 16, "bfloat16"),
         ("HMMA.1688.F32.TF32", 16 * 8 * 8, "tf32"),
         ("DMMA.8x8x4", 8 * 8 * 4, "float64"),
-        ("IMMA.16832.S8.S8", 16 * 8 * 32, None),
+        ("IMMA.16832.S8.S8", 16 * 8 * 32, "int8"),
+        ("IMMA.16832.U8.S8.SAT", 16 * 8 * 32, "int8"),
+        ("IMMA.16864.S4.S4", 16 * 8 * 64, None),
+        ("QMMA.16832.F32.E5M2.E4M3", 16 * 8 * 32, "e5m2"),
+        ("QGMMA.64x256x32.F32.E4M3.E4M3", 64 * 256 * 32 / 4, "e4m3"),
+        ("IGMMA.64x8x32.U8.S8", 64 * 8 * 32 / 4, "int8"),
+        ("OMMA.16864.F32.E2M1.E2M1", 16 * 8 * 64, None),
         ("HGMMA.64x8x16.F32", 64 * 8 * 16 / 4, "float16"),  # by each of four warps
         ("HMMA.SP.16832.F32", None, "float16"),
     ],

@@ -32,6 +32,43 @@ def test_a_loop_is_counted_exactly_however_it_is_unrolled(n: int, unroll: int) -
         assert found.passes == n // unroll
 
 
+#: A product of a warp by one instruction of tensor cores, in a loop.
+TENSOR = """
+extern "C" __global__ void k(float *p, int n)
+{
+    SUM d[4] = {};
+    unsigned a = threadIdx.x;
+    #pragma unroll 1
+    for (int i = 0; i < n; ++i)
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.TYPES {%0,%1,%2,%3}, "
+                     "{%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
+                     : "+REG"(d[0]), "+REG"(d[1]), "+REG"(d[2]), "+REG"(d[3]) : "r"(a));
+    for (int i = 0; i < 4; ++i)
+        p[threadIdx.x + i] = d[i];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("types", "total", "arch", "rate"),
+    [("f32.e4m3.e4m3.f32", "float", "sm_89", None), ("s32.s8.s8.s32", "int", "sm_89", 1024),
+     ("s32.u8.s8.s32", "int", "sm_80", 2048), ("s32.s8.s8.s32", "int", "sm_90", 4096)],
+)  # fmt: skip
+def test_tensor_cores_of_8_bit_operands(
+    types: str, total: str, arch: str, rate: int | None
+) -> None:
+    register = "f" if total == "float" else "r"
+    source = TENSOR.replace("TYPES", types).replace("SUM", total).replace("REG", register)
+    found = followed(source, 100, arch=arch)
+    assert found.is_complete, found.unknown
+    assert found.classes["tensor"] == 100
+    if rate is None:
+        [missing] = found.unknown
+        assert (missing.what, missing.name) == ("rate", "QMMA.16832.F32.E4M3.E4M3")
+    else:
+        assert found.tensor_cycles == pytest.approx(100 * 16 * 8 * 32 / rate)
+
+
 #: A ring whose stages decide branches: the last one stores.
 STAGES = """
 extern "C" __global__ void k(float *p, int n, int count)

@@ -1,0 +1,197 @@
+// /// matbench
+// name = "fp8-promoted"
+// summary = "FP8 in, bfloat16 out, scales of blocks: partial sums of 128 terms are added in float32"
+// group = "gallery"
+// previous = "fp8-wgmma"
+// requires = ["cuda", "sm_90a"]
+// transpose = "NT"
+// accumulator = "float22"
+// promotes = 128
+// scales = "blocks"
+// args = ["tensor_map(A, BM, 128)", "tensor_map(B, BM, 128)", "tensor_map(C, 16, 64)",
+//         "A", "B", "C", "scale_a", "scale_b", "M", "N", "K"]
+// [sweep]
+// BM = [64, 128]
+// BAND = [8]
+// [tune]
+// BAND = [1, 2, 4, 8, 16]
+// [launch]
+// where = ["max_shared_bytes_per_block >= 230464"]
+// block = ["128 + 2 * BM"]
+// grid = ["2 * min(multiprocessors // 2, ceil_div(M, 2 * BM) * ceil_div(N, 2 * BM))"]
+// shared_bytes = "230464"
+// [model]
+// global_loads = "M * N * K / (2 * BM) + M * N * K / (2 * BM)"
+// ///
+
+// Adds: promotion. Every 128 terms the sums leave the tensor cores, are scaled, and are added to
+//   totals in float32. A scale belongs to 1×128 numbers of A, or to 128×128 of B.
+// Predicted: at most 2,141 TFLOP/s at 1.98 GHz, as fp8-wgmma: the additions take 256 of 1,024 issue
+//   slots of a step, beside the tensor cores.
+// Measured: 253 TFLOP/s at n = 1024, 99% of fp8-wgmma (H100)
+//   1172 TFLOP/s at n = 4096, 86% of fp8-wgmma (H100)
+//   1163 TFLOP/s at n = 8192, 85% of fp8-wgmma (H100)
+//
+// - Errors: sums of 128 terms lose little, and float32 adds them up. If all terms are positive, the
+//   result is off by 0.5% at K = 4096, of which C as bfloat16 is up to 0.2%; fp8-wgmma's by 8%.
+// - Registers: 64×256 totals of a warpgroup leave room for only half as many sums. So a step has two
+//   pieces of 64×128, one after the other, and C is written before the next tile begins.
+// - While a warpgroup adds up one piece, the other one multiplies. That hides the additions only if
+//   they begin and end without delay. So all else is done while products are in flight: the next
+//   scales are loaded, the next stage is awaited, its descriptors are computed. In machine code too:
+//   loads in assembler and descriptors that are added up keep the compiler from moving them back.
+//   All this was worth 4% at n = 4096 and 8% at n = 8192.
+// - Slower: rows of A in registers (8%), tiles of 128×192 with one piece per step (8%), warpgroups
+//   that take turns at a barrier (5%).
+
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+
+#ifndef BAND
+#define BAND 8
+#endif
+#ifndef BM
+#define BM 128
+#endif
+#include "eight-bit.cuh"
+#include "fp8.cuh"
+
+#define PIECES (BN / 128)  // of a step: products of 64×128 by 128×128
+
+// sum = (fresh ? 0 : sum) + a·b: 64×32 by 32×128, both in shared memory.
+static __device__ __forceinline__ void multiply(float (&sum)[64], uint64_t a, uint64_t b,
+                                                bool fresh)
+{
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.eq.u32 add, %66, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {" NAMES_64 "}, "
+                 "%64, %65, add, 1, 1;\n"
+                 "}" : SUMS_64("+f", 0) : "l"(a), "l"(b), "r"((unsigned)fresh));
+}
+
+// Where the scales of a tile start: those of a lane's two rows of A, and of each 128 columns of B.
+struct Scales {
+    const float *a[2], *b[PIECES];
+
+    __device__ __forceinline__ Scales(const float *scale_a, const float *scale_b, int row,
+                                      int column, int M, int N, int steps)
+    {
+        #pragma unroll
+        for (int i = 0; i < 2; ++i)
+            a[i] = scale_a + (size_t)min(row + i * 8, M - 1) * steps;
+        #pragma unroll
+        for (int i = 0; i < PIECES; ++i)
+            b[i] = scale_b + (size_t)min((column + i * 128) / 128, (N - 1) / 128) * steps;
+    }
+};
+
+// Loads what stays as it is. In assembler, so that the compiler leaves it where it is.
+static __device__ __forceinline__ float load(const float *from)
+{
+    float x;
+    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(x) : "l"(from));
+    return x;
+}
+
+static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring,
+                                               __nv_bfloat16 *C, const float *scale_a,
+                                               const float *scale_b, int M, int N, int K)
+{
+    // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4, lane = threadIdx.x % 32;
+    const int steps = (K + BK - 1) / BK;
+    const unsigned drafts = ring.start + STAGES * STAGE + warp * 2 * DRAFT;
+    for (int i = blockIdx.x / 2; i < pairs_of_tiles(M, N); i += gridDim.x / 2) {
+        const Tile tile = tile_of(i, M, N);
+        const int row = tile.row + warp * 16;
+        const Scales scales(scale_a, scale_b, row + lane / 4, tile.column, M, N, steps);
+        float total[BN / 2] = {}, sum[64];
+        float factor[PIECES][2], next_a[2], next_b[PIECES];
+        #pragma unroll
+        for (int q = 0; q < 2 * PIECES; ++q)
+            factor[q / 2][q % 2] = load(scales.a[q % 2]) * load(scales.b[q / 2]);
+        uint64_t a = rows_at(ring.stage() + warp / 4 * 64 * BK);
+        uint64_t b = rows_at(ring.stage() + A_BYTES);
+        wait(ring.full(), ring.phase);
+        #pragma unroll 1
+        for (int step = 0; step < steps; ++step) {
+            #pragma unroll
+            for (int piece = 0; piece < PIECES; ++piece) {
+                begin_products();
+                #pragma unroll
+                for (int j = 0; j < BK / 32; ++j)
+                    multiply(sum, a + j * (32 >> 4), b + piece * (128 * BK >> 4) + j * (32 >> 4),
+                             j == 0);
+                end_products();
+
+                // Meanwhile the next step is prepared.
+                if (piece == 0) {
+                    const int next = min(step + 1, steps - 1);
+                    #pragma unroll
+                    for (int q = 0; q < 2; ++q)
+                        next_a[q] = load(scales.a[q] + next);
+                    #pragma unroll
+                    for (int q = 0; q < PIECES; ++q)
+                        next_b[q] = load(scales.b[q] + next);
+                }
+                const unsigned empty = ring.empty();
+                if (piece == PIECES - 1) {
+                    ring.next();
+                    const uint64_t back = (STAGES - 1) * STAGE >> 4;
+                    a += ring.slot > 0 ? STAGE >> 4 : -back;
+                    b += ring.slot > 0 ? STAGE >> 4 : -back;
+                    if (step + 1 < steps)
+                        wait(ring.full(), ring.phase);
+                }
+                wait_for_products<0>(sum);
+                if (piece == PIECES - 1)
+                    report(empty);
+                #pragma unroll
+                for (int j = 0; j < 64; ++j)
+                    total[piece * 64 + j] += factor[piece][j / 2 % 2] * sum[j];
+            }
+            #pragma unroll
+            for (int q = 0; q < 2 * PIECES; ++q)
+                factor[q / 2][q % 2] = next_a[q % 2] * next_b[q / 2];
+        }
+
+        #pragma unroll
+        for (int part = 0; part < BN / 64; ++part) {
+            unsigned c[16];
+            #pragma unroll
+            for (int j = 0; j < 16; ++j)
+                c[j] = pair(total[part * 32 + 2 * j], total[part * 32 + 2 * j + 1]);
+            write(c, drafts + part % 2 * DRAFT, C_map, C, row, tile.column + part * 64, M, N);
+        }
+    }
+    // The copy engine reads shared memory, which is freed when the block exits.
+    wait_until_read<0>();
+}
+
+extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128 + 2 * BM, 1)
+fp8_promoted(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
+             const CUtensorMap __grid_constant__ C_map, const __nv_fp8_e4m3 *A,
+             const __nv_fp8_e4m3 *B, __nv_bfloat16 *C, const float *scale_a, const float *scale_b,
+             int M, int N, int K)
+{
+    extern __shared__ char shared[];
+    const Ring ring((unsigned)__cvta_generic_to_shared(shared), DRAFTS);
+    ring.set_up(K % 16 == 0 ? 1 : 128);
+
+    // Registers move from the warpgroup that moves data to those that multiply.
+    if (threadIdx.x < 128) {
+#if WARPGROUPS == 2
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+#endif
+        if (K % 16 != 0)
+            produce_by_hand(A, B, shared, ring, M, N, K);
+        else if (threadIdx.x == 0)
+            produce(A_map, B_map, ring, M, N, K);
+    } else {
+#if WARPGROUPS == 2
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+#endif
+        consume(C_map, ring, C, scale_a, scale_b, M, N, K);
+    }
+}

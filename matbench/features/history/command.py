@@ -1,0 +1,121 @@
+"""`matbench history`: find the commits that made a kernel slower."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from matbench import temporary
+from matbench.cli.app import main
+from matbench.cli.console import Interruption, say, say_printed, show_report
+from matbench.cli.kernel_files import KernelFiles, kernel_argument
+from matbench.cli.options import (
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    LaunchOptions,
+    SizeOptions,
+    VerdictOptions,
+    format_option,
+    grouped,
+)
+from matbench.cli.outputs import require_apart
+from matbench.cli.progress import progress
+from matbench.cli.types import Share
+from matbench.errors import UsageError
+
+#: Longest time to time two versions in turns, in seconds.
+_TURNS_S = 10.0
+
+
+@main.command()
+@kernel_argument
+@click.option("--since", metavar="REV", help="Begin with the version as of a git revision.")
+@click.option(
+    "--bisect",
+    type=Share(),
+    metavar="SHARE",
+    help="Measure only what is needed to find what made the last version slower than the first by "
+    "more than SHARE, which takes the place of --threshold.",
+)
+@click.option(
+    "--resume",
+    metavar="FILE",
+    help="Measure only what FILE lacks, and add that to it. Default: a file for each kernel file "
+    "in the user's state folder.",
+)
+@click.option("--plot", metavar="FILE", help="Draw the times to FILE (.svg or .png), replacing it.")
+@grouped
+@format_option
+def history(
+    kernel: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
+    device: DeviceOptions, launches: LaunchOptions, deadlines: DeadlineOptions,
+    verdict: VerdictOptions, since: str | None, bisect: float | None, resume: str | None,
+    plot: str | None, fmt: str,
+) -> None:  # fmt: skip
+    """Find the commits that made a kernel slower.
+
+    Each version of its file in git, with its table and the headers it includes, is checked and
+    timed in turns with the right version before it; what is not committed counts as the last.
+    Versions that differ only in comments are not measured. A commit is to blame if the whole
+    interval is beyond --threshold, in a second comparison too. The next call measures only what is
+    new.
+
+    \b
+    matbench history sgemm.cu --sizes 4096 --threshold 3%
+    matbench history sgemm.cu --since v1.0 --bisect 3%
+    """
+    from matbench.analysis.statistics import ComparisonPlan
+    from matbench.features.charts import drawing
+    from matbench.features.history import view
+    from matbench.features.history.search import Bench, Search
+    from matbench.features.versions.commits import versions
+    from matbench.measure.worker import WorkerPool
+    from matbench.records import provenance
+    from matbench.records.writing import RecordWriter
+
+    chosen = files.one(kernel)
+    if chosen.on_host:
+        raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")
+    info = device.choose()
+    launches.require_one_kind(info)
+    problem, overrides = sizes.one_problem(chosen), constants.values([chosen])
+    require_apart({"--resume": resume, "--plot": plot}, files.read_for([chosen]))
+    if plot is not None:
+        drawing.require(Path(plot))
+    margin = verdict.threshold if bisect is None else bisect
+    plan = ComparisonPlan(threshold=margin, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
+    about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
+    path = _default(Path(chosen.file).resolve()) if resume is None else Path(resume)
+    with ExitStack() as stack:
+        folder = stack.enter_context(temporary.folder())
+        listed = versions(chosen, files.given, since, folder)
+        search = Search(listed, margin)
+        writer = stack.enter_context(RecordWriter(path, about, "resume", own=resume is None))
+        interruption = stack.enter_context(Interruption())
+        pool = stack.enter_context(WorkerPool(launches.quick(), deadlines.deadlines, say_printed))
+        total = 2 * len(search.steps) - 1 if bisect is None else None
+        display = stack.enter_context(progress(total))
+        bench = Bench(pool, info, problem, overrides, plan, writer, listed)
+        search.run(bench, display.begin, bisect=bisect is not None)
+    show_report(view.report(search, [*writer.environments, about], len(listed)), fmt)
+    if plot is not None:
+        view.draw(search, Path(plot), f"{chosen.name} at {problem.size} on {info.name}")
+    if path.exists():
+        say(f"kept in {path}: the next call measures only what is new", err=True)
+    done = sum(step.outcome is not None for step in search.steps)
+    interruption.exit(done, len(search.steps), "versions")
+    last = search.steps[-1].outcome
+    sys.exit(last is not None and last.is_broken)
+
+
+def _default(file: Path) -> Path:
+    """The record file of a kernel file."""
+    from matbench.records.provenance import state_folder
+
+    place = hashlib.sha256(bytes(file)).hexdigest()[:8]
+    return state_folder() / "history" / f"{file.stem}-{place}.jsonl"

@@ -1,0 +1,133 @@
+"""The history of a kernel as a table and as a chart, and the commits that are to blame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from matbench.analysis.statistics import verdict_on
+from matbench.features.charts import definitions, drawing
+from matbench.features.history.search import Search, Step
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.show import comparisons, reasons, units
+from matbench.show.heading import device_lines
+from matbench.show.outcomes import size_label
+from matbench.show.table import Column, Group, Report, Row, section, under
+from matbench.show.units import UNKNOWN
+
+#: Characters of a subject that a table shows.
+_SUBJECT = 32
+_COLUMNS = (
+    Column("commit"),
+    Column("date", drop=3),
+    Column("subject"),
+    Column("time", right=True, drop=2),
+    Column("against"),
+    Column("the version is", right=True),
+    Column("interval", right=True, drop=4),
+)
+
+
+def report(search: Search, environments: Sequence[Environment], versions: int) -> Report:
+    """The versions that were measured, of so many; the last lines are the answer."""
+    steps = [step for step in search.steps if step.outcome is not None]
+    outcomes = [step.outcome for step in steps if step.outcome is not None]
+    time = units.durations(map(_median_ns, steps))
+    heading = [f"{of.case.kernel} at {size_label(of.case.problem)}" for of in outcomes[:1]]
+    heading += device_lines(outcomes, environments) if outcomes else []
+    heading += [f"{versions} versions, of which {len(search.steps)} differ in code"]
+    rows = Group("", tuple(_row(search, step, time) for step in steps))
+    return Report(
+        sections=(section(heading, _COLUMNS, "verdict", [rows]),),
+        footer="\n".join(answer(search)),
+        fields={
+            **under("", "commit date subject"),
+            "against": "before.commit",
+            "median_ns": _median_ns,
+            "ratio": "record.ratio",
+            "ratio_low": "record.interval.0",
+            "ratio_high": "record.interval.1",
+            "verdict": lambda step: _verdict(search, step),
+            "blamed": search.is_blamed,
+        },
+        rows=lambda: steps,
+        json=lambda: encoding.array(
+            [*environments, *outcomes, *(step.record for step in steps if step.record)]
+        ),
+    )
+
+
+def answer(search: Search) -> list[str]:
+    """Which commits are to blame, and what stays open."""
+    lines = []
+    for step in filter(search.is_blamed, search.steps):
+        first = search.steps.index(step.before) if step.before else 0
+        untimed = [other.commit for other in search.steps[first + 1 : search.steps.index(step)]]
+        others = f" (or {', '.join(untimed)}, not timed)" if untimed else ""
+        figures = units.speedups(step.record.interval if step.record else None)
+        lines.append(f"{step.commit}{others}: {figures} · {step.subject}")
+    who = "These commits" if lines[1:] else "This commit" if lines else "No commit is shown to have"
+    head = f"{who} made it slower by more than {(search.edge - 1) * 100:.3g}%"
+    return [f"{head}:" if lines else head, *lines, *search.remarks]
+
+
+def _verdict(search: Search, step: Step) -> str:
+    """In the words of `compare`; or the status of a version that is not right."""
+    if step.outcome is not None and step.outcome.status != "measured":
+        return step.outcome.status
+    if step.record is None or step.record.interval is None:
+        return "no verdict" if step.record else ""
+    low, high = map(math.log, step.record.interval)
+    return verdict_on(low, high, search.edge - 1)[0]
+
+
+def _row(search: Search, step: Step, time: units.Formatter) -> Row:
+    record, verdict, subject = step.record, _verdict(search, step), step.subject
+    is_next = step.before is None or step.before is search.steps[search.steps.index(step) - 1]
+    reason = reasons.outcome_reason(step.outcome) if step.outcome else ""
+    if verdict == "no verdict" and record is not None:
+        reason = reasons.comparison_reason(record)
+    notes = []
+    if step.second is not None and not search.is_blamed(step):
+        notes.append(f"not confirmed: {units.speedups((step.second.low, step.second.high))}")
+    return Row(
+        cells=(
+            step.commit,
+            step.date or UNKNOWN,
+            subject if len(subject) <= _SUBJECT else f"{subject[: _SUBJECT - 1]}…",
+            time(_median_ns(step)),
+            UNKNOWN if is_next or step.before is None else step.before.commit,
+            units.speedup(record.ratio if record else None),
+            units.speedups(record.interval if record else None),
+        ),
+        status=verdict,
+        reason=reason,
+        notes=tuple(notes),
+        style=comparisons.VERDICT_STYLES.get(verdict, "yellow"),
+        best=search.is_blamed(step),
+    )
+
+
+def _median_ns(step: Step) -> float | None:
+    side = step.record.candidate if step.record else step.outcome
+    return side.median_ns if side is not None else None
+
+
+def draw(search: Search, path: Path, title: str) -> None:
+    """Draw how the time changed from version to version, as a multiple of the first's."""
+    level: dict[Step | None, float] = {None: 1.0}
+    points = []
+    for step in search.steps:
+        record = step.record
+        if step.outcome is None or step.outcome.status != "measured":
+            continue
+        base = level.get(step.before, 1.0)
+        level[step] = base * ((record and record.ratio) or 1.0)
+        low, high = (record and record.interval) or (1.0, 1.0)
+        points.append({
+            "label": step.commit, "value": level[step], "low": base * low, "high": base * high,
+            "kind": _verdict(search, step) or "SAME", "marked": search.is_blamed(step),
+        })  # fmt: skip
+    drawing.draw(path, definitions.versions(points), title, answer(search))

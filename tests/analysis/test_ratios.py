@@ -1,0 +1,48 @@
+"""What follows from two ratios."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from support.records import outcome
+
+from matbench.analysis.ratios import Ratio
+from matbench.analysis.statistics import compare_samples
+from matbench.records.comparison import Comparison, ComparisonRecord
+
+
+def record(comparison: Comparison | None) -> ComparisonRecord:
+    return ComparisonRecord(
+        baseline_name="", candidate_name="", baseline=outcome(), candidate=outcome(),
+        comparison=comparison,
+    )  # fmt: skip
+
+
+def test_widths_are_combined_by_their_squares() -> None:
+    root = math.sqrt(2)
+    assert Ratio(2, 4, 8).over(Ratio(1, 2, 4)) == pytest.approx((2 * 2**-root, 2, 2 * 2**root))
+    assert Ratio(2, 4, 8).over(Ratio(3, 3, 3)) == pytest.approx((2 / 3, 4 / 3, 8 / 3))
+    assert Ratio(4, 4, 4).over(Ratio(1, 2, 8)) == pytest.approx((0.5, 2, 4))
+    assert Ratio(0.5, 1, 4).inverse() == (0.25, 1, 2)
+
+
+def test_it_holds_as_often_as_its_parts() -> None:
+    """Of 400 quotients of measured ratios, 99.5% or more hold the true one."""
+    generator = np.random.default_rng(1)
+
+    def measured(ratio: float) -> Ratio:
+        a, b = generator.normal(1, 0.03, (2, 48))
+        known = Ratio.of(record(compare_samples(a, b * ratio, paired=True)))
+        assert known is not None
+        return known
+
+    quotients = [measured(1.56).over(measured(1.2)) for _ in range(400)]
+    assert sum(q.low <= 1.3 <= q.high for q in quotients) >= 398
+    assert np.median([q.high / q.low for q in quotients]) < 1.1
+
+
+def test_without_an_interval_there_is_none() -> None:
+    assert Ratio.of(record(None)) is None
+    assert Ratio.of(record(compare_samples([1.0], [2.0]))) is None

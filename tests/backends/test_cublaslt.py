@@ -1,0 +1,286 @@
+"""cuBLASLt's products: what is asked of the library, and which of its algorithms is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support import cublaslt
+from support.cublaslt import Attribute, HostBuffer, HostLt
+from support.h200 import H200
+from support.products import problem
+
+from matbench.backends.cuda.cublaslt import fastest
+from matbench.errors import CaseError
+from matbench.kernelfile import libraries, sweep
+from matbench.model import Kernel, Launch, Skip
+from matbench.records.outcome import Claims
+
+BASELINES = {k.name: k for k in libraries.LIBRARIES if k.library == "cublaslt"}
+LAUNCH = Launch((1, 1, 1), (1, 1, 1))
+RNG = np.random.default_rng(1)
+
+
+class Ready:
+    """A baseline's program, and small matrices that it multiplies: M, N, K = 2, 3, 4."""
+
+    def __init__(self, name: str, lt: HostLt, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kernel: Kernel = BASELINES[name]
+        self.lt = lt
+        self.program, self.held = cublaslt.product(self.kernel, lt, monkeypatch)
+
+    def launch(self, A: Any, B: Any, C: Any, *, scales: Any = (), **numbers: float) -> Any:
+        """Launch once on copies of A and B, and on C; the result."""
+        named: dict[str, Any] = {"M": 2, "N": 3, "K": 4, "alpha": 1.0, "beta": 0.0, "batch": 1}
+        named |= {"A": HostBuffer(A.copy()), "B": HostBuffer(B.copy()), "C": HostBuffer(C)}
+        named |= dict(zip(("scale_a", "scale_b"), map(HostBuffer, scales), strict=False))
+        named |= numbers
+        self.program.launch(LAUNCH, [named[name] for name in self.kernel.args])
+        assert (named["A"].array == A).all()
+        assert (named["B"].array == B).all()
+        return named["C"].array
+
+
+@pytest.fixture
+def ready(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ready]:
+    def make(name: str, taken_ns: list[float] | None = None, **more: Any) -> Ready:
+        return Ready(name, HostLt(taken_ns or [1.0], **more), monkeypatch)
+
+    return make
+
+
+def whole(*shape: int) -> npt.NDArray[np.float64]:
+    return RNG.integers(-9, 9, shape).astype(float)
+
+
+# -- what is computed ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "result"),
+    [("cublaslt-best", "f4", "f4"), ("cublaslt-best-tf32", "f4", "f4"),
+     ("cublaslt-best-f16", "f2", "f2"), ("cublaslt-best-f64", "f8", "f8")],
+)  # fmt: skip
+def test_row_major_products_with_factors_and_batches(
+    name: str, inputs: str, result: str, ready: Callable[..., Ready]
+) -> None:
+    A, B, C = whole(5, 2, 4), whole(5, 4, 3), whole(5, 2, 3)
+    found = ready(name, [3.0, 2.0, 1.0]).launch(
+        A.astype(inputs), B.astype(inputs), C.astype(result), alpha=2.0, beta=-0.5, batch=5
+    )
+    assert (found == 2 * A @ B - 0.5 * C).all()
+
+
+def test_int8_with_b_transposed(ready: Callable[..., Ready]) -> None:
+    A, B = whole(2, 4), whole(4, 3)
+    program = ready("cublaslt-int8")
+    found = program.launch(A.astype("i1"), B.T.astype("i1"), np.full((2, 3), 77, "i4"))
+    assert (found == A @ B).all()
+    assert program.lt.launched == [0]
+    assert program.lt.asked[0]["wanted"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "of_A", "of_B"),
+    [("cublaslt-fp8", [4.0], [0.5]), ("cublaslt-best-fp8", [4.0], [0.5]),
+     ("cublaslt-fp8-rowwise", [4.0, 0.25], [0.5, 8.0, 1.0])],
+)  # fmt: skip
+def test_e4m3_with_the_factors_of_both(
+    name: str, of_A: list[float], of_B: list[float], ready: Callable[..., Ready]
+) -> None:
+    A, B = RNG.integers(0x30, 0x50, (2, 4), "u1"), RNG.integers(0xB0, 0xD0, (3, 4), "u1")
+    scales = [np.array(of_A, "f4"), np.array(of_B, "f4")]
+    program = ready(name)
+    bits = program.launch(A, B, np.zeros((2, 3), "u2"), scales=scales)
+    scaled = cublaslt.from_e4m3(A) * scales[0][:, None], cublaslt.from_e4m3(B) * scales[1][:, None]
+    wanted = (scaled[0] @ scaled[1].T).astype("f4").view("u4") >> 16
+    assert (bits == wanted).all()
+    asked = program.lt.asked[0]
+    assert asked[Attribute.FAST_ACCUM] == 1
+    assert asked.keys() >= {Attribute.A_SCALE_POINTER, Attribute.B_SCALE_POINTER}
+    assert (asked.get(Attribute.A_SCALE_MODE), asked.get(Attribute.B_SCALE_MODE)) == (
+        (3, 3) if name.endswith("rowwise") else (None, None)
+    )
+    # The factors of each launch are those that it is given.
+    twice = program.launch(A, B, np.zeros((2, 3), "u2"), scales=[2 * scales[0], scales[1]])
+    assert (twice == (2 * scaled[0] @ scaled[1].T).astype("f4").view("u4") >> 16).all()
+
+
+def test_only_results_that_are_narrower_than_sums_forbid_sums_in_them(
+    ready: Callable[..., Ready],
+) -> None:
+    def scheme(name: str, inputs: str, result: str) -> int:
+        program = ready(name)
+        program.launch(
+            whole(2, 4).astype(inputs), whole(4, 3).astype(inputs), np.zeros((2, 3), result)
+        )
+        return int(program.lt.asked[0][Attribute.REDUCTION_SCHEME_MASK])
+
+    assert scheme("cublaslt-best", "f4", "f4") == scheme("cublaslt-best-f64", "f8", "f8") == 7
+    assert scheme("cublaslt-best-f16", "f2", "f2") == 2
+
+
+# -- which algorithm -----------------------------------------------------------------------------
+
+
+def test_the_fastest_is_chosen_once_for_each_product(ready: Callable[..., Ready]) -> None:
+    program = ready("cublaslt-best", [5.0, 3.0, 9.0, 4.0])
+    A, B = whole(2, 4).astype("f4"), whole(4, 3).astype("f4")
+    assert (program.launch(A, B, np.zeros((2, 3), "f4")) == A @ B).all()
+    assert program.program.notes == ("algorithm 2 of the 4 that cuBLASLt suggests",)
+    chosen = list(program.lt.launched)
+    assert set(chosen) == {0, 1, 2, 3}
+    assert chosen[-1] == 1
+    program.lt.taken_ns = [1.0] * 4
+    for _ in range(2):
+        program.launch(A, B, np.zeros((2, 3), "f4"))
+    assert program.lt.launched[len(chosen) :] == [1, 1]
+    for change in ({"beta": 1.0}, {"M": 1}, {"batch": 1, "N": 2}):
+        before = len(program.lt.launched)
+        program.launch(A, B, np.zeros((2, 3), "f4"), **change)
+        assert len(program.lt.launched) > before + 4, change
+    assert program.lt.asked[0]["wanted"] == 16
+
+
+def test_c_is_added_once_although_it_was_added_to_while_choosing(
+    ready: Callable[..., Ready],
+) -> None:
+    program = ready("cublaslt-best", [2.0, 1.0])
+    A, B, C = (whole(*shape).astype("f4") for shape in ((2, 4), (4, 3), (2, 3)))
+    assert (program.launch(A, B, C.copy(), beta=1.0) == A @ B + C).all()
+    assert program.program.backend.held == []
+
+
+def test_algorithms_that_cannot_be_used_are_left_out(ready: Callable[..., Ready]) -> None:
+    A, B = whole(2, 4).astype("f4"), whole(4, 3).astype("f4")
+    program = ready("cublaslt-best", [1.0, 2.0, 3.0], unusable=(0,))
+    program.launch(A, B, np.zeros((2, 3), "f4"))
+    assert 0 not in program.lt.launched
+    assert program.program.notes == ("algorithm 1 of the 2 that cuBLASLt suggests",)
+    none = ready("cublaslt-best", [1.0], unusable=(0,))
+    with pytest.raises(
+        CaseError, match="cuBLASLt: it has no algorithm for this product"
+    ) as refused:
+        none.launch(A, B, np.zeros((2, 3), "f4"))
+    assert not refused.value.fatal
+
+
+def test_what_the_library_says_is_one_line(
+    ready: Callable[..., Ready], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: int) -> None:
+        raise cublaslt.cuBLASLtError("NOT_SUPPORTED (15)")
+
+    A, B, C = whole(2, 4).astype("i1"), whole(3, 4).astype("i1"), np.zeros((2, 3), "i4")
+    for call, fatal in (("matmul", True), ("matmul_algo_get_heuristic", False)):
+        program = ready("cublaslt-int8")
+        monkeypatch.setattr(program.lt, call, fails)
+        with pytest.raises(CaseError, match=r"^cuBLASLt: NOT_SUPPORTED \(15\)$") as failed:
+            program.launch(A, B, C)
+        assert failed.value.fatal == fatal
+
+
+def test_nothing_is_left_of_it_when_the_library_closes(ready: Callable[..., Ready]) -> None:
+    program = ready("cublaslt-best")
+    program.launch(whole(2, 4).astype("f4"), whole(4, 3).astype("f4"), np.zeros((2, 3), "f4"))
+    program.held.close()
+    assert len(program.lt.made) == 5
+    assert all(about == {"destroyed": True} for about in program.lt.made.values())
+
+
+def timed(times: list[Callable[[int], float]]) -> tuple[int, list[int]]:
+    """The choice among launches that take so long in each of their turns, and all turns."""
+    turns: list[int] = []
+
+    def launch(number: int) -> Callable[[], None]:
+        return lambda: turns.append(number)
+
+    def time_ns(once: Callable[[], None]) -> float:
+        once()
+        return times[turns[-1]](turns.count(turns[-1]))
+
+    return fastest([launch(number) for number in range(len(times))], time_ns), turns
+
+
+def test_times_are_compared_by_their_medians_in_turns() -> None:
+    outlier = lambda turn: 1.0 if turn == 3 else 110.0  # noqa: E731
+    chosen, turns = timed([outlier, lambda _: 100.0, lambda _: 105.0])
+    assert chosen == 1
+    assert turns[:9] == [0, 1, 2] * 3
+
+
+def test_the_first_launch_which_loads_code_does_not_count() -> None:
+    assert timed([lambda turn: 1e9 if turn == 1 else 1.0, lambda _: 2.0])[0] == 0
+
+
+def test_the_slow_take_no_further_turns() -> None:
+    chosen, turns = timed([lambda _: 100.0, lambda _: 130.0, lambda _: 120.0])
+    assert chosen == 0
+    assert [turns.count(number) for number in range(3)] == [21, 4, 21]
+
+
+def test_long_launches_take_few_turns() -> None:
+    _, turns = timed([lambda _: 1e9, lambda _: 1.1e9])
+    assert turns == [0, 1] * 4
+    _, turns = timed([lambda _: 1e9, lambda _: 1.3e9])
+    assert turns == [0, 1] * 2
+
+
+def test_what_was_scaled_is_recorded() -> None:
+    scaled = {name: Claims.from_kernel(kernel).scales for name, kernel in BASELINES.items()}
+    assert {name: scales for name, scales in scaled.items() if scales is not None} == {
+        "cublaslt-fp8": "matrix", "cublaslt-best-fp8": "matrix", "cublaslt-fp8-rowwise": "rows"
+    }  # fmt: skip
+    promoted = msgspec.structs.replace(BASELINES["cublaslt-fp8"], promotes=128)
+    assert Claims.from_kernel(promoted).promotes == 128
+
+
+# -- where they run ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "needs"),
+    [
+        ("cublaslt-fp8", "33x48x80", None),
+        ("cublaslt-fp8", "64x72x64", Skip("condition", "N % 16 == 0", {"N": 72})),
+        ("cublaslt-fp8-rowwise", "64x64x72", Skip("condition", "K % 16 == 0", {"K": 72})),
+        ("cublaslt-best-fp8", "64x64x72", Skip("condition", "K % 16 == 0", {"K": 72})),
+        ("cublaslt-int8", "33x20x36", None),
+        ("cublaslt-int8", "33x21x36", Skip("condition", "N % 4 == 0", {"N": 21})),
+        ("cublaslt-best-int8", "33x20x37", Skip("condition", "K % 4 == 0", {"K": 37})),
+        ("cublaslt-best", "33x21x37", None),
+    ],
+)
+def test_sizes_that_it_does_not_support_are_skipped(
+    name: str, size: str, needs: Skip | None
+) -> None:
+    assert sweep.case(BASELINES[name], problem(size), {}, H200).skip == needs
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "needs"),
+    [
+        ("cublaslt-fp8", (8, 9), None), ("cublaslt-fp8", (8, 0), "sm_89"),
+        ("cublaslt-best-fp8", (8, 6), "sm_89"), ("cublaslt-fp8-rowwise", (8, 9), "sm_90"),
+        ("cublaslt-int8", (7, 5), None), ("cublaslt-int8", (7, 0), "sm_75"),
+        ("cublaslt-best-f16", (7, 0), None),
+    ],
+)  # fmt: skip
+def test_architectures_that_lack_it_are_told(
+    name: str, capability: tuple[int, int], needs: str | None
+) -> None:
+    device = msgspec.structs.replace(H200, compute_capability=capability)
+    skip = sweep.case(BASELINES[name], problem("64"), {}, device).skip
+    assert (None if skip is None else skip.needs) == needs
+
+
+@pytest.mark.parametrize("factor", [{"alpha": 2.0}, {"beta": 1.0}, {"batch": 2}])
+def test_8_bit_operands_have_no_other_factors(factor: dict[str, Any]) -> None:
+    for name, kernel in BASELINES.items():
+        at = msgspec.structs.replace(problem("64"), **factor)
+        skip = sweep.case(kernel, at, {}, H200).skip
+        assert (skip is None) == (not kernel.launch.where), name

@@ -1,0 +1,201 @@
+"""Which versions are to blame, and how many comparisons that takes: on simulated clocks."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.histories import KERNEL, MARGIN, Simulated, searched
+from support.records import environment, timing
+
+from matbench.analysis.statistics import ComparisonPlan, compare_samples
+from matbench.features.history.search import Bench, Search, Step
+from matbench.features.history.view import answer
+from matbench.features.versions.commits import Version
+from matbench.measure.options import Options
+from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.outcome import CaseRecord, Outcome, Status
+from matbench.records.writing import RecordWriter
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_three_slowdowns_among_forty_versions(seed: int) -> None:
+    """All are found and no other, and a bisection takes at most 8 comparisons for each."""
+    slow = sorted(random.Random(seed).sample(range(1, 40), 3))
+    times = [1.3 ** sum(i >= at for at in slow) for i in range(40)]
+    bench = Simulated(times, seed)
+    blamed, _ = searched(bench, bisect=False)
+    assert blamed == slow
+    assert len(bench.pairs) == 39 + 3
+    bench = Simulated(times, seed)
+    blamed, search = searched(bench, bisect=True)
+    assert blamed == slow
+    assert len(bench.pairs) <= 24
+    assert len(bench.checked) == len(set(bench.checked)) < 40
+    assert search.remarks == []
+
+
+def test_versions_that_are_alike_are_never_blamed() -> None:
+    for seed in range(30):
+        for bisect in (False, True):
+            bench = Simulated([1.0] * 20, seed)
+            assert searched(bench, bisect=bisect)[0] == []
+    assert len(bench.pairs) == 1  # the first and the last
+    assert len(bench.checked) == 2
+
+
+def test_a_slowdown_within_the_margin_is_nobodys() -> None:
+    """But what many of them add up to is told by a bisection."""
+    times = [1.05**i for i in range(6)]
+    assert searched(Simulated(times), bisect=False)[0] == []
+    blamed, search = searched(Simulated(times), bisect=True)
+    assert blamed == []
+    assert answer(search)[0] == "No commit is shown to have made it slower by more than 10%"
+    assert search.remarks
+    for remark in search.remarks:
+        assert remark.endswith(": slower, but no single commit is shown to be to blame")
+
+
+@pytest.mark.parametrize("bisect", [False, True])
+def test_wrong_versions_are_passed_over(bisect: bool) -> None:
+    """Those between two right ones may be to blame as well, and are named."""
+    times = [0, 1.0, 1.0, 0, 0, 1.5, 1.5, 1.5, 0]
+    bench = Simulated(times)
+    blamed, search = searched(bench, bisect=bisect)
+    assert blamed == [5]
+    assert ("2", "5") in bench.pairs
+    line = answer(search)[1]
+    assert line.startswith("5 (or 3, 4, not timed): 1.")
+    assert line.endswith(" × slower · change 5")
+    assert len(bench.checked) == len(set(bench.checked))
+    everything_wrong = Simulated([0, 0, 0])
+    assert searched(everything_wrong, bisect=bisect)[0] == []
+    assert everything_wrong.pairs == []
+    one_right = Simulated([0, 1, 0])
+    assert searched(one_right, bisect=bisect)[0] == []
+    assert one_right.pairs == []
+
+
+@pytest.mark.parametrize("bisect", [False, True])
+@pytest.mark.parametrize("doubtful", range(8))
+def test_what_is_wrong_only_in_turns_ends_nothing(doubtful: int, bisect: bool) -> None:
+    """It is wrong then, and the others go on; `bisect` may not find what it hides."""
+    times = [1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]
+    blamed, search = searched(Simulated(times, doubtful=[doubtful]), bisect=bisect)
+    assert set(blamed) <= {4, 5}
+    if not bisect:
+        assert blamed == ([5] if doubtful == 4 else [] if doubtful == 3 else [4]) or doubtful == 3
+        if doubtful:
+            step = search.steps[doubtful]
+            assert step.outcome is not None
+            assert step.outcome.status == "wrong"
+
+
+def test_neighbours_are_measured_twice_if_one_is_slower() -> None:
+    for bisect in (False, True):
+        bench = Simulated([1.0, 2.0])
+        assert searched(bench, bisect=bisect)[0] == [1]
+        assert bench.pairs == [("0", "1"), ("1", "0")]
+
+
+def test_neighbours_of_the_same_code_are_one() -> None:
+    versions = [Version(str(i), "2026-01-01", "", KERNEL, code) for i, code in enumerate("aabba")]
+    assert [step.commit for step in Search(versions, MARGIN).steps] == ["0", "2", "4"]
+
+
+def test_a_speedup_hides_nothing_from_a_bisection_that_comes_after_it() -> None:
+    """Where the last version is slower all the same."""
+    times = [1.0, 1.0, 0.8, 0.8, 0.8, 0.8, 1.6, 1.6]
+    assert searched(Simulated(times), bisect=True)[0] == [6]
+    assert searched(Simulated([*times[:6], 0.95, 0.95]), bisect=True)[0] == []
+    assert searched(Simulated([*times[:6], 0.95, 0.95]), bisect=False)[0] == [6]
+
+
+class Recorded:
+    """A pool that measures nothing: every launch takes a nanosecond."""
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.options, self.device = Options(), info
+        self.measured: list[str] = []
+        self.processes = 1
+
+    def renew(self) -> None:
+        self.processes += 1
+
+    def worker(self, info: DeviceInfo) -> Recorded:
+        return self
+
+    def measure(self, case: Case) -> Outcome:
+        self.measured.append(case.kernel.name)
+        status: Status = "failed" if case.kernel.refused else "measured"
+        return Outcome(case=CaseRecord.from_case(case, self.device), status=status, hot=timing())
+
+    def compare(self, old: Case, new: Case, plan: ComparisonPlan, seed: int) -> ComparisonRecord:
+        sides = self.measure(old), self.measure(new)
+        self.measured[-2:] = [f"{old.kernel.name} {new.kernel.name} {self.processes}"]
+        comparison = compare_samples([1.0] * 60, [1.0] * 60, MARGIN, paired=True)
+        return ComparisonRecord(
+            baseline_name="", candidate_name="", baseline=sides[0], candidate=sides[1],
+            comparison=comparison,
+        )  # fmt: skip
+
+
+def step(name: str, code: str, refused: str = "", sha256: str = "") -> Step:
+    rules = LaunchRules(block=(8, 8), grid=(1, 1))
+    kernel = Kernel(name, rules, source="x", sha256=sha256 or f"of {name}", refused=refused)
+    return Step(name, "2026-01-01", "", kernel, code)
+
+
+def measured(path: Path, info: DeviceInfo, *steps: Step, swap: bool = False) -> list[str]:
+    """What a bench measures to check all and compare the first two."""
+    pool: Any = Recorded(info)
+    plan = ComparisonPlan(threshold=MARGIN)
+    with RecordWriter(path, environment(), "resume") as writer:
+        bench = Bench(pool, info, Problem(8, 8, 8), {}, plan, writer, steps)
+        for one in steps:
+            bench.check(one)
+        bench.compare(steps[0], steps[1])
+        if swap:
+            bench.compare(steps[1], steps[0])
+            bench.compare(steps[1], steps[0], anew=True)
+    return list(pool.measured)
+
+
+def test_what_a_file_has_is_not_measured_again(device: DeviceInfo, tmp_path: Path) -> None:
+    """Also of other files with the same code; but what failed is, and other launches are."""
+    path = tmp_path / "kept.jsonl"
+    a, b, bad = step("a", "1"), step("b", "2"), step("bad", "3", refused="not TOML")
+    assert measured(path, device, a, b, bad) == ["a", "b", "bad", "a b 1"]
+    assert measured(path, device, a, b, bad) == ["bad"]
+    assert '"failed"' not in path.read_text()
+    commented = step("a", "1", sha256="of a with a comment")
+    assert measured(path, device, commented, a, b, step("c", "4")) == ["c", "a a 1"]
+    changed = step("a", "5", sha256="of a, changed")
+    assert measured(path, device, changed, b) == ["a", "a b 1"]
+    cold = tmp_path / "cold.jsonl"
+    cold.write_text(path.read_text().replace('"cold":', '"other":').replace('"hot":', '"cold":'))
+    assert measured(cold, device, a, b) == ["a b 1"]
+
+
+def test_the_first_look_at_a_version_counts(device: DeviceInfo, tmp_path: Path) -> None:
+    """Its parameters do not change from call to call, because comparisons find other times."""
+    path = tmp_path / "kept.jsonl"
+    a, b = step("a", "1"), step("b", "2")
+    measured(path, device, a, b)
+    path.write_text(
+        path.read_text() + path.read_text().replace('"median_ns":1100', '"median_ns":9')
+    )
+    measured(path, device, a, b)
+    assert a.outcome is not None
+    assert a.outcome.median_ns == pytest.approx(1100)
+
+
+def test_a_confirmation_comes_from_another_process(device: DeviceInfo, tmp_path: Path) -> None:
+    """Also if the sides were compared that way round before, in the process that there is."""
+    path = tmp_path / "kept.jsonl"
+    a, b = step("a", "1"), step("b", "2")
+    assert measured(path, device, a, b, swap=True) == ["a", "b", "a b 1", "b a 1", "b a 2"]
+    assert measured(path, device, a, b, swap=True) == []

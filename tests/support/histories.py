@@ -1,0 +1,64 @@
+"""Histories of kernels whose versions take given times, on simulated clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.features.history.search import Search, Step
+from matbench.features.versions.commits import Version
+from matbench.model import Kernel, LaunchRules
+from matbench.records.comparison import ComparisonRecord
+from support.records import outcome
+
+KERNEL = Kernel("mine", LaunchRules(block=(), grid=()))
+MARGIN = 0.1
+
+
+class Simulated:
+    """A bench whose versions take these times; 0: one is wrong. A pair differs by a few percent
+    whenever it is compared, and one sample in ten is late."""
+
+    def __init__(self, times: Sequence[float], seed: int = 0, doubtful: Sequence[int] = ()) -> None:
+        self.times, self.doubtful = times, {str(index) for index in doubtful}
+        self.generator = np.random.default_rng(seed)
+        self.pairs: list[tuple[str, str]] = []
+        self.checked: list[str] = []
+
+    def check(self, step: Step) -> None:
+        self.checked.append(step.commit)
+        right = self.times[int(step.commit)] > 0
+        step.outcome = outcome(status="measured") if right else outcome(status="wrong", reason="w")
+
+    def compare(self, old: Step, new: Step, *, anew: bool = False) -> ComparisonRecord:
+        self.pairs.append((old.commit, new.commit))
+        assert anew or int(old.commit) < int(new.commit)  # to confirm
+        if {old.commit, new.commit} & self.doubtful:
+            bad = outcome(status="wrong", reason="in turns")
+            sides = [bad if s.commit in self.doubtful else outcome() for s in (old, new)]
+            return ComparisonRecord(
+                baseline_name="", candidate_name="", baseline=sides[0], candidate=sides[1],
+                comparison=None,
+            )  # fmt: skip
+        plan = ComparisonPlan(threshold=MARGIN)
+        late = np.where(self.generator.random((2, plan.looks[-1])) < 0.1, 1.5, 1)
+        old_ns, new_ns = self.generator.normal(1, 0.02, late.shape) * late
+        old_ns *= self.times[int(old.commit)]
+        new_ns *= self.times[int(new.commit)] * self.generator.normal(1, 0.01)
+        decided = (plan.decide(old_ns[:many], new_ns[:many], 0.0) for many in plan.looks)
+        comparison = next(filter(None, decided))
+        return ComparisonRecord(
+            baseline_name="", candidate_name="", baseline=outcome(), candidate=outcome(),
+            comparison=comparison,
+        )  # fmt: skip
+
+
+def searched(bench: Simulated, *, bisect: bool) -> tuple[list[int], Search]:
+    """The versions that are blamed, and the search."""
+    many = len(bench.times)
+    versions = [Version(str(i), "2026-01-01", f"change {i}", KERNEL, f"{i}") for i in range(many)]
+    search = Search(versions, MARGIN)
+    search.run(bench, lambda _: None, bisect=bisect)  # type: ignore[arg-type]
+    return [int(step.commit) for step in search.steps if search.is_blamed(step)], search

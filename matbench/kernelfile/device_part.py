@@ -47,6 +47,11 @@ _TYPES = {"half": "cuda_fp16.h", "bfloat16": "cuda_bf16.h"}
 _BOUND = {"identifier", "type_identifier", "namespace_identifier", "preproc_arg"}
 #: Namespaces of headers of device code.
 _DEVICE_SPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub"}
+#: What top-level nodes may be inside of.
+_OUTER = {
+    "translation_unit", "declaration_list", "linkage_specification", "namespace_definition",
+    "preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else",
+}  # fmt: skip
 #: What declares other names for a namespace's.
 _USING = {"using_declaration", "namespace_alias_definition"}
 
@@ -224,12 +229,8 @@ def _top(root: Node) -> Iterator[Node]:
     pending = [root]
     while pending:
         node = pending.pop()
-        inside = node.type in ("translation_unit", "declaration_list", "preproc_else", "preproc_if")
-        if inside or node.type in ("preproc_ifdef", "preproc_elif", "namespace_definition"):
+        if node.type in _OUTER:
             pending.extend(reversed(node.named_children))
-        elif _is_linkage(node):
-            body = syntax.fields(node, "body")
-            pending.extend(reversed(body.named_children) if _is_list(body) else [body])  # type: ignore[list-item, union-attr]
         elif "identifier" not in node.type and node.type != "string_literal":
             yield node
 
@@ -247,10 +248,6 @@ def _is_macro(node: Node) -> bool:
 
 def _is_linkage(node: Node) -> bool:
     return node.type == "linkage_specification" and syntax.fields(node, "body") is not None
-
-
-def _is_list(node: Node | None) -> bool:
-    return node is not None and node.type == "declaration_list"
 
 
 def _without_braces(node: Node) -> Iterator[Edit]:
@@ -305,21 +302,19 @@ def _is_host(node: Node) -> bool:
     while node.type == "template_declaration" and node.named_children:
         node = node.named_children[-1]
     words = signature.words(node)
-    if node.type == "function_definition" or (node.type == "declaration" and _is_prototype(node)):
+    if node.type == "function_definition":
         return not words & {"__global__", "__device__", "constexpr"}
     kind = syntax.fields(node, "type")
     if node.type != "declaration" or kind is None or syntax.fields(kind, "body") is not None:
         return False
-    return not words & {"__device__", "__constant__", "__shared__", "constexpr", "const"}
-
-
-def _is_prototype(node: Node) -> bool:
-    """Whether a declaration is that of a function, whatever its return type."""
-    below = syntax.fields(node, "declarator")
-    while below is not None and below.type != "function_declarator":
-        named = [child for child in below.named_children if "declarator" in child.type]
-        below = next(iter(named), None)
-    return below is not None
+    return not words & {
+        "__global__",
+        "__device__",
+        "__constant__",
+        "__shared__",
+        "constexpr",
+        "const",
+    }
 
 
 def _is_conditional(node: Node) -> bool:

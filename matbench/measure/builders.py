@@ -20,9 +20,9 @@ _OWN = (("samples.cu", "seal"), ("poison.cu", "poison_shared"), ("bandwidth.cu",
 class Builders:
     """Processes that put builds into the cache, for devices whose timing they do not disturb."""
 
-    def __init__(self, deadline_s: float) -> None:
+    def __init__(self, deadline_s: float, processes: int | None = None) -> None:
         self.deadline_s = deadline_s
-        self.pool = Pool(processes=max(1, min(8, (os.cpu_count() or 1) // 2)))
+        self.pool = Pool(processes=processes or max(1, min(8, (os.cpu_count() or 1) // 2)))
         self.futures: dict[tuple[_Model, BuildKey, tuple[Variant, ...]], Any] = {}
         self._own: set[_Model] = set()
 

@@ -1,4 +1,5 @@
-"""Recognises a wrong C as the product for another layout, transpose, alpha or beta."""
+"""Recognises a wrong C as the product for another layout, transpose, alpha or beta, or as what
+usual mistakes lead to."""
 
 from __future__ import annotations
 
@@ -54,6 +55,8 @@ def _candidates(
         yield "as if beta were 1", C, alpha * AB + added
     elif case.kernel.reads:
         yield "C is added, as if beta were 1", C, alpha * AB + added
+    for text, a, b in _mistakes(A, B):
+        yield text, C, alpha * (a @ b) + beta * added
     stored = case.kernel.placing
     seen = set()
     for layout, transpose in product(get_args(Layout), get_args(Transpose)):
@@ -69,6 +72,24 @@ def _candidates(
         if key not in seen:
             seen.add(key)
             yield _words(stored, other), c, wanted
+
+
+def _mistakes(A: Float64, B: Float64) -> Iterator[tuple[str, Float64, Float64]]:
+    """Usual mistakes, with the operands as they have them."""
+    yield "it leaves out the last term of K", A[:, :-1], B[:-1]
+    yield "it leaves out the first term of K", A[:, 1:], B[1:]
+    for tile in (8, 16, 32):
+        if not any(side % tile for side in (*A.shape, *B.shape)):
+            of = f"in tiles of {tile}×{tile}"
+            yield f"it swaps the indices of A {of}", _turned(A, tile), B
+            yield f"it swaps the indices of B {of}", A, _turned(B, tile)
+
+
+def _turned(matrix: Float64, tile: int) -> Float64:
+    """A matrix with each of its square tiles transposed."""
+    rows, columns = (side // tile for side in matrix.shape)
+    turned: Float64 = matrix.reshape(rows, tile, columns, tile).transpose(0, 3, 2, 1)
+    return turned.reshape(matrix.shape)
 
 
 def _read(X: Array | float, name: str, stored: Placing, other: Placing) -> Array:

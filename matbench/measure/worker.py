@@ -383,7 +383,8 @@ class CaseRunner(Protocol):
 class WorkerPool:
     """A worker for each device of a sweep, started with its first case.
 
-    `listener` is called with the output of kernels soon after it was printed.
+    `listener` is called with the output of kernels soon after it was printed. `builders` is how
+    many processes compile ahead.
     """
 
     def __init__(
@@ -392,13 +393,14 @@ class WorkerPool:
         deadlines: Deadlines,
         listener: Listener | None = None,
         most_apart: int = _MOST_APART,
+        builders: int | None = None,
     ) -> None:
         self.options = options
         self.most_apart = most_apart
         self.deadlines = deadlines
         self.listener = listener
         self.workers: dict[tuple[str, str], Worker] = {}
-        self.builders = Builders(deadlines.build_s)
+        self.builders = Builders(deadlines.build_s, builders)
         self._late: Counter[BuildKey] = Counter()
         self._scheduler = Scheduler()
 

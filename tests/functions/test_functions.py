@@ -652,9 +652,10 @@ def test_adopt_finds_out_what_the_parameters_are(
     assert says in shown.output
     assert table in shown.output
     assert file.read_text() == ADOPTED
-    command(*words, "--into")
     if table:
-        assert f"# /// matbench\n{table}\n# ///\ndef {function}(" in file.read_text()
+        pasted = f"# /// matbench\n{table}\n# ///\n"
+        assert f"put this table above the function:\n{pasted}" in shown.output
+        file.write_text(ADOPTED.replace(f"def {function}(", f"{pasted}def {function}("))
         assert "a table above it" in command(*words, code=2).output
     command("run", f"{file}::{function}", "--sizes", "40x30x50", "--backend", "opencl")
     command("run", f"{file}::plain", "--sizes", "40x30x50", "--backend", "opencl")

@@ -23,6 +23,8 @@ from matbench.model import Layout, Problem, Transpose
 
 #: A comparison in a condition, not in a loop.
 _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
+#: One that may hold for one index too many.
+_LOOSE = r"\bif\s*\([^;{}]*(?:<=|[^->]>[^>=])"
 #: The most elements of one vector load: a kernel may require multiples of up to this.
 _MOST_LANES = 8
 
@@ -106,7 +108,8 @@ def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
         for side in sides:
             together = math.lcm(unit, side)
             unit = together if together <= most else unit
-    least = max(least, 2 * max(covered, default=1)) if least > 1 else 1
+    tiles = [side for side in covered if side <= 256]
+    least = max(least, 2 * max(tiles, default=1)) if least > 1 else 1
     return unit * max(1, -(-least // unit))
 
 
@@ -173,13 +176,18 @@ def warnings(guess: CallGuess, known: hints.Hints) -> Iterator[str]:
     """Possible mistakes in a kernel that is right only at some sizes."""
     if guess.is_square and {"M", "N", "K"} <= set(guess.call.args):
         yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
-    is_wide = known.mentions(r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
     is_checked = known.mentions(_BOUNDS_CHECK)
     multiples = _multiples(guess)
-    if multiples and (is_checked and max(multiples) > _MOST_LANES if is_wide else True):
+    if multiples and (is_checked and max(multiples) > _MOST_LANES if is_wide(known) else True):
         texts = [f"{step} ({', '.join(axes)})" for step, axes in multiples.items()]
         many = " and ".join(texts)
-        yield f"right only for multiples of {many}; is a bounds check missing?"
+        loose = ", or `<=` meant to be `<`" if known.mentions(_LOOSE) else ""
+        yield f"right only for multiples of {many}; is a bounds check missing{loose}?"
+
+
+def is_wide(known: hints.Hints) -> bool:
+    """Whether a kernel reads several numbers at once."""
+    return known.mentions(r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
 
 
 def _multiples(guess: CallGuess) -> dict[int, list[str]]:

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--entry", metavar="NAME", help="Kernel to adopt, if the file has several; or 'host NAME'."
 )
-@click.option("--into", is_flag=True, help="Write front matter into FILE, not to FILE.toml.")
-@click.option("--force", is_flag=True, help="Replace existing front matter.")
+@click.option("--force", is_flag=True, help="Replace FILE.toml.")
 @click.option(
     "--include-dir",
     "include_dirs",
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 def adopt(
     file: str,
     entry: str | None,
-    into: bool,
     force: bool,
     include_dirs: tuple[str, ...],
     strict: bool,
@@ -61,6 +59,7 @@ def adopt(
     matbench adopt sgemm.cuh
     matbench run sgemm.cuh
     """
+    from matbench.cli.outputs import write_file
     from matbench.features.adopt import functions
     from matbench.features.adopt.suggestions import as_toml
     from matbench.kernelfile import compiled, python_file, tables
@@ -70,14 +69,14 @@ def adopt(
             f"{file}: compiled; adopt reads CUDA C++, so write {tables.beside_of(Path(file))}"
         )
     if python_file.is_python(file):
-        sys.exit(not functions.adopt(file, device, into=into))
+        sys.exit(not functions.adopt(file, device))
     path = Path(file)
     source = _source(path)
-    target = path if into else tables.beside_of(path)
-    bare = _require_free(path, source, target, into=into, force=force)
+    target = tables.beside_of(path)
+    _require_free(path, source, target, force=force)
     name = {"name": named} if (named := _name(path)) else {}
     given = name | _build(path, include_dirs, std)
-    results = _results(file, bare, entry, given, device)
+    results = _results(file, source, entry, given, device)
     right = [result for result in results if result.table is not None]
     adopted = [result for result in right if not (strict and result.warnings)]
     if not adopted:
@@ -85,10 +84,9 @@ def adopt(
     first, *others = adopted
     if _source(path) != source:
         raise UsageError(f"{path}: changed during the trials; run this command again")
-    _require_free(path, source, target, into=into, force=force)
-    table = as_toml({**name, **(first.table or {})})
-    _write(target, table, bare, into)
-    say(f"wrote {target}" if into or len(results) == 1 else f"wrote {target}, for `{first.name}`")
+    _require_free(path, source, target, force=force)
+    write_file(target, as_toml({**name, **(first.table or {})}).encode())
+    say(f"wrote {target}" if len(results) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
         say(f"for `{other.name}`: {words}")
@@ -137,12 +135,8 @@ def _try(kernels: Sequence[ForeignKernel], info: DeviceInfo, results: list[Adopt
 
     with search.pool() as pool, progress(None) as display:
         for kernel in kernels:
-
-            def on_progress(what: str, name: str = kernel.function.name) -> None:
-                display.begin(f"{name}: {what}")
-
-            on_progress("starting")
-            adopted = search.adopt(kernel, pool.worker(info), on_progress)
+            display.begin(kernel.function.name)
+            adopted = search.adopt(kernel, pool.worker(info))
             results.append(adopted)
             say(adopted.words)
             for warning in adopted.warnings:
@@ -171,24 +165,18 @@ def _source(path: Path) -> str:
     return source
 
 
-def _require_free(path: Path, source: str, target: Path, *, into: bool, force: bool) -> str:
-    """The source without front matter; `UsageError` if there is some that must not be replaced."""
+def _require_free(path: Path, source: str, target: Path, *, force: bool) -> None:
+    """`UsageError` if there is front matter that must not be replaced."""
     from matbench.kernelfile import tables
 
-    if target == path and not into:
+    if target == path:
         raise UsageError(f"{path}: front matter, not a kernel file; name the kernel file")
-    fence = tables.FENCE.search(source)
-    if fence is not None and not force:
-        raise UsageError(f"{path}: already has front matter; use --force to replace it")
-    beside = tables.beside_of(path)
-    if os.path.lexists(beside) and (into or not force):
-        how = "remove it first" if into else "use --force to replace it"
-        raise UsageError(f"{beside} exists; {how}")
-    if os.path.lexists(beside) and (beside.is_symlink() or not beside.is_file()):
-        raise UsageError(f"{beside}: not a regular file; remove it first")
-    if fence is not None and not into:
-        raise UsageError(f"{path}: contains front matter; use --into --force to replace it")
-    return source[: fence.start()] + source[fence.end() :].lstrip("\n") if fence else source
+    if tables.FENCE.search(source):
+        raise UsageError(f"{path}: contains front matter; edit that, or remove it first")
+    if os.path.lexists(target) and not force:
+        raise UsageError(f"{target} exists; use --force to replace it")
+    if os.path.lexists(target) and (target.is_symlink() or not target.is_file()):
+        raise UsageError(f"{target}: not a regular file; remove it first")
 
 
 def _name(path: Path) -> str | None:
@@ -200,13 +188,3 @@ def _name(path: Path) -> str | None:
     name = front_matter.default_name(path.name)
     is_free = name not in taken and not name.startswith(tuple(libraries))
     return None if is_free else f"my-{name}"
-
-
-def _write(target: Path, table: str, bare: str, into: bool) -> None:
-    from matbench.cli.outputs import write_file
-
-    text = table
-    if into:
-        lines = "".join(f"// {line}".rstrip() + "\n" for line in table.splitlines())
-        text = f"// /// matbench\n{lines}// ///\n\n{bare}"
-    write_file(target, text.encode())

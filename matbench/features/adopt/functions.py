@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from matbench.cli.console import say
-from matbench.cli.outputs import write_file
 from matbench.errors import UsageError
 from matbench.features.adopt import argument_guesses
 from matbench.features.adopt.hints import Hints
@@ -25,15 +24,7 @@ from matbench.kernelfile.host_file import HANDLES, HostReader
 from matbench.kernelfile.signature import Function
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import WorkerPool
-from matbench.model import (
-    DeviceInfo,
-    Kernel,
-    Layout,
-    Parameter,
-    Precision,
-    Problem,
-    Transpose,
-)
+from matbench.model import DeviceInfo, Kernel, Layout, Parameter, Precision, Problem, Transpose
 from matbench.records.outcome import Outcome
 from matbench.show.reasons import outcome_reason
 
@@ -48,22 +39,21 @@ _SIZES = ((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64))
 _PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
 
 
-def adopt(path: str, device: DeviceOptions, *, into: bool) -> bool:
-    """Find out how the function that `path` names is called, and show or write its table; false if
-    no call is right."""
+def adopt(path: str, device: DeviceOptions) -> bool:
+    """Find out how the function that `path` names is called, and show its table; false if no call
+    is right."""
     kernel = catalogue.load(Path(path))
-    line, table = python_file.place_of(kernel)
-    if table:
+    if python_file.place_of(kernel)[1]:
         raise UsageError(f"{kernel.path}: a table above it says how it is called; edit that")
     info = device.choose(kernel)
     matrices = [p.name for p in kernel.parameters[:3] if p.name != python_file.RETURNED]
     ways = ((way, catalogue.load(Path(path), given=way)) for way in _ways(len(matrices)))
-    way, closest = _first_right(ways, info)
-    if way is not None:
-        _say(catalogue.load(Path(path), given=way), way, line, into=into)
+    right, closest = _first_right(ways, info)
+    if right is not None:
+        _say(*right)
     else:
         say(f"no call of `{kernel.entry}` is right; closest: {closest}")
-    return way is not None
+    return right is not None
 
 
 def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: DeviceInfo) -> Adopted:
@@ -87,22 +77,19 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
             way |= {} if transpose == "NN" else {"transpose": transpose}
             way |= {} if layout == "row-major" else {"layout": layout}
             way |= {"launch": {"where": ["M == N", "N == K"]}} if call.is_square else {}
-            yield way, _of_host(path, bare, way)
+            source = bare.encode()
+            yield way, front_matter.parse(source, str(path), path, None, way, HostReader)
 
     try:
-        way, closest = _first_right(ways(), info)
+        right, closest = _first_right(ways(), info)
     except argument_guesses.NotCallableError as error:
         return Adopted(entry, None, f"{titled} {error}")
-    if way is None:
+    if right is None:
         return Adopted(entry, None, f"{titled}: no call is right; closest: {closest}")
-    kernel = _of_host(path, bare, way)
+    way, kernel = right
     called = ", ".join(way["args"])
     words = f"computes {_product(kernel)} when called with {called}; right at all sizes tried"
     return Adopted(entry, way, f"{titled} {words}")
-
-
-def _of_host(path: Path, bare: str, table: dict[str, Any]) -> Kernel:
-    return front_matter.parse(bare.encode(), str(path), path, None, table, HostReader)
 
 
 def candidates(source: str) -> list[Function]:
@@ -132,7 +119,7 @@ def _is_factor(parameter: Parameter) -> bool:
 
 def _first_right(
     ways: Iterable[tuple[dict[str, Any], Kernel]], info: DeviceInfo
-) -> tuple[dict[str, Any] | None, str]:
+) -> tuple[tuple[dict[str, Any], Kernel] | None, str]:
     """The first table with which a function is right at all sizes; the reason of the closest."""
     closest: Outcome | None = None
     end_s = time.monotonic() + _LIMIT_S
@@ -148,7 +135,7 @@ def _first_right(
             outcomes = (pool.worker(info, kernel).measure(case) for case in able)
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None:
-                return way, ""
+                return (way, kernel), ""
             closest = wrong if closest is None or wrong.status == "wrong" else closest
             if time.monotonic() > end_s:
                 return None, f"{outcome_reason(closest)} (not all calls were tried)"
@@ -171,22 +158,15 @@ def _product(kernel: Kernel) -> str:
     return f"{A}·{B}"
 
 
-def _say(kernel: Kernel, way: dict[str, Any], line: int, *, into: bool) -> None:
-    """Say how a function is called, and show the table that says so, or write it above it."""
+def _say(way: dict[str, Any], kernel: Kernel) -> None:
+    """Say how a function is called, and show the table that says so."""
     names = {role: p.name for role, p in zip(kernel.args, kernel.parameters, strict=False)}
     given = ", ".join(f"{role} is `{names[role]}`" for role in "ABC" if names[role] != "return")
     where = f"where {given}; right at all {len(_SIZES)} sizes tried"
     say(f"`{kernel.entry}` computes {_product(kernel)}, {where}")
     if kernel.precision != "float32":
         say(f"warning: only as exact as {kernel.precision} inputs; ask its library for float32?")
-    table = ["/// matbench", *as_toml(way).splitlines(), "///"]
-    text = "".join(f"# {words}\n" for words in table)
-    if way and into:
-        lines = kernel.source.splitlines(keepends=True)
-        above = "".join([*lines[: line - 1], text, *lines[line - 1 :]])
-        write_file(Path(kernel.file), above.encode())
-        say(f"wrote the table into {kernel.file}")
-    elif way:
-        say("put this table above the function, or use --into:")
-        say(text.rstrip())
+    if way:
+        say("put this table above the function:")
+        say("\n".join(f"# {line}" for line in ("/// matbench", *as_toml(way).splitlines(), "///")))
     say(f"next: matbench run {shlex.quote(kernel.path)}")

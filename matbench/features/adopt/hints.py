@@ -125,7 +125,7 @@ def _places(
 
     def factor(term: Term, index: str) -> Term | None:
         for names, many in term.products.items():
-            if index in names and names.count(index) == 1:
+            if names.count(index) == 1 and many > 0:
                 return Term({tuple(name for name in names if name in known): many})
         return None
 

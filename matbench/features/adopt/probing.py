@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -41,35 +40,29 @@ class Product(msgspec.Struct, frozen=True):
     """C is `alpha` times a product plus `beta` times the old C.
 
     `left` and `right` are its operands, row-major as in memory: `("A", "B")` is A·B, `("B'", "A'")`
-    is Bᵀ·Aᵀ. `mistake` says in what it differs from a product.
+    is Bᵀ·Aᵀ.
     """
 
     left: str
     right: str
     alpha: float
     beta: float
-    mistake: str = ""
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
     """The effect of one launch: the product in C, what else was written to, and the share of C's
-    elements that are right for the case. `overran`: elements right behind C were written to, but no
-    more than a line of them."""
+    elements that are right for the case."""
 
     product: Product | None
     spoiled: tuple[str, ...] = ()
     share: float = 0.0
-    overran: bool = False
 
 
-def probed(
-    session: Session, case: Case, poisoned: bool = False, mistaken: bool = False
-) -> ProbeResult:
+def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     """What one launch computes on an open device, ignoring its front matter; `CaseError` if it
     fails.
 
-    `poisoned`: C is NaN before the launch. `mistaken`: its product is looked for among those that
-    usual mistakes lead to.
+    `poisoned`: C is NaN before the launch.
     """
     backend, program = session.backend, session.program(case)
     kernel, problem = case.kernel, case.problem
@@ -100,12 +93,10 @@ def probed(
     results = held["C"].matrices(after["C"])
     tolerance = 0.02 if held["C"].sent.itemsize == 2 else 1e-4
     launches = [*zip(results, *given.values(), strict=True)]
-    kinds = _mistakes if mistaken else _right
-    products = {_product(tolerance, kinds, poisoned, *matrices) for matrices in launches}
+    products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
     product = products.pop() if len(products) == 1 else None
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
-    overran = held["C"].overran(after["C"])
-    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares), overran)
+    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares))
 
 
 class _Guarded(NamedTuple):
@@ -125,13 +116,6 @@ class _Guarded(NamedTuple):
         words = f"u{after.itemsize}"
         different: npt.NDArray[np.bool_] = after.view(words) != self.sent.view(words)
         return different
-
-    def overran(self, after: npt.NDArray[Any]) -> bool:
-        """Whether only elements right behind the matrix were written to, of one line at most."""
-        (written,) = np.nonzero(self.changed(after) & self.is_outside)
-        end = int(np.nonzero(~self.is_outside)[0][-1]) + 1
-        ends = [int(written[0]), int(written[-1])] if len(written) else [0]
-        return end <= ends[0] and ends[-1] < end + self.matrix.shape[2]
 
     def matrices(self, after: npt.NDArray[Any]) -> Array:
         """The matrices after the launch."""
@@ -156,33 +140,8 @@ def _guarded(memory: Memory, matrix: Matrix, drawn: Array, outside: float) -> _G
     return _Guarded(matrix, sent, is_outside, raw, data)
 
 
-def _right(a: Array, b: Array) -> Iterator[tuple[str, Array]]:
-    """The product."""
-    yield "", a @ b
-
-
-def _mistakes(a: Array, b: Array) -> Iterator[tuple[str, Array]]:
-    """What usual mistakes lead to."""
-    yield "leaves out the last term of K", a[:, :-1] @ b[:-1]
-    yield "leaves out the first term of K", a[:, 1:] @ b[1:]
-    for tile in (8, 16, 32):
-        if not any(side % tile for side in (*a.shape, *b.shape)):
-            yield f"swaps the indices of A in tiles of {tile}×{tile}", _turned(a, tile) @ b
-            yield f"swaps the indices of B in tiles of {tile}×{tile}", a @ _turned(b, tile)
-
-
-def _turned(matrix: Array, tile: int) -> Array:
-    """A matrix with each of its square tiles transposed."""
-    rows, columns = (side // tile for side in matrix.shape)
-    turned: Array = matrix.reshape(rows, tile, columns, tile).transpose(0, 3, 2, 1)
-    return turned.reshape(matrix.shape)
-
-
-_Kinds = Callable[[Array, Array], Iterator[tuple[str, Array]]]
-
-
 def _product(
-    tolerance: float, kinds: _Kinds, poisoned: bool, C: Array, A: Array, B: Array, before: Array
+    tolerance: float, poisoned: bool, C: Array, A: Array, B: Array, before: Array
 ) -> Product | None:
     """The product, with its two factors, that C is; None if there is none."""
     if not np.isfinite(C).all():
@@ -192,14 +151,14 @@ def _product(
         a, b = sides[left], sides[right]
         if left[0] == right[0] or a.shape[1] != b.shape[0] or (a.shape[0], b.shape[1]) != C.shape:
             continue
-        for mistake, product in kinds(a, b):
-            parts = [product.ravel()] if poisoned else [product.ravel(), before.ravel()]
-            columns = np.stack(parts, axis=1)
-            factors, *_ = np.linalg.lstsq(columns, C.ravel(), rcond=None)
-            error = np.abs(columns @ factors - C.ravel()).max()
-            if error <= tolerance * (np.abs(product).max() + 1):
-                alpha, beta = (*(round(float(factor), 2) + 0.0 for factor in factors), 0.0)[:2]
-                return Product(left, right, alpha, beta, mistake) if alpha else None
+        product = a @ b
+        parts = [product.ravel()] if poisoned else [product.ravel(), before.ravel()]
+        columns = np.stack(parts, axis=1)
+        factors, *_ = np.linalg.lstsq(columns, C.ravel(), rcond=None)
+        error = np.abs(columns @ factors - C.ravel()).max()
+        if error <= tolerance * (np.abs(product).max() + 1):
+            alpha, beta = (*(round(float(factor), 2) + 0.0 for factor in factors), 0.0)[:2]
+            return Product(left, right, alpha, beta) if alpha else None
     return None
 
 

@@ -221,6 +221,9 @@ class Scope:
         values = [value for value in found if value is not None]
         if not values or len(values) < len(found) or depth > _DEEPEST:
             return None
+        if len(values) == 2 and name.replace("_", "").lower() in _CEIL_DIV:
+            more = combined(combined(values[0], "+", values[1]) or values[0], "-", number(1))
+            return combined(more, "/", values[1]) if more is not None else None
         if name in self.functions:
             definition, kept = self.functions[name], self.known
             self.known = kept | dict(zip(definition.parameters or (), values, strict=False))
@@ -233,9 +236,6 @@ class Scope:
         a, b = values[:2]
         if name in ("min", "max"):
             return term_of(replaced(f"{name}({a.text}, {b.text})", {}))
-        if name.replace("_", "").lower() in _CEIL_DIV:
-            more = combined(combined(a, "+", b) or a, "-", number(1))
-            return combined(more, "/", b) if more is not None else None
         return None
 
 

@@ -7,10 +7,13 @@ accepted only if the kernel passes every check with it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,20 +48,21 @@ _BATCH = 3
 _DEEPEST = 96
 #: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
-#: Sizes that people use: if one is right, it need not be a multiple of what does not divide it.
-_USUAL_SIZES = (512, 1000, 1024, 2048)
-_MOST_USUAL_OPERATIONS = 2 * 512**3
-
+#: How long a right call is looked for.
+_SEARCH_S = 15.0
 #: Builds take most of the time.
-_MOST_BUILDS = 10
+_MOST_BUILDS = 8
+_MOST_AHEAD = 5
 #: No usual tiles are larger than half of this.
 _MOST_WHOLE = 1024
-#: A condition that may hold for one index too many.
-_LOOSE = r"\bif\s*\([^;{}]*(?:<=|[^->]>[^>=])"
+#: What rounds inputs.
+_ROUNDED = {
+    "tf32": "(?i)tf32|wmma|mma_sync",
+    "bfloat16": "(?i)bf16|bfloat16",
+    "float16": "half|fp16",
+}
 #: What waits for all threads of a block.
 _BARRIER = r"__sync|barrier|\bsync\("
-
-OnProgress = Callable[[str], None]
 
 
 class Adopted(NamedTuple):
@@ -71,28 +75,35 @@ class Adopted(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def adopt(subject: ForeignKernel, worker: Worker, on_progress: OnProgress) -> Adopted:
-    """Find out how to call a kernel. `on_progress` is called with a description of each step."""
+def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
+    """Find out how to call a kernel."""
     name = subject.function.name
     titled = f"`{name}`"
+    worker.start()
+    try:
+        search = _Search(Trials(subject, worker))
+    except MatbenchError as error:
+        return Adopted(name, None, f"{titled} cannot be read: {error}")
     try:
         worker.open()
     except CaseError as error:
         raise MatbenchError(error.reason) from None  # not the kernel's fault
     try:
-        search = _Search(Trials(subject, worker), on_progress)
-    except MatbenchError as error:
-        return Adopted(name, None, f"{titled} cannot be read: {error}")
-    try:
         adopted = search.adopted()
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
-    return adopted._replace(warnings=(*adopted.warnings, *search.doubts()))
+    doubts = [
+        f"a launch did not complete, at {where}; if the device was busy, try again"
+        for where in search.trials.unfinished[:1]
+    ]
+    return adopted._replace(warnings=(*adopted.warnings, *doubts))
 
 
 def pool() -> WorkerPool:
     """Workers for trials, which are not timed."""
-    return WorkerPool(_OPTIONS, _DEADLINES)
+    # Its products are small: BLAS's threads would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    return WorkerPool(_OPTIONS, _DEADLINES, builders=3)
 
 
 def table(text: str, path: Path, entry: str | None, worker: Worker) -> dict[str, Any]:
@@ -102,25 +113,23 @@ def table(text: str, path: Path, entry: str | None, worker: Worker) -> dict[str,
     """
     said = []
     for subject in subjects(text, path, entry, {}):
-        adopted = adopt(subject, worker, lambda _: None)
+        adopted = adopt(subject, worker)
         if adopted.table is not None:
             return adopted.table
         said.append(adopted.words)
     raise UsageError("; ".join(said))
 
 
-def _checked(
-    kernel: Kernel, worker: Worker, on_progress: OnProgress, most: float
-) -> Iterator[Outcome]:
-    """Run all checks at the awkward sizes that the kernel accepts, of at most so many operations,
-    until one fails. What could not be measured is tried once more."""
-    probed = [
-        case
-        for _, case in sweep.probed(kernel, {}, worker.device, None)
-        if not case.skip and workloads.workload_of(case.problem).operations(case.problem) <= most
-    ]
-    for index, case in enumerate(probed):
-        on_progress(f"check {index + 1} of {len(probed)}: {case.label}, {case.problem.inputs}")
+def _checked(kernel: Kernel, worker: Worker, most: float) -> Iterator[Outcome]:
+    """Run all checks at the awkward sizes that the kernel accepts, of at most so many operations if
+    there are such, until one fails. What could not be measured is tried once more."""
+    able = [case for _, case in sweep.probed(kernel, {}, worker.device, None) if not case.skip]
+    works = [workloads.workload_of(case.problem).operations(case.problem) for case in able]
+    most = max(most, min(works, default=0))
+    probed = [case for case, work in zip(able, works, strict=True) if work <= most]
+    for variant in worker.options.builds:  # at the same time
+        worker.builders.start(worker.device, probed[:1], (variant,))
+    for case in probed:
         outcome = worker.measure(case)
         if outcome.status == "failed":
             outcome = worker.measure(case)
@@ -137,33 +146,27 @@ def _factors(call: Call) -> tuple[float, float]:
 class _Search:
     """The steps for one kernel."""
 
-    def __init__(self, trials: Trials, on_progress: OnProgress) -> None:
+    def __init__(self, trials: Trials) -> None:
         self.trials = trials
         self.function = trials.subject.function
         subject = trials.subject
         self.hints = hints.find_hints(
             subject.source, subject.function, subject.headers, subject.beside
         )
-        self.on_progress = on_progress
+        self.end_s = math.inf
 
     def adopted(self) -> Adopted:
         """The first guess that passes all checks; otherwise what is wrong with the likeliest."""
         first = None
+        self.end_s = time.monotonic() + _SEARCH_S
         for guess in itertools.islice(self.guesses(), _MOST_GUESSES):
+            self.build_ahead(guess)
             guess = self.generalized(guess)
-            if self.trials.overran and self.hints.mentions(_LOOSE):
-                words = "writes one row or column past C; is `<=` meant to be `<`?"
-                return Adopted(self.function.name, None, f"`{self.function.name}` {words}")
             adopted = self.judged(guess)
             if adopted.table is not None:
                 return adopted
             first = first or adopted
         return first or Adopted(self.function.name, None, self.failure())
-
-    def doubts(self) -> Iterator[str]:
-        """What launches that did not complete leave open."""
-        for where in self.trials.unfinished[:1]:
-            yield f"a launch did not complete, at {where}; if the device was busy, try again"
 
     def guesses(self) -> Iterator[CallGuess]:
         """The guesses that are right at whole tiles, the likeliest first."""
@@ -175,8 +178,9 @@ class _Search:
             order = tuple(text for text in call.args if text in ("A", "B", "C"))
             pointers.setdefault(order, []).append(call)
         for alike in pointers.values():
-            for index, geometry in enumerate(launches):
-                self.on_progress(f"launch {index + 1} of {len(launches)}")
+            for geometry in launches:
+                if time.monotonic() > self.end_s:
+                    break
                 guess = self.found(CallGuess(geometry, alike[0]), alike)
                 is_narrow = guess is not None and guess.is_square and not guess.call.is_square
                 if guess is not None and is_narrow and geometry.given is not None:
@@ -252,7 +256,6 @@ class _Search:
             for padding in paddings:
                 for call in alike:
                     for is_swapped in (seen.is_swapped, not seen.is_swapped):
-                        self.on_progress("finding out which size is which")
                         guess = seen._replace(call=call, is_swapped=is_swapped, padding=padding)
                         if self.trials.is_right(guess, problem):
                             return guess._replace(problem=problem)
@@ -279,7 +282,7 @@ class _Search:
             except UsageError as error:
                 return Adopted(name, None, f"{words}; but its table is not valid: {error}")
             most = math.inf if guess.is_fixed else _MOST_OPERATIONS
-            outcomes = list(_checked(kernel, self.trials.worker, self.on_progress, most))
+            outcomes = list(_checked(kernel, self.trials.worker, most))
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
                 many = len({outcome.case.problem.size for outcome in outcomes})
@@ -310,8 +313,9 @@ class _Search:
         kinds = {STORAGE.get(p.type) for p in self.trials.kernel(guess).parameters if p.pointer}
         if narrow := kinds & {"float16", "bfloat16"}:
             yield {"accumulator": narrow.pop()}
-        if kinds == {"float32"} and self.hints.mentions("(?i)tf32|wmma|mma_sync"):
-            yield {"precision": "tf32"}
+        for precision, words in _ROUNDED.items() if kinds == {"float32"} else ():
+            if self.hints.mentions(words):
+                yield {"precision": precision}
         if self.hints.mentions("atomicAdd"):
             yield {"deterministic": False}
 
@@ -321,66 +325,60 @@ class _Search:
         return {axes[0]: self.step(guess, axes) for axes in groups}
 
     def step(self, guess: CallGuess, axes: tuple[str, ...]) -> int:
-        """The number that these sizes must be a multiple of; sizes that people use confirm it.
+        """The number that these sizes must be a multiple of: the greatest common divisor of those
+        that are right.
 
-        From coarse to fine, since a size that does not fit may crash or hang.
+        From coarse to fine, since a size that does not fit may crash or hang, mostly where lines
+        are read by vectors; elsewhere, one more than a multiple may show all.
         """
+        self.trials.renew()
         base: int = getattr(guess.problem, axes[0])
-        near = [base + 1, *(base + divisor for divisor in reversed(calling.steps(base)[1:]))]
-        step = self.finest(guess, axes, near)
-        self.trials.renew()
-        if any(size % step and self.is_right_at(guess, axes, size) for size in _USUAL_SIZES):
-            step = self.finest(guess, axes, [*_USUAL_SIZES, *near])
-        return step
-
-    def finest(self, guess: CallGuess, axes: tuple[str, ...], sizes: Iterable[int]) -> int:
-        """The greatest common divisor of the right sizes, the guess's and those of `sizes` that
-        can show more."""
-        self.trials.renew()
-        step: int = getattr(guess.problem, axes[0])
-        wrong: list[int] = []
-        for size in sizes:
+        step, wrong = base, list[int]()
+        first = [] if calling.is_wide(self.hints) else [base + 1]
+        for size in (*first, *(base + divisor for divisor in reversed(calling.steps(base)))):
             finer = math.gcd(step, size)
             if finer < step and not any(other % finer == 0 for other in wrong):
-                if self.is_right_at(guess, axes, size):
+                problem = msgspec.structs.replace(guess.problem, **dict.fromkeys(axes, size))
+                if self.trials.is_right(guess, problem):
                     step = finer
                 else:
                     wrong.append(size)
         return step
 
-    def is_right_at(self, guess: CallGuess, axes: tuple[str, ...], size: int) -> bool:
-        """Whether a launch is right if these sizes are changed."""
-        self.on_progress(f"{axes[0]} = {size}")
-        problem = msgspec.structs.replace(guess.problem, **dict.fromkeys(axes, size))
-        operations = workloads.workload_of(problem).operations(problem)
-        return operations <= _MOST_USUAL_OPERATIONS and self.trials.is_right(guess, problem)
+    def build_ahead(self, guess: CallGuess) -> None:
+        """Start compiling with other values of the first constants, while sizes are tried."""
+        worker, params = self.trials.worker, guess.geometry.params
+        for name, value in [*params.items()][:_MOST_AHEAD] if not guess.is_fixed else ():
+            varied = guess._replace(geometry=guess.geometry.with_value(name, 2 * value))
+            kernel = self.trials.kernel(varied)
+            with contextlib.suppress(UsageError):
+                case = sweep.case(kernel, guess.problem, varied.geometry.params, worker.device)
+                worker.builders.start(worker.device, [case], ("plain",))
 
     def generalized(self, guess: CallGuess) -> CallGuess:
         """The guess with the multiples that trials show to be needed, in terms of the swept
         constants for which a second value was right; the others are fixed."""
         steps = self.steps(guess) if not guess.is_fixed else {}
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
+        self.trials.renew()
         for name, value in guess.geometry.params.items() if steps else ():
-            self.trials.renew()
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
             tries = [(2 * value, axes) for axes in tied]
             tries += [(value // 2, axes) for axes in reversed(tied)] if value % 2 == 0 else []
-            is_late = len(self.trials.built) >= _MOST_BUILDS
-            for other, axes in tries if not is_late else ():
-                self.on_progress(f"{name} = {other}")
-                varied = guess._replace(geometry=guess.geometry.with_value(name, other))
-                if self.trials.is_right(
-                    varied, calling.odd(guess, steps | dict.fromkeys(axes, other))
-                ):
-                    names |= dict.fromkeys(axes, name)
-                    geometry = guess.geometry
-                    geometry = geometry._replace(varied=(*geometry.varied, name))
-                    guess = guess._replace(geometry=geometry)
+            for other, axes in tries:
+                if self.trials.failures or len(self.trials.built) >= _MOST_BUILDS:
                     break
-            else:
-                if name in guess.geometry.template:
-                    guess = guess._replace(geometry=guess.geometry.fixed(name))
+                varied = guess._replace(geometry=guess.geometry.with_value(name, other))
+                sizes = calling.odd(guess, steps | dict.fromkeys(axes, other))
+                if self.trials.is_right(varied, sizes):
+                    names |= dict.fromkeys(axes, name)
+                    known = (*guess.geometry.varied, name)
+                    guess = guess._replace(geometry=guess.geometry._replace(varied=known))
+                    break
+        for name in {*guess.geometry.params} - {*guess.geometry.varied} if steps else ():
+            if name in guess.geometry.template:
+                guess = guess._replace(geometry=guess.geometry.fixed(name))
         multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
         return guess._replace(multiples=multiples)
 
@@ -390,8 +388,6 @@ class _Search:
         """Why no call is right, as far as trials show."""
         nearness, words, guess = self.trials.nearest
         name = f"`{self.function.name}`"
-        if nearness < 0.5 and (mistaken := self.mistaken(guess if nearness >= 0.1 else None)):
-            nearness, words, guess = mistaken
         refused = next(iter(self.trials.refused.values()), "")
         if refused and guess is None:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
@@ -401,32 +397,35 @@ class _Search:
         racy = "; is a `__syncthreads()` missing?" if is_racy else ""
         if guess is not None and words and nearness < 0.1 and self.trials.faults > self.trials.ran:
             return f"{name}, with {calling.threads(guess)} threads: {words}{unread}"
-        if guess is None or (self.trials.ran and nearness < 0.1):
-            return (
-                f"none of the calls of {name} that were tried computes a product of A and B"
-                f"{racy or unread}; write a table with its args, block and grid"
-            )
-        called = f"; closest, with {calling.described(self.trials.table_of(guess))}"
-        closest = f"{called}: {words}" if words else self.checked(guess, called)
-        return f"none of the calls of {name} that were tried is right{closest}{racy}"
+        late = f" in {_SEARCH_S:g} s" if time.monotonic() > self.end_s else ""
+        tried = f"none of the calls of {name} that were tried{late}"
+        is_near = guess is not None and nearness >= 0.1
+        shown = guess if guess is not None and is_near else self.first()
+        wrong = f": {words}" if is_near and words else self.checked(shown)
+        if not wrong:
+            computes = f"{tried} computes a product of A and B{racy or unread}"
+            return f"{computes}; write a table with its args, block and grid"
+        called = calling.described(self.trials.table_of(shown))
+        likely = "closest" if is_near else "the likeliest"
+        return f"{tried} is right; {likely}, with {called}{wrong}{racy or unread * (not is_near)}"
 
-    def mistaken(self, guess: CallGuess | None) -> tuple[float, str, CallGuess] | None:
-        """The guess, or else the first one, if it computes what a usual mistake would."""
-        self.trials.renew()
-        likely = launch_guesses.geometries(self.function, self.hints)
-        first = guess or CallGuess(likely[0], argument_guesses.calls(self.function, self.hints)[0])
-        n = calling.whole(first.geometry, self.hints, least=64)
-        alpha, beta = _factors(first.call)
-        problem = Problem(n, n, n, alpha=alpha, beta=beta)
-        result = self.trials.probe(first, problem, mistaken=True)
-        if result is not None and result.product is not None:
-            return 1.0, result.product.mistake, first
-        return None
+    def first(self) -> CallGuess:
+        """The likeliest guess."""
+        geometry = launch_guesses.geometries(self.function, self.hints)[0]
+        return CallGuess(geometry, argument_guesses.calls(self.function, self.hints)[0])
 
-    def checked(self, guess: CallGuess, called: str) -> str:
-        """The result of checking a call that is right in a part of C."""
-        M, N, K = (61, 61, 61) if guess.call.is_square else (67, 43, 59)
-        problem, params = Problem(M, N, K), guess.geometry.params
-        case = sweep.case(self.trials.kernel(guess), problem, params, self.trials.worker.device)
-        outcome = self.trials.worker.measure(case)
-        return f"{called}, at {problem.size}: {outcome.reason}" if outcome.status == "wrong" else ""
+    def checked(self, guess: CallGuess) -> str:
+        """The result of checking a call at whole tiles, or else at others, if it is wrong."""
+        n = calling.whole(guess.geometry, self.hints, least=64)
+        sizes = [(n, n, n), (61, 61, 61) if guess.call.is_square else (67, 43, 59)]
+        if not guess.call.is_sized:
+            sizes = argument_guesses.fixed_sizes(self.hints, guess.call)
+        alpha, beta = _factors(guess.call)
+        kernel, worker = self.trials.kernel(guess), self.trials.worker
+        for size in sizes:
+            problem = Problem(*size, alpha=alpha, beta=beta)
+            case = sweep.case(kernel, problem, guess.geometry.params, worker.device)
+            outcome = worker.measure(case)
+            if outcome.status == "wrong":
+                return f", at {problem.size}: {outcome.reason}"
+        return ""

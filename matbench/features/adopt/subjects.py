@@ -69,15 +69,14 @@ def subjects(
     """The kernels to adopt: the one that is named `entry`, or all."""
     folders = [*given.get("include_dirs", ()), *_folders(bare, path)]
     given = {**given, "include_dirs": list(dict.fromkeys(folders))} if folders else given
+    texts = includes.texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
     try:
         source = unpacked(bare)
         if not signature.functions(source):
-            headers = includes.find_includes(bare, path, given.get("include_dirs", ()))
-            source = unpacked("\n".join([*includes.texts(headers), bare]))
+            source = unpacked("\n".join([*texts, bare]))
         functions = signature.functions(source)
     except signature.SourceError as error:
         raise UsageError(f"{path}:{error.line or 1}: {error}") from None
-    texts = includes.texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
     kernels = []
     for function in _chosen(functions, entry, path):
         beside = "\n".join(_launching(path, function)) if not _launches(function, source) else ""

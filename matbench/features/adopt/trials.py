@@ -1,6 +1,7 @@
 """Trials of guesses: one launch each, which must not depend on what else the machine does.
 
-So a launch that fails is repeated before it counts, and limits count work, not seconds.
+So a launch that another program may have disturbed is repeated before it counts, and once a call
+is right, limits count work, not seconds.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from matbench.show.reasons import skip_reason
 _LAUNCH_S = 3.0
 _REPEATED_S = 5.0
 _PAUSE_S = 1.0
-#: The most launches of a search, where a build counts as many, and how many may fail or hang.
-_MOST_LAUNCHES = 600
-_LAUNCHES_PER_BUILD = 50
-_MOST_FAILURES = 6
+#: How many launches may fail or hang.
+_MOST_FAILURES = 4
 _MOST_LATE = 2
+#: What other programs may cause.
+_OF_OTHERS = (LateError, OutOfMemoryError)
 #: The share of C that must be right for a call to count as close.
 _LEAST_SHARE = 0.05
 
@@ -40,8 +41,7 @@ class Trials:
     def __init__(self, subject: ForeignKernel, worker: Worker) -> None:
         self.subject = subject
         self.worker = worker
-        self.ran = self.faults = self.spent = self.failures = self.late = 0
-        self.overran = False
+        self.ran = self.faults = self.failures = self.late = 0
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
@@ -61,22 +61,18 @@ class Trials:
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 
     def probe(
-        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False, mistaken: bool = False
+        self, guess: CallGuess, problem: Problem, *, poisoned: bool = False
     ) -> ProbeResult | None:
-        """The result of one launch; None if it failed, or if the search is at its limits.
-
-        `mistaken`: the product is one that a usual mistake leads to.
-        """
+        """The result of one launch; None if it failed, or if the search is at its limits."""
         build = (*guess.geometry.template, *map(str, guess.geometry.params.values()))
         if self.is_exhausted or build in self.refused:
             return None
         case = self.case(guess, problem, build)
         if case is None:
             return None
-        self.spent += 1 if build in self.built else _LAUNCHES_PER_BUILD
         self.built.add(build)
         try:
-            result = self.launched(case, poisoned, mistaken)
+            result = self.launched(case, poisoned)
         except BuildError as error:
             self.refused[build] = error.reason
             return None
@@ -86,7 +82,6 @@ class Trials:
         except MatbenchError as error:
             raise NotCallableError(str(error)) from None
         self.ran += 1
-        self.overran = self.overran or result.overran
         if result.product and result.spoiled:
             self.note(guess, 0.5, f"writes to {result.spoiled[0]}")
         elif not result.product and result.share > _LEAST_SHARE:
@@ -118,31 +113,28 @@ class Trials:
         self.failures += 1
         self.faults += 1
         self.late += isinstance(error, LateError)
-        if isinstance(error, (LateError, OutOfMemoryError)):
+        if isinstance(error, _OF_OTHERS):
             self.unfinished.append(f"{problem.size}: {reason}")
         self.note(guess, 0.01, reason)
 
     @property
     def is_exhausted(self) -> bool:
         """Whether the search is at its limits."""
-        is_failing = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
-        return is_failing or self.spent >= _MOST_LAUNCHES
+        return self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
 
     def renew(self) -> None:
-        """Begin a step whose trials are few: it has limits of its own, except for launches that
-        hang, as a search must end soon."""
-        self.spent = self.failures = 0
+        """Begin a step of its own, except for launches that hang, as a search must end soon."""
+        self.failures = 0
 
-    def launched(self, case: Case, *how: bool) -> ProbeResult:
-        """One launch; if it fails, one more, because other programs may be the cause."""
+    def launched(self, case: Case, poisoned: bool) -> ProbeResult:
+        """One launch; if other programs may be why it fails, one more."""
         try:
-            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, *how)
-        except BuildError:
-            raise
+            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned)
         except CaseError as error:
-            if isinstance(error, (LateError, OutOfMemoryError)):
-                time.sleep(_PAUSE_S)
-        return self.worker.ask(case, _REPEATED_S, probing.probed, case, *how)
+            if not isinstance(error, _OF_OTHERS) and "from outside" not in error.reason:
+                raise  # a new process for the next launch takes seconds
+            time.sleep(_PAUSE_S)
+        return self.worker.ask(case, _REPEATED_S, probing.probed, case, poisoned)
 
     def is_right(self, guess: CallGuess, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""

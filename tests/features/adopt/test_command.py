@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from support import foreign, toml
 from support.cli import QUICK, Matbench, Refusal, last_run, outside
@@ -20,6 +19,7 @@ from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.features.adopt import search, trials
 from matbench.features.adopt.probing import ProbeResult
 from matbench.kernelfile import catalogue
+from matbench.measure.builders import Builders
 from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
@@ -79,12 +79,11 @@ def test_what_only_nvcc_builds_is_said(
         ("forever", "took longer than 0.5 s and was stopped"),
         ("last-row", "only in the last row"),
         ("negative", "is right; closest, with .*: computes -A·B; is a sign wrong\\?"),
-        ("off-by-one", "is right; closest, with .*: leaves out the first term of K"),
-        ("past-the-end", "writes one row or column past C; is `<=` meant to be `<`\\?"),
+        ("off-by-one", "closest, with .*; it leaves out the first term of K"),
         ("race", "is a `__syncthreads\\(\\)` missing\\?|a race"),
-        ("short-sum", "is right; closest, with .*: leaves out the last term of K"),
+        ("short-sum", "closest, with .*; it leaves out the last term of K"),
         ("spoils-inputs", "changed its input B|writes to B"),
-        ("swapped-indices", "is right; closest, with .*: swaps the indices of B in tiles of 16×16"),
+        ("swapped-indices", "the likeliest, with .*; it swaps the indices of B in tiles of 16×16"),
         ("three-factors", "takes 4 pointers, not A, B and C"),
     ],
 )
@@ -100,18 +99,13 @@ def test_no_table_is_written_for_a_wrong_kernel(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_table_goes_into_the_file(tmp_path: Path, matbench: Matbench) -> None:
+def test_a_file_with_front_matter_is_left_alone(tmp_path: Path, matbench: Matbench) -> None:
     path = copied("textbook.cu", tmp_path)
-    before = path.read_text(encoding="utf-8")
-    matbench("adopt", path, "--into")
-    written = path.read_text(encoding="utf-8")
-    assert written.startswith("// /// matbench\n")
-    assert written.endswith(before)
-    assert catalogue.load(path).args == ("A", "B", "C", "N")
+    path.write_text(f"// /// matbench\n// ///\n{path.read_text()}")
+    for more in ([], ["--force"]):
+        said = matbench("adopt", path, *more, code=2).stderr
+        assert f"{path}: contains front matter; edit that, or remove it first" in said
     assert list(tmp_path.iterdir()) == [path]
-    assert "already has front matter" in matbench("adopt", path, code=2).stderr
-    matbench("adopt", path, "--into", "--force")
-    assert path.read_text(encoding="utf-8") == written
 
 
 def test_a_table_is_replaced_only_by_force(tmp_path: Path, matbench: Matbench) -> None:
@@ -146,11 +140,10 @@ def test_what_is_written_meanwhile_is_kept(
     assert table.read_text() == "mine = true\n"
     table.unlink()
     written(path, f"{source}// mine\n")
-    for more in ([], ["--into"]):
-        path.write_text(source)
-        assert "changed during the trials" in matbench("adopt", path, *more, code=2).stderr
-        assert path.read_text() == f"{source}// mine\n"
-        assert list(tmp_path.iterdir()) == [path]
+    path.write_text(source)
+    assert "changed during the trials" in matbench("adopt", path, code=2).stderr
+    assert path.read_text() == f"{source}// mine\n"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_link_is_not_followed(tmp_path: Path, matbench: Matbench) -> None:
@@ -294,6 +287,8 @@ __global__ void mm(const float *A, const float *B, float *C, int M, int N, int K
         ("K", "row < M && col < N",
          "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"),
         ("N", "col < N", "right only for multiples of 16 (M); is a bounds check missing?"),
+        ("N", "row <= M && col < N",
+         "right only for multiples of 16 (M); is a bounds check missing, or `<=` meant to be `<`?"),
     ],
 )  # fmt: skip
 def test_what_is_right_at_some_sizes_only_is_adopted_with_a_warning(
@@ -510,6 +505,105 @@ def test_a_launch_that_faults_is_not_called_a_kernel_that_cannot_be_built(
     assert said == f"`f`, with {threads} threads: running: illegal address{hint}"
 
 
+def watched(monkeypatch: pytest.MonkeyPatch, crashes: Callable[[Case], bool]) -> list[Case]:
+    """All cases that are launched; those that crash."""
+    cases: list[Case] = []
+
+    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
+        cases.append(case)
+        if crashes(case):
+            raise CaseError("running: illegal address")
+        result: ProbeResult = asked(worker, case, *given, **more)
+        return result
+
+    asked = Worker.ask
+    monkeypatch.setattr(Worker, "ask", ask)
+    return cases
+
+
+def test_a_crash_is_not_repeated_and_ends_the_search_for_other_constants(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_other(case: Case) -> bool:
+        return any(cases[0].params[name] != value for name, value in case.params.items())
+
+    cases = watched(monkeypatch, is_other)
+    _, table = adopted(copied("sgemm-2d-tiles.cuh", tmp_path), matbench)
+    assert len([case for case in cases if is_other(case)]) == 1
+    assert table["entry"] == "sgemm2DTiles<64, 64, 8, 8, 8>"
+    assert "sweep" not in table
+
+
+@pytest.mark.parametrize(
+    ("name", "one_more"), [("rows-columns.cu", True), ("float4-cast.cu", False)]
+)
+def test_one_more_than_a_multiple_comes_first_unless_lines_are_read_by_vectors(
+    name: str, one_more: bool, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = watched(monkeypatch, lambda _: False)
+    matbench("adopt", copied(name, tmp_path))
+    sides = [case.problem.M for case in cases if len({*case.problem.size.split("x")}) == 3]
+    other = next(side for side in sides if side != sides[0])
+    assert (other == sides[0] + 1) == one_more
+
+
+def test_what_is_built_next_is_built_ahead(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[dict[str, int], tuple[str, ...]]] = []
+
+    def start(_: Builders, device: DeviceInfo, cases: Sequence[Case], variants: Any) -> None:
+        started.extend((case.params, variants) for case in cases)
+
+    monkeypatch.setattr(Builders, "start", start)
+    matbench("adopt", copied("sgemm-shared.cuh", tmp_path))
+    plain, *checked = started
+    assert plain == ({"BLOCKSIZE": 32}, ("plain",))
+    assert [variants for _, variants in checked] == [("plain",), ("staggered",)]
+
+
+ROUNDED = """__device__ float as_bf16(float x)
+{
+    const unsigned bits = __float_as_uint(x);
+    return __uint_as_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+__global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += as_bf16(A[row * K + k]) * as_bf16(B[k * N + col]);
+    C[row * N + col] = sum;
+}
+"""
+
+
+def test_inputs_may_be_rounded_to_what_the_source_names(tmp_path: Path, matbench: Matbench) -> None:
+    path = tmp_path / "rounded.cu"
+    path.write_text(ROUNDED)
+    output, table = adopted(path, matbench)
+    assert "precision = bfloat16, correct at" in output
+    assert table["precision"] == "bfloat16"
+
+
+def test_a_kernel_of_large_tiles_is_checked_at_the_smallest_sizes(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_MOST_OPERATIONS", 0)
+    output, _ = adopted(copied("textbook.cu", tmp_path), matbench)
+    assert "correct at the only size tried" in output
+
+
+def test_a_search_ends_in_time(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_SEARCH_S", 0.0)
+    path = copied("textbook.cu", tmp_path)
+    said = matbench("adopt", path, code=1).stdout
+    assert "none of the calls of `MatrixMulKernel` that were tried in 0 s" in said
+    assert list(tmp_path.iterdir()) == [path]
+
+
 LATE = LateError("running took longer than 3 s and was stopped (see --timeout)")
 FULL = OutOfMemoryError("out of device memory")
 CRASHED = CaseError("running: the worker process was killed from outside (SIGKILL)")
@@ -565,38 +659,15 @@ def test_a_table_does_not_depend_on_launches_and_checks_that_failed_once(
     assert len(errors) > 10
 
 
-def test_a_launch_that_never_completes_is_said_and_narrows_nothing_else(
+def test_a_launch_that_never_completes_is_said(
     tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No size near the first right one can be tried, but those that people use can."""
     errors = disturb(monkeypatch, lambda case, _: FULL if 160 < case.problem.K < 320 else None)
     output, table = adopted(copied("rows-columns.cu", tmp_path), matbench)
     assert errors
     said = "a launch did not complete, at 96x64x161: out of device memory; if the device was busy"
     assert f"warning: {said}, try again" in output
-    assert table["launch"]["where"] == ["K % 8 == 0"]
-
-
-def test_a_multiple_that_usual_sizes_refute_is_searched_again(
-    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A launch may also end wrongly once, on a faulty device."""
-    sizes = set[int]()
-
-    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
-        result: ProbeResult = asked(worker, case, *given, **more)
-        sizes.add(case.problem.M)
-        is_spoilt = 96 < case.problem.M < 200 and max(sizes) < 512
-        return msgspec.structs.replace(result, share=0.5) if is_spoilt else result
-
-    asked = Worker.ask
-    monkeypatch.setattr(Worker, "ask", ask)
-    _, table = adopted(copied("sgemm-shared.cuh", tmp_path), matbench)
-    assert sizes >= {512, 1000}
-    assert "M % BLOCKSIZE == 0" in table["launch"]["where"]
-    sizes.clear()
-    _, table = adopted(copied("rows-columns.cu", tmp_path), matbench)
-    assert "where" not in table["launch"]
+    assert table["launch"]["where"] == ["K % 160 == 0"]  # narrower than necessary
 
 
 @pytest.mark.parametrize("times", [1, 2])

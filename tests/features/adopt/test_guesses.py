@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.paths import ROOT
 
-from matbench.features.adopt import argument_guesses, hints, launch_guesses
+from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.launch_guesses import Geometry
@@ -115,6 +115,8 @@ ABC = "const float *A, const float *B, float *C, int n"
         ("template <int BM, int BN, int BK, int TM, int TN>",
          "A += blockIdx.y * BM * n; B += blockIdx.x * BN; int t = threadIdx.x / (BN / TN), u = TM;",
          ("BM * BN // (TM * TN)",), ("ceil_div(N, BN)", "ceil_div(M, BM)")),
+        ("", "int j = blockIdx.x * 16 + threadIdx.x, i = (n - blockIdx.y) * 8 + threadIdx.y;",
+         (16, 16), ("ceil_div(N, 16)", "M")),
         ("", "int j = (blockIdx.x * blockDim.x + threadIdx.x) * 4, i = blockIdx.y * blockDim.y"
          " + threadIdx.y;", (16, 16), ("ceil_div(N, 64)", "ceil_div(M, 16)")),
     ],
@@ -135,6 +137,11 @@ def test_a_block_covers_what_sizes_are_divided_by_unless_blocks_are_in_line() ->
     line = Geometry((), {}, (256,), ("ceil_div(M * N, 256)",))
     assert line.covered == []
     assert line._replace(given={}).covered == ["256"]  # the author's may be tiles
+
+
+def test_no_size_is_as_large_as_what_many_blocks_cover_together() -> None:
+    far = Geometry((), {}, (256,), (16, "ceil_div(M, 64)", "ceil_div(N, 2048)"), given={})
+    assert calling.whole(far, hints.Hints(), least=64) == 128
 
 
 def test_a_constant_is_fixed_wherever_it_is_used() -> None:

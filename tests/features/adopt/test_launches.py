@@ -50,6 +50,8 @@ GRID = ("ceil_div(N, 32)", "ceil_div(M, 64)")
          ("(N - 1) // 32 + 1", "M // 64"), (32, 16)),
         ("#define CDIV(a, b) \\\n  (((a) + (b) - 1) / (b))\nenum { TN = 1 << 5 };",
          "dim3 grid(CDIV(cols, TN), CDIV(rows, 64)), block(TN);", GRID, (32,)),
+        ("int div_ceil(int a, int b) { return a % b ? a / b + 1 : a / b; }",
+         "dim3 grid(div_ceil(cols, 32), div_ceil(rows, 64)), block(8);", GRID, (8,)),
         ("struct S { static constexpr int kN = 0x20; };\ntemplate <typename T> constexpr T up(T a,"
          " T b) { return (a + b - 1) / b; }",
          "dim3 grid(up<int>(cols, S::kN), up(rows, 64)), block(S::kN * sizeof(double));",

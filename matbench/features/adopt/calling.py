@@ -23,8 +23,6 @@ from matbench.model import Layout, Problem, Transpose
 
 #: A comparison in a condition, not in a loop.
 _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
-#: One that may hold for one index too many.
-_LOOSE = r"\bif\s*\([^;{}]*(?:<=|[^->]>[^>=])"
 #: The most elements of one vector load: a kernel may require multiples of up to this.
 _MOST_LANES = 8
 
@@ -181,8 +179,7 @@ def warnings(guess: CallGuess, known: hints.Hints) -> Iterator[str]:
     if multiples and (is_checked and max(multiples) > _MOST_LANES if is_wide(known) else True):
         texts = [f"{step} ({', '.join(axes)})" for step, axes in multiples.items()]
         many = " and ".join(texts)
-        loose = ", or `<=` meant to be `<`" if known.mentions(_LOOSE) else ""
-        yield f"right only for multiples of {many}; is a bounds check missing{loose}?"
+        yield f"right only for multiples of {many}; is a bounds check missing?"
 
 
 def is_wide(known: hints.Hints) -> bool:

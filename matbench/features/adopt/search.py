@@ -61,6 +61,8 @@ _ROUNDED = {
     "bfloat16": "(?i)bf16|bfloat16",
     "float16": "half|fp16",
 }
+#: A condition that may hold for one index too many.
+_LOOSE = r"\bif\s*\([^;{}]*(?:<=|[^->]>[^>=])"
 #: What waits for all threads of a block.
 _BARRIER = r"__sync|barrier|\bsync\("
 
@@ -162,6 +164,9 @@ class _Search:
         for guess in itertools.islice(self.guesses(), _MOST_GUESSES):
             self.build_ahead(guess)
             guess = self.generalized(guess)
+            if self.trials.overran and self.hints.mentions(_LOOSE):
+                words = "writes one row or column past C; is `<=` meant to be `<`?"
+                return Adopted(self.function.name, None, f"`{self.function.name}` {words}")
             adopted = self.judged(guess)
             if adopted.table is not None:
                 return adopted

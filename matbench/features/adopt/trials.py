@@ -42,6 +42,7 @@ class Trials:
         self.subject = subject
         self.worker = worker
         self.ran = self.faults = self.failures = self.late = 0
+        self.overran = False  # whether a right product was also written outside C
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
@@ -83,6 +84,7 @@ class Trials:
             raise NotCallableError(str(error)) from None
         self.ran += 1
         if result.product and result.spoiled:
+            self.overran = self.overran or result.spoiled == ("memory outside C",)
             self.note(guess, 0.5, f"writes to {result.spoiled[0]}")
         elif not result.product and result.share > _LEAST_SHARE:
             self.note(guess, 0.1 + result.share / 10, "")

@@ -80,6 +80,7 @@ def test_what_only_nvcc_builds_is_said(
         ("last-row", "only in the last row"),
         ("negative", "is right; closest, with .*: computes -A·B; is a sign wrong\\?"),
         ("off-by-one", "closest, with .*; it leaves out the first term of K"),
+        ("past-the-end", "writes one row or column past C; is `<=` meant to be `<`\\?"),
         ("race", "is a `__syncthreads\\(\\)` missing\\?|a race"),
         ("short-sum", "closest, with .*; it leaves out the last term of K"),
         ("spoils-inputs", "changed its input B|writes to B"),
@@ -287,8 +288,6 @@ __global__ void mm(const float *A, const float *B, float *C, int M, int N, int K
         ("K", "row < M && col < N",
          "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"),
         ("N", "col < N", "right only for multiples of 16 (M); is a bounds check missing?"),
-        ("N", "row <= M && col < N",
-         "right only for multiples of 16 (M); is a bounds check missing, or `<=` meant to be `<`?"),
     ],
 )  # fmt: skip
 def test_what_is_right_at_some_sizes_only_is_adopted_with_a_warning(

@@ -638,8 +638,14 @@ def wrong(a, b):
     [
         ("plain", "computes A·B, where A is `A`, B is `B`", ""),
         ("linear", "computes A·Bᵀ, where A is `x`, B is `weight`", '# transpose = "NT"'),
-        ("into", "A is `lhs`, B is `rhs`, C is `out`", '# args = ["C", "A", "B"]'),
-        ("truncated", "warning: only as exact as tf32 inputs", '# precision = "tf32"'),
+        pytest.param(
+            *("into", "A is `lhs`, B is `rhs`, C is `out`", '# args = ["C", "A", "B"]'),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            *("truncated", "warning: only as exact as tf32 inputs", '# precision = "tf32"'),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_adopt_finds_out_what_the_parameters_are(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,27 @@ def test_a_cheat_is_refused_with_its_reason(cheat: str) -> None:
     assert CHEATS[cheat] in present(outcome.reason)
 
 
-@pytest.mark.parametrize("function", ["honest", "answers", *(f"twin_{cheat}" for cheat in CHEATS)])
+#: The twins and the controls of the others take as long as all other tests of the file.
+AT_ONCE = ("thread", "inputs")
+
+
+def few(cheats: Iterable[str], before: str = "") -> list[Any]:
+    """One test for each: most of them only among the long ones."""
+    return [
+        f"{before}{cheat}" if cheat in AT_ONCE
+        else pytest.param(f"{before}{cheat}", marks=pytest.mark.long)
+        for cheat in cheats
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", ["honest", "answers", *few(CHEATS, "twin_")])
 def test_an_honest_function_is_measured(function: str) -> None:
     outcome = run(function)
     assert (outcome.status, outcome.reason) == ("measured", None)
     assert TRUSTED in outcome.notes
 
 
-@pytest.mark.parametrize("cheat", CONTROLS)
+@pytest.mark.parametrize("cheat", few(CONTROLS))
 def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
     outcome = run(f"cheat_{cheat}", CHECKS - CONTROLS[cheat])
     assert (outcome.status, outcome.reason) == ("measured", None)

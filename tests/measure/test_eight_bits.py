@@ -18,10 +18,10 @@ from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure import rounding
+from matbench.measure import oracle, rounding
 from matbench.measure.options import Options
 from matbench.measure.session import Session
-from matbench.model import Inputs, Problem, Storage
+from matbench.model import Inputs, Problem, Scales, Storage
 from matbench.records.outcome import Outcome
 from matbench.workloads import MATMUL
 
@@ -96,6 +96,38 @@ def test_errors_are_those_of_sums_and_not_of_rounded_inputs(
     assert present(present(outcome.accuracy).avg_rel_err) < 1e-5
     outcome = measured(checks, ROWS.source, at("64x64x1000"), tmp_path)
     assert present(present(outcome.accuracy).avg_rel_err) < 1e-5
+
+
+def test_a_single_term_has_a_small_bound_however_many_there_are(tmp_path: Path) -> None:
+    """So a scale that is 1% wrong shows in samples, where sums in float22 may err by a third."""
+    file = tmp_path / "fp8.cu"
+    file.write_text(Variant(scales="rows", keys='accumulator = "float22"').source, "utf-8")
+    bound = oracle.bound(catalogue.load(file), Problem(64, 64, 8192))
+    assert bound.of_S > 0.3
+    assert bound.of_term < 0.001
+    file.write_text(VARIANTS["promoted sums"].source, "utf-8")
+    promoted = oracle.bound(catalogue.load(file), Problem(64, 64, 8192)).of_S
+    assert oracle.bound(catalogue.load(file), Problem(64, 64, 128)).of_S < promoted < 0.01
+
+
+@pytest.mark.parametrize("scales", [None, "matrix", "rows"])
+def test_sums_that_are_left_out_show_in_samples(
+    scales: Scales | None, checks: Session, tmp_path: Path
+) -> None:
+    """Terms have random signs there: 0 is off by more than such sums in float22 may be, although
+    it is within their bound for terms of one sign."""
+    variant = Variant(scales=scales, keys='accumulator = "float22"')
+    file = tmp_path / "fp8.cu"
+    file.write_text(variant.source, "utf-8")
+    kernel, problem = catalogue.load(file), Problem(33, 40, 4096)
+    given = oracle.trials(problem, kernel.contract, Cache()).signed
+    sample = oracle.sample_trial(problem, kernel.contract, present(given), oracle.Sample(5))
+    bound, right = oracle.bound(kernel, problem), present(sample.R)
+    assert oracle.judge(right.astype(np.float32), sample, bound).wrong == 0
+    assert oracle.judge(np.zeros_like(right, np.float32), sample, bound).wrong > right.size // 2
+    is_single = np.inf == present(sample.typical).T
+    skipped = np.where(is_single, right, 0).astype(np.float32)
+    assert oracle.judge(skipped, sample, bound).wrong > right.size // 2
 
 
 def test_whole_numbers_have_no_errors(checks: Session, tmp_path: Path) -> None:

@@ -134,6 +134,9 @@ MISTAKES = {
         E4M3, "return bits & 128",
         "if ((bits & 127) == 126) return 0.0f;\n    return bits & 128",
     ),
+    "448 is 416 in B": Mistake(
+        E4M3, "b = number(B[(size_t)j * K + k])", "b = fminf(number(B[(size_t)j * K + k]), 416.0f)",
+    ),
     "e5m2 read as e4m3": Mistake(E5M2, _DECODED["e5m2"], _DECODED["e4m3"]),
     "e4m3 read as e5m2": Mistake(E4M3, _DECODED["e4m3"], _DECODED["e5m2"]),
     "one bit of fraction": Mistake(E5M2, "bits & 3;", "bits & 2;"),

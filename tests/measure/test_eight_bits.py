@@ -19,7 +19,9 @@ from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure import oracle, rounding
+from matbench.measure.judge import Judge
 from matbench.measure.options import Options
+from matbench.measure.prepared import Prepared
 from matbench.measure.session import Session
 from matbench.model import Inputs, Problem, Scales, Storage
 from matbench.records.outcome import Outcome
@@ -128,6 +130,24 @@ def test_sums_that_are_left_out_show_in_samples(
     is_single = np.inf == present(sample.typical).T
     skipped = np.where(is_single, right, 0).astype(np.float32)
     assert oracle.judge(skipped, sample, bound).wrong > right.size // 2
+
+
+def test_scales_are_inputs_and_no_results(backend: Backend, tmp_path: Path) -> None:
+    """Whatever a launch of a batch writes but its C and its workspace is noticed."""
+    file = tmp_path / "fp8.cu"
+    file.write_text(ROWS.source, "utf-8")
+    kernel, problem = catalogue.load(file), Problem(8, 9, 10)
+    judge = Judge(backend)
+    prepared = Prepared(backend, judge, problem, kernel.contract, Cache(), guards=True)
+    try:
+        buffers = prepared.buffers((8, 9), kernel)
+        assert [matrix.name for matrix in buffers.passed] == ["A", "B", "C", "scale_a", "scale_b"]
+        assert [matrix.name for matrix in buffers.results] == ["C"]
+        moved = buffers.moved(buffers.passed)
+        assert [m.name for m in moved.scales] == ["scale_a", "scale_b"]
+    finally:
+        prepared.release()
+        judge.close()
 
 
 def test_whole_numbers_have_no_errors(checks: Session, tmp_path: Path) -> None:

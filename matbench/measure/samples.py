@@ -232,14 +232,19 @@ class Samples:
         }  # fmt: skip
         known |= zip(workloads.workload_of(problem).reads, trial.inputs, strict=True)
         allocate = self.prepared.allocate
+        of_A, of_B = trial.scales or (self.partial, self.partial)
+        groups = scaling.groups(self.contract.scales)
+        known |= {
+            "scales_A": of_A, "scales_B": of_B, "scaled": int(trial.scales is not None),
+            "scaled_rows": groups.rows, "scaled_columns": groups.columns,
+            "scaled_terms": groups.terms,
+        }  # fmt: skip
         if not self._is_matrix:
             sums = allocate(8 * _SUMS * self.blocks)
             return known | {"sums": sums, "typical": int(self.signed)}
         assert trial.R is not None
         assert trial.S is not None
         (R, R_key), (S, S_key) = trial.R, trial.S
-        of_A, of_B = trial.scales or (self.partial, self.partial)
-        groups = scaling.groups(self.contract.scales)
         order_bytes = 4 * (problem.M + problem.N + problem.K)
         rows, columns = trial.norms or (self.partial, self.partial)
         is_sparse = trial.norms is not None and has_sparse_rows(problem, self.contract)
@@ -247,9 +252,6 @@ class Samples:
             **{name: allocate(order_bytes) for name in ("from", "factor", "selects")},
             "R": R, "R_key": R_key, "S": S, "S_key": S_key, "S_is_R": int(S is R),
             "exact": int(selection_of(problem, self.contract)),
-            "scales_A": of_A, "scales_B": of_B, "scaled": int(trial.scales is not None),
-            "scaled_rows": groups.rows, "scaled_columns": groups.columns,
-            "scaled_terms": groups.terms,
             "reads": int(trial.C is not None),
             "row_norms": rows, "column_norms": columns, "typical": int(trial.norms is not None),
             "sparse_rows": int(is_sparse), "places": allocate(4 * _PLACES), "has_S": 1,

@@ -94,7 +94,10 @@ def _loaded(
     """The kernel as of then, or what stands for it, and its code."""
     try:
         kernel = catalogue.load(taken.file, now.path, taken.given(given))
-        then, today = ((k.workload, k.contract.storage, k.contract.result) for k in (kernel, now))
+        then, today = (
+            (k.workload, k.contract.storage, k.contract.result, *filter(None, [k.scales]))
+            for k in (kernel, now)
+        )
         if then != today:
             raise UsageError(f"computes {' '.join(then)}; now it is {' '.join(today)}")
         return kernel, code_of(kernel)

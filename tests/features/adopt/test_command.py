@@ -187,8 +187,15 @@ def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
     assert [outcome.status for outcome in last_run()] == ["measured"]
 
 
-@pytest.mark.parametrize("place", ["main.cu", "src/launch.cu", "kernels/launch.cpp"])
-@pytest.mark.parametrize("is_named", [True, False])
+@pytest.mark.parametrize(
+    ("is_named", "place"),
+    [
+        (True, "main.cu"),
+        (False, "src/launch.cu"),
+        pytest.param(True, "kernels/launch.cpp", marks=pytest.mark.long),
+        pytest.param(False, "main.cu", marks=pytest.mark.long),
+    ],
+)
 def test_the_launch_may_be_in_a_file_nearby(
     is_named: bool, place: str, tmp_path: Path, matbench: Matbench
 ) -> None:
@@ -641,7 +648,9 @@ def disturb(
     return errors
 
 
-@pytest.mark.parametrize("name", LOADED)
+@pytest.mark.parametrize(
+    "name", [LOADED[0], *(pytest.param(name, marks=pytest.mark.long) for name in LOADED[1:])]
+)
 @pytest.mark.parametrize("error", [LATE, FULL, CRASHED], ids=["late", "full", "crashed"])
 def test_a_table_does_not_depend_on_launches_and_checks_that_failed_once(
     error: CaseError,
@@ -704,7 +713,10 @@ def tables_of(paths: Sequence[Path], at_once: int) -> list[bytes]:
 
 @pytest.mark.parametrize(
     ("names", "at_once"),
-    [(LOADED, 3), pytest.param(ON_CPU, 8, marks=pytest.mark.long)],
+    [
+        pytest.param(LOADED, 3, marks=pytest.mark.long),
+        pytest.param(ON_CPU, 8, marks=pytest.mark.long),
+    ],
     ids=["few", "all"],
 )
 def test_tables_are_the_same_alone_and_several_at_once(

@@ -224,12 +224,13 @@ def test_only_what_is_new_or_open_is_measured(
     assert "No commit is shown" in matbench(*given, "--sizes", "48", "--threshold", "900%").stdout
     assert kept(file) == ["environment", "outcome", "outcome", "comparison"]
     assert f"{slow}: " in matbench(*given, "--sizes", "48", "--threshold", "10%").stdout
-    assert kept(file)[4:] == ["environment", "comparison"]
-    [first, _] = [f for f, _ in Contents(file).findings if isinstance(f, ComparisonRecord)]
+    again = kept(file)[4:]  # the first comparison, too, if it leaves the new margin open
+    assert again in (["environment", "comparison"], ["environment", "comparison", "comparison"])
+    [first, *_] = [f for f, _ in Contents(file).findings if isinstance(f, ComparisonRecord)]
     assert first.interval is not None
     within = sum(first.interval) / 2 - 1
     matbench(*given, "--sizes", "48", "--threshold", str(within))
-    assert kept(file)[6:8] == ["environment", "comparison"]
+    assert kept(file)[4 + len(again) :][:2] == ["environment", "comparison"]
     before = kept(file)
     matbench(*given, "--sizes", "40", "--threshold", "900%")
     assert kept(file)[len(before) :] == kept(file)[:4]

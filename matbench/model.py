@@ -483,6 +483,11 @@ class Case(msgspec.Struct, frozen=True):
         return f"{self.kernel.name} {settings_of(self.params)}".strip() + f" at {self.problem.size}"
 
     @property
+    def can_be_sustained(self) -> bool:
+        """Whether launches can follow each other on the same inputs: not if each adds to C."""
+        return self.problem.beta == 0 and not self.kernel.on_host
+
+    @property
     def build_key(self) -> BuildKey:
         """Equal for cases of one kernel with the same parameters, of any problem."""
         kernel = self.kernel

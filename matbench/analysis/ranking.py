@@ -64,6 +64,24 @@ class Ranked:
         return self.outcome.case.claims.result == "float64"
 
     @property
+    def sustained_per_s(self) -> float | None:
+        """The work per second of sustained launches."""
+        lasting = self.outcome.sustained
+        return None if lasting is None else self._work / lasting.mean_ns * 1e9
+
+    @property
+    def work_per_j(self) -> float | None:
+        """The work for a joule, of sustained launches."""
+        lasting = self.outcome.sustained
+        energy_j = None if lasting is None else lasting.energy_j
+        return self._work / energy_j if energy_j else None
+
+    @property
+    def _work(self) -> int:
+        problem = self.outcome.case.problem
+        return workloads.workload_of(problem).work(problem)
+
+    @property
     def gflops(self) -> float | None:
         return self._giga("FLOP/s")
 

@@ -36,6 +36,11 @@ GROWTH = 1.4
 GUARD_CONFIDENCE = 0.999
 
 
+def rounds_of(median_ns: float, rounds: int) -> int:
+    """How many of so many rounds a case with that median gets."""
+    return min(rounds, SLOW_MINIMUM) if median_ns > SLOW_LAUNCH_NS else rounds
+
+
 @lru_cache(maxsize=1024)
 def _rank(count: int, confidence: float) -> int:
     """The largest k for which the k-th samples from either end enclose the median, or 0.

@@ -419,6 +419,9 @@ class OpenCLBackend:
     def conditions(self) -> Conditions:
         return host.conditions() if self.info.kind == "cpu" else Conditions()
 
+    def energy_j(self) -> float | None:
+        return None
+
     def _flush(self) -> None:
         import numpy as np
 

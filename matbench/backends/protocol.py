@@ -222,6 +222,10 @@ class Backend(Protocol):
     def conditions(self) -> Conditions:
         """Current clocks, temperature and load, as far as they are known."""
 
+    def energy_j(self) -> float | None:
+        """The energy that the device has used since its driver was loaded, in joules, from its own
+        counter; None if it has none."""
+
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the clock that took these stamps (blocks × 5), in ticks per nanosecond."""
 

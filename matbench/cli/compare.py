@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from matbench.cli.options import (
     DeviceOptions,
     LaunchOptions,
     SizeOptions,
+    SustainedOptions,
     VerdictOptions,
     format_option,
     grouped,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 #: Longest time to time two kernels in turns, in seconds.
 _TURNS_S = 10.0
+#: Fewer pairs of sustained blocks, each of a second, cannot decide.
+_LEAST_BLOCKS = 9
 
 
 @main.command()
@@ -58,6 +62,7 @@ def compare(
     constants: ConstantOptions,
     device: DeviceOptions,
     launches: LaunchOptions,
+    seconds: SustainedOptions,
     deadlines: DeadlineOptions,
     verdict: VerdictOptions,
     features: FeatureOptions,
@@ -76,6 +81,8 @@ def compare(
     matbench compare old/tiled.cu new/tiled.cu --fail-if-slower 3%
     matbench compare --against main tiled kahan --fail-if-slower 3%
     """
+    import msgspec
+
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
@@ -83,6 +90,8 @@ def compare(
 
     info = device.choose()
     launches.require_one_kind(info)
+    if seconds.sustained is not None and (launches.cold or launches.hot):
+        raise UsageError("--sustained cannot be combined with --cold or --hot")
     of_versions = features.value("versions", "against") is not None
     with ExitStack() as stack:
         if of_versions:
@@ -92,11 +101,17 @@ def compare(
             pairs, remarks = _pairs(contenders, files, matrix=matrix), []
         kernels = _kernels(pairs, features, files, contenders, info)
         rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
+        if seconds.sustained is not None and any(turns.problem.beta for turns in rounds):
+            raise UsageError("--sustained needs beta = 0: else each launch adds to C of the last")
         most_s = launches.max_time or _TURNS_S
         plan = ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_s * 1e9)
+        options = launches.quick(sustained_s=seconds.sustained)
+        if seconds.sustained is not None:
+            blocks = max(_LEAST_BLOCKS, math.ceil(seconds.sustained))
+            plan = msgspec.structs.replace(plan, looks=(blocks,))
         records: list[ComparisonRecord] = []
         interruption = stack.enter_context(Interruption())
-        pool = stack.enter_context(WorkerPool(launches.quick(), deadlines.deadlines, say_printed))
+        pool = stack.enter_context(WorkerPool(options, deadlines.deadlines, say_printed))
         display = stack.enter_context(progress(len(rounds)))
         for turns in rounds:
             display.begin(turns.label)

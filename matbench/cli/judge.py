@@ -57,7 +57,7 @@ class Judge:
         self,
         sizes: str | None = None,
         *,
-        inputs: Inputs | None = None,
+        inputs: Inputs | tuple[Inputs, ...] = (),
         seed: int = 0,
         alpha: str | None = None,
         beta: str | None = None,
@@ -71,8 +71,9 @@ class Judge:
     ) -> None:
         self._where = DeviceOptions(backend, device)
         self.device: DeviceInfo = self._where.choose()
-        self._problem = SizeOptions(sizes, inputs, seed, alpha, beta, batch)
-        _require_sizes(sizes, inputs)
+        kinds = (inputs,) if isinstance(inputs, str) else inputs
+        self._problem = SizeOptions(sizes, kinds, seed, alpha, beta, batch)
+        _require_sizes(sizes, kinds)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
         self._pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=1)
         self._adopter = Adopter() if adopt and registry.has(registry.ADOPTION) else None
@@ -263,7 +264,7 @@ def _named(candidate: Candidate) -> str:
     return _UNNAMED if _is_text(candidate) else str(candidate)
 
 
-def _require_sizes(sizes: str | None, inputs: Inputs | None) -> None:
+def _require_sizes(sizes: str | None, inputs: tuple[Inputs, ...]) -> None:
     """`UsageError` if these sizes and inputs suit no workload."""
     errors: list[UsageError] = []
     for workload in workloads.WORKLOADS.values():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
 import click
 
 from matbench.cli import registry
-from matbench.cli.types import Format, Seconds, Seed, Share
+from matbench.cli.types import Format, ListOf, Seconds, Seed, Share
 from matbench.errors import UsageError
 from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
@@ -122,10 +122,12 @@ class SizeOptions:
         f"256..1000 (256, 512, 1000). Default for matmul: {MATMUL.default_sizes}; other "
         "workloads have their own.",
     )
-    inputs: Inputs | None = option(
+    inputs: tuple[Inputs, ...] = option(
         "--inputs",
-        type=click.Choice(list(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs))),
-        help="Distribution of the inputs: uniform in [0, 1), signed in [-1, 1), normal, ramp "
+        type=ListOf(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs)),
+        default="",
+        metavar="LIST",
+        help="Distributions of the inputs: uniform in [0, 1), signed in [-1, 1), normal, ramp "
         "(0, 1, 2, …) or digits (0 to 9). Default for matmul: uniform.",
     )
     seed: int = option(
@@ -186,6 +188,8 @@ class SizeOptions:
         from matbench.kernelfile import sweep
 
         problems = self.problems([kernel])
+        if len(self.inputs) > 1:
+            raise UsageError(f"--inputs {','.join(self.inputs)}: this command takes one kind")
         if self.sizes is not None and len({problem.size for problem in problems}) > 1:
             raise UsageError(f"--sizes {self.sizes!r}: this command takes one size")
         for name in sweep.SCALINGS:
@@ -203,7 +207,8 @@ class SizeOptions:
         """The settings as the environment of a record file stores them."""
         asked = {name: getattr(self, name) for name in ("alpha", "beta", "batch")}
         given = {name: text for name, text in asked.items() if text is not None}
-        return {"seed": self.seed, "inputs": self.inputs or "default", **given}
+        inputs = ",".join(self.inputs) or "default"
+        return {"seed": self.seed, "inputs": inputs, **given}
 
 
 @dataclass(frozen=True)
@@ -326,6 +331,21 @@ class LaunchOptions:
                 **changes,
             }
         )
+
+
+@dataclass(frozen=True)
+class SustainedOptions:
+    """Speed over seconds."""
+
+    TITLE: ClassVar = "Timing"
+
+    sustained: float | None = option(
+        "--sustained",
+        type=Seconds(),
+        metavar="SECONDS",
+        help="Launch without a pause until clock, power and temperature are steady, then for this "
+        "long: sustained speed, SM clock, power and energy per product. Energy needs at least 3s.",
+    )
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from matbench.cli.options import (
     LaunchOptions,
     OutputOptions,
     SizeOptions,
+    SustainedOptions,
     allow_skips_option,
     cases_format_option,
     fastest_option,
@@ -105,7 +106,9 @@ class RunOptions:
     )
     no_blocks: bool = option("--no-blocks", is_flag=True, help="Skip per-block times.")
 
-    def measuring(self, launches: LaunchOptions, replay: int | None) -> Options:
+    def measuring(
+        self, launches: LaunchOptions, replay: int | None, sustained_s: float | None
+    ) -> Options:
         """The options of the worker; a smoke run takes just enough samples to time each case."""
         from matbench.measure.options import Options
 
@@ -119,6 +122,7 @@ class RunOptions:
             minimum_samples=3 if self.smoke else 10,
             rounds=1 if self.smoke or replay is not None else None,
             replay=replay,
+            sustained_s=sustained_s,
         )
 
 
@@ -142,6 +146,7 @@ def run(
     constants: ConstantOptions,
     device: DeviceOptions,
     launches: LaunchOptions,
+    seconds: SustainedOptions,
     more: RunOptions,
     output: OutputOptions,
     deadlines: DeadlineOptions,
@@ -168,6 +173,8 @@ def run(
         raise UsageError("--tuned cannot be combined with --set")
     if replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
+    if seconds.sustained is not None and (more.smoke or replay is not None):
+        raise UsageError("--sustained cannot be combined with --smoke or --replay")
     if more.adopt and not registry.has(registry.ADOPTION):
         raise UsageError("--adopt needs the feature `adopt`")
     with Adopter() if more.adopt else nullcontext() as adopter:
@@ -182,7 +189,7 @@ def run(
     where = cluster or device
     cases = selection.cases(chosen, problems, values, where, make_cases, near=more.smoke)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
-    options = more.measuring(launches, replay)
+    options = more.measuring(launches, replay, seconds.sustained)
     sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"), twins)
     interruption = Interruption()
     with interruption:
@@ -442,6 +449,8 @@ class Sweep:
         wanted = (options.cold, options.hot)
         taken = (found.cold is not None, found.hot is not None)
         is_graph = found.hot is not None and found.hot.graph
+        if case.can_be_sustained and (found.sustained is None) != (options.sustained_s is None):
+            return None
         return found if taken == wanted and is_graph == options.graph else None
 
     def _with_error_map(self, outcome: Outcome) -> Outcome:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 
 class Seed(click.IntRange):
@@ -25,6 +27,32 @@ class Seconds(click.FloatRange):
         if seconds != seconds:
             self.fail(f"{value!r} is not a number", param, ctx)
         return seconds
+
+
+class ListOf(click.ParamType[tuple[Any, ...]]):
+    """Some of these words, separated by commas; none if the text is empty."""
+
+    name = "list"
+
+    def __init__(self, choices: Iterable[str]) -> None:
+        self.choices = tuple(choices)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        words = tuple(dict.fromkeys(word.strip() for word in value.split(",") if value.strip()))
+        for word in words:
+            if word not in self.choices:
+                self.fail(f"{word!r} is not one of {', '.join(self.choices)}", param, ctx)
+        return words
+
+    def shell_complete(self, _ctx: Any, _param: Any, incomplete: str) -> list[CompletionItem]:
+        before, comma, last = incomplete.rpartition(",")
+        return [
+            CompletionItem(before + comma + choice)
+            for choice in self.choices
+            if choice.startswith(last)
+        ]
 
 
 class Share(click.ParamType[float]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from matbench import workloads
 from matbench.errors import UsageError
@@ -62,16 +63,18 @@ def _size(piece: str, numbers: list[int | None], workload: Workload) -> Size:
 
 
 def parse_problems(
-    text: str, workload: Workload, inputs: Inputs | None = None, seed: int = 0
+    text: str, workload: Workload, inputs: Inputs | Sequence[Inputs] = (), seed: int = 0
 ) -> list[Problem]:
-    """The problems of `--sizes`; by default with the workload's default inputs."""
-    if inputs is not None and inputs not in workload.inputs:
-        known = ", ".join(workload.inputs)
-        raise UsageError(f"--inputs {inputs!r}: not for {workload.name}, which takes {known}")
-    kind = inputs or workload.inputs[0]
+    """The problems of `--sizes`, with each of the inputs; by default with the workload's usual."""
+    kinds = (inputs,) if isinstance(inputs, str) else inputs
+    for kind in kinds:
+        if kind not in workload.inputs:
+            known = ", ".join(workload.inputs)
+            raise UsageError(f"--inputs {kind!r}: not for {workload.name}, which takes {known}")
     return [
         Problem(m, n, k, inputs=kind, seed=seed, workload=workload.name)
         for m, n, k in parse_sizes(text, workload)
+        for kind in kinds or workload.inputs[:1]
     ]
 
 

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -25,7 +25,8 @@ from matbench.measure.layouts import Buffers
 from matbench.measure.options import Options
 from matbench.measure.samples import keys
 from matbench.measure.sampling import Sampler, clock, sample_until_known, timing_of
-from matbench.records.outcome import BlockTimes, Timing
+from matbench.measure.sustained import Block
+from matbench.records.outcome import BlockTimes, Sustained, Timing
 
 #: Launches slower than this are repeated as little as possible.
 SLOW_NS = 100e6
@@ -50,6 +51,16 @@ _OUTLIVING = ("gpu",)
 #: The most time that the host needs to enqueue launches.
 _HOLD_NS = 50_000
 _HOLD_NS_PER_LAUNCH = 10_000
+#: How long launches without a pause run before the host looks at its clock, and the most of them.
+_LOOK_NS = 100e6
+_MOST_PER_LOOK = 5_000
+#: How often inputs change to find out whether a kernel skips work on unchanged ones, how many times
+#: as long its launches then may take, and how much longer.
+_CHANGES = 4
+_CHANGED_SHARE = {"gpu": 1.25, "cpu": 2.0}
+_CHANGED_NS = 5e3
+_CHANGED_TRIES = 5
+_CHANGED_HOLD_NS = 2_000_000
 
 
 class Times(NamedTuple):
@@ -61,6 +72,7 @@ class Times(NamedTuple):
     copy_bytes_per_s: float | None = None
     notes: tuple[str, ...] = ()
     host_ns: float | None = None
+    sustained: Sustained | None = None
 
 
 def own_times(
@@ -98,6 +110,7 @@ class Launches:
         self._last: list[tuple[Buffers, int]] = []
         self._outlived_ns: list[float] = []
         self._back_to_back = 1  # launches of a hot sample
+        self._per_look = 0  # launches of a block between two looks at the clock
         self.verifying_ns = 0
 
     def time(self) -> Times:
@@ -177,13 +190,13 @@ class Launches:
         outlived = outlived and busy_ns > _IDLE_NS + _IDLE_SHARE * taken_ns
         self._outlived_ns.append(busy_ns if outlived else 0.0)
 
-    def _make_ready(self, launches: Sequence[tuple[Buffers, int]]) -> None:
+    def _make_ready(self, launches: Sequence[tuple[Buffers, int]], *, poison: bool = True) -> None:
         """New inputs for successive launches, and no traces of earlier ones."""
         started = time.perf_counter_ns()
         if self.samples.is_full:
             self.checks.require_right(self.samples.verdicts())
         for buffers, key in launches:
-            self.samples.write(buffers, key)
+            self.samples.write(buffers, key, poison=poison)
             self._written(buffers)
         self.checks.ready([buffers for buffers, _ in launches])
         self.backend.synchronize()
@@ -202,6 +215,74 @@ class Launches:
         if self.takes_turns:
             self.checks.require_right(self.samples.verdicts())
         self.verifying_ns += time.perf_counter_ns() - started
+
+    def block(self, least_s: float) -> Block:
+        """Launches without a pause for at least so long; see `sustained`."""
+        launches = [(self.checks.buffers, key) for key in itertools.islice(self._keys, 2)]
+        measured, last = [launches[:1], launches[1:]]
+        self._make_ready(measured)
+        count = self._per_look = self._per_look or self._launches_per_look()
+        began_ns = ended_ns = time.perf_counter_ns()
+        means_ns = []
+        while ended_ns - began_ns < 1e9 * least_s:
+            means_ns.append(self._without_pause_ns(count))
+            ended_ns = time.perf_counter_ns()
+        self._compare(measured)
+        self._make_ready(last, poison=False)
+        self._without_pause_ns(1)
+        self._compare(last)
+        self.checks.require_right(self.samples.verdicts())
+        return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
+
+    def require_same_speed(self, repeated_ns: float) -> None:
+        """`WrongError` if a launch takes longer when inputs have changed since the one before, as
+        they have not in a block: then the kernel skips work."""
+        is_matrix = self.checks.case.problem.workload == workloads.DEFAULT
+        if "repeated" not in self.options.checks or not is_matrix:
+            return  # a sum's inputs take as long to recognise as to add up
+        changed_ns = self._on_changed_inputs_ns()
+        self._compare(self._last)
+        self.checks.require_right(self.samples.verdicts())
+        if changed_ns > _CHANGED_SHARE[self.backend.info.kind] * repeated_ns + _CHANGED_NS:
+            raise self.checks.wrong(
+                "repeated",
+                f"skips work: launches on the inputs of the one before take "
+                f"{repeated_ns / 1e3:,.1f} µs, others {changed_ns / 1e3:,.1f} µs",
+            )
+
+    def _on_changed_inputs_ns(self) -> float:
+        """The mean time of launches with a change of A before each, without that of the changes."""
+
+        def time_ns(launch: Callable[[], None]) -> float:
+            return min(
+                self.backend.time_call_ns(
+                    _Changes(self, launch),
+                    cold=False,
+                    hold=lambda: self.judge.hold(_CHANGED_HOLD_NS),
+                    ready=lambda: None,
+                )
+                for _ in range(_CHANGED_TRIES)
+            )
+
+        return (time_ns(self._start) - time_ns(lambda: None)) / (2 * _CHANGES)
+
+    def change_inputs(self) -> Callable[[], None]:
+        """Make a column of A NaN; returns what puts it back."""
+        return self.samples.set_aside(self.checks.buffers, self.checks.case.kernel)
+
+    def _start(self) -> None:
+        self.built.program.launch(self.launch, self.arguments)
+
+    def _launches_per_look(self) -> int:
+        return min(_MOST_PER_LOOK, max(1, round(_LOOK_NS / self._without_pause_ns(1))))
+
+    def _without_pause_ns(self, count: int) -> float:
+        """The mean time of so many launches, all on the first set of buffers."""
+        # The first of several is not counted.
+        arguments = [self.checks.arguments_for(self.checks.buffers)] * (count + (count > 1))
+        return self.backend.time_hot_ns(
+            self.built.program, self.launch, arguments, graph=False, hold=lambda: None
+        )
 
     def sampler(self) -> Sampler:
         """A sampler of the kind that the case is ranked by."""
@@ -386,6 +467,28 @@ class Launches:
             empty_ns=self.judge.empty_launch_ns(),
             perturbation=float(np.median(clocked_ns)) / float(np.median(plain_ns)) - 1,
         )
+
+
+class _Changes(NamedTuple):
+    """A call that changes inputs before each of some launches; it ends with what they were."""
+
+    launches: Launches
+    launch: Callable[[], None]
+
+    def run(self) -> None:
+        for _ in range(_CHANGES):
+            put_back = self.launches.change_inputs()
+            self.launch()
+            put_back()
+            self.launch()
+        if self.launches.backend.info.kind == "cpu":
+            self.launches.backend.synchronize()
+
+    def take(self) -> None:
+        pass
+
+    def give(self) -> None:
+        pass
 
 
 def _with_decoys(count: int) -> int:

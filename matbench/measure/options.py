@@ -14,7 +14,7 @@ CHECKS = frozenset(
         "reference", "integers", "selection", "staggered", "samples", "repeat", "determinism",
         "transform", "precision", "poison", "shared", "variables", "persisting", "malloc", "guards",
         "decoys", "surprises", "inputs", "mask", "sources", "builds", "impossible", "idle",
-        "ready", "returned", "replaced", "growth",
+        "ready", "returned", "replaced", "growth", "repeated",
     }
 )  # fmt: skip
 
@@ -26,7 +26,8 @@ class Options(msgspec.Struct, frozen=True):
     is shared with other programs: ±2%, 0.5 s, and a hot cache. `back_to_back`: a hot sample is the
     mean of many launches; on a CPU it is a single launch. `rounds`: how often the kernels of a size
     take their turn; by default 5 times on a GPU, and 7 on a CPU. `replay`: the key of a sample,
-    which is launched once, without timing.
+    which is launched once, without timing. `sustained_s`: for how long launches are also timed
+    without a pause, once the device is steady; None: not at all.
     """
 
     timed: bool = True
@@ -42,6 +43,7 @@ class Options(msgspec.Struct, frozen=True):
     checks: frozenset[str] = CHECKS
     guarded: bool = True
     replay: int | None = None
+    sustained_s: float | None = None
 
     def on(self, kind: Literal["gpu", "cpu"]) -> Options:
         """The options with the defaults for a device of that kind."""

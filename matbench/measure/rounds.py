@@ -1,7 +1,8 @@
 """The kernels of a size take turns, in rounds: what drifts meanwhile affects all of them alike.
 
 In the first round each is checked and timed; later ones are shorter. All but the first and the last
-are in random order: the last decides the order of a record.
+are in random order: the last decides the order of a record. Sustained launches come after all
+rounds, because they heat the device.
 Kernels whose inputs differ are visited one group after the other, because inputs take long to make.
 """
 
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from matbench.analysis.statistics import SLOW_LAUNCH_NS, SLOW_MINIMUM
+from matbench.analysis import statistics
 from matbench.measure.options import Options
 from matbench.measure.scheduler import Group
 from matbench.model import Case, DeviceInfo
@@ -33,19 +34,25 @@ class Visit(NamedTuple):
 class Rounds:
     """The rounds of one case: its outcome so far, the share that is done, and the visits left.
 
-    The share is 1 if no more will come, whatever the reason.
+    The share is 1 if no more will come, whatever the reason. `is_sustained`: the last visit is not
+    a round, but for sustained launches.
     """
 
     case: Case
     visits: int
     outcome: Outcome | None = None
     share: float = 0.0
+    is_sustained: bool = False
+    _rounds_left: int = 1
 
     def visit(
         self, device: DeviceInfo, measure: Callable[[Outcome | None], Outcome]
     ) -> Visit | None:
         """Take one more round, by `measure`; None if there is nothing left to do."""
         if self.share == 1.0:
+            return None
+        if self._rounds_left == 0 and self.visits > 1:
+            self.visits -= 1  # a slow case has fewer rounds
             return None
         if self.outcome is not None and self.outcome.case.device_id != device.identity:
             self.outcome = interrupted(self.outcome)  # its own device is lost
@@ -59,13 +66,13 @@ class Rounds:
     def _share(self, outcome: Outcome) -> float:
         """How many of its rounds it has; all if it can have no more."""
         timing = outcome.timing if outcome.status == "measured" else None
-        if timing is None or timing.median_ns is None or not timing.rounds or self.visits <= 0:
+        if timing is None or timing.median_ns is None or self.visits <= 0:
             return 1.0
-        taken = len(timing.rounds)
-        rounds = taken + self.visits
-        if timing.median_ns > SLOW_LAUNCH_NS:
-            rounds = min(rounds, SLOW_MINIMUM)
-        return min(1.0, taken / rounds)
+        taken = rounds = len(timing.rounds) or 1
+        if timing.rounds:
+            rounds = statistics.rounds_of(timing.median_ns, taken + self.visits - self.is_sustained)
+        self._rounds_left = max(0, rounds - taken)
+        return min(taken, rounds) / (rounds + self.is_sustained)
 
 
 def interrupted(outcome: Outcome) -> Outcome:
@@ -85,18 +92,23 @@ def in_rounds(groups: Iterable[Group[Case]], options: Options) -> list[Group[Rou
     """The visits of each group: its cases in order, in random orders, and in order again."""
 
     def visits(group: Group[Case]) -> Iterator[Rounds]:
-        return _visits(group.tasks, options.on(group.devices[0].kind).rounds or 1)
+        rounds = options.on(group.devices[0].kind).rounds or 1
+        return _visits(group.tasks, rounds, is_sustained=options.sustained_s is not None)
 
     return [Group(group.devices, list(visits(group)), group.cost) for group in groups]
 
 
-def _visits(cases: Sequence[Case], rounds: int) -> Iterator[Rounds]:
+def _visits(cases: Sequence[Case], rounds: int, *, is_sustained: bool) -> Iterator[Rounds]:
     alike: dict[object, list[Rounds]] = {}
     for case in cases:
-        alike.setdefault((case.problem, case.kernel.contract), []).append(Rounds(case, rounds))
+        follows = is_sustained and case.can_be_sustained
+        own = Rounds(case, rounds + follows, is_sustained=follows)
+        alike.setdefault((case.problem, case.kernel.contract), []).append(own)
     for together in alike.values():
         yield from together
         for _ in range(rounds - 2):
             yield from random.SystemRandom().sample(together, len(together))
         if rounds > 1:
+            yield from together
+        if is_sustained:
             yield from together

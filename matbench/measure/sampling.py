@@ -210,9 +210,7 @@ def _rule(
     least = 1
     if launch_ns < _QUICK_NS:
         least = _LEAST_SAMPLES if so_far is not None else options.minimum_samples
-    rounds = options.rounds
-    if launch_ns > statistics.SLOW_LAUNCH_NS:
-        rounds = min(rounds, statistics.SLOW_MINIMUM)
+    rounds = statistics.rounds_of(launch_ns, options.rounds)
     return rule.of_round(number, max(number, rounds), before, least)
 
 
@@ -221,15 +219,18 @@ def sample_in_turns(
     plan: statistics.ComparisonPlan,
     seed: int,
     clock: Callable[[], int] = time.perf_counter_ns,
+    *,
+    is_warm: bool = False,
 ) -> tuple[tuple[list[float], list[float]], Comparison]:
     """Samples of a baseline and a candidate, pair by pair, until the plan has a verdict.
 
     The order within each pair is random, with a seed, so that neither side gains from coming
-    second. `clock` gives the nanoseconds that count towards the time limit.
+    second. `clock` gives the nanoseconds that count towards the time limit. Unless the device
+    `is_warm`, two samples of each are taken before, which do not count.
     """
     samples: tuple[list[float], list[float]] = ([], [])
-    for sample in (*samplers, *samplers):
-        sample()  # warm-up
+    for sample in () if is_warm else (*samplers, *samplers):
+        sample()
     started = clock()
     for order in statistics.interleaved_order(plan.looks[-1], seed):
         for which in order:

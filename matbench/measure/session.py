@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import architectures, limits
+from matbench.analysis import architectures, limits, statistics
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument
-from matbench.measure import bandwidth, oracle
+from matbench.measure import bandwidth, oracle, sustained
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.function_launches import FunctionLaunches
 from matbench.measure.judge import Judge
@@ -29,7 +29,7 @@ from matbench.measure.options import Options
 from matbench.measure.outcomes import compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
-from matbench.measure.sampling import clock, sample_in_turns
+from matbench.measure.sampling import clock, sample_in_turns, timing_of
 from matbench.model import (
     WORD_BYTES,
     BuildKey,
@@ -41,6 +41,8 @@ from matbench.model import (
 )
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
+
+_NOT_SUSTAINED = "not sustained: with beta, each launch would add to C of the one before"
 
 
 class Session:
@@ -55,6 +57,7 @@ class Session:
         self._samples: Samples | None = None
         self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
         self._bandwidth: limits.Bandwidth | None = None
+        self._idle_w: float | None = None
         self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
         self._right: set[tuple[BuildKey, Problem]] = set()  # those that were right on every trial
 
@@ -74,11 +77,17 @@ class Session:
         """Check and time a case; `CaseError` if the kernel could not run.
 
         If there were other rounds, `so_far` is their outcome, and this is one more: the trials are
-        not run again. The result is the outcome of all.
+        not run again. The result is the outcome of all. After the last round come the sustained
+        launches, if they are asked for.
         """
         timed = self.options.timed and self.options.replay is None
         if so_far is None:
             return self.outcome_after(case, self._timed if timed else self.untimed)
+        if self._has_all_rounds(so_far):
+            outcome = self.outcome_after(case, self._sustained)
+            if outcome.status != "measured":
+                return outcome
+            return msgspec.structs.replace(so_far, sustained=outcome.sustained)
         before = Times(so_far.cold, so_far.hot, so_far.blocks, host_ns=so_far.host_ns)
         outcome = self.outcome_after(case, lambda checks: self._timed(checks, before))
         accuracy = outcome.accuracy or so_far.accuracy
@@ -99,14 +108,13 @@ class Session:
         if any(outcome.status != "measured" for outcome in outcomes):
             return compared(*outcomes)
         try:
-            inputs_seed = secrets.randbits(64)
-            samples, comparison = self._in_turns(cases, plan, seed, inputs_seed)
+            times, comparison = self._in_turns(cases, plan, seed, secrets.randbits(64))
         except WrongError as wrong:
             outcomes[cases.index(wrong.case)] = self._outcome(wrong.case, wrong=wrong)
             return compared(*outcomes)
         timed = (
-            self._outcome(case, outcome.accuracy, own_times(taken, self.options, inputs_seed))
-            for case, outcome, taken in zip(cases, outcomes, samples, strict=True)
+            self._outcome(case, outcome.accuracy, taken)
+            for case, outcome, taken in zip(cases, outcomes, times, strict=True)
         )
         return compared(*timed, comparison=comparison)
 
@@ -209,8 +217,36 @@ class Session:
             checks.after_timing()
             self._right.add(key)
         copied = self._copy_bytes_per_s(checks.case.problem)
-        doubts = self._doubts(checks.case, times)
-        return times._replace(copy_bytes_per_s=copied, notes=doubts)
+        notes = self._doubts(checks.case, times)
+        if self.options.sustained_s is not None and not checks.case.can_be_sustained:
+            notes += (_NOT_SUSTAINED,)
+        return times._replace(copy_bytes_per_s=copied, notes=notes)
+
+    def _has_all_rounds(self, outcome: Outcome) -> bool:
+        if outcome.timing is None or outcome.median_ns is None:
+            return False
+        wanted = statistics.rounds_of(outcome.median_ns, self.options.rounds or 1)
+        return len(outcome.timing.rounds) >= wanted or wanted == 1
+
+    def _sustained(self, checks: Checks) -> Times:
+        """Launches without a pause; the trials are run again if this is another process."""
+        key = checks.case.build_key, checks.case.problem
+        if key not in self._right:
+            checks.before_timing()
+        assert self.options.sustained_s is not None
+        launches, meter = launches_of(checks), self._meter()
+        taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
+        launches.require_same_speed(taken.mean_ns)
+        launches.verify()
+        checks.require_guards()
+        checks.require_sources()
+        return Times(sustained=taken)
+
+    def _meter(self) -> sustained.Meter:
+        """A meter of this device, whose idle power is measured once."""
+        meter = sustained.Meter(self.backend, self._idle_w)
+        self._idle_w = meter.idle_w
+        return meter
 
     def _doubts(self, case: Case, times: Times) -> tuple[str, ...]:
         """`WrongError` if times are impossible on the device.
@@ -243,8 +279,8 @@ class Session:
 
     def _in_turns(
         self, cases: Sequence[Case], plan: ComparisonPlan, seed: int, inputs_seed: int
-    ) -> tuple[tuple[list[float], list[float]], Comparison]:
-        """Samples of both on inputs that suit both; the two of a pair have the same inputs."""
+    ) -> tuple[list[Times], Comparison]:
+        """Times of both on inputs that suit both; the two of a pair have the same inputs."""
         contract = oracle.common([case.kernel.contract for case in cases])
         with contextlib.ExitStack() as stack:
             checks = [
@@ -252,12 +288,23 @@ class Session:
                 for case in cases
             ]
             launches = [launches_of(check, inputs_seed) for check in checks]
-            samplers = [timed.sampler() for timed in launches]
-            spent = clock(lambda: sum(timed.verifying_ns for timed in launches))
-            result = sample_in_turns(samplers, plan, seed, spent)
+            if self.options.sustained_s is not None:
+                taken, comparison = sustained.in_turns(
+                    [one.block for one in launches], plan, seed, self._meter()
+                )
+                timings = [timing_of(one.blocks_ns, inputs_seed) for one in taken]
+                for timed, one in zip(launches, taken, strict=True):
+                    timed.require_same_speed(one.mean_ns)
+                pairs = zip(timings, taken, strict=True)
+                times = [Times(hot=timing, sustained=one) for timing, one in pairs]
+            else:
+                spent = clock(lambda: sum(timed.verifying_ns for timed in launches))
+                samplers = [timed.sampler() for timed in launches]
+                samples, comparison = sample_in_turns(samplers, plan, seed, spent)
+                times = [own_times(one, self.options, inputs_seed) for one in samples]
             for timed in launches:
                 timed.verify()
-        return result
+        return times, comparison
 
     def _build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> Built:
         width = case.launch.block[0] if case.launch is not None else 1
@@ -324,6 +371,7 @@ class Session:
             hot=times.hot,
             blocks=times.blocks,
             host_ns=times.host_ns,
+            sustained=times.sustained,
             copy_bytes_per_s=times.copy_bytes_per_s,
             notes=(*case.notes, *_read(case), *built.notes, *built.program.notes, *times.notes),
             error_map=msgspec.UNSET if error_map is None else error_map,

@@ -50,6 +50,8 @@ P = ParamSpec("P")
 _MOST_APART = 12
 #: A case is sampled up to three times, and verification may take as long again.
 _TIMES_SAMPLED = 6
+#: Until the device is steady, launches may run twice as long as they are timed, for each of a pair.
+_TIMES_SUSTAINED = 8
 
 
 class LateError(CaseError):
@@ -157,6 +159,7 @@ class Worker:
         self._building = _Step("building", deadlines.build_s, "--timeout", "compiler")
         kinds = options.cold + options.hot
         run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
+        run_s += _TIMES_SUSTAINED * (options.sustained_s or 0.0)
         self._running = _Step("running", run_s, "--timeout", "kernel")
         self._late = late
         self._is_replaced = False  # if the process may be another one since the last case

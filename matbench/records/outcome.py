@@ -200,6 +200,35 @@ class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
     sm_mhz: Amount | None = None
 
 
+class Sustained(msgspec.Struct, frozen=True, kw_only=True):
+    """Launches back to back for seconds, once the device was steady, and the energy they took.
+
+    `blocks_ns` has the mean time of a launch in each block of launches without a pause, `mean_ns`
+    that of all `launches`, and `duration_s` how long all of them took. `warm_up_s` is the time of
+    the launches before; `steady` says whether time, clock, power and temperature had stopped
+    changing by then. `sm_mhz` is the mean SM clock, `temperature_c` the last temperature, `power_w`
+    the mean power by the device's energy counter, and `idle_w` that of the idle device, which is
+    not subtracted. `throttled` names what limited the clocks.
+    """
+
+    blocks_ns: tuple[Nanoseconds, ...]
+    mean_ns: Nanoseconds
+    launches: Positive
+    duration_s: Amount
+    warm_up_s: Amount
+    steady: bool
+    sm_mhz: Amount | None = None
+    temperature_c: int | None = None
+    power_w: Amount | None = None
+    idle_w: Amount | None = None
+    throttled: tuple[str, ...] = ()
+
+    @property
+    def energy_j(self) -> float | None:
+        """The energy of one launch, in joules."""
+        return None if self.power_w is None else self.power_w * self.mean_ns / 1e9
+
+
 #: The most rows and columns of a record's error map.
 MOST_CELLS = 100
 #: What a cell of it can hold besides `.` and `!`.
@@ -235,6 +264,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
 
     Only a measured case has times. With both kinds of samples, cases are ranked by the cold ones.
     `host_ns` is the time until a function on the host returns.
+    `sustained` is its speed over seconds, which does not affect its rank.
     `copy_bytes_per_s` is the device's bandwidth: bytes read and written by the fastest copy.
     Only a wrong case has an `error_map`, if all of C was compared.
     `check` names the check that a wrong case failed.
@@ -253,6 +283,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     hot: Timing | None = None
     blocks: BlockTimes | None = None
     host_ns: Nanoseconds | None = None
+    sustained: Sustained | None = None
     copy_bytes_per_s: Amount | None = None
     repetition: Annotated[int, msgspec.Meta(ge=1)] = 1
     interrupted: bool = False

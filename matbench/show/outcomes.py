@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import msgspec
+
 from matbench import workloads
-from matbench.analysis import cards, ranking, repetitions
+from matbench.analysis import cards, inputs, ranking, repetitions
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records import encoding, resuming
@@ -38,6 +40,7 @@ def report(
     every, given = list(outcomes), list(environments)
     kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
     results, about = cards.told_apart(list(repetitions.merged(kept)), given)
+    results = _with_inputs_that_matter(results)
     footer = _counts(results)
     if fastest:
         shown = every = ranking.fastest(results)
@@ -90,6 +93,11 @@ COLUMNS = (
     Column("rate", right=True, drop=2),
     Column("% of cuBLAS", right=True, drop=9),
     Column("% of limit", right=True, drop=10),
+    Column("sustained", right=True),
+    Column("SM MHz", right=True, drop=3),
+    Column("W", right=True, drop=2),
+    Column("J per launch", right=True, drop=1),
+    Column("work/J", right=True, drop=2),
     Column("× slowest", right=True, drop=4),
     Column("max rel err", right=True, drop=3, shared=True),
     Column("avg rel err", right=True, drop=6, shared=True),
@@ -103,7 +111,9 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     places = _places(table, environments)
     repeated = _repeated(table)
     apart = {id(row) for cases in repeated for _, row in cases}
-    titles = {"rate": rate_title} | ({"% of limit": "% of copy"} if rate == "B/s" else {})
+    titles = {"rate": rate_title, "sustained": f"sustained {rate_title}"}
+    titles |= {"work/J": f"G{rate.removesuffix('/s')}/J"}
+    titles |= {"% of limit": "% of copy"} if rate == "B/s" else {}
     groups: list[Group] = []
     for problem in table.problems:
         kept = [row for row in problem.rows if id(row) not in apart]
@@ -119,6 +129,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         heading=(
             *_workload_line(table.workload),
             *device_lines(table.outcomes, environments, baselines=table.baselines),
+            *_sustained_line(table.outcomes),
             *_doubts_line(table.rows),
         ),
         columns=[replace(c, title=titles.get(c.title, c.title)) for c in COLUMNS],
@@ -188,6 +199,21 @@ def _doubts_line(ranked: Sequence[Ranked]) -> Iterator[str]:
         )
 
 
+def _sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """How long sustained launches took, and the power of the idle device."""
+    lasting = [outcome.sustained for outcome in outcomes if outcome.sustained is not None]
+    if not lasting:
+        return
+    seconds = units.extremes([one.duration_s for one in lasting], 2)
+    line = f"sustained: launches without a pause for {seconds} s, once the device is steady"
+    idle = [one.idle_w for one in lasting if one.idle_w is not None]
+    if idle:
+        line += f"; the idle device takes {units.extremes(idle, 3)} W, which is not subtracted"
+    elif all(one.power_w is None for one in lasting):
+        line += "; this device has no energy counter"
+    yield line
+
+
 def _with_doubts_that_decide(ranked: Sequence[Ranked], shown: Sequence[Row]) -> tuple[Row, ...]:
     """The rows; on a CPU only those that may be the fastest keep the doubts about their times."""
 
@@ -230,6 +256,7 @@ def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
                 speed(row.work_per_s),
                 units.share(row.of_cublas),
                 units.share(row.of_limit),
+                *_sustained(row, speed),
                 units.times(row.times_slowest) if row.rivals > 1 else UNKNOWN,
                 units.error(accuracy.max_rel_err) if accuracy else UNKNOWN,
                 units.error(accuracy.avg_rel_err) if accuracy else UNKNOWN,
@@ -247,16 +274,31 @@ def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
     return tuple(map(row_of, ranked))
 
 
+def _sustained(row: Ranked, speed: units.Formatter) -> tuple[str, ...]:
+    """The cells of sustained launches."""
+    lasting = row.outcome.sustained
+    if lasting is None:
+        return (UNKNOWN,) * 5
+    work_per_j = row.work_per_j
+    return (
+        speed(row.sustained_per_s),
+        units.figure(lasting.sm_mhz, 4),
+        units.figure(lasting.power_w, 3),
+        units.figure(lasting.energy_j, 3),
+        units.figure(None if work_per_j is None else work_per_j / 1e9, 3),
+    )
+
+
 def size_label(problem: Problem) -> str:
     """The size, and inputs, alpha, beta and batch if they are not the usual ones."""
     usual = Problem(1, 1, 1, inputs=workloads.workload_of(problem).inputs[0])
-    inputs = [f"{problem.inputs} inputs"] if problem.inputs != usual.inputs else []
+    drawn = [f"{problem.inputs} inputs"] if problem.inputs != usual.inputs else []
     factors = [
         f"{name} = {getattr(problem, name):.9g}"
         for name in ("alpha", "beta", "batch")
         if getattr(problem, name) != getattr(usual, name)
     ]
-    return ", ".join([problem.size, *inputs, *factors])
+    return ", ".join([problem.size, *drawn, *factors])
 
 
 def _claimed(row: Ranked) -> str:
@@ -269,7 +311,37 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     """The doubts about its samples first, then the notes on them and on the case."""
     notes = _about(outcome.timing, outcome.notes)
     hot = _about(outcome.hot) if outcome.cold is not None else []
-    return (*notes, *(f"hot samples: {note}" for note in hot))
+    lasting = _about_sustained(outcome)
+    return (
+        *notes,
+        *(f"hot samples: {note}" for note in hot),
+        *(f"sustained: {note}" for note in lasting),
+    )
+
+
+def _with_inputs_that_matter(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes, with a note on those that other inputs make faster."""
+    faster = inputs.faster_inputs(outcomes)
+
+    def noted(outcome: Outcome) -> Outcome:
+        notes = tuple(
+            f"{'sustained: ' * better.is_sustained}{better.factor:.2f} × as fast with "
+            f"{better.inputs} inputs"
+            for better in faster.get(id(outcome), ())
+        )
+        return msgspec.structs.replace(outcome, notes=(*outcome.notes, *notes))
+
+    return [noted(outcome) for outcome in outcomes]
+
+
+def _about_sustained(outcome: Outcome) -> list[str]:
+    lasting = outcome.sustained
+    if lasting is None:
+        return []
+    notes = [] if lasting.steady else ["the device was not steady"]
+    if lasting.throttled:
+        notes.append(f"clocks throttled: {', '.join(lasting.throttled)}")
+    return notes
 
 
 def _about(timing: Timing | None, others: Sequence[str] = ()) -> list[str]:
@@ -350,6 +422,11 @@ FIELDS: dict[str, Field] = {
     "hot_stopped": "hot.stopped",
     "hot_notes": lambda row: (*patterns.words(row.hot), *(row.hot.notes if row.hot else ())),
     "host_ns": "outcome.host_ns",
+    "sustained_ns": "outcome.sustained.mean_ns",
+    "sustained_steady": "outcome.sustained.steady",
+    "sustained_sm_mhz": "outcome.sustained.sm_mhz",
+    **under("outcome.sustained", "power_w idle_w energy_j"),
+    "work_per_j": "work_per_j",
     "block_median_ns": "outcome.blocks.median_ns",
     "block_imbalance": "outcome.blocks.imbalance",
     "block_perturbation": "outcome.blocks.perturbation",

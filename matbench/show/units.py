@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeGuard
 
 UNKNOWN = "–"
@@ -170,6 +170,20 @@ def rates(values: Iterable[float | None], unit: str) -> Formatter:
     return lambda value: (
         f"{number(value / 1000**power)} {_PREFIXES[power]}{unit}" if is_known(value) else UNKNOWN
     )
+
+
+def figure(value: float | None, digits: int) -> str:
+    """A number to that many significant digits: `1,755`, `14.8`, `0.0231`."""
+    if not is_known(value):
+        return UNKNOWN
+    decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{value:,.{max(0, decimals)}f}"
+
+
+def extremes(values: Sequence[float], digits: int) -> str:
+    """The smallest and the largest: `118`, `9.9 to 10.1`."""
+    ends = (figure(value, digits) for value in (min(values), max(values)))
+    return " to ".join(dict.fromkeys(ends))
 
 
 def rate_column(per_s: Iterable[float | None], unit: str) -> tuple[str, Formatter]:

@@ -1,4 +1,4 @@
-"""An NVIDIA GPU's clocks, temperature and power, read through NVML; nothing is ever set."""
+"""An NVIDIA GPU's clocks, temperature, power and energy, read through NVML; nothing is ever set."""
 
 from __future__ import annotations
 
@@ -47,4 +47,14 @@ class Watch:
                 throttled=tuple(name for name, bit in self.reasons.items() if active & bit),
             )
         except nvml.NVMLError:
+            return None
+
+    def energy_j(self) -> float | None:
+        """Joules since the driver was loaded; None if the GPU does not count them."""
+        if self.handle is None:
+            return None
+        try:
+            counted_mj: int = self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.handle)
+            return counted_mj / 1000
+        except self.nvml.NVMLError:
             return None

@@ -1,0 +1,219 @@
+"""Sustained speed, clock and power: launches without a pause until the device is steady, and then
+for as long as was asked.
+
+The launches of a block have the same inputs, which the kernel has not seen before. The result of
+the last of them is verified, and that of one more, on other inputs, without poison in C: a kernel
+that leaves C alone because it is written already is wrong.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.backends import Backend
+from matbench.measure.sampling import sample_in_turns
+from matbench.model import Conditions
+from matbench.records.comparison import Comparison
+from matbench.records.outcome import Sustained
+
+#: The blocks of one case that count, and the most before them.
+_BLOCKS = 5
+_MOST_WARM_UPS = 2 * _BLOCKS
+#: The length of a block in a comparison, in seconds.
+BLOCK_S = 1.0
+#: How much the mean time of a launch, the clock and the power may differ between two blocks of a
+#: steady device, as shares, and its temperature, in degrees.
+_TIME_TOLERANCE = 0.01
+_CLOCK_TOLERANCE = 0.01
+_POWER_TOLERANCE = 0.02
+_WARMER_C = 1
+#: How often the energy counter is read, and after how many times the rest.
+_READING_S = 0.02
+_READINGS = 5
+#: A counter counts in steps of up to a tenth of a second: for how long it must have counted to
+#: tell whether the device is steady, and to report its power.
+_LEAST_S = 0.3
+_LEAST_REPORTED_S = 2.0
+#: For how long the energy of the idle device is counted, and the time before it.
+_IDLE_S = 1.5
+_CALMING_S = 1.0
+
+
+class Block(NamedTuple):
+    """Launches without a pause: when, by the host's clock, how many, and the mean time of one."""
+
+    began_ns: int
+    ended_ns: int
+    launches: int
+    mean_ns: float
+
+    @property
+    def launched_ns(self) -> float:
+        return self.launches * self.mean_ns
+
+
+class Meter:
+    """What a device says of itself while it works, read by a thread of its own.
+
+    `idle_w` is its power while nothing runs on it, in watts: measured here, if it is not known.
+    """
+
+    def __init__(self, backend: Backend, idle_w: float | None = None) -> None:
+        self.backend = backend
+        self._conditions: list[tuple[int, Conditions]] = []
+        self._energy: list[tuple[int, float]] = []  # whenever it changed
+        self._counted_j: float | None = None
+        self.idle_w = idle_w if idle_w is not None else self._idle_w()
+
+    def _idle_w(self) -> float | None:
+        if self.backend.energy_j() is None:
+            return None
+        self.backend.synchronize()
+        time.sleep(_CALMING_S)
+        began_ns = time.perf_counter_ns()
+        with self.reading():
+            time.sleep(_IDLE_S)
+        return self.power_w([(began_ns, time.perf_counter_ns())], _LEAST_S)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read from now on, until the end of the block."""
+        ended = threading.Event()
+
+        def read() -> None:
+            count = 0
+            while not ended.wait(_READING_S):
+                self._read(with_conditions=count % _READINGS == 0)
+                count += 1
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _read(self, *, with_conditions: bool) -> None:
+        counted_j = self.backend.energy_j()
+        now_ns = time.perf_counter_ns()
+        if counted_j is not None and counted_j != self._counted_j is not None:
+            self._energy.append((now_ns, counted_j))
+        self._counted_j = counted_j
+        if with_conditions:
+            self._conditions.append((now_ns, self.backend.conditions()))
+
+    def power_w(self, spans: Sequence[tuple[int, int]], least_s: float) -> float | None:
+        """The mean power over the spans; None if the counter counted for less than `least_s`."""
+        used_j = counted_s = 0.0
+        for began_ns, ended_ns in spans:
+            counts = [(at, value) for at, value in self._energy if began_ns <= at <= ended_ns]
+            if len(counts) > 1:
+                (first_ns, first_j), (last_ns, last_j) = counts[0], counts[-1]
+                used_j += last_j - first_j
+                counted_s += (last_ns - first_ns) / 1e9
+        return used_j / counted_s if counted_s >= least_s else None
+
+    def during(self, blocks: Sequence[Block]) -> list[Conditions]:
+        """What was read while these blocks ran."""
+        spans = [(block.began_ns, block.ended_ns) for block in blocks]
+        return [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
+
+
+def blocks_of(run: Callable[[float], Block], seconds: float, meter: Meter) -> Sustained:
+    """The blocks of one case, which take so many seconds together, once the device is steady."""
+
+    def block() -> Block:
+        return run(seconds / _BLOCKS)
+
+    with meter.reading():
+        (warm_ups,) = _warmed_up([block], meter)
+        return _summary(warm_ups, [block() for _ in range(_BLOCKS)], meter)
+
+
+def in_turns(
+    runs: Sequence[Callable[[float], Block]], plan: ComparisonPlan, seed: int, meter: Meter
+) -> tuple[list[Sustained], Comparison]:
+    """The blocks of a baseline and a candidate in turns, until the plan has a verdict."""
+    blocks: list[list[Block]] = [[] for _ in runs]
+
+    def sampler(run: Callable[[float], Block], own: list[Block]) -> Callable[[], float]:
+        def sample() -> float:
+            own.append(run(BLOCK_S))
+            return own[-1].mean_ns
+
+        return sample
+
+    with meter.reading():
+        warm_ups = _warmed_up([partial(run, BLOCK_S) for run in runs], meter)
+        samplers = [sampler(run, own) for run, own in zip(runs, blocks, strict=True)]
+        _, comparison = sample_in_turns(samplers, plan, seed, is_warm=True)
+    pairs = zip(warm_ups, blocks, strict=True)
+    return [_summary(before, own, meter) for before, own in pairs], comparison
+
+
+def _warmed_up(runs: Sequence[Callable[[], Block]], meter: Meter) -> list[list[Block]]:
+    """The blocks of each kernel, in turns, until two in a row of each are alike, or too many."""
+    blocks = [[run()] for run in runs]
+    while len(blocks[0]) < _MOST_WARM_UPS and not all(_is_steady(own, meter) for own in blocks):
+        for own, run in zip(blocks, runs, strict=True):
+            own.append(run())
+    return blocks
+
+
+def _is_steady(blocks: Sequence[Block], meter: Meter) -> bool:
+    """Whether time, clock, power and temperature were the same in the last two blocks."""
+    if len(blocks) < 2:
+        return False
+    before, last = (_seen([block], meter) for block in blocks[-2:])
+    degrees = [seen.temperature_c for seen in (before, last) if seen.temperature_c is not None]
+    return (
+        degrees[-1:] <= [warm + _WARMER_C for warm in degrees[:1]]
+        and _are_close(before.mean_ns, last.mean_ns, _TIME_TOLERANCE)
+        and _are_close(before.sm_mhz, last.sm_mhz, _CLOCK_TOLERANCE)
+        and _are_close(before.power_w, last.power_w, _POWER_TOLERANCE)
+    )
+
+
+def _are_close(one: float | None, other: float | None, tolerance: float) -> bool:
+    """Whether they differ by no more than that share; what is not known does not differ."""
+    return one is None or other is None or abs(one - other) <= tolerance * max(one, other)
+
+
+def _summary(warm_ups: Sequence[Block], blocks: Sequence[Block], meter: Meter) -> Sustained:
+    """What the blocks after the warm-up show."""
+    return msgspec.structs.replace(
+        _seen(blocks, meter, _LEAST_REPORTED_S),
+        warm_up_s=sum(block.launched_ns for block in warm_ups) / 1e9,
+        steady=_is_steady(warm_ups, meter),
+        idle_w=meter.idle_w,
+    )
+
+
+def _seen(blocks: Sequence[Block], meter: Meter, least_s: float = _LEAST_S) -> Sustained:
+    """What blocks show by themselves."""
+    launched_ns = sum(block.launched_ns for block in blocks)
+    launches = sum(block.launches for block in blocks)
+    conditions = meter.during(blocks)
+    clocks = [now.sm_mhz for now in conditions if now.sm_mhz]
+    degrees = [now.temperature_c for now in conditions if now.temperature_c is not None]
+    return Sustained(
+        blocks_ns=tuple(block.mean_ns for block in blocks),
+        mean_ns=launched_ns / launches,
+        launches=launches,
+        duration_s=launched_ns / 1e9,
+        warm_up_s=0.0,
+        steady=False,
+        sm_mhz=sum(clocks) / len(clocks) if clocks else None,
+        temperature_c=degrees[-1] if degrees else None,
+        power_w=meter.power_w([(one.began_ns, one.ended_ns) for one in blocks], least_s),
+        throttled=tuple(sorted({reason for now in conditions for reason in now.throttled})),
+    )

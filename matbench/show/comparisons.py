@@ -10,9 +10,10 @@ from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
+from matbench.records.outcome import Sustained
 from matbench.show import reasons, units
 from matbench.show.heading import device_lines
-from matbench.show.outcomes import size_label
+from matbench.show.outcomes import size_label, sustained_line
 from matbench.show.table import Column, Field, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
 
@@ -52,6 +53,9 @@ COLUMNS = (
     Column("the candidate is", right=True, drop=1),
     Column("interval", right=True),
     Column("p", right=True, drop=6),
+    Column("SM MHz", right=True, drop=5, shared=True),
+    Column("W", right=True, drop=4, shared=True),
+    Column("J per launch", right=True, drop=2, shared=True),
     Column("max rel err", right=True, drop=4, shared=True),
     Column("samples", right=True, drop=7, shared=True),
 )
@@ -68,6 +72,7 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
         heading=(
             f"candidate {first.candidate_name} against baseline {first.baseline_name}",
             *device_lines([record.candidate for record in records], environments),
+            *sustained_line([r.baseline for r in records] + [r.candidate for r in records]),
             *(note for note in first.notes if note in common),
         ),
         columns=COLUMNS,
@@ -134,6 +139,7 @@ def row(record: ComparisonRecord, time: units.Formatter) -> Row:
             units.speedup(record.ratio),
             units.speedups(comparison.interval if comparison else None),
             units.probability(comparison.p_value if comparison else None),
+            *_sustained(baseline.sustained, candidate.sustained),
             _both(units.error(baseline.max_rel_err), units.error(candidate.max_rel_err)),
             " + ".join(map(str, comparison.samples)) if comparison else UNKNOWN,
         ),
@@ -163,6 +169,18 @@ def _both_params(record: ComparisonRecord) -> str:
     return _both(*(settings_of(side.case.params) or UNKNOWN for side in sides))
 
 
+def _sustained(baseline: Sustained | None, candidate: Sustained | None) -> tuple[str, str, str]:
+    """The cells of sustained launches."""
+    if baseline is None or candidate is None:
+        return (UNKNOWN,) * 3
+    sides = (baseline, candidate)
+    return (
+        _both(*(units.figure(side.sm_mhz, 4) for side in sides)),
+        _both(*(units.figure(side.power_w, 3) for side in sides)),
+        _both(*(units.figure(side.energy_j, 3) for side in sides)),
+    )
+
+
 def _both(baseline: str, candidate: str) -> str:
     """One text if both sides agree, else `baseline's / candidate's`."""
     return baseline if baseline == candidate else f"{baseline} / {candidate}"
@@ -183,6 +201,8 @@ _FIELDS: dict[str, Field] = {
     "ratio_low": "comparison.interval.0",
     "ratio_high": "comparison.interval.1",
     "p_value": "comparison.p_value",
+    "baseline_energy_j": "baseline.sustained.energy_j",
+    "candidate_energy_j": "candidate.sustained.energy_j",
     "baseline_max_rel_err": "baseline.max_rel_err",
     "candidate_max_rel_err": "candidate.max_rel_err",
     "baseline_samples": "comparison.samples.0",

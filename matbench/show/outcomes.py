@@ -129,7 +129,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         heading=(
             *_workload_line(table.workload),
             *device_lines(table.outcomes, environments, baselines=table.baselines),
-            *_sustained_line(table.outcomes),
+            *sustained_line(table.outcomes),
             *_doubts_line(table.rows),
         ),
         columns=[replace(c, title=titles.get(c.title, c.title)) for c in COLUMNS],
@@ -199,7 +199,7 @@ def _doubts_line(ranked: Sequence[Ranked]) -> Iterator[str]:
         )
 
 
-def _sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
+def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
     """How long sustained launches took, and the power of the idle device."""
     lasting = [outcome.sustained for outcome in outcomes if outcome.sustained is not None]
     if not lasting:

@@ -16,7 +16,6 @@ import random
 import statistics
 import subprocess
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -132,7 +131,7 @@ def verdicts(session: Session, pair: Pair, by: float, count: int) -> list[dict[s
         ]
         ratios = [one.ratio for one in made if one.ratio is not None]
         told = Counter(one.verdict for one in made)
-        rows.append({"against": what, **told, "lowest": min(ratios), "highest": max(ratios)})
+        rows.append({"against": what, **dict(told), "lowest": min(ratios), "highest": max(ratios)})
         print(rows[-1], flush=True)
     return rows
 

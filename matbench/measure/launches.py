@@ -190,13 +190,13 @@ class Launches:
         outlived = outlived and busy_ns > _IDLE_NS + _IDLE_SHARE * taken_ns
         self._outlived_ns.append(busy_ns if outlived else 0.0)
 
-    def _make_ready(self, launches: Sequence[tuple[Buffers, int]], *, poison: bool = True) -> None:
+    def _make_ready(self, launches: Sequence[tuple[Buffers, int]]) -> None:
         """New inputs for successive launches, and no traces of earlier ones."""
         started = time.perf_counter_ns()
         if self.samples.is_full:
             self.checks.require_right(self.samples.verdicts())
         for buffers, key in launches:
-            self.samples.write(buffers, key, poison=poison)
+            self.samples.write(buffers, key)
             self._written(buffers)
         self.checks.ready([buffers for buffers, _ in launches])
         self.backend.synchronize()
@@ -218,19 +218,15 @@ class Launches:
 
     def block(self, least_s: float) -> Block:
         """Launches without a pause for at least so long; see `sustained`."""
-        launches = [(self.checks.buffers, key) for key in itertools.islice(self._keys, 2)]
-        measured, last = [launches[:1], launches[1:]]
-        self._make_ready(measured)
+        launches = [(self.checks.buffers, next(self._keys))]
+        self._make_ready(launches)
         count = self._per_look = self._per_look or self._launches_per_look()
         began_ns = ended_ns = time.perf_counter_ns()
         means_ns = []
         while ended_ns - began_ns < 1e9 * least_s:
             means_ns.append(self._without_pause_ns(count))
             ended_ns = time.perf_counter_ns()
-        self._compare(measured)
-        self._make_ready(last, poison=False)
-        self._without_pause_ns(1)
-        self._compare(last)
+        self._compare(launches)
         self.checks.require_right(self.samples.verdicts())
         return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
 

@@ -96,10 +96,10 @@ class Samples:
         """Whether verdicts must be read before more launches can be compared."""
         return len(self._sealed) == _RESULTS
 
-    def write(self, buffers: Buffers, key: int, *, poison: bool = True) -> None:
-        """Write new inputs for a launch, and poison to C, which else keeps an earlier result."""
+    def write(self, buffers: Buffers, key: int) -> None:
+        """Write new inputs for a launch, and poison to C."""
         for item in buffers.items:
-            self._write(buffers, _key_of(key, item), poison=poison and self.poison)
+            self._write(buffers, _key_of(key, item))
             buffers.place(self.judge, item)
 
     def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> None:
@@ -272,9 +272,9 @@ class Samples:
             self._start("draw_order", arguments)
         return arguments
 
-    def _write(self, buffers: Buffers, key: int, *, poison: bool) -> None:
+    def _write(self, buffers: Buffers, key: int) -> None:
         arguments, C = self._drawn(buffers, key), buffers.C
-        poisoned = C.words * C.word_bytes // 4 if poison else 0
+        poisoned = C.words * C.word_bytes // 4 if self.poison else 0
         self._start(self._inputs, {**arguments, "C_words": poisoned})
         if buffers.scales:
             self._start("matrix_scales", arguments | _scales_of(buffers))

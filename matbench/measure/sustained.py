@@ -1,9 +1,9 @@
 """Sustained speed, clock and power: launches without a pause until the device is steady, and then
 for as long as was asked.
 
-The launches of a block have the same inputs, which the kernel has not seen before. The result of
-the last of them is verified, and that of one more, on other inputs, without poison in C: a kernel
-that leaves C alone because it is written already is wrong.
+The launches of a block have the same inputs, which the kernel has not seen before; C is verified
+after the last. At the end, `Launches.require_same_speed` finds a kernel that skips work because its
+inputs have not changed.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _REALS = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
 
 
 #: No larger products are tried on the host.
-_MOST_FIXED = 4096
+_MOST_FIXED = 2048
 #: Stands for the side of the block, passed as the width of a tile chosen at run time.
 BLOCK_SIDE = "block_side"
 

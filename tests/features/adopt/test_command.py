@@ -400,9 +400,9 @@ def test_a_kernel_may_take_sizes_of_which_a_header_fixes_the_strides(
 def test_a_kernel_for_one_large_size_says_so(tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "large.cu"
     text = (foreign.FOLDER / "fixed-sizes.cu").read_text(encoding="utf-8")
-    path.write_text(text.replace("N_SIZE 160", "N_SIZE 8192"))
+    path.write_text(text.replace("N_SIZE 160", "N_SIZE 4096"))
     output = matbench("adopt", path, code=1).stdout
-    assert "is for 8,192 alone, but only sizes to 4,096 are tried" in output
+    assert "is for 4,096 alone, but only sizes to 2,048 are tried" in output
 
 
 def test_a_block_may_have_three_sides(tmp_path: Path, matbench: Matbench) -> None:

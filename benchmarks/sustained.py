@@ -130,7 +130,7 @@ def verdicts(session: Session, pair: Pair, by: float, count: int) -> list[dict[s
             for _ in range(count)
         ]
         ratios = [one.ratio for one in made if one.ratio is not None]
-        told = Counter(one.verdict for one in made)
+        told = Counter(str(one.verdict) for one in made)
         rows.append({"against": what, **dict(told), "lowest": min(ratios), "highest": max(ratios)})
         print(rows[-1], flush=True)
     return rows

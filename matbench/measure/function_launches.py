@@ -123,6 +123,13 @@ class FunctionLaunches(Launches):
     def _start(self) -> None:
         cast(Function, self.built.program).call(self.arguments).run()
 
+    def _compute(self) -> None:
+        call = cast(Function, self.built.program).call(self.arguments)
+        call.run()
+        self.backend.synchronize()
+        call.take()
+        call.give()
+
     def _written(self, buffers: Buffers) -> None:
         if "ready" in self.options.checks:
             self._complete = self.samples.set_aside(buffers, self.checks.case.kernel)

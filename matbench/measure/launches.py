@@ -61,6 +61,8 @@ _CHANGED_SHARE = {"gpu": 1.25, "cpu": 2.0}
 _CHANGED_NS = 5e3
 _CHANGED_TRIES = 5
 _CHANGED_HOLD_NS = 2_000_000
+#: Which part of C a change of a whole column of A surely changes, whatever the type.
+_CHANGED_PART = 0.1
 
 
 class Times(NamedTuple):
@@ -236,6 +238,7 @@ class Launches:
         is_matrix = self.checks.case.problem.workload == workloads.DEFAULT
         if "repeated" not in self.options.checks or not is_matrix:
             return  # a sum's inputs take as long to recognise as to add up
+        self._require_changes()
         changed_ns = self._on_changed_inputs_ns()
         self._compare(self._last)
         self.checks.require_right(self.samples.verdicts())
@@ -245,6 +248,19 @@ class Launches:
                 f"skips work: launches on the inputs of the one before take "
                 f"{repeated_ns / 1e3:,.1f} µs, others {changed_ns / 1e3:,.1f} µs",
             )
+
+    def _require_changes(self) -> None:
+        """`WrongError` if C stays what it was though a column of A has become NaN."""
+        C = self.checks.buffers.C
+        before, after = (np.empty(C.data.nbytes // C.word_bytes, f"u{C.word_bytes}") for _ in "ab")
+        self.backend.read(C.data, before)
+        put_back = self.change_inputs()
+        self._compute()
+        self.backend.read(C.data, after)
+        put_back()
+        self._compute()
+        if np.count_nonzero(before != after) < _CHANGED_PART * C.words:
+            raise self.checks.wrong("repeated", "skips work: A changed after a launch, C did not")
 
     def _on_changed_inputs_ns(self) -> float:
         """The mean time of launches with a change of A before each, without that of the changes."""
@@ -268,6 +284,11 @@ class Launches:
 
     def _start(self) -> None:
         self.built.program.launch(self.launch, self.arguments)
+
+    def _compute(self) -> None:
+        """One launch, whose result is in C."""
+        self._start()
+        self.backend.synchronize()
 
     def _launches_per_look(self) -> int:
         return min(_MOST_PER_LOOK, max(1, round(_LOOK_NS / self._without_pause_ns(1))))

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
-
-import msgspec
 
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend
@@ -38,10 +36,9 @@ _WARMER_C = 1
 #: How often the energy counter is read, and after how many times the rest.
 _READING_S = 0.02
 _READINGS = 5
-#: A counter counts in steps of up to a tenth of a second: for how long it must have counted to
-#: tell whether the device is steady, and to report its power.
-_LEAST_S = 0.3
-_LEAST_REPORTED_S = 2.0
+#: A counter counts in steps of up to a tenth of a second: for how long it must count.
+_LEAST_COUNTED_S = 2.0
+_LEAST_COUNTED_IDLE_S = 1.0
 #: For how long the energy of the idle device is counted, and the time before it.
 _IDLE_S = 1.5
 _CALMING_S = 1.0
@@ -58,6 +55,15 @@ class Block(NamedTuple):
     @property
     def launched_ns(self) -> float:
         return self.launches * self.mean_ns
+
+
+class Seen(NamedTuple):
+    """The mean clock and power, the last temperature, and all that limited the clock meanwhile."""
+
+    sm_mhz: float | None
+    power_w: float | None
+    temperature_c: int | None
+    throttled: tuple[str, ...]
 
 
 class Meter:
@@ -81,7 +87,7 @@ class Meter:
         began_ns = time.perf_counter_ns()
         with self.reading():
             time.sleep(_IDLE_S)
-        return self.power_w([(began_ns, time.perf_counter_ns())], _LEAST_S)
+        return self.power_w([(began_ns, time.perf_counter_ns())], _LEAST_COUNTED_IDLE_S)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -122,10 +128,22 @@ class Meter:
                 counted_s += (last_ns - first_ns) / 1e9
         return used_j / counted_s if counted_s >= least_s else None
 
-    def during(self, blocks: Sequence[Block]) -> list[Conditions]:
+    def during(self, blocks: Sequence[Block]) -> Seen:
         """What was read while these blocks ran."""
         spans = [(block.began_ns, block.ended_ns) for block in blocks]
-        return [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
+        read = [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
+        degrees = [now.temperature_c for now in read if now.temperature_c is not None]
+        return Seen(
+            _mean(now.sm_mhz for now in read),
+            _mean(now.power_w for now in read),
+            degrees[-1] if degrees else None,
+            tuple(sorted({reason for now in read for reason in now.throttled})),
+        )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def blocks_of(run: Callable[[float], Block], seconds: float, meter: Meter) -> Sustained:
@@ -173,13 +191,13 @@ def _is_steady(blocks: Sequence[Block], meter: Meter) -> bool:
     """Whether time, clock, power and temperature were the same in the last two blocks."""
     if len(blocks) < 2:
         return False
-    before, last = (_seen([block], meter) for block in blocks[-2:])
-    degrees = [seen.temperature_c for seen in (before, last) if seen.temperature_c is not None]
+    before, last = blocks[-2:]
+    was, now = meter.during([before]), meter.during([last])
     return (
-        degrees[-1:] <= [warm + _WARMER_C for warm in degrees[:1]]
-        and _are_close(before.mean_ns, last.mean_ns, _TIME_TOLERANCE)
-        and _are_close(before.sm_mhz, last.sm_mhz, _CLOCK_TOLERANCE)
-        and _are_close(before.power_w, last.power_w, _POWER_TOLERANCE)
+        _are_close(before.mean_ns, last.mean_ns, _TIME_TOLERANCE)
+        and _are_close(was.sm_mhz, now.sm_mhz, _CLOCK_TOLERANCE)
+        and _are_close(was.power_w, now.power_w, _POWER_TOLERANCE)
+        and (now.temperature_c or 0) <= (was.temperature_c or 0) + _WARMER_C
     )
 
 
@@ -190,30 +208,19 @@ def _are_close(one: float | None, other: float | None, tolerance: float) -> bool
 
 def _summary(warm_ups: Sequence[Block], blocks: Sequence[Block], meter: Meter) -> Sustained:
     """What the blocks after the warm-up show."""
-    return msgspec.structs.replace(
-        _seen(blocks, meter, _LEAST_REPORTED_S),
-        warm_up_s=sum(block.launched_ns for block in warm_ups) / 1e9,
-        steady=_is_steady(warm_ups, meter),
-        idle_w=meter.idle_w,
-    )
-
-
-def _seen(blocks: Sequence[Block], meter: Meter, least_s: float = _LEAST_S) -> Sustained:
-    """What blocks show by themselves."""
     launched_ns = sum(block.launched_ns for block in blocks)
     launches = sum(block.launches for block in blocks)
-    conditions = meter.during(blocks)
-    clocks = [now.sm_mhz for now in conditions if now.sm_mhz]
-    degrees = [now.temperature_c for now in conditions if now.temperature_c is not None]
+    seen = meter.during(blocks)
     return Sustained(
         blocks_ns=tuple(block.mean_ns for block in blocks),
         mean_ns=launched_ns / launches,
         launches=launches,
         duration_s=launched_ns / 1e9,
-        warm_up_s=0.0,
-        steady=False,
-        sm_mhz=sum(clocks) / len(clocks) if clocks else None,
-        temperature_c=degrees[-1] if degrees else None,
-        power_w=meter.power_w([(one.began_ns, one.ended_ns) for one in blocks], least_s),
-        throttled=tuple(sorted({reason for now in conditions for reason in now.throttled})),
+        warm_up_s=sum(block.launched_ns for block in warm_ups) / 1e9,
+        steady=_is_steady(warm_ups, meter),
+        sm_mhz=seen.sm_mhz,
+        temperature_c=seen.temperature_c,
+        power_w=meter.power_w([(one.began_ns, one.ended_ns) for one in blocks], _LEAST_COUNTED_S),
+        idle_w=meter.idle_w,
+        throttled=seen.throttled,
     )

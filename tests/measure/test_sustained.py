@@ -1,0 +1,341 @@
+"""Sustained launches: steady first, verified, and with the energy that the device counts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+from support.cli import QUICK, Matbench, last_run
+from support.kernels import KernelWriter, own_file
+from support.optional import present
+
+from matbench import backends
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.backends import Backend
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure import launches, sustained
+from matbench.measure.options import CHECKS, Options
+from matbench.measure.session import Session
+from matbench.measure.sustained import Block, Meter
+from matbench.model import Case, Conditions, DeviceInfo, Kernel, Problem
+from matbench.records.outcome import Outcome, Sustained
+from matbench.show import comparisons, formats
+
+pytestmark = pytest.mark.usefixtures("own_state")
+
+SHORT = ("--sizes", "64", "--sustained", "0.3", *QUICK)
+TILED = ("tiled", "--set", "TILE=8", *SHORT)
+
+
+def case_of(kernel: Kernel, size: int, tile: int, info: DeviceInfo) -> Case:
+    return sweep.case(kernel, Problem(size, size, size), {"TILE": tile}, info)
+
+
+def only() -> Outcome:
+    [outcome] = last_run()
+    return outcome
+
+
+# -- what is measured ------------------------------------------------------------------------------
+
+
+def test_a_run_reports_speed_over_seconds(matbench: Matbench) -> None:
+    shown = matbench("run", *TILED).stdout
+    lasting = present(only().sustained)
+    assert len(lasting.blocks_ns) == 5
+    assert lasting.launches > 100
+    total_s = lasting.launches * lasting.mean_ns / 1e9
+    assert lasting.duration_s == pytest.approx(total_s)
+    assert 0.1 < total_s < 3
+    assert lasting.warm_up_s >= 2 * 0.03, "two blocks at least"
+    assert min(lasting.blocks_ns) <= lasting.mean_ns <= max(lasting.blocks_ns)
+    rate = 2 * 64**3 / lasting.mean_ns
+    assert "sustained GFLOP/s" in shown
+    assert f"{rate:.1f}" in shown or f"{rate:.2f}" in shown or f"{rate:.3f}" in shown
+    assert "this device has no energy counter" in shown
+    assert "J per launch" not in shown
+
+
+def test_without_the_option_nothing_is_sustained(matbench: Matbench) -> None:
+    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK)
+    assert only().sustained is None
+
+
+def test_compare_takes_turns_in_blocks(device: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sustained, "BLOCK_S", 0.02)
+    monkeypatch.setattr(launches, "_LOOK_NS", 2e6)
+    cache = Cache()
+    options = Options(blocks=False, sustained_s=0.2)
+    [case] = [case_of(catalogue.load(own_file("naive-2d")), 64, 8, device)]
+    plan = ComparisonPlan(looks=(9,))
+    with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
+        record = session.compare(case, case, plan, 0)
+    assert present(record.comparison).samples == (9, 9)
+    for side in (record.baseline, record.candidate):
+        assert len(side.samples_ns) == 9
+        assert side.samples_ns == present(side.sustained).blocks_ns
+    shown = formats.text(comparisons.report([record]), "plain")
+    assert "sustained: launches without a pause for " in shown
+
+
+@pytest.mark.long
+def test_compare_on_the_command_line(matbench: Matbench) -> None:
+    words = ("compare", "naive-2d", "naive-2d", "--sizes", "64", "--set", "TILE=8")
+    shown = matbench(*words, "--sustained", "10", code=None).stdout
+    assert "10 + 10" in shown
+    assert "sustained: launches without a pause for " in shown
+
+
+def test_a_run_is_resumed_only_with_what_was_asked_for(matbench: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    plain = ("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK)
+    matbench(*plain, "--output", file)
+    matbench(*plain, "--sustained", "0.3", "--resume", file)
+    outcomes = last_run()
+    assert [outcome.sustained is None for outcome in outcomes][-1] is False
+    before = file.read_text()
+    matbench(*plain, "--sustained", "0.3", "--resume", file)
+    assert file.read_text().count('"type":"outcome"') == before.count('"type":"outcome"')
+
+
+SCALED = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C,
+                                 int M, int N, int K, float beta)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    float sum = beta == 0.0f ? 0.0f : beta * C[(size_t)row * N + column];
+    for (int k = 0; k < K; ++k)
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    C[(size_t)row * N + column] = sum;
+}
+"""
+
+
+def test_with_beta_nothing_is_sustained_and_a_note_says_why(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    front = 'args = ["A", "B", "C", "M", "N", "K", "beta"]'
+    path = write_kernel("scaled", front=front, body=SCALED)
+    shown = matbench("run", path, "--beta", "0.5", *SHORT).stdout
+    assert "not sustained: with beta, each launch would add to C of the one before" in shown
+    assert all(outcome.sustained is None for outcome in last_run())
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("run", "tiled", "--smoke"), "--sustained cannot be combined with --smoke or --replay"),
+        (("run", "tiled", "--replay", "1"), "cannot be combined with --smoke or --replay"),
+        (("compare", "tiled", "kahan", "--hot"), "cannot be combined with --cold or --hot"),
+        (("compare", "tiled", "kahan", "--cold"), "cannot be combined with --cold or --hot"),
+        (
+            ("compare", "batched-small", "batched-small", "--beta", "1"),
+            "--sustained needs beta = 0",
+        ),
+    ],
+)
+def test_what_cannot_be_sustained_is_refused(
+    matbench: Matbench, words: tuple[str, ...], reason: str
+) -> None:
+    assert reason in matbench(*words, "--sustained", "1", code=2).output
+
+
+# -- verified --------------------------------------------------------------------------------------
+
+#: Skips a block of C whose inputs seem to be those of the launch before.
+SKIPS = """
+extern "C" __global__ void ENTRY(
+    const float *A, const float *B, float *C, float *seen, int M, int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
+    const int block = blockIdx.y * gridDim.x + blockIdx.x;
+    __shared__ int is_new;
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        float sum = 0.0f;
+        for (int k = 0; k < K; k += STEP)
+            sum += (k + 1) * A[(size_t)(blockIdx.y * TILE) * K + k];
+        is_new = !(seen[block] == sum);
+        seen[block] = sum;
+    }
+    __syncthreads();
+    if (!is_new || row >= M || column >= N)
+        return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    C[(size_t)row * N + column] = sum;
+}
+"""
+SKIPPING = {
+    "front": 'args = ["A", "B", "C", "workspace", "M", "N", "K"]',
+    "launch": 'block = ["TILE", "TILE"]\n'
+    'grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+    'workspace_bytes = "4 * ceil_div(N, TILE) * ceil_div(M, TILE)"',
+    "body": SKIPS,
+}
+
+
+def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
+    """A kernel file's outcome with sustained launches, without some checks."""
+    cache = Cache()
+    options = Options(
+        blocks=False, sustained_s=0.3, max_time_s=0.05, checks=CHECKS - {"idle", *without}
+    )
+    case = case_of(catalogue.load(path), 384, 16, info)
+    with closing(Session(backends.open_backend(info, cache), cache, options)) as session:
+        return session.measure(case, session.measure(case))
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (1, "skips work: launches on the inputs of the one before take"),
+        (100, "skips work: A changed after a launch, C did not"),
+    ],
+    ids=["if nothing has changed", "if some numbers have not changed"],
+)
+def test_a_kernel_that_skips_work_is_wrong(
+    write_kernel: KernelWriter, device: DeviceInfo, step: int, reason: str
+) -> None:
+    path = write_kernel("skips", **SKIPPING | {"body": SKIPS.replace("STEP", str(step))})
+    told = after_rounds(path, device, set())
+    assert (told.status, told.check) == ("wrong", "repeated")
+    assert reason in present(told.reason)
+    passes = after_rounds(path, device, {"repeated"})
+    assert passes.status == "measured", passes.reason
+    assert present(passes.sustained).mean_ns < 0.7 * present(passes.median_ns), "the control"
+
+
+def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
+    write_kernel: KernelWriter, device: DeviceInfo
+) -> None:
+    """It counts in its workspace, which only a new block poisons."""
+    counts = SKIPS.replace("STEP", "1").replace("is_new = !(seen[block] == sum);", "is_new = 1;")
+    counts = counts.replace(
+        "seen[block] = sum;", "seen[block] = seen[block] >= 0 ? seen[block] + 1 : 0;"
+    )
+    counts = counts.replace("] = sum;\n}", "] = seen[block] > 20 ? 0.0f : sum;\n}")
+    told = after_rounds(write_kernel("counts", **SKIPPING | {"body": counts}), device, set())
+    assert (told.status, told.check) == ("wrong", "samples"), told.reason
+
+
+# -- power and steadiness --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of all durations."""
+    monkeypatch.setattr(sustained, "_READING_S", 0.002)
+    monkeypatch.setattr(sustained, "_LEAST_COUNTED_S", 0.2)
+    monkeypatch.setattr(sustained, "_LEAST_COUNTED_IDLE_S", 0.1)
+    monkeypatch.setattr(sustained, "_IDLE_S", 0.2)
+    monkeypatch.setattr(sustained, "_CALMING_S", 0.01)
+
+
+class Counting:
+    """A GPU that takes `power_w`, and counts energy in steps of a hundredth of a second."""
+
+    def __init__(self, power_w: float | None = 400.0) -> None:
+        self.power_w = power_w
+        self.counted_j, self.steps = 1e6, self._step()
+        self.now = Conditions(sm_mhz=1500, temperature_c=50, throttled=("SwPowerCap",))
+
+    @staticmethod
+    def _step() -> int:
+        return int(time.perf_counter() * 100)
+
+    def energy_j(self) -> float | None:
+        if self.power_w is None:
+            return None
+        before, self.steps = self.steps, self._step()
+        self.counted_j += (self.steps - before) * self.power_w / 100
+        return self.counted_j
+
+    def conditions(self) -> Conditions:
+        return msgspec.structs.replace(self.now, power_w=self.power_w)
+
+    def synchronize(self) -> None:
+        pass
+
+
+def meter_of(device: Counting, idle_w: float | None = 100.0) -> Meter:
+    return Meter(cast(Backend, device), idle_w)
+
+
+def runs(ms: Callable[[], float]) -> Callable[[float], Block]:
+    """Launches that take so long, as far as the clock of the block tells."""
+
+    def block(least_s: float) -> Block:
+        began_ns = time.perf_counter_ns()
+        time.sleep(least_s)
+        return Block(began_ns, time.perf_counter_ns(), 100, 1e6 * ms())
+
+    return block
+
+
+def lasting(device: Counting, seconds: float = 0.3, ms: Any = lambda: 2.0) -> Sustained:
+    return sustained.blocks_of(runs(ms), seconds, meter_of(device))
+
+
+@pytest.mark.usefixtures("quick")
+def test_power_is_what_was_counted_over_the_time_between_two_steps() -> None:
+    told = lasting(Counting())
+    assert told.power_w == pytest.approx(400, rel=0.1)
+    assert told.energy_j == pytest.approx(400 * 0.002, rel=0.1)
+    assert (told.sm_mhz, told.temperature_c, told.idle_w) == (1500, 50, 100)
+    assert told.throttled == ("SwPowerCap",)
+    assert told.steady
+
+
+@pytest.mark.usefixtures("quick")
+def test_energy_needs_two_seconds_and_a_counter() -> None:
+    assert lasting(Counting(), 0.15).power_w is None
+    assert lasting(Counting(), 0.15).energy_j is None
+    assert lasting(Counting(None)).power_w is None
+
+
+@pytest.mark.usefixtures("quick")
+def test_idle_power_is_measured_once_and_before_anything_runs() -> None:
+    assert meter_of(Counting(), None).idle_w == pytest.approx(400, rel=0.1)
+    assert meter_of(Counting(None), None).idle_w is None
+    assert meter_of(Counting(), 80.0).idle_w == 80.0
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("drifting", ["time", "clock", "power", "temperature", "nothing"])
+def test_launches_count_once_nothing_changes_from_block_to_block(drifting: str) -> None:
+    device, number = Counting(), itertools.count()
+
+    def ms() -> float:
+        step = min(next(number), 3)
+        if drifting == "power":
+            device.power_w = 400.0 + 40 * step  # of the next block
+        if drifting == "clock":
+            device.now = msgspec.structs.replace(device.now, sm_mhz=1600 - 50 * step)
+        if drifting == "temperature":
+            device.now = msgspec.structs.replace(device.now, temperature_c=50 + 2 * step)
+        return 2.0 + 0.05 * step * (drifting == "time")
+
+    ms()
+    told = lasting(device, 0.5, ms)
+    blocks = round(told.warm_up_s / (100 * 0.002))
+    assert told.steady
+    assert (blocks > 3) == (drifting != "nothing")
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_never_becomes_steady_is_measured_and_said_to_be_unsteady() -> None:
+    number = itertools.count()
+    told = lasting(Counting(), 0.1, lambda: 2.0 * 1.1 ** next(number))
+    assert not told.steady
+    assert len(told.blocks_ns) == 5
+    assert next(number) == 10 + 5

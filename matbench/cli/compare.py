@@ -81,17 +81,12 @@ def compare(
     matbench compare old/tiled.cu new/tiled.cu --fail-if-slower 3%
     matbench compare --against main tiled kahan --fail-if-slower 3%
     """
-    import msgspec
-
-    from matbench.analysis.statistics import ComparisonPlan
     from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
     from matbench.show import comparisons
 
     info = device.choose()
     launches.require_one_kind(info)
-    if seconds.sustained is not None and (launches.cold or launches.hot):
-        raise UsageError("--sustained cannot be combined with --cold or --hot")
     of_versions = features.value("versions", "against") is not None
     with ExitStack() as stack:
         if of_versions:
@@ -101,14 +96,8 @@ def compare(
             pairs, remarks = _pairs(contenders, files, matrix=matrix), []
         kernels = _kernels(pairs, features, files, contenders, info)
         rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
-        if seconds.sustained is not None and any(turns.problem.beta for turns in rounds):
-            raise UsageError("--sustained needs beta = 0: else each launch adds to C of the last")
-        most_s = launches.max_time or _TURNS_S
-        plan = ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_s * 1e9)
+        plan = _plan(launches, verdict, seconds, rounds)
         options = launches.quick(sustained_s=seconds.sustained)
-        if seconds.sustained is not None:
-            blocks = max(_LEAST_BLOCKS, math.ceil(seconds.sustained))
-            plan = msgspec.structs.replace(plan, looks=(blocks,))
         records: list[ComparisonRecord] = []
         interruption = stack.enter_context(Interruption())
         pool = stack.enter_context(WorkerPool(options, deadlines.deadlines, say_printed))
@@ -125,6 +114,25 @@ def compare(
         gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
     _exit(records, gate, of_versions=of_versions)
+
+
+def _plan(
+    launches: LaunchOptions,
+    verdict: VerdictOptions,
+    seconds: SustainedOptions,
+    rounds: Sequence[_Turns],
+) -> ComparisonPlan:
+    """How many pairs are taken; sustained ones are blocks of a second, all of which count."""
+    from matbench.analysis.statistics import ComparisonPlan
+
+    most_ns = 1e9 * (launches.max_time or _TURNS_S)
+    if seconds.sustained is None:
+        return ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_ns)
+    seconds.require_without(cold=launches.cold, hot=launches.hot)
+    if any(turns.problem.beta for turns in rounds):
+        raise UsageError("--sustained needs beta = 0: else each launch adds to C of the last")
+    pairs = max(_LEAST_BLOCKS, math.ceil(seconds.sustained))
+    return ComparisonPlan((pairs,), verdict.threshold)
 
 
 def _kernels(

@@ -347,6 +347,12 @@ class SustainedOptions:
         "long: sustained speed, SM clock, power and energy per product. Energy needs at least 3s.",
     )
 
+    def require_without(self, **others: object) -> None:
+        """`UsageError` if one of these options is given, too."""
+        for name, value in others.items():
+            if self.sustained is not None and value not in (None, False):
+                raise UsageError(f"--sustained cannot be combined with --{name}")
+
 
 @dataclass(frozen=True)
 class DeadlineOptions:

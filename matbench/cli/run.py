@@ -173,8 +173,7 @@ def run(
         raise UsageError("--tuned cannot be combined with --set")
     if replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
-    if seconds.sustained is not None and (more.smoke or replay is not None):
-        raise UsageError("--sustained cannot be combined with --smoke or --replay")
+    seconds.require_without(smoke=more.smoke, replay=replay)
     if more.adopt and not registry.has(registry.ADOPTION):
         raise UsageError("--adopt needs the feature `adopt`")
     with Adopter() if more.adopt else nullcontext() as adopter:

@@ -43,7 +43,8 @@ class ListOf(click.ParamType[tuple[Any, ...]]):
         words = tuple(dict.fromkeys(word.strip() for word in value.split(",") if value.strip()))
         for word in words:
             if word not in self.choices:
-                self.fail(f"{word!r} is not one of {', '.join(self.choices)}", param, ctx)
+                known = ", ".join(map(repr, self.choices))
+                self.fail(f"{word!r} is not one of {known}", param, ctx)
         return words
 
     def shell_complete(self, _ctx: Any, _param: Any, incomplete: str) -> list[CompletionItem]:

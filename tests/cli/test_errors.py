@@ -41,6 +41,10 @@ BAD_RUNS: dict[str, tuple[list[str], str]] = {
         ["--workload", "dot", "--baseline", "numpy"],
         "it computes matmul; available: cublas-dot",
     ),
+    "one of several inputs is unknown": (
+        ["--inputs", "uniform,ones"],
+        "'ones' is not one of 'uniform', 'signed', 'normal'",
+    ),
     "unknown inputs": (["--inputs", "ones"], "'ones' is not one of 'uniform', 'signed', 'normal'"),
     "unknown format": (["--format", "word"], "'word': not one of rich, csv, json, "),
     "seed negative": (["--seed=-1"], "Invalid value for '--seed': -1 is not in the range"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import Matbench, last_run
+from support.cli import QUICK, Matbench, last_run
 from support.functions import measured
 from support.optional import present
 
@@ -125,6 +125,9 @@ def test_run_compare_and_check_take_a_function(matbench: Matbench, tmp_path: Pat
     file = tmp_path / "mine.cpp"
     matbench("run", file, "--sizes", "64,32x48x16", "--backend", "opencl")
     assert [outcome.status for outcome in last_run()] == ["measured"] * 2
+    matbench("run", file, "--sizes", "64", "--backend", "opencl", "--sustained", "0.3", *QUICK)
+    [lasting] = [present(outcome.sustained) for outcome in last_run()]
+    assert len(lasting.blocks_ns) == 5
     matbench("check", file, "--backend", "opencl", "--no-large")
     compared = matbench(
         "compare", "naive-2d", file, "--sizes", "64", "--backend", "opencl", code=None

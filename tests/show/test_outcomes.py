@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import any_record
@@ -28,9 +31,9 @@ from support.tables import (
 
 from matbench.analysis import repetitions
 from matbench.analysis.ranking import Ranked
-from matbench.model import Conditions, DeviceInfo, Problem, Skip
+from matbench.model import Conditions, DeviceInfo, Inputs, Problem, Skip
 from matbench.records import resuming
-from matbench.records.outcome import Accuracy, Claims, Outcome
+from matbench.records.outcome import Accuracy, Claims, Outcome, Sustained
 from matbench.show import outcomes
 from matbench.show.formats import text
 from matbench.show.table import Section
@@ -459,3 +462,49 @@ def test_patterns_in_samples_are_notes_of_tables_but_not_of_records() -> None:
     both = f"{said}; mine"
     assert (a["notes"], a["hot_notes"], b["notes"]) == ("mine", both, both)
     assert "drifting" not in text(table, "json")
+
+
+LASTING = Sustained(
+    blocks_ns=(2e6, 2.2e6), mean_ns=2.1e6, launches=100, duration_s=10.04, warm_up_s=4, steady=True,
+    sm_mhz=1332.4, temperature_c=61, power_w=697.6, idle_w=124.2,
+)  # fmt: skip
+
+
+def test_sustained_speed_has_columns_beside_the_cold_time() -> None:
+    large = Problem(4096, 4096, 4096)
+    fields = {"steady": False, "throttled": ("SwPowerCap",), "power_w": None, "idle_w": None}
+    unsteady = msgspec.structs.replace(LASTING, **fields)
+    table = made(
+        on_h200("bf16-wgmma", 1.0, sustained=LASTING, problem=large),
+        on_h200("mine", 1.5, sustained=unsteady, problem=large),
+        on_h200("other", 1.7, problem=large),
+    )
+    printed = shown(table)
+    assert (
+        "for 10 s, once the device is steady; the idle device takes 124 W, which is not" in printed
+    )
+    first, second = (line_of(printed, name).split() for name in ("bf16", "mine"))
+    rate = f"{2 * 4096**3 / 2.1e6 / 1e3:.1f}"
+    joules = f"{697.6 * 2.1e-3:.2f}"
+    per_joule = f"{2 * 4096**3 / (697.6 * 2.1e-3) / 1e9:.1f}"
+    at = first.index(rate)
+    assert first[at : at + 5] == [rate, "1,332", "698", joules, per_joule]
+    at = second.index(rate)
+    assert second[at : at + 5] == [rate, "1,332", "–", "–", "–"]
+    assert "sustained: the device was not steady" in printed
+    assert "sustained: clocks throttled: SwPowerCap" in printed
+    assert "GFLOP/J" in printed
+    row, *_ = csv.DictReader(io.StringIO(text(table, "csv")))
+    assert float(row["sustained_ns"]) == 2.1e6
+    assert float(row["energy_j"]) == pytest.approx(697.6 * 2.1e-3)
+    assert (row["power_w"], row["idle_w"], row["sustained_steady"]) == ("697.6", "124.2", "true")
+    assert float(row["work_per_j"]) == pytest.approx(2 * 4096**3 / (697.6 * 2.1e-3))
+
+
+def test_a_note_says_when_speed_depends_on_inputs() -> None:
+    def at(inputs: Inputs, ms: float) -> Outcome:
+        return on_h200("mine", ms, problem=Problem(64, 64, 64, inputs=inputs))
+
+    printed = shown(made(at("uniform", 1.0), at("normal", 1.5)))
+    assert "1.50 × as fast with uniform inputs" in printed
+    assert "as fast with" not in shown(made(at("uniform", 1.0), at("normal", 1.01)))

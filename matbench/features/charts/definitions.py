@@ -184,6 +184,16 @@ def scatter(looks: Mapping[str, Look]) -> Spec:
     }  # fmt: skip
 
 
+def energy(looks: Mapping[str, Look]) -> Spec:
+    """Sustained speed over the work for a joule, with the name of each kernel."""
+    x, y = quantity("work_per_j", close=True), quantity("value", close=True)
+    x["scale"]["padding"] = 40  # room for names
+    name = {"type": "text", "fontSize": 11, "dy": -9}
+    text = {"y": y, "text": {"field": "kernel"}, "opacity": _stands_out()}
+    layers = [_points(looks, None, y), {"mark": name, "encoding": text}]
+    return {"height": 320, "encoding": {"x": x}, "layer": layers}
+
+
 def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str, *, legend: bool = False) -> Spec:
     """The limits that were measured, `roofs`, and a point for each case below them."""
     y = quantity("value", title=unit, close=True)

@@ -44,6 +44,11 @@ COLUMNS = (
     Column("max rel err", "max_rel_err", is_number=True),
     Column("remarks", "remarks"),
     Column("hot", "hot_median_ns", is_number=True),
+    Column("sustained", "sustained_work_per_s", is_number=True),
+    Column("SM MHz", "sustained_sm_mhz", is_number=True),
+    Column("W", "power_w", is_number=True),
+    Column("J per launch", "energy_j", is_number=True),
+    Column("work/J", "work_per_j", is_number=True),
     Column("avg rel err", "avg_rel_err", is_number=True),
     Column("of bound", "bound_ratio", is_number=True),
     Column("precision", "precision"),
@@ -59,7 +64,7 @@ COLUMNS = (
 _TITLES = [column.title for column in table.COLUMNS]
 #: The conditions that are drawn below samples.
 _TOLD = ("sm_mhz", "power_w", "temperature_c")
-_PATHS = table.FIELDS | {"work_per_s": "work_per_s"}
+_PATHS = table.FIELDS | {"work_per_s": "work_per_s", "sustained_work_per_s": "sustained_per_s"}
 
 
 class Series(msgspec.Struct, frozen=True):

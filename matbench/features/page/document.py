@@ -38,7 +38,7 @@ _HERE = Path(__file__).parent
 _MAP_SIDE = 250  # pixels
 _TITLES = {
     "summary": "Summary", "speed": "Speed", "error": "Error", "roofline": "Roofline",
-    "samples": "Samples", "verdicts": "Verdicts", "blocks": "Blocks",
+    "energy": "Energy", "samples": "Samples", "verdicts": "Verdicts", "blocks": "Blocks",
     "arithmetic": "Arithmetic", "wrong": "Wrong and failed",
     "results": "Results",
 }  # fmt: skip
@@ -103,6 +103,7 @@ def _sections(case_data: Found, more: Findings) -> list[str]:
         "speed": bool(timed),
         "error": any(outcome.max_rel_err for outcome in timed),
         "roofline": any(view.roofline for view in case_data.views),
+        "energy": any(outcome.sustained and outcome.sustained.energy_j for outcome in timed),
         "samples": any(case.series for case in case_data.cases),
         "verdicts": bool(more.verdicts),
         "blocks": bool(more.blocks) or any(o.blocks and o.blocks.imbalance for o in timed),
@@ -140,6 +141,7 @@ def _specs(looks: Mapping[str, Look]) -> dict[str, Spec]:
         "bars": definitions.bars(looks),
         "bars-of-shares": definitions.bars(looks, PERCENT),
         "scatter": definitions.scatter(looks),
+        "energy": definitions.energy(looks),
         "strip": definitions.strip(looks),
         "ecdf": definitions.ecdf(),
         "course": definitions.course(),

@@ -20,11 +20,11 @@ struct Bytes {
 };
 
 struct Modulus {
-    unsigned m;
-    unsigned inverse;    // 2³² / m, rounded up
-    unsigned finer;      // 2³⁹ / m, rounded up
-    unsigned offset;     // a multiple of m, at least 2³⁰
-    Bytes of_A, of_B;    // A's factor is (P/m)⁻¹, so that products become digits
+    unsigned minus;    // −m
+    unsigned inverse;  // 2³² / m, rounded up
+    unsigned finer;    // 2³⁹ / m, rounded up
+    unsigned offset;   // a multiple of m, at least 2³⁰
+    Bytes of_A, of_B;  // A's factor is (P/m)⁻¹, so that products become digits
 };
 
 struct Moduli {
@@ -59,7 +59,7 @@ constexpr Moduli computed()
         unsigned factor = 1;
         while (factor * (unsigned)(others % m) % m != 1)
             ++factor;
-        of.m = m;
+        of.minus = -m;
         of.inverse = (unsigned)((((uint64_t)1 << 32) + m - 1) / m);
         of.finer = (unsigned)((((uint64_t)1 << 39) + m - 1) / m);
         of.offset = ((1u << 30) + m - 1) / m * m;
@@ -92,15 +92,15 @@ static __device__ __forceinline__ unsigned residue(uint64_t number, const Bytes 
 {
     const unsigned low = __dp4a((unsigned)number, bytes.low, bytes.start);
     const unsigned sum = __dp4a((unsigned)(number >> 32), bytes.high, low);
-    return sum - __umulhi(sum, of.inverse) * of.m;
+    return sum + __umulhi(sum, of.inverse) * of.minus;
 }
 
-// The residue of a sum of at least −2³⁰ and less than 2³⁰.
-static __device__ __forceinline__ unsigned residue(int sum, unsigned m, unsigned finer,
+// The residue of a sum from −2³⁰ to 2³⁰.
+static __device__ __forceinline__ unsigned residue(int sum, unsigned minus, unsigned finer,
                                                    unsigned offset)
 {
     const unsigned positive = (unsigned)sum + offset;
-    return positive - (__umulhi(positive, finer) >> 7) * m;
+    return positive + (__umulhi(positive, finer) >> 7) * minus;
 }
 
 // The sum of digits times a byte of what belongs to their moduli.

@@ -37,7 +37,7 @@ void residues(int64_t x, int is_A, signed char *to)
 
 unsigned digit_of(int sum, int i)
 {
-    return residue(sum, moduli.of[i].m, moduli.of[i].finer, moduli.of[i].offset);
+    return residue(sum, moduli.of[i].minus, moduli.of[i].finer, moduli.of[i].offset);
 }
 
 double number_of(const unsigned *digits)

@@ -67,7 +67,7 @@ constexpr Moduli computed()
         of.of_B = bytes_times(1, m);
         for (int b = 0; b < MODULI - 1; ++b)
             found.weight[i / 4][b] |= (unsigned)(others >> 8 * b & 255) << i % 4 * 8;
-        const unsigned share = ((1u << SHARE_BITS) + m / 2) / m;
+        const unsigned share = (1u << SHARE_BITS) / m;
         for (int b = 0; b < 3; ++b)
             found.share[i / 4][b] |= (share >> 8 * b & 255) << i % 4 * 8;
     }

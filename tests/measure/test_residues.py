@@ -112,7 +112,7 @@ def test_a_residue_is_a_byte(residues: Residues) -> None:
         for is_A in (True, False):
             for m, residue in zip(residues.m, residues.of(number, is_A=is_A), strict=True):
                 factor = pow(residues.P // m, -1, m) if is_A else 1
-                assert -128 <= residue <= 127
+                assert -128 <= residue < m - 128
                 assert (residue - number * factor) % m == 0
 
 

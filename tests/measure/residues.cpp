@@ -21,8 +21,6 @@ using std::fma;
 
 extern "C" {
 
-const Moduli *table() { return &moduli; }
-
 double largest() { return largest_square(); }
 
 // The residues of a number as multiply_residues reads them: bytes with a sign.

@@ -37,7 +37,8 @@ PAGE = ROOT / "docs" / "ladder.md"
 #: Records of products, each with cuBLAS beside the kernels. Of a rung the first that has it counts.
 #: The course's: `matbench run --group ladder --baseline cublas --sizes 1000,4096 --output FILE`.
 PRODUCTS = (
-    "course.jsonl", "h200-ladder.jsonl", "h200.jsonl", "h100-eight-bits.jsonl", "h100-split.jsonl"
+    "course.jsonl", "h200-ladder.jsonl", "h200.jsonl", "h100-eight-bits.jsonl", "h100-split.jsonl",
+    "h100-double-int8.jsonl",
 )  # fmt: skip
 DOT = RESULTS / "h200-dot.jsonl"
 CEILINGS = RESULTS / "h200-ceilings.json"
@@ -48,6 +49,7 @@ DOT_SIZE = 2**28
 OPPONENTS = {
     "float32": ("cublas", "cuBLAS"), "bfloat16": ("cublas-bf16", "cuBLAS in bfloat16"),
     "e4m3": ("cublaslt-fp8", "cuBLASLt in FP8"), "int8": ("cublaslt-int8", "cuBLASLt in int8"),
+    "float64": ("cublas-f64", "cuBLAS in float64"),
 }  # fmt: skip
 LABELS = ("Adds", "Predicted", "Limit", "Measured")
 UNKNOWN = "–"

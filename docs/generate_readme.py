@@ -44,8 +44,9 @@ from matbench.show import comparisons, formats, outcomes, terminal
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
-#: The code of each kernel file that was measured, by the hash of the file as it was then.
 EIGHT_BITS = ROOT / "results" / "h100-eight-bits.jsonl"
+DOUBLE_INT8 = ROOT / "results" / "h100-double-int8.jsonl"
+#: The code of each kernel file that was measured, by the hash of the file as it was then.
 MEASURED_CODE = ROOT / "results" / "h200-code.json"
 BESIDE_NVBENCH = ROOT / "results" / "h200-nvbench.json"
 PICTURE = ROOT / "docs" / "terminal.svg"
@@ -325,7 +326,8 @@ def pages() -> Pages:
 
     def results(page: str) -> str:
         page = inserted(page, "tutorial", table(records, kernels))
-        page = inserted(page, "eight-bits", table(reading.read(EIGHT_BITS), kernels, EIGHT_BITS))
+        for name, path in (("eight-bits", EIGHT_BITS), ("double-int8", DOUBLE_INT8)):
+            page = inserted(page, name, table(reading.read(path), kernels, path))
         for name in WORKLOADS:
             page = inserted(page, name, workload_table(name, kernels))
         return page

@@ -64,7 +64,11 @@ def _parsed(files: tuple[_File, ...]) -> list[Kernel]:
 
     def parsed() -> bytes:
         return msgspec.msgpack.encode(
-            [front_matter.parse(*file) for file in files if file.path.suffix == ".cu"]
+            [
+                front_matter.parse(*file, on_host=HostReader)
+                for file in files
+                if file.path.suffix == ".cu"
+            ]
         )
 
     try:

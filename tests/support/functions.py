@@ -24,7 +24,7 @@ def measured(
     checks: frozenset[str] = CHECKS,
     run_s: float = 60,
     max_time_s: float = 0.2,
-    factors: Mapping[str, float] | None = None,
+    factors: Mapping[str, float | str] | None = None,
 ) -> Outcome:
     """The outcome with these checks, at the first values of its constants."""
     device = backends.choose(backend, None)

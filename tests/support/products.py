@@ -12,7 +12,7 @@ from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
 
 #: All kernels with a source, of other workloads too.
-FILES = [kernel for kernel in catalogue.builtin() if kernel.source]
+FILES = [kernel for kernel in catalogue.builtin() if kernel.source and not kernel.is_function]
 PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
 SIZES = ["1", "17", "33", "65x31x129", "1x1x1000", "100x7x1", "8x300x5"]
 INPUTS = ["uniform", "signed", "normal"]

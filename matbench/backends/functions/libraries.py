@@ -61,7 +61,7 @@ class Target(NamedTuple):
             "-shared",
             "-Xcompiler=-fPIC,-fno-gnu-unique",
             "-O3",
-            f"-arch=sm_{self.architecture}",
+            f"-gencode=arch=compute_{self.architecture},code=sm_{self.architecture}",
             *found,
         ]
 

@@ -9,6 +9,7 @@ import pytest
 from matbench.errors import UsageError
 from matbench.features.new import scaffold
 from matbench.kernelfile import catalogue, front_matter
+from matbench.kernelfile.host_file import HostReader
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import FrontMatter, Kernel
 
@@ -17,7 +18,8 @@ TILED = next(kernel for kernel in WITH_SOURCE if kernel.name == "tiled")
 
 
 def made(name: str, origin: Kernel = TILED) -> Kernel:
-    return front_matter.parse(scaffold.source(name, origin, f"{name}.cu").encode(), f"{name}.cu")
+    text = scaffold.source(name, origin, f"{name}.cu")
+    return front_matter.parse(text.encode(), f"{name}.cu", on_host=HostReader)
 
 
 @pytest.mark.parametrize("origin", WITH_SOURCE, ids=lambda kernel: kernel.name)

@@ -45,6 +45,7 @@ from matbench.show import comparisons, formats, outcomes, terminal
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
 EIGHT_BITS = ROOT / "results" / "h100-eight-bits.jsonl"
+SUSTAINED = ROOT / "results" / "h100-sustained.jsonl"
 DOUBLE_INT8 = ROOT / "results" / "h100-double-int8.jsonl"
 #: The code of each kernel file that was measured, by the hash of the file as it was then.
 MEASURED_CODE = ROOT / "results" / "h200-code.json"
@@ -68,6 +69,9 @@ COLUMNS = (
 )  # fmt: skip
 WORKLOAD_COLUMNS = (
     "kernel", "time", "±", "GB/s", "TB/s", "% of copy", "× slowest", "max rel err",
+)  # fmt: skip
+SUSTAINED_COLUMNS = (
+    "kernel", "time", "TFLOP/s", "sustained TFLOP/s", "SM MHz", "W", "J per launch", "GFLOP/J",
 )  # fmt: skip
 #: The tables of other workloads: the records of each, and which of them are shown.
 WORKLOADS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
@@ -129,6 +133,13 @@ def table(records: Records, kernels: Iterable[Kernel], path: Path = RESULTS) -> 
         *stale_line(found, kernels),
     ]
     return "\n\n".join(lines)
+
+
+def sustained_table(kernels: Iterable[Kernel]) -> str:
+    """Cold and sustained speed of the fastest parameters, and the energy."""
+    environments, found = reading.read(SUSTAINED)
+    printed = _printed(environments, found, SUSTAINED_COLUMNS, fastest=True)
+    return "\n\n".join([printed, *stale_line(found, kernels)])
 
 
 def workload_table(name: str, kernels: Iterable[Kernel]) -> str:
@@ -328,6 +339,7 @@ def pages() -> Pages:
         page = inserted(page, "tutorial", table(records, kernels))
         for name, path in (("eight-bits", EIGHT_BITS), ("double-int8", DOUBLE_INT8)):
             page = inserted(page, name, table(reading.read(path), kernels, path))
+        page = inserted(page, "sustained", sustained_table(kernels))
         for name in WORKLOADS:
             page = inserted(page, name, workload_table(name, kernels))
         return page

@@ -38,6 +38,7 @@ from matbench.records.outcome import (
     Claims,
     ErrorCells,
     Outcome,
+    Sustained,
     Timing,
 )
 from matbench.records.tuning import Tuned
@@ -203,7 +204,7 @@ def test_records_are_described_field_by_field() -> None:
     found = tables(page("docs/records.md"))
     kinds: list[type[msgspec.Struct]] = [
         Environment, DeviceInfo, Outcome, CaseRecord, Claims, Build, Accuracy, Timing, Conditions,
-        BlockTimes, ErrorCells, Timeline, Comparison, Grade, Tuned,
+        Sustained, BlockTimes, ErrorCells, Timeline, Comparison, Grade, Tuned,
     ]  # fmt: skip
     for number, kind in enumerate(kinds, 1):
         told = named([[row[0]] for row in found[f"field {number}"]])

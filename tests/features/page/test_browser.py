@@ -21,11 +21,14 @@ from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Bound, Explanation, Limits, Traffic
-from matbench.records.outcome import Accuracy, BlockTimes, ErrorCells, Outcome
+from matbench.records.outcome import Accuracy, BlockTimes, ErrorCells, Outcome, Sustained
 from matbench.records.tuning import SearchSpace, TuningRecord
 
 pytestmark = [needs_page, needs_browser]
 LADDER = ROOT / "results" / "h200-ladder.jsonl"
+LASTING = Sustained(
+    blocks_ns=(1e6,), mean_ns=1e6, launches=9, duration_s=9, warm_up_s=9, steady=True, power_w=300.0
+)
 HOSTILE = "</script><img src=x onerror='window.hit = 1'>"
 
 
@@ -54,7 +57,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     names = ["a", "b,c&d=e", HOSTILE]
     timed = [
-        outcome(name, n, 1.0 + i, blocks=BlockTimes(median_ns=1e3, imbalance=0.1))
+        outcome(
+            name, n, 1.0 + i, blocks=BlockTimes(median_ns=1e3, imbalance=0.1), sustained=LASTING
+        )
         for i, name in enumerate(names)
         for n in (64, 128)
     ]
@@ -190,8 +195,8 @@ def test_every_section_without_harm(window: Browser, everything: Path) -> None:
     window.open(everything)
     shown = window.evaluate("[...document.querySelectorAll('section:not([hidden]) h2')]"
                             ".map((h) => h.textContent)")  # fmt: skip
-    assert shown == ["Speed", "Error", "Roofline", "Samples", "Verdicts", "Blocks",
-                     "Wrong and failed", "Results"]  # fmt: skip
+    assert shown == ["Speed", "Error", "Roofline", "Energy", "Samples", "Verdicts",
+                     "Blocks", "Wrong and failed", "Results"]  # fmt: skip
     assert min(window.evaluate(MARKS)) > 0
     assert window.evaluate("window.hit === undefined && document.images.length") == 0
     assert HOSTILE in window.evaluate("document.getElementById('wrong').textContent")
@@ -245,6 +250,29 @@ def test_every_section_follows_the_chosen_view(window: Browser, tmp_path: Path) 
     window.choose("every", "1")
     assert set(window.column("device")) == {"green", "blue"}
     assert window.messages() == []
+
+
+def test_speed_against_energy(window: Browser, matbench: Matbench, tmp_path: Path) -> None:
+    file = ROOT / "results" / "h100-sustained.jsonl"
+    path = tmp_path / "page.html"
+    matbench("page", file, "--output", path)
+    window.open(path)
+    assert "Energy" in window.evaluate("document.querySelector('nav').textContent")
+    label = window.evaluate("document.querySelector('#energy .chart').getAttribute('aria-label')")
+    assert label == (
+        "Sustained TFLOP/s over GFLOP/J of 2 kernels. The most work for a joule: bf16-wgmma."
+    )
+    points = window.evaluate(
+        "[...document.querySelectorAll('#energy svg .mark-symbol path')].map(p => p.ariaLabel)"
+    )
+    assert len(points) == 2
+    assert window.column("J per launch") == ["1.14", "1.17", "1.78"]
+    assert window.column("sustained")[0] == "673 TFLOP/s"
+
+
+def test_a_page_without_energy_has_no_section_for_it(window: Browser, ladder: Path) -> None:
+    window.open(ladder)
+    assert window.evaluate("document.getElementById('energy').hidden")
 
 
 @pytest.mark.parametrize(("width", "scrolls"), [(390, True), (1400, False)])

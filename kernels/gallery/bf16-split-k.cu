@@ -59,46 +59,19 @@ static __device__ __forceinline__ int parts_of(int M, int N, int K)
     return max(1, min(steps_of(K), (int)gridDim.x / 2 / pairs_of_tiles(M, N)));
 }
 
-struct Share { int row, column, first, end; };
+// Parts take turns: what clusters fetch at the same time lies side by side in the rows of A.
+struct Share { int row, column, first, stride; };
 
 static __device__ __forceinline__ Share share_of(int index, int M, int N, int K)
 {
-    const int pairs = pairs_of_tiles(M, N), parts = parts_of(M, N, K), down = (M + 127) / 128;
-    const int pair = index % pairs, part = index / pairs, steps = steps_of(K);
-    return {(pair % down * 2 + (int)blockIdx.x % 2) * BM, pair / down * BN,
-            (int)((long long)steps * part / parts), (int)((long long)steps * (part + 1) / parts)};
+    const int pairs = pairs_of_tiles(M, N), down = (M + 127) / 128, pair = index % pairs;
+    return {(pair % down * 2 + (int)blockIdx.x % 2) * BM, pair / down * BN, index / pairs,
+            parts_of(M, N, K)};
 }
 
 static __device__ __forceinline__ int shares(int M, int N, int K)
 {
     return pairs_of_tiles(M, N) * parts_of(M, N, K);
-}
-
-// Blocks that have arrived at the counter, and how often all of them have.
-static __device__ unsigned arrived, rounds;
-
-// Waits for all blocks of the grid, which all run at the same time; traps after two seconds.
-static __device__ __forceinline__ void synchronize_grid()
-{
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        const unsigned round = *(volatile unsigned *)&rounds;
-        unsigned long long now, start;
-        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-        __threadfence();
-        if (atomicInc(&arrived, gridDim.x - 1) == gridDim.x - 1) {
-            __threadfence();
-            atomicAdd(&rounds, 1);
-        }
-        while (*(volatile unsigned *)&rounds == round) {
-            asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-            if (now - start > 2000000000)
-                __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
 }
 
 // -- Products ------------------------------------------------------------------------------------
@@ -113,7 +86,7 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const C
     for (int i = blockIdx.x / 2; i < shares(M, N, K); i += gridDim.x / 2) {
         const Share share = share_of(i, M, N, K);
         #pragma unroll 1
-        for (int step = share.first; step < share.end; ++step) {
+        for (int step = share.first; step < steps_of(K); step += share.stride) {
             const unsigned stage = ring + slot * STAGE, barrier = full + 8 * slot;
             wait(empty + 8 * slot, phase ^ 1);
             arrive_and_expect(barrier, STAGE);
@@ -145,6 +118,11 @@ static __device__ __forceinline__ void multiply(float (&sum)[64], uint64_t a, ui
                  "}" : SUMS_64("+f", 0) : "l"(a), "l"(b), "r"((unsigned)fresh));
 }
 
+static __device__ __forceinline__ float4 operator+(float4 a, float4 b)
+{
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
 // Writes four sums of thread `thread` to C: two adjacent columns of two rows, of the eight columns
 // number `eight` of the tile.
 static __device__ __forceinline__ void write(float4 four, int eight, int thread, float *C,
@@ -168,7 +146,7 @@ static __device__ __forceinline__ void consume(float *C, float4 *workspace, int 
         float sum[64];
         unsigned before = 0;  // the barrier of the stage whose products are in flight
         #pragma unroll 1
-        for (int step = share.first; step < share.end; ++step) {
+        for (int step = share.first; step < steps_of(K); step += share.stride) {
             const uint64_t a = rows_at(ring + slot * STAGE, B_BOX);
             const uint64_t b = rows_at(ring + slot * STAGE + A_BYTES, B_BOX);
             wait(full + 8 * slot, phase);
@@ -203,25 +181,46 @@ static __device__ __forceinline__ void consume(float *C, float4 *workspace, int 
     }
 }
 
-// Each block of a pair adds up a part of its tile, in the order of the parts.
-static __device__ __forceinline__ void add_up(float *C, const float4 *workspace, int M, int N,
-                                              int K)
+// Each block of a pair adds up a part of its tile. Teams of threads have a part of the addends each:
+// every thread loads nine at once, for each load takes half a microsecond. The order is always the
+// same.
+static __device__ __forceinline__ void add_up(float *C, const float4 *workspace, float4 *sums,
+                                              int M, int N, int K)
 {
     const int pairs = pairs_of_tiles(M, N), parts = parts_of(M, N, K), index = blockIdx.x / 2;
     if (index >= pairs * parts)
         return;
     const Share share = share_of(index, M, N, K);
-    const int part = index / pairs, first = index % pairs * 2 + blockIdx.x % 2;
-    for (int i = FOURS * part / parts + threadIdx.x; i < FOURS * (part + 1) / parts; i += 256) {
+    const int part = index / pairs, end = FOURS * (part + 1) / parts;
+    const int teams = max(1, min(8, parts / 8)), width = 256 / teams;
+    const int team = threadIdx.x / width, place = threadIdx.x % width;
+    workspace += (size_t)(index % pairs * 2 + blockIdx.x % 2) * FOURS;
+    for (int first = FOURS * part / parts; first < end; first += width) {
+        const int i = first + place;
         float4 total = {};
-        #pragma unroll 16
-        for (int j = 0; j < parts; ++j) {
-            const float4 four = __ldcg(workspace + (size_t)(first + j * pairs * 2) * FOURS + i);
-            total.x += four.x, total.y += four.y, total.z += four.z, total.w += four.w;
+        for (int j = team; i < end && j < parts; j += 9 * teams) {
+            float4 four[9];
+            #pragma unroll
+            for (int k = 0; k < 9; ++k)
+                four[k] = j + k * teams < parts
+                    ? __ldcg(workspace + (size_t)(j + k * teams) * pairs * 2 * FOURS + i)
+                    : float4{};
+            #pragma unroll
+            for (int k = 0; k < 9; ++k)
+                total = total + four[k];
         }
-        write(total, i / 128, i % 128, C, share, M, N);
+        sums[threadIdx.x] = total;
+        __syncthreads();
+        if (team == 0 && i < end) {
+            for (int j = 1; j < teams; ++j)
+                total = total + sums[j * width + place];
+            write(total, i / 128, i % 128, C, share, M, N);
+        }
+        __syncthreads();
     }
 }
+
+static __device__ unsigned arrived;
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(256, 1)
 bf16_split_k(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
@@ -246,7 +245,10 @@ bf16_split_k(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid
     else if (threadIdx.x == 0)
         produce(A_map, B_map, M, N, K, ring, full, empty);
     if (parts_of(M, N, K) > 1) {
-        synchronize_grid();
-        add_up(C, workspace, M, N, K);
+        __syncthreads();
+        if (threadIdx.x == 0)
+            meet_all_blocks(arrived);
+        __syncthreads();
+        add_up(C, workspace, (float4 *)shared, M, N, K);
     }
 }

@@ -86,6 +86,23 @@ static __device__ __forceinline__ void fetch_for(unsigned blocks, unsigned to,
                  : "memory");
 }
 
+// The same for bytes that lie one after the other in memory.
+static __device__ __forceinline__ void fetch(unsigned to, const char *from, unsigned bytes,
+                                             unsigned barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];"
+                 :: "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+}
+
+static __device__ __forceinline__ void fetch_for(unsigned blocks, unsigned to, const char *from,
+                                                 unsigned bytes, unsigned barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1], %2, [%3], %4;"
+                 :: "r"(to), "l"(from), "r"(bytes), "r"(barrier), "h"((short)blocks) : "memory");
+}
+
 // Starts to write a box to the matrix; what lies outside is not written.
 static __device__ __forceinline__ void deliver(const CUtensorMap &map, unsigned from, int column,
                                                int row)
@@ -106,6 +123,24 @@ static __device__ __forceinline__ void wait_until_read()
 static __device__ __forceinline__ void publish_stores()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// -- All blocks of the grid ----------------------------------------------------------------------
+
+// Reports that this block has come, with all that its thread wrote or saw before, and waits for the
+// other blocks, which must all run at the same time. One thread of a block calls it. Whatever the
+// counter was, its uppermost bit changes with the last arrival, so it need not be reset. Traps
+// instead of waiting for ever.
+static __device__ __forceinline__ void meet_all_blocks(unsigned &arrived)
+{
+    __threadfence();
+    const unsigned before = atomicAdd(&arrived, blockIdx.x ? 1 : 0x80000000u - (gridDim.x - 1));
+    unsigned now = before;
+    for (int tries = 0; (before ^ now) < 0x80000000u; ++tries) {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(&arrived) : "memory");
+        if (tries > 1 << 22)
+            __trap();
+    }
 }
 
 // -- Products of a warpgroup ---------------------------------------------------------------------
@@ -146,19 +181,19 @@ static __device__ __forceinline__ void wait_for_products(Number (&sum)[COUNT])
         change(sum[i]);
 }
 
-// The operands of an assembler statement with 64 or 128 sums: "+f" for float, "+r" for int.
+// The operands of an assembler statement with 32, 64 or 128 sums: "+f" for float, "+r" for int.
 #define FOUR_SUMS(kind, i) kind(sum[i]), kind(sum[i + 1]), kind(sum[i + 2]), kind(sum[i + 3])
 #define SIXTEEN_SUMS(kind, i) \
     FOUR_SUMS(kind, i), FOUR_SUMS(kind, i + 4), FOUR_SUMS(kind, i + 8), FOUR_SUMS(kind, i + 12)
-#define SUMS_64(kind, i) \
-    SIXTEEN_SUMS(kind, i), SIXTEEN_SUMS(kind, i + 16), SIXTEEN_SUMS(kind, i + 32), \
-    SIXTEEN_SUMS(kind, i + 48)
+#define SUMS_32(kind, i) SIXTEEN_SUMS(kind, i), SIXTEEN_SUMS(kind, i + 16)
+#define SUMS_64(kind, i) SUMS_32(kind, i), SUMS_32(kind, i + 32)
 #define SUMS_128(kind, i) SUMS_64(kind, i), SUMS_64(kind, i + 64)
-#define NAMES_64 \
+#define NAMES_32 \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
-    "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, " \
-    "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, " \
-    "%56, %57, %58, %59, %60, %61, %62, %63"
+    "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define NAMES_64 \
+    NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define NAMES_128 \
     NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, " \

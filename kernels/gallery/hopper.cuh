@@ -37,6 +37,14 @@ static __device__ __forceinline__ void arrive_in(unsigned block, unsigned barrie
                  "}" :: "r"(barrier), "r"(block) : "memory");
 }
 
+// Once all lanes of a warp are here, it arrives at the same barrier in both blocks of the cluster.
+static __device__ __forceinline__ void arrive_in_both(unsigned barrier)
+{
+    __syncwarp();
+    if (threadIdx.x % 32 < 2)
+        arrive_in(threadIdx.x % 32, barrier);
+}
+
 // Waits for the end of the barrier's even (0) or odd (1) phase; of a new barrier the odd phase
 // counts as over.
 static __device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
@@ -125,6 +133,13 @@ static __device__ __forceinline__ void publish_stores()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Makes ordinary stores to any memory visible to the copy engine: each thread calls it after its
+// stores, and the one that starts copies again, after they have met.
+static __device__ __forceinline__ void publish_all_stores()
+{
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
+
 // -- All blocks of the grid ----------------------------------------------------------------------
 
 // Reports that this block has come, with all that its thread wrote or saw before, and waits for the
@@ -170,6 +185,7 @@ static __device__ __forceinline__ void end_products()
 // Tells the compiler that the number changes here.
 static __device__ __forceinline__ void change(float &x) { asm volatile("" : "+f"(x) :: "memory"); }
 static __device__ __forceinline__ void change(int &x) { asm volatile("" : "+r"(x) :: "memory"); }
+static __device__ __forceinline__ void change(unsigned &x) { change((int &)x); }
 
 // Waits until at most LATER groups of products are in flight. Sums change until then.
 template <int LATER, typename Number, int COUNT>

@@ -489,7 +489,7 @@ def tensor_split() -> Drawing:
     d.text(66 + 187, 196, "three products on tensor cores", size=12)
     d.note(20, 236, "Sums:", bold=True)
     for part in range(4):
-        d.box((76 + 104 * part, 218), 96, 28, "C", "16 terms")
+        d.box((76 + 104 * part, 218), 96, 28, "C", "32 terms")
         d.arrow((124 + 104 * part, 248), (124 + 104 * part, 268))
     d.note(500, 228, "on tensor cores, which truncate:", size=12)
     d.note(500, 244, "each begins at zero", size=12)

@@ -37,8 +37,8 @@ PAGE = ROOT / "docs" / "ladder.md"
 #: Records of products, each with cuBLAS beside the kernels. Of a rung the first that has it counts.
 #: The course's: `matbench run --group ladder --baseline cublas --sizes 1000,4096 --output FILE`.
 PRODUCTS = (
-    "course.jsonl", "h200-ladder.jsonl", "h200.jsonl", "h100-eight-bits.jsonl", "h100-split.jsonl",
-    "h100-double-int8.jsonl",
+    "course.jsonl", "h100-turns.jsonl", "h200-ladder.jsonl", "h200.jsonl", "h100-eight-bits.jsonl",
+    "h100-split.jsonl", "h100-double-int8.jsonl",
 )  # fmt: skip
 DOT = RESULTS / "h200-dot.jsonl"
 CEILINGS = RESULTS / "h200-ceilings.json"

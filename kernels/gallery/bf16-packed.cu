@@ -159,24 +159,6 @@ static __device__ __forceinline__ void synchronize_grid()
 
 // -- Producer ------------------------------------------------------------------------------------
 
-// Fetches bytes to this block's shared memory.
-static __device__ __forceinline__ void fetch(unsigned to, const char *from, unsigned bytes,
-                                             unsigned barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];"
-                 :: "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
-}
-
-// Fetches them to both blocks of the cluster, same place; each block's barrier counts its bytes.
-static __device__ __forceinline__ void fetch_for_both(unsigned to, const char *from,
-                                                      unsigned bytes, unsigned barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster [%0], [%1], %2, [%3], %4;"
-                 :: "r"(to), "l"(from), "r"(bytes), "r"(barrier), "h"((short)3) : "memory");
-}
-
 // Waits until both blocks have reported every stage empty: nothing will be sent to this block any
 // more, and it may exit.
 static __device__ __forceinline__ void wait_for_last_reports(int slot, unsigned phase,
@@ -207,7 +189,7 @@ static __device__ __forceinline__ void produce(const char *packed, int M, int N,
             wait(empty + 8 * slot, phase ^ 1);
             arrive_and_expect(barrier, STAGE);
             fetch(stage, A, A_BYTES, barrier);
-            fetch_for_both(half, B, HALF_B, barrier);
+            fetch_for(3, half, B, HALF_B, barrier);
             A += A_BYTES, B += (size_t)boxes_across(N) * B_BOX;
             if (++slot == STAGES)
                 slot = 0, phase ^= 1;

@@ -27,13 +27,12 @@
 // arithmetic = "3 float16"
 // ///
 
-// Adds: float16 parts in place of TF32 parts. Tensor cores multiply them at twice the rate, but
-//   splitting takes more instructions. So A, too, is split only once per launch.
+// Adds: float16 parts in place of TF32 parts. Tensor cores multiply them at twice the rate.
 // Predicted: for n = 4096, 386 us for 4.1e11 operations if the tensor cores never wait (1.98 GHz),
-//   and 62 us to read 134 MB and write 134 MB of parts: at most 307 TFLOP/s. If they multiply as
-//   fast as for cuBLAS with float16 inputs, 235.
-// Measured: 200 TFLOP/s at n = 4096, 392% of cuBLAS (H200)
-//   215 TFLOP/s at n = 8192, 421% of cuBLAS (H200)
+//   and 40 us to read the 67 MB of B and write 67 MB of parts: at most 323 TFLOP/s. If they multiply
+//   as fast as for cuBLAS with float16 inputs (182 us on an H100), 234.
+// Measured: 228 TFLOP/s at n = 4096, 444% of cuBLAS (H100)
+//   242 TFLOP/s at n = 8192, 465% of cuBLAS (H100)
 //
 // float16 has 11 bits like TF32, but a small exponent range: for a number below 1/8 the small part
 // would lose bits. So the small part is multiplied by 2¹¹ before it is rounded (H. Ootomo and
@@ -41,11 +40,19 @@
 //
 //     x = big + small · 2⁻¹¹      a·b = big·big + 2⁻¹¹ · (big·small + small·big)
 //
-// The small products are summed first. That sum is multiplied by 2⁻¹¹, which is exact, and the big
-// products are added to it, 32 terms (K) at a time: as many as there are in a row of 128 bytes.
+// The big products and the small ones have sums of their own, of 64 terms (K): as many as there are
+// in a row of 128 bytes. Each is added to the total, the small ones with a factor of 2⁻¹¹.
 //
-// PACKING. Both matrices are read, written as parts, and read again. If M or N is small, that takes
-// longer than the products.
+// What helped, for n = 4096 (H100, medians in us; 3 of them are the launch):
+//
+//     700   both matrices are split first, in 100; then sums of 32 terms: small products, a factor,
+//           and big products on top, for which the tensor cores wait
+//     586   A is split in registers, so B takes 54 alone; the tensor cores have products of one kind
+//           while sums of the other are added; sums of 64 terms, so there are half as many to add
+//
+// Of 530 for the products, the tensor cores are busy 92%: 786,432 cycles at 1.63 GHz, to which the
+// clock falls. With an eighth of the additions the kernel takes 563, without writing C 569, and with
+// next to no splitting of A 567.
 //
 // TOTAL_WORDS. With 2, a total has a second word for what its last addition rounded away, which is
 // added with the next sum (W. Kahan). There are enough registers for that only if BN = 64.

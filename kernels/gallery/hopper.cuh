@@ -94,7 +94,35 @@ static __device__ __forceinline__ void fetch_for(unsigned blocks, unsigned to,
                  : "memory");
 }
 
-// The same for bytes that lie one after the other in memory.
+// The same with a cache policy: see read_once.
+static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap &map, int column,
+                                             int row, unsigned barrier, uint64_t policy)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;"
+                 :: "r"(to), "l"(&map), "r"(column), "r"(row), "r"(barrier), "l"(policy)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void fetch_for(unsigned blocks, unsigned to,
+                                                 const CUtensorMap &map, int column, int row,
+                                                 unsigned barrier, uint64_t policy)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;"
+                 :: "r"(to), "l"(&map), "r"(column), "r"(row), "r"(barrier), "h"((short)blocks),
+                    "l"(policy) : "memory");
+}
+
+// The policy for what is read only once: it leaves the L2 cache before anything else does.
+static __device__ __forceinline__ uint64_t read_once()
+{
+    uint64_t policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+// Fetches bytes that lie one after the other in memory.
 static __device__ __forceinline__ void fetch(unsigned to, const char *from, unsigned bytes,
                                              unsigned barrier)
 {

@@ -144,6 +144,9 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, char *w
     int slot = 0;
     unsigned phase = 0;
     for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += gridDim.x / 2) {
+        // To the compiler these change, so that it keeps nothing for the next tile in registers: the
+        // producer has only 24.
+        change(M), change(N), change(K);
         const Tile tile = tile_of(pair, M, N);
         const char *a = place_of_A(workspace, N, K) + (size_t)tile.row * steps * A_BYTES;
         const char *b = workspace + (size_t)tile.column * steps * 2 * B_HALF + half;
@@ -224,7 +227,7 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
 {
     // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4, lane = threadIdx.x % 32;
-    const int steps = steps_of(K), row = row_of(lane / 4);
+    const int row = row_of(lane / 4);
     const unsigned a_at = ring + warp * 16 * 128 + place_of(row, lane % 4);
     int slot = 0;
     unsigned phase = 0;
@@ -237,9 +240,9 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
         Parts a[4];
         unsigned used = 0;  // the barrier of the slot before
         #pragma unroll 1
-        for (int step = 0; step < steps; ++step) {
+        for (int k = 0; k < K; k += TERMS) {
             wait_for_products<0>(little);
-            if (step > 0)
+            if (k > 0)
                 arrive_in_both(used);
             wait(full + 8 * slot, phase);
             #pragma unroll
@@ -267,7 +270,7 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
                 }
                 end_products();
                 wait_for_products<1>(little);
-                if (piece > 0 || step > 0)
+                if (piece > 0 || k > 0)
                     add(total[before], rest[before], little, 1.0f / SCALE);
 
                 // ... and vice versa.

@@ -295,7 +295,7 @@ def test_settings_of_the_runtime_are_part_of_its_name(
     assert changed.toolkit == f"{info.toolkit}, CL_CONFIG_USE_VECTORIZER=False"
 
 
-#: Changes of a build that the cache has no code for.
+#: Changes of a build that the cache has no code for; of all but the device it has no text either.
 CHANGES: list[dict[str, Any]] = [
     {"text": kernel_text().replace("sum +=", "sum = sum +")},
     {"file": "renamed.cu"},  # messages name it
@@ -322,9 +322,10 @@ def test_a_second_process_need_not_compile_unless_something_changed(
         opened.build(kernel, {"TILE": tile}, variant, block_width=width)
         return len(list(cache.folder.iterdir())) - before
 
-    assert (made(), made()) == (1, 0)
+    assert (made(), made()) == (2, 0)
     for change in CHANGES:
-        assert made(**change) == 1, change
+        of_device = change.keys() <= {"name", "driver", "toolkit"}
+        assert made(**change) == (1 if of_device else 2), change
     assert made(width=8) == opencl.takes_vector_hint
 
 

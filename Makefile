@@ -88,8 +88,8 @@ mutants: $(MUTANTS) ## Break lines at random, and count how many the tests notic
 	@$(BIN)/python benchmarks/mutants.py $(ARGS)
 
 docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
-	@for page in readme drawings lessons; do \
-	  $(BIN)/python docs/generate_$$page.py; done
+	@$(BIN)/python docs/generate_readme.py
+	@$(BIN)/python docs/generate_lessons.py
 
 build: $(DEV) ## Build the wheel and the source distribution into dist/
 	@$(BIN)/hatchling build

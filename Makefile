@@ -60,7 +60,7 @@ smoke: $(RUN) ## Check every kernel at small awkward sizes, in seconds
 quick: $(DEV) ## Run the fast tests, while developing
 	@$(BIN)/python -m pytest -m "not gpu and not slow and not long" $(TEST_ARGS) $(ARGS)
 
-test: $(DEV) ## Run the tests that need no GPU (6 minutes on two cores)
+test: $(DEV) ## Run the tests that need no GPU (about 10 minutes on two cores)
 	@$(BIN)/python -m pytest -m "not gpu and not long" $(TEST_ARGS) $(ARGS)
 
 test-long: $(DEV) ## Run the long tests, before a release: the same with many more values
@@ -88,8 +88,8 @@ mutants: $(MUTANTS) ## Break lines at random, and count how many the tests notic
 	@$(BIN)/python benchmarks/mutants.py $(ARGS)
 
 docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
-	@for page in readme drawings lessons; do \
-	  $(BIN)/python docs/generate_$$page.py; done
+	@$(BIN)/python docs/generate_readme.py
+	@$(BIN)/python docs/generate_lessons.py
 
 build: $(DEV) ## Build the wheel and the source distribution into dist/
 	@$(BIN)/hatchling build

@@ -20,7 +20,6 @@ from matbench.records import reading
 from matbench.workloads import MATMUL
 
 lessons = load("docs/generate_lessons.py")
-drawings = load("docs/generate_drawings.py")
 readme = load("docs/generate_readme.py")
 
 KERNELS = catalogue.Catalogue(catalogue.builtin())
@@ -194,18 +193,17 @@ def test_a_page_that_is_out_of_date_is_found() -> None:
             lessons.written(page.replace("void keep_order()", text))
 
 
-def test_drawings_are_up_to_date_and_shown() -> None:
-    stale = [path.name for path in drawings.outdated()]
-    assert stale == [], "run `python docs/generate_drawings.py`"
-    files = {path.name for path in (ROOT / "docs" / "drawings").glob("*")}
-    assert files == {f"{name}.svg" for name in drawings.DRAWINGS}
+DRAWINGS = sorted((ROOT / "docs" / "drawings").glob("*"))
+
+
+def test_drawings_are_shown() -> None:
     page = (ROOT / "docs" / "ladder.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"\(drawings/([^)]+)\)", page)) == files
+    assert sorted(set(re.findall(r"\(drawings/([^)]+)\)", page))) == [p.name for p in DRAWINGS]
 
 
-@pytest.mark.parametrize("name", drawings.DRAWINGS)
-def test_a_drawing_is_small_and_nothing_leaves_it(name: str) -> None:
-    svg = drawings.DRAWINGS[name]().svg()
+@pytest.mark.parametrize("path", DRAWINGS, ids=lambda path: path.stem)
+def test_a_drawing_is_small_and_nothing_leaves_it(path: Path) -> None:
+    svg = path.read_text(encoding="utf-8")
     assert len(svg.encode()) < 12_000
     root = ElementTree.fromstring(svg)
     width, height = map(float, root.attrib["viewBox"].split()[2:])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
 from matbench import temporary
+from matbench.errors import BuildError
 from matbench.kernelfile import includes
 from matbench.model import Kernel
 
@@ -62,6 +64,27 @@ def settings(*prefixes: str) -> list[str]:
     """The environment variables with these prefixes, as `NAME=VALUE`."""
     given = sorted(os.environ.items())
     return [f"{name}={value}" for name, value in given if value and name.startswith(prefixes)]
+
+
+def run(command: Sequence[str], folder: Path, text: str = "") -> bytes:
+    """What a compiler says that runs in this folder, with a text as its standard input.
+
+    `BuildError`: its first error. Headers in the working folder would precede the toolkit's.
+    """
+    done = subprocess.run(
+        command,
+        input=text.encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder)},
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stdout.decode(errors="replace")
+        missing = re.search(r"cannot find -l([\w.+-]+)", said)
+        raise BuildError(f"link: no library {missing[1]}" if missing else first_error(said))
+    return done.stdout
 
 
 def first_error(output: str) -> str:

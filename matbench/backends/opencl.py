@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from matbench.backends import building, host, opencl_runtimes
 from matbench.backends.building import apart, first_error
 from matbench.backends.opencl_runtimes import pyopencl
@@ -27,7 +29,7 @@ from matbench.backends.protocol import (
 )
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import includes, opencl_c, signature
+from matbench.kernelfile import catalogue, includes, opencl_c, signature
 from matbench.model import PYTHON, Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -288,24 +290,35 @@ class OpenCLBackend:
             pointers = libraries.Pointers(f"g++ {target.version}", process_bytes)
             return libraries.function(kernel, params, target, self.cache, pointers, self, {})
         clocked = variant == "clocked"
-        try:
-            clock = self.clock_expression if clocked else None
-            unit = opencl_c.unit(kernel, params, clock)
-        except signature.SourceError as error:
-            raise BuildError(str(error)) from None
+        clock = self.clock_expression if clocked else None
+        keep = not includes.operands(kernel.source)  # OpenCL has no headers, so all may change
+        unit = self._unit(kernel, params, clock, keep)
         options = [f"-D{name}={value}" for name, value in unit.macros.items()]
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
-        if includes.operands(kernel.source):  # OpenCL has no headers, so all may change
-            folders = includes.folders(kernel)
-            options += [f'-I "{folder}"' for folder in folders]
-            program = self._compiled(unit.text, options, keep=False)
-        else:
-            program = self._compiled(unit.text, options)
+        if not keep:
+            options += [f'-I "{folder}"' for folder in includes.folders(kernel)]
+        program = self._compiled(unit.text, options, keep=keep)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
         buffers = [*scalars, ""] if clocked else scalars
         return _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
+
+    def _unit(
+        self, kernel: Kernel, params: dict[str, int], clock: str | None, keep: bool
+    ) -> opencl_c.Unit:
+        """The kernel as OpenCL C. It is kept, because making it takes longer than loading its
+        binary."""
+
+        def translated() -> bytes:
+            try:
+                return msgspec.msgpack.encode(opencl_c.unit(kernel, params, clock))
+            except signature.SourceError as error:
+                raise BuildError(str(error)) from None
+
+        key = repr(("unit", catalogue.revision(), kernel, params, clock))
+        packed = self.cache.get_or_make(key, translated) if keep else translated()
+        return msgspec.msgpack.decode(packed, type=opencl_c.Unit)
 
     def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> Any:
         """A program built as OpenCL C or, if that fails and the runtime knows it, as C++.

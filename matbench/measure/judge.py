@@ -378,9 +378,9 @@ class Judge:
         launch = self._run(
             "hash_pages",
             buffer.nbytes // 4,
+            {"PAGE_WORDS": page_words},
             words=buffer,
             left_out=left_out,
-            page_words=page_words,
             key=key,
         )
         return self._total(launch)

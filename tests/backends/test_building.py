@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from matbench.backends import building
 from matbench.backends.building import apart, first_error, includes_own_files
 from matbench.model import Kernel, LaunchRules
 
@@ -93,3 +94,8 @@ def test_temporary_files_go_however_the_block_ends(
         raise ZeroDivisionError
     assert tempfile.tempdir == str(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_compiler_has_a_folder_for_all_that_it_writes(tmp_path: Path) -> None:
+    said = building.run(["sh", "-c", "pwd; echo $TMPDIR; cat"], tmp_path, "a text")
+    assert said.decode() == f"{tmp_path}\n{tmp_path}\na text"

@@ -130,7 +130,8 @@ def test_a_file_gets_no_more_columns_than_needed_and_no_blanks_behind_them(
     device: DeviceInfo, records: Path, tmp_path: Path
 ) -> None:
     """Reasons wrap, as on a terminal; measured rows end with their last figure."""
-    for command in (("report", records), RUN, ("check", "tiled"), ("compare", *PAIR), ("list",)):
+    check = ("check", "tiled", "--set", "TILE=8", "--no-large")
+    for command in (("report", records), RUN, check, ("compare", *PAIR), ("list",)):
         file = tmp_path / "file.txt"
         with file.open("w") as stdout:
             subprocess.run([*COMMAND, *command], stdout=stdout, check=True)

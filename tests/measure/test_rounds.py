@@ -135,6 +135,30 @@ def test_a_visit_that_failed_with_its_device_is_taken_again() -> None:
     assert [visit.share for visit in shares if visit] == [0.5, 1.0]
 
 
+def test_sustained_launches_come_after_the_rounds_of_all_cases() -> None:
+    lasting = Options(rounds=3, sustained_s=1.0)
+    [group] = in_rounds([Group((GPU,), cases([FLOAT32] * 2))], lasting)
+    first, second = group.tasks[:2]
+    assert len(group.tasks) == 2 * 4
+    assert group.tasks[-2:] == [first, second]
+    device_id = GPU.identity
+    shares = []
+    for number in (1, 2, 3, 3):
+        made = after(*[3] * number, device_id=device_id)
+        visit = first.visit(GPU, lambda _, made=made: made)  # type: ignore[misc]
+        shares.append(visit.share if visit else None)
+    assert shares == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_a_slow_case_waits_for_the_others_before_sustained_launches() -> None:
+    one = Rounds(cases([FLOAT32])[0], 6, is_sustained=True)
+    made = [after(*[1] * number, ms=1100) for number in (1, 2, 3, 3)]
+    told = iter(made)
+    visits = [one.visit(CPU, lambda _: next(told)) for _ in range(6)]
+    assert [visit.share if visit else None for visit in visits] == [0.25, 0.5, 0.75, None, None, 1]
+    assert one.visit(CPU, lambda _: pytest.fail("it was done")) is None
+
+
 # -- the samples of several rounds -----------------------------------------------------------------
 
 

@@ -120,6 +120,12 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C,
 """
 
 
+def test_sustained_launches_may_take_longer_than_the_deadline(matbench: Matbench) -> None:
+    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK, "--timeout", "2",
+             "--sustained", "2")  # fmt: skip
+    assert present(only().sustained).duration_s > 1
+
+
 def test_with_beta_nothing_is_sustained_and_a_note_says_why(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
@@ -215,6 +221,20 @@ def test_a_kernel_that_skips_work_is_wrong(
     assert present(passes.sustained).mean_ns < 0.7 * present(passes.median_ns), "the control"
 
 
+def test_compare_refuses_it_too(
+    write_kernel: KernelWriter, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sustained, "BLOCK_S", 0.02)
+    monkeypatch.setattr(launches, "_LOOK_NS", 2e6)
+    path = write_kernel("skips", **SKIPPING | {"body": SKIPS.replace("STEP", "100")})
+    case = case_of(catalogue.load(path), 384, 16, device)
+    cache, options = Cache(), Options(blocks=False, sustained_s=0.2)
+    with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
+        record = session.compare(case, case, ComparisonPlan(looks=(9,)), 0)
+    assert record.comparison is None
+    assert record.baseline.check == "repeated"
+
+
 def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
     write_kernel: KernelWriter, device: DeviceInfo
 ) -> None:
@@ -301,6 +321,14 @@ def test_energy_needs_two_seconds_and_a_counter() -> None:
     assert lasting(Counting(), 0.15).power_w is None
     assert lasting(Counting(), 0.15).energy_j is None
     assert lasting(Counting(None)).power_w is None
+
+
+@pytest.mark.usefixtures("quick")
+def test_one_step_of_the_counter_says_nothing() -> None:
+    """Its reading before that is of no moment."""
+    device, began = Counting(), time.perf_counter()
+    device.energy_j = lambda: 5.0 if time.perf_counter() < began + 0.25 else 99.0  # type: ignore[method-assign]
+    assert lasting(device, 0.3).power_w is None
 
 
 @pytest.mark.usefixtures("quick")

@@ -379,22 +379,10 @@ def _through_nvcc(asked: Request) -> bytes:
     with temporary.folder() as empty:
         if asked.is_ptx:
             (empty / _PTX_NAME).write_text(asked.text, encoding="utf-8")
-        done = subprocess.run(
-            [
-                *(nvcc().path, "-cubin", *asked.options, "-arch", arch, "-code", code, *folders),
-                *("-o", "made.cubin", *source),
-            ],
-            input=asked.text.encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=empty,  # headers in the working folder would precede the toolkit's
-            env={**os.environ, "TMPDIR": str(empty)},
-            check=False,
-        )
-        if done.returncode != 0:
-            raise BuildError(first_error(done.stdout.decode(errors="replace")))
+        options = ["-cubin", *asked.options, "-arch", arch, "-code", code, *folders]
+        said = building.run([nvcc().path, *options, "-o", "made.cubin", *source], empty, asked.text)
         cubin = (empty / "made.cubin").read_bytes()
-    return msgspec.msgpack.encode((done.stdout, cubin))
+    return msgspec.msgpack.encode((said, cubin))
 
 
 def try_out() -> None:

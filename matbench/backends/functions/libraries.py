@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from matbench import programs, temporary
-from matbench.backends.building import first_error
+from matbench.backends import building
 from matbench.backends.cuda import compilation
 from matbench.backends.functions.arrays import Arrays
 from matbench.backends.functions.calls import Function, Memory
@@ -147,18 +147,7 @@ def _built(target: Target, options: list[str], links: list[str], text: str, name
         source = folder / name
         source.write_text(text, encoding="utf-8")
         kind = "c++" if target.architecture is None else "cu"
-        done = subprocess.run(
-            [target.compiler, *options, "-x", kind, name, "-o", "made.so", *links],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env={**os.environ, "TMPDIR": str(folder)},
-            check=False,
-        )
-        if done.returncode != 0:
-            said = done.stdout.decode(errors="replace")
-            missing = re.search(r"cannot find -l([\w.+-]+)", said)
-            raise BuildError(f"link: no library {missing[1]}" if missing else first_error(said))
+        building.run([target.compiler, *options, "-x", kind, name, "-o", "made.so", *links], folder)
         return (folder / "made.so").read_bytes()
 
 

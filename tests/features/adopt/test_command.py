@@ -210,8 +210,9 @@ def test_the_launch_may_be_in_a_file_nearby(
     output = matbench("adopt", path, code=None).stdout
     assert ("blocks of 48, correct" in output) == is_named
     assert ("; no launch of this kernel was found" in output) != is_named
-    path.with_suffix(".toml").unlink(missing_ok=True)
-    matbench("run", path, "--adopt", "--sizes", "96", *QUICK, code=0 if is_named else 2)
+    if is_named:  # the search is the same, and long where it ends without a launch
+        path.with_suffix(".toml").unlink()
+        matbench("run", path, "--adopt", "--sizes", "96", *QUICK)
 
 
 def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str, Any]]:

@@ -137,15 +137,14 @@ def test_a_visit_that_failed_with_its_device_is_taken_again() -> None:
 
 def test_sustained_launches_come_after_the_rounds_of_all_cases() -> None:
     lasting = Options(rounds=3, sustained_s=1.0)
-    [group] = in_rounds([Group((GPU,), cases([FLOAT32] * 2))], lasting)
+    [group] = in_rounds([Group((CPU,), cases([FLOAT32] * 2))], lasting)
     first, second = group.tasks[:2]
     assert len(group.tasks) == 2 * 4
     assert group.tasks[-2:] == [first, second]
-    device_id = GPU.identity
     shares = []
     for number in (1, 2, 3, 3):
-        made = after(*[3] * number, device_id=device_id)
-        visit = first.visit(GPU, lambda _, made=made: made)  # type: ignore[misc]
+        made = after(*[3] * number)
+        visit = first.visit(CPU, lambda _, made=made: made)  # type: ignore[misc]
         shares.append(visit.share if visit else None)
     assert shares == [0.25, 0.5, 0.75, 1.0]
 

@@ -46,6 +46,7 @@ EXIT_CODES = {
 }
 #: Commands that take so long that they run before a release.
 LONG = (
+    r"--sustained|"
     r"--sizes 256,1000|--sizes 256 --fastest|--cold|--matrix|explain|compare (old|tiled)|cubes"
     r"|run sgemm.cuh$"  # also with a baseline
 )

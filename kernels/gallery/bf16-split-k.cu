@@ -36,8 +36,8 @@
 //     23.7   256 threads add up 8 or 9 each, all loads at a time, and clusters take turns in K
 //     21.9   what is fetched leaves the cache first, so less of what was written has to
 //
-// Of 20.9 µs in the second line, the first stage was full after 3.4, products were done after 13.9 to
-// 17.6, and 3.3 went by from there to the end: stores, the meeting, loads and the sums.
+// In the second line, the first stage was full after 3.4, products were done after 13.9 to 17.6, and
+// 3.3 went by from there to the end: stores, the barrier, loads and the sums.
 //
 // K and N are multiples of 8, as tensor maps of A and B require.
 

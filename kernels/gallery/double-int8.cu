@@ -1,6 +1,6 @@
 // /// matbench
 // name = "double-int8"
-// summary = "float64 from int8 tensor cores: whole numbers modulo 15 numbers of 8 bits"
+// summary = "float64 from int8 tensor cores: integers modulo 15 coprime numbers up to 256"
 // group = "gallery"
 // previous = "int8-wgmma"
 // requires = ["cuda", "sm_90a"]
@@ -19,8 +19,8 @@
 // arithmetic = "15 int8"
 // ///
 
-// Adds: numbers of any length from exact sums of bytes. Doubles become whole numbers, and these
-//   their residues modulo 15 small numbers; a product of int8 for each gives the residues of C.
+// Adds: exact products of 60-bit integers from int8 products. Doubles become integers, and these
+//   their residues modulo 15 small numbers; an int8 product for each gives the residues of C.
 // Predicted: 81 TFLOP/s at n = 8192: 15 products at 1,400 TOPS, if power allows that, take 11.8 ms,
 //   and 5.2 GB of residues and doubles besides 1.8 ms at 2.9 TB/s.
 // Measured: 23.2 TFLOP/s at n = 1024, 48% of cuBLAS in float64 (H100)
@@ -31,13 +31,13 @@
 // and R. Yokota, arXiv 2306.11975) and needs a product for each pair of slices. Residues need one
 // for each modulus:
 //
-//     a, b  →  whole numbers: each row of A and column of B times a power of two, rounded
+//     a, b  →  integers: each row of A and column of B times a power of two, rounded
 //           →  residues modulo m = 256, 255, 253, …, 197
 //           →  15 products with sums of 32 bits, which are exact, and their residues modulo m
 //           →  Σ a·b, if it is less than half of P, the product of all m: 2¹¹⁷·⁸
 //
 // SCALING. By the inequality of Cauchy and Schwarz a sum is at most ‖a‖·‖b‖. So each row and column
-// is scaled to a norm from 2⁵⁷·⁴ to 2⁵⁸·⁴, whatever K is. Only rounding to whole numbers, and the
+// is scaled to a norm from 2⁵⁷·⁴ to 2⁵⁸·⁴, whatever K is. Only rounding to integers, and the
 // result to a double, makes errors.
 //
 // PRECISION. A number keeps all of its 53 bits if it is at least a 40th of the norm of its row or
@@ -53,7 +53,8 @@
 //
 // ONE LAUNCH. For multiply_residues the moduli are one tall product: A's residues lie below one
 // another. It is int8-wgmma, but writes one byte where that writes four, in the order in which a
-// lane has its sums. Half of a tile waits for the first steps of the next.
+// lane has its sums. Half of a tile's sums stay in registers and are written during the first steps
+// of the next tile.
 
 #ifndef MODULI
 #define MODULI 15
@@ -83,7 +84,7 @@ static __device__ __forceinline__ Scale scale_of(double squares, double largest)
     return {scalbn(1.0, power), scalbn(1.0, -power)};
 }
 
-// As a whole number, with 2⁶³ added.
+// As an integer, with 2⁶³ added.
 static __device__ __forceinline__ uint64_t whole(double x, double up)
 {
     return (uint64_t)__double2ll_rn(x * up) ^ (uint64_t)1 << 63;

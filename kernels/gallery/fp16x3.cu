@@ -43,16 +43,16 @@
 // The big products and the small ones have sums of their own, of 64 terms (K): as many as there are
 // in a row of 128 bytes. Each is added to the total, the small ones with a factor of 2⁻¹¹.
 //
-// What helped, for n = 4096 (H100, medians in us; 3 of them are the launch):
+// What helped, for n = 4096 (H100, medians in us outside of matbench; 3 of them are the launch):
 //
 //     700   both matrices are split first, in 100; then sums of 32 terms: small products, a factor,
 //           and big products on top, for which the tensor cores wait
 //     586   A is split in registers, so B takes 54 alone; the tensor cores have products of one kind
 //           while sums of the other are added; sums of 64 terms, so there are half as many to add
 //
-// Of 530 for the products, the tensor cores are busy 92%: 786,432 cycles at 1.63 GHz, to which the
-// clock falls. With an eighth of the additions the kernel takes 563, without writing C 569, and with
-// next to no splitting of A 567.
+// Of 530 for the products, the tensor cores are busy 91%: 786,432 cycles at 1.63 GHz, to which the
+// clock falls. What the rest costs: the kernel takes 563 with an eighth of the additions, 569 without
+// writing C, and 567 with almost no splitting of A.
 //
 // TOTAL_WORDS. With 2, a total has a second word for what its last addition rounded away, which is
 // added with the next sum (W. Kahan). There are enough registers for that only if BN = 64.

@@ -1,7 +1,7 @@
 """How the time of a case depends on the distribution of its inputs.
 
-A GPU at its power limit runs faster on inputs that flip fewer bits. Times of different inputs are
-not taken in turns, so only a difference beyond both intervals and a margin counts.
+A GPU at its power limit may run faster on some inputs than on others. Their times are not taken in
+turns, so only a difference beyond both intervals and a margin counts.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def _faster(outcome: Outcome, others: Iterable[Outcome]) -> Iterator[Faster]:
 
 def _time(outcome: Outcome, *, is_sustained: bool) -> _Time | None:
     if is_sustained:
-        lasting = outcome.sustained
-        if lasting is None:
+        sustained = outcome.sustained
+        if sustained is None:
             return None
-        return _Time(lasting.mean_ns, min(lasting.blocks_ns), max(lasting.blocks_ns))
+        return _Time(sustained.mean_ns, min(sustained.blocks_ns), max(sustained.blocks_ns))
     timing = outcome.timing
     if timing is None or timing.median_ns is None or timing.interval_ns is None:
         return None

@@ -66,14 +66,14 @@ class Ranked:
     @property
     def sustained_per_s(self) -> float | None:
         """The work per second of sustained launches."""
-        lasting = self.outcome.sustained
-        return None if lasting is None else self._work / lasting.mean_ns * 1e9
+        sustained = self.outcome.sustained
+        return None if sustained is None else self._work / sustained.mean_ns * 1e9
 
     @property
     def work_per_j(self) -> float | None:
         """The work for a joule, of sustained launches."""
-        lasting = self.outcome.sustained
-        energy_j = None if lasting is None else lasting.energy_j
+        sustained = self.outcome.sustained
+        energy_j = None if sustained is None else sustained.energy_j
         return self._work / energy_j if energy_j else None
 
     @property

@@ -343,8 +343,9 @@ class SustainedOptions:
         "--sustained",
         type=Seconds(),
         metavar="SECONDS",
-        help="Launch without a pause until clock, power and temperature are steady, then for this "
-        "long: sustained speed, SM clock, power and energy per product. Energy needs at least 3s.",
+        help="Launch back to back until clock, power and temperature are steady, then for this "
+        "long (`compare`: in blocks of a second, at least 9 of each kernel): speed, SM clock, "
+        "power and energy per launch. Energy needs at least 3 seconds.",
     )
 
     def require_without(self, **others: object) -> None:

@@ -1,5 +1,5 @@
-"""Sustained speed, clock and power: launches without a pause until the device is steady, and then
-for as long as was asked.
+"""Sustained speed, clock and power: launches back to back until the device is steady, and then
+for as long as requested.
 
 The launches of a block have the same inputs, which the kernel has not seen before; C is verified
 after the last. At the end, `Launches.require_same_speed` finds a kernel that skips work because its
@@ -41,7 +41,7 @@ _LEAST_COUNTED_S = 2.0
 _LEAST_COUNTED_IDLE_S = 1.0
 #: For how long the energy of the idle device is counted, and the time before it.
 _IDLE_S = 1.5
-_CALMING_S = 1.0
+_SETTLE_S = 1.0
 
 
 class Block(NamedTuple):
@@ -57,7 +57,7 @@ class Block(NamedTuple):
         return self.launches * self.mean_ns
 
 
-class Seen(NamedTuple):
+class Readings(NamedTuple):
     """The mean clock and power, the last temperature, and all that limited the clock meanwhile."""
 
     sm_mhz: float | None
@@ -83,7 +83,7 @@ class Meter:
         if self.backend.energy_j() is None:
             return None
         self.backend.synchronize()
-        time.sleep(_CALMING_S)
+        time.sleep(_SETTLE_S)
         began_ns = time.perf_counter_ns()
         with self.reading():
             time.sleep(_IDLE_S)
@@ -128,12 +128,12 @@ class Meter:
                 counted_s += (last_ns - first_ns) / 1e9
         return used_j / counted_s if counted_s >= least_s else None
 
-    def during(self, blocks: Sequence[Block]) -> Seen:
+    def during(self, blocks: Sequence[Block]) -> Readings:
         """What was read while these blocks ran."""
         spans = [(block.began_ns, block.ended_ns) for block in blocks]
         read = [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
         degrees = [now.temperature_c for now in read if now.temperature_c is not None]
-        return Seen(
+        return Readings(
             _mean(now.sm_mhz for now in read),
             _mean(now.power_w for now in read),
             degrees[-1] if degrees else None,
@@ -160,7 +160,7 @@ def blocks_of(run: Callable[[float], Block], seconds: float, meter: Meter) -> Su
 def in_turns(
     runs: Sequence[Callable[[float], Block]], plan: ComparisonPlan, seed: int, meter: Meter
 ) -> tuple[list[Sustained], Comparison]:
-    """The blocks of a baseline and a candidate in turns, until the plan has a verdict."""
+    """The blocks of a baseline and a candidate in turns, as many pairs as the plan has."""
     blocks: list[list[Block]] = [[] for _ in runs]
 
     def sampler(run: Callable[[float], Block], own: list[Block]) -> Callable[[], float]:
@@ -179,7 +179,7 @@ def in_turns(
 
 
 def _warmed_up(runs: Sequence[Callable[[], Block]], meter: Meter) -> list[list[Block]]:
-    """The blocks of each kernel, in turns, until two in a row of each are alike, or too many."""
+    """The blocks of each kernel, in turns: until its last two are alike, at most the limit."""
     blocks = [[run()] for run in runs]
     while len(blocks[0]) < _MOST_WARM_UPS and not all(_is_steady(own, meter) for own in blocks):
         for own, run in zip(blocks, runs, strict=True):

@@ -203,8 +203,8 @@ class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
 class Sustained(msgspec.Struct, frozen=True, kw_only=True):
     """Launches back to back for seconds, once the device was steady, and the energy they took.
 
-    `blocks_ns` has the mean time of a launch in each block of launches without a pause, `mean_ns`
-    that of all `launches`, and `duration_s` how long all of them took. `warm_up_s` is the time of
+    `blocks_ns` has the mean time of a launch in each block of launches back to back, `mean_ns` that
+    of all `launches`, and `duration_s` is the sum of their times. `warm_up_s` is the time of
     the launches before; `steady` says whether time, clock, power and temperature had stopped
     changing by then. `sm_mhz` is the mean SM clock, `temperature_c` the last temperature, `power_w`
     the mean power by the device's energy counter, and `idle_w` that of the idle device, which is

@@ -93,11 +93,11 @@ COLUMNS = (
     Column("rate", right=True, drop=2),
     Column("% of cuBLAS", right=True, drop=9),
     Column("% of limit", right=True, drop=10),
-    Column("sustained", right=True),
-    Column("SM MHz", right=True, drop=3),
-    Column("W", right=True, drop=2),
+    Column("sustained", right=True, drop=2),
+    Column("SM MHz", right=True, drop=4),
+    Column("W", right=True, drop=3),
     Column("J per launch", right=True, drop=1),
-    Column("work/J", right=True, drop=2),
+    Column("work/J", right=True, drop=3),
     Column("× slowest", right=True, drop=4),
     Column("max rel err", right=True, drop=3, shared=True),
     Column("avg rel err", right=True, drop=6, shared=True),
@@ -201,15 +201,15 @@ def _doubts_line(ranked: Sequence[Ranked]) -> Iterator[str]:
 
 def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
     """How long sustained launches took, and the power of the idle device."""
-    lasting = [outcome.sustained for outcome in outcomes if outcome.sustained is not None]
-    if not lasting:
+    sustained = [outcome.sustained for outcome in outcomes if outcome.sustained is not None]
+    if not sustained:
         return
-    seconds = units.extremes([one.duration_s for one in lasting], 2)
-    line = f"sustained: launches without a pause for {seconds} s, once the device is steady"
-    idle = [one.idle_w for one in lasting if one.idle_w is not None]
+    seconds = units.extremes([one.duration_s for one in sustained], 2)
+    line = f"sustained: blocks of launches back to back, {seconds} s in all"
+    idle = [one.idle_w for one in sustained if one.idle_w is not None]
     if idle:
         line += f"; the idle device takes {units.extremes(idle, 3)} W, which is not subtracted"
-    elif all(one.power_w is None for one in lasting):
+    elif all(one.power_w is None for one in sustained):
         line += "; this device has no energy counter"
     yield line
 
@@ -276,15 +276,15 @@ def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
 
 def _sustained(row: Ranked, speed: units.Formatter) -> tuple[str, ...]:
     """The cells of sustained launches."""
-    lasting = row.outcome.sustained
-    if lasting is None:
+    sustained = row.outcome.sustained
+    if sustained is None:
         return (UNKNOWN,) * 5
     work_per_j = row.work_per_j
     return (
         speed(row.sustained_per_s),
-        units.figure(lasting.sm_mhz, 4),
-        units.figure(lasting.power_w, 3),
-        units.figure(lasting.energy_j, 3),
+        units.figure(sustained.sm_mhz, 4),
+        units.figure(sustained.power_w, 3),
+        units.figure(sustained.energy_j, 3),
         units.figure(None if work_per_j is None else work_per_j / 1e9, 3),
     )
 
@@ -311,11 +311,11 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     """The doubts about its samples first, then the notes on them and on the case."""
     notes = _about(outcome.timing, outcome.notes)
     hot = _about(outcome.hot) if outcome.cold is not None else []
-    lasting = _about_sustained(outcome)
+    sustained = _about_sustained(outcome)
     return (
         *notes,
         *(f"hot samples: {note}" for note in hot),
-        *(f"sustained: {note}" for note in lasting),
+        *(f"sustained: {note}" for note in sustained),
     )
 
 
@@ -325,8 +325,8 @@ def _with_inputs_that_matter(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
     def noted(outcome: Outcome) -> Outcome:
         notes = tuple(
-            f"{'sustained: ' * better.is_sustained}{better.factor:.2f} × as fast with "
-            f"{better.inputs} inputs"
+            f"{'sustained, ' * better.is_sustained}with {better.inputs} inputs: "
+            f"{better.factor:.2f} × faster"
             for better in faster.get(id(outcome), ())
         )
         return msgspec.structs.replace(outcome, notes=(*outcome.notes, *notes))
@@ -335,12 +335,12 @@ def _with_inputs_that_matter(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _about_sustained(outcome: Outcome) -> list[str]:
-    lasting = outcome.sustained
-    if lasting is None:
+    sustained = outcome.sustained
+    if sustained is None:
         return []
-    notes = [] if lasting.steady else ["the device was not steady"]
-    if lasting.throttled:
-        notes.append(f"clocks throttled: {', '.join(lasting.throttled)}")
+    notes = [] if sustained.steady else ["the device was not steady"]
+    if sustained.throttled:
+        notes.append(f"clocks throttled: {', '.join(sustained.throttled)}")
     return notes
 
 
@@ -425,8 +425,10 @@ FIELDS: dict[str, Field] = {
     "sustained_ns": "outcome.sustained.mean_ns",
     "sustained_steady": "outcome.sustained.steady",
     "sustained_sm_mhz": "outcome.sustained.sm_mhz",
-    **under("outcome.sustained", "power_w idle_w energy_j"),
-    "work_per_j": "work_per_j",
+    "sustained_power_w": "outcome.sustained.power_w",
+    "sustained_idle_w": "outcome.sustained.idle_w",
+    "sustained_energy_j": "outcome.sustained.energy_j",
+    "sustained_work_per_j": "work_per_j",
     "block_median_ns": "outcome.blocks.median_ns",
     "block_imbalance": "outcome.blocks.imbalance",
     "block_perturbation": "outcome.blocks.perturbation",

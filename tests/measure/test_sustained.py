@@ -82,7 +82,7 @@ def test_compare_takes_turns_in_blocks(device: DeviceInfo, monkeypatch: pytest.M
         assert len(side.samples_ns) == 9
         assert side.samples_ns == present(side.sustained).blocks_ns
     shown = formats.text(comparisons.report([record]), "plain")
-    assert "sustained: launches without a pause for " in shown
+    assert "sustained: blocks of launches back to back, " in shown
 
 
 @pytest.mark.long
@@ -90,7 +90,7 @@ def test_compare_on_the_command_line(matbench: Matbench) -> None:
     words = ("compare", "naive-2d", "naive-2d", "--sizes", "64", "--set", "TILE=8")
     shown = matbench(*words, "--sustained", "10", code=None).stdout
     assert "10 + 10" in shown
-    assert "sustained: launches without a pause for " in shown
+    assert "sustained: blocks of launches back to back, " in shown
 
 
 def test_a_run_is_resumed_only_with_what_was_asked_for(matbench: Matbench, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sustained, "_LEAST_COUNTED_S", 0.2)
     monkeypatch.setattr(sustained, "_LEAST_COUNTED_IDLE_S", 0.1)
     monkeypatch.setattr(sustained, "_IDLE_S", 0.2)
-    monkeypatch.setattr(sustained, "_CALMING_S", 0.01)
+    monkeypatch.setattr(sustained, "_SETTLE_S", 0.01)
 
 
 class Counting:

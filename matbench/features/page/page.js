@@ -213,15 +213,15 @@ function energy() {
   const place = section("energy").querySelector(".panels");
   clear(place);
   const { unit, scale } = view();
-  const here = fastest().filter((c) => c.size === sizeNow() && c.work_per_j > 0);
+  const here = fastest().filter((c) => c.size === sizeNow() && c.sustained_work_per_j > 0);
   if (!here.length) return;
-  const best = here.reduce((a, b) => (a.work_per_j > b.work_per_j ? a : b));
+  const best = here.reduce((a, b) => (a.sustained_work_per_j > b.sustained_work_per_j ? a : b));
   const perJoule = `G${unit.slice(1).replace("/s", "/J")}`;
   const chart = panel(place, `Sustained speed against energy at ${sizeName()}`,
     `Sustained ${unit} over ${perJoule} of ${here.length} kernels. The most work for a joule: ` +
     `${best.kernel}.`, { note: `sustained ${unit} over ${perJoule}`, full: true });
   draw(chart, specs.energy, here.map((c) =>
-    point(c, c.sustained_work_per_s / scale, { work_per_j: c.work_per_j / 1e9 })));
+    point(c, c.sustained_work_per_s / scale, { work_per_j: c.sustained_work_per_j / 1e9 })));
 }
 
 function sampled() {

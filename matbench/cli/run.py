@@ -448,7 +448,8 @@ class Sweep:
         wanted = (options.cold, options.hot)
         taken = (found.cold is not None, found.hot is not None)
         is_graph = found.hot is not None and found.hot.graph
-        if case.can_be_sustained and (found.sustained is None) != (options.sustained_s is None):
+        lasted_s = found.sustained.duration_s if found.sustained is not None else 0.0
+        if case.can_be_sustained and lasted_s < (options.sustained_s or 0.0) / 2:
             return None
         return found if taken == wanted and is_graph == options.graph else None
 

@@ -120,13 +120,9 @@ class FunctionLaunches(Launches):
         call.give()
         return mean_ns
 
-    def _start(self) -> None:
-        cast(Function, self.built.program).call(self.arguments).run()
-
-    def _compute(self) -> None:
+    def start(self) -> None:
         call = cast(Function, self.built.program).call(self.arguments)
         call.run()
-        self.backend.synchronize()
         call.take()
         call.give()
 

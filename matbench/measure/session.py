@@ -10,6 +10,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -57,7 +58,6 @@ class Session:
         self._samples: Samples | None = None
         self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
         self._bandwidth: limits.Bandwidth | None = None
-        self._idle_w: float | None = None
         self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
         self._right: set[tuple[BuildKey, Problem]] = set()  # those that were right on every trial
 
@@ -234,19 +234,18 @@ class Session:
         if key not in self._right:
             checks.before_timing()
         assert self.options.sustained_s is not None
-        launches, meter = launches_of(checks), self._meter()
+        launches, meter = launches_of(checks), sustained.Meter(self.backend, self._idle_w)
         taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
-        launches.require_same_speed(taken.mean_ns)
+        launches.require_same_work(taken.mean_ns)
         launches.verify()
         checks.require_guards()
         checks.require_sources()
         return Times(sustained=taken)
 
-    def _meter(self) -> sustained.Meter:
-        """A meter of this device, whose idle power is measured once."""
-        meter = sustained.Meter(self.backend, self._idle_w)
-        self._idle_w = meter.idle_w
-        return meter
+    @cached_property
+    def _idle_w(self) -> float | None:
+        """The power of the idle device, in watts."""
+        return sustained.idle_w(self.backend)
 
     def _doubts(self, case: Case, times: Times) -> tuple[str, ...]:
         """`WrongError` if times are impossible on the device.
@@ -290,11 +289,14 @@ class Session:
             launches = [launches_of(check, inputs_seed) for check in checks]
             if self.options.sustained_s is not None:
                 taken, comparison = sustained.in_turns(
-                    [one.block for one in launches], plan, seed, self._meter()
+                    [one.block for one in launches],
+                    plan,
+                    seed,
+                    sustained.Meter(self.backend, self._idle_w),
                 )
                 timings = [timing_of(one.blocks_ns, inputs_seed) for one in taken]
                 for timed, one in zip(launches, taken, strict=True):
-                    timed.require_same_speed(one.mean_ns)
+                    timed.require_same_work(one.mean_ns)
                 pairs = zip(timings, taken, strict=True)
                 times = [Times(hot=timing, sustained=one) for timing, one in pairs]
             else:

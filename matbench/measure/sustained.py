@@ -2,7 +2,7 @@
 for as long as requested.
 
 The launches of a block have the same inputs, which the kernel has not seen before; C is verified
-after the last. At the end, `Launches.require_same_speed` finds a kernel that skips work because its
+after the last. At the end, `Launches.require_same_work` finds a kernel that skips work because its
 inputs have not changed.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -69,25 +70,15 @@ class Readings(NamedTuple):
 class Meter:
     """What a device says of itself while it works, read by a thread of its own.
 
-    `idle_w` is its power while nothing runs on it, in watts: measured here, if it is not known.
+    `idle_w` is its power while nothing runs on it, in watts.
     """
 
-    def __init__(self, backend: Backend, idle_w: float | None = None) -> None:
+    def __init__(self, backend: Backend, idle_w: float | None) -> None:
         self.backend = backend
+        self.idle_w = idle_w
         self._conditions: list[tuple[int, Conditions]] = []
         self._energy: list[tuple[int, float]] = []  # whenever it changed
         self._counted_j: float | None = None
-        self.idle_w = idle_w if idle_w is not None else self._idle_w()
-
-    def _idle_w(self) -> float | None:
-        if self.backend.energy_j() is None:
-            return None
-        self.backend.synchronize()
-        time.sleep(_SETTLE_S)
-        began_ns = time.perf_counter_ns()
-        with self.reading():
-            time.sleep(_IDLE_S)
-        return self.power_w([(began_ns, time.perf_counter_ns())], _LEAST_COUNTED_IDLE_S)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -100,13 +91,13 @@ class Meter:
                 self._read(with_conditions=count % _READINGS == 0)
                 count += 1
 
-        thread = threading.Thread(target=read, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+        with ThreadPoolExecutor(1) as thread:
+            reading = thread.submit(read)
+            try:
+                yield
+            finally:
+                ended.set()
+            reading.result()
 
     def _read(self, *, with_conditions: bool) -> None:
         counted_j = self.backend.energy_j()
@@ -144,6 +135,19 @@ class Meter:
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def idle_w(backend: Backend) -> float | None:
+    """The power of the device while nothing runs on it, in watts; takes seconds to measure."""
+    if backend.energy_j() is None:
+        return None
+    meter = Meter(backend, None)
+    backend.synchronize()
+    time.sleep(_SETTLE_S)
+    began_ns = time.perf_counter_ns()
+    with meter.reading():
+        time.sleep(_IDLE_S)
+    return meter.power_w([(began_ns, time.perf_counter_ns())], _LEAST_COUNTED_IDLE_S)
 
 
 def blocks_of(run: Callable[[float], Block], seconds: float, meter: Meter) -> Sustained:

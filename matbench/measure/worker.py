@@ -239,6 +239,8 @@ class Worker:
         try:
             step = self._running
             turns_s = 2 * plan.maximum_time_ns / 1e9  # half of it for verification
+            if self.options.sustained_s is not None:
+                turns_s = _TIMES_SUSTAINED * plan.looks[-1]  # blocks of a second
             step = step._replace(deadline_s=(step.deadline_s or 0.0) + turns_s)
             given = (baseline, candidate, plan, seed)
             record: ComparisonRecord = self._task(step, _do, _methods().compare, given, {})

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 from support.cli import QUICK, Matbench, last_run
-from support.kernels import KernelWriter, own_file
+from support.kernels import GOOD_BODY, KernelWriter, own_file
 from support.optional import present
 
 from matbench import backends
@@ -204,7 +204,7 @@ def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        (1, "skips work: launches on the inputs of the one before take"),
+        (1, "skips work: on the inputs of the launch before it takes"),
         (100, "skips work: A changed after a launch, C did not"),
     ],
     ids=["if nothing has changed", "if some numbers have not changed"],
@@ -224,13 +224,16 @@ def test_a_kernel_that_skips_work_is_wrong(
 def test_compare_refuses_it_too(
     write_kernel: KernelWriter, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also beside a kernel that adds in another order, so that C differs in any case."""
     monkeypatch.setattr(sustained, "BLOCK_S", 0.02)
     monkeypatch.setattr(launches, "_LOOK_NS", 2e6)
     path = write_kernel("skips", **SKIPPING | {"body": SKIPS.replace("STEP", "100")})
-    case = case_of(catalogue.load(path), 384, 16, device)
+    backwards = GOOD_BODY.replace("int k = 0; k < K; ++k", "int k = K - 1; k >= 0; --k")
+    other = write_kernel("backwards", body=backwards)
+    case, partner = (case_of(catalogue.load(file), 384, 16, device) for file in (path, other))
     cache, options = Cache(), Options(blocks=False, sustained_s=0.2)
     with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
-        record = session.compare(case, case, ComparisonPlan(looks=(9,)), 0)
+        record = session.compare(case, partner, ComparisonPlan(looks=(9,)), 0)
     assert record.comparison is None
     assert record.baseline.check == "repeated"
 
@@ -246,6 +249,63 @@ def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
     counts = counts.replace("] = sum;\n}", "] = seen[block] > 20 ? 0.0f : sum;\n}")
     told = after_rounds(write_kernel("counts", **SKIPPING | {"body": counts}), device, set())
     assert (told.status, told.check) == ("wrong", "samples"), told.reason
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        ("tiled-nt", ("--sizes", "64")),
+        ("batched-small", ("--sizes", "32", "--batch", "3", "--alpha", "0,2", "--beta", "0")),
+        ("cubes-shared", ("--sizes", "1000")),
+        ("reverse-static", ("--sizes", "64")),
+        ("naive-2d", ("--sizes", "1,1x1x64,64x1x64", "--set", "TILE=8")),
+    ],
+)
+def test_honest_kernels_of_all_kinds_are_measured(
+    matbench: Matbench, kernel: str, words: tuple[str, ...]
+) -> None:
+    matbench("run", kernel, *words, "--sustained", "0.05", *QUICK)
+    outcomes = [outcome for outcome in last_run() if outcome.status != "skipped"]
+    assert outcomes
+    assert all(outcome.sustained is not None for outcome in outcomes)
+
+
+FUNCTIONS = """
+import numpy as np
+def into(A, B, C):
+    np.matmul(A, B, out=C)
+def returned(A, B):
+    return A @ B
+"""
+
+
+def test_functions_are_called_back_to_back(matbench: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FUNCTIONS)
+    names = [f"{file}::{name}" for name in ("into", "returned")]
+    matbench("run", *names, "--sizes", "1,64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
+    assert [outcome.reason for outcome in last_run()] == [None] * 4
+    assert all(outcome.sustained for outcome in last_run())
+
+
+def test_a_matrix_with_wide_gaps_between_its_rows(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    front = 'args = ["A", "B", "C", "M", "N", "K", "lda", "ldb", "ldc"]\npadding = 400'
+    body = GOOD_BODY.replace("int K)", "int K, int lda, int ldb, int ldc)")
+    for old, new in (("* K + k", "* lda + k"), ("* N + column]", "* ldb + column]")):
+        body = body.replace(old, new)
+    body = body.replace("C[(size_t)row * ldb", "C[(size_t)row * ldc")
+    matbench("run", write_kernel("padded", front=front, body=body), "--sizes", "32",
+             "--sustained", "0.05", *QUICK)  # fmt: skip
+    assert only().sustained is not None
+
+
+def test_a_meter_that_fails_is_no_silence() -> None:
+    device = Counting()
+    device.conditions = lambda: 1 / 0  # type: ignore[method-assign,assignment,return-value]
+    with pytest.raises(ZeroDivisionError):
+        lasting(device, 0.2)
 
 
 # -- power and steadiness --------------------------------------------------------------------------
@@ -287,10 +347,6 @@ class Counting:
         pass
 
 
-def meter_of(device: Counting, idle_w: float | None = 100.0) -> Meter:
-    return Meter(cast(Backend, device), idle_w)
-
-
 def runs(ms: Callable[[], float]) -> Callable[[float], Block]:
     """Launches that take so long, as far as the clock of the block tells."""
 
@@ -303,7 +359,7 @@ def runs(ms: Callable[[], float]) -> Callable[[float], Block]:
 
 
 def lasting(device: Counting, seconds: float = 0.3, ms: Any = lambda: 2.0) -> Sustained:
-    return sustained.blocks_of(runs(ms), seconds, meter_of(device))
+    return sustained.blocks_of(runs(ms), seconds, Meter(cast(Backend, device), 100.0))
 
 
 @pytest.mark.usefixtures("quick")
@@ -332,10 +388,9 @@ def test_one_step_of_the_counter_says_nothing() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_idle_power_is_measured_once_and_before_anything_runs() -> None:
-    assert meter_of(Counting(), None).idle_w == pytest.approx(400, rel=0.1)
-    assert meter_of(Counting(None), None).idle_w is None
-    assert meter_of(Counting(), 80.0).idle_w == 80.0
+def test_the_power_of_an_idle_device() -> None:
+    assert sustained.idle_w(cast(Backend, Counting())) == pytest.approx(400, rel=0.1)
+    assert sustained.idle_w(cast(Backend, Counting(None))) is None
 
 
 @pytest.mark.usefixtures("quick")

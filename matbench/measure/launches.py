@@ -34,7 +34,7 @@ SLOW_NS = 100e6
 _MOST_SETS = 64
 #: Problems with fewer multiply-adds than this have little that can vary, or with fewer lines of C.
 _TINY = 8_192
-_FEW_LINES = 8
+FEW_LINES = 8
 #: A part of the last-level cache that surely holds what was written last. Half of it may not:
 #: NVIDIA's larger GPUs keep what all multiprocessors read in both halves of their cache.
 _CACHE_SHARE = 8
@@ -54,16 +54,6 @@ _HOLD_NS_PER_LAUNCH = 10_000
 #: How long launches without a pause run before the host looks at its clock, and the most of them.
 _LOOK_NS = 100e6
 _MOST_PER_LOOK = 5_000
-#: To find out whether a kernel skips work on unchanged inputs: pairs of launches, how often they
-#: are timed, how often the whole is repeated, and for how long a device is held meanwhile.
-_CHANGES = 4
-_TRIES = 3
-_ATTEMPTS = 3
-_CHANGES_HOLD_NS = 2_000_000
-#: How much longer a launch may take then: a share of its time, and nanoseconds.
-_LONGER = {"gpu": (0.25, 5e3), "cpu": (1.0, 50e3)}
-#: Which part of C surely changes with a column of A, whatever the type.
-_CHANGED_PART = 0.1
 
 
 class Times(NamedTuple):
@@ -152,7 +142,7 @@ class Launches:
         is_matrix = problem.workload == workloads.DEFAULT
         few = problem.M * problem.N * problem.K < _TINY
         # Half of the samples of so few rows or columns may select single terms.
-        few |= is_matrix and min(problem.M, problem.N) < _FEW_LINES
+        few |= is_matrix and min(problem.M, problem.N) < FEW_LINES
         launches = 8 if few else 2
         if key is not None:
             self._keys, launches = iter([key]), 1
@@ -233,59 +223,6 @@ class Launches:
         self.checks.require_right(self.samples.verdicts())
         return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
 
-    def require_same_work(self, repeated_ns: float) -> None:
-        """`WrongError` if the kernel skips work when its inputs are those of the launch before, as
-        in a block, where a launch takes `repeated_ns`."""
-        problem = self.checks.case.problem
-        is_matrix = problem.workload == workloads.DEFAULT
-        if "repeated" not in self.options.checks or not is_matrix or problem.alpha == 0:
-            return  # a sum's inputs take as long to recognise as to add up
-        self._require_change()
-        longer_ns = min(self._longer_ns(repeated_ns) for _ in range(_ATTEMPTS))
-        self._compute()
-        self._compare(self._last)
-        self.checks.require_right(self.samples.verdicts())
-        share, least_ns = _LONGER[self.backend.info.kind]
-        if longer_ns > share * repeated_ns + least_ns:
-            raise self.checks.wrong(
-                "repeated",
-                "skips work: on the inputs of the launch before it takes "
-                f"{repeated_ns / 1e3:,.1f} µs, on others {longer_ns / 1e3:,.1f} µs more",
-            )
-
-    def _require_change(self) -> None:
-        """`WrongError` if C stays what it was though a column of A has changed: to NaN, or −1."""
-        problem, C = self.checks.case.problem, self.checks.result
-        if self.checks.case.kernel.contract.storage == "int8" and problem.N < _FEW_LINES:
-            return  # all of B's row may be 0, as its other terms select single ones
-        before, after = (np.empty(C.data.nbytes // C.word_bytes, f"u{C.word_bytes}") for _ in "ab")
-        self._compute()
-        self.backend.read(C.data, before)
-        put_back = self.change_inputs()
-        self._compute()
-        self.backend.read(C.data, after)
-        put_back()
-        elements = problem.M * problem.N * problem.batch
-        if np.count_nonzero(before != after) < _CHANGED_PART * elements:
-            raise self.checks.wrong("repeated", "skips work: A changed after a launch, C did not")
-
-    def _longer_ns(self, repeated_ns: float) -> float:
-        """How much longer a launch takes if A changes before each than if it only seems to."""
-        rounds, tries = (_CHANGES, _TRIES) if repeated_ns < SLOW_NS else (1, 1)
-
-        def time_ns(*, changes: bool) -> float:
-            return min(
-                self.backend.time_call_ns(
-                    _Changes(self, rounds, changes),
-                    cold=False,
-                    hold=lambda: self.judge.hold(_CHANGES_HOLD_NS),
-                    ready=lambda: None,
-                )
-                for _ in range(tries)
-            )
-
-        return (time_ns(changes=True) - time_ns(changes=False)) / (2 * rounds)
-
     def change_inputs(self) -> Callable[[], None]:
         """Change a column of A, to NaN if the type has it; returns what puts it back."""
         return self.samples.set_aside(self.checks.buffers, self.checks.case.kernel)
@@ -294,9 +231,15 @@ class Launches:
         """Start one launch on the first set of buffers."""
         self.built.program.launch(self.launch, self.arguments)
 
-    def _compute(self) -> None:
+    def compute(self) -> None:
+        """One launch on the first set of buffers, and wait for it."""
         self.start()
         self.backend.synchronize()
+
+    def compare_last(self) -> None:
+        """`WrongError` unless C is what the last inputs make it."""
+        self._compare(self._last)
+        self.checks.require_right(self.samples.verdicts())
 
     def _launches_per_look(self) -> int:
         return min(_MOST_PER_LOOK, max(1, round(_LOOK_NS / self._without_pause_ns(1))))
@@ -492,34 +435,6 @@ class Launches:
             empty_ns=self.judge.empty_launch_ns(),
             perturbation=float(np.median(clocked_ns)) / float(np.median(plain_ns)) - 1,
         )
-
-
-class _Changes(NamedTuple):
-    """A call of pairs of launches. Before each pair A changes and changes back; with `changes`, it
-    changes back between the two, so that neither has the inputs of the launch before."""
-
-    launches: Launches
-    pairs: int
-    changes: bool
-
-    def run(self) -> None:
-        for _ in range(self.pairs):
-            put_back = self.launches.change_inputs()
-            if self.changes:
-                self.launches.start()
-                put_back()
-            else:
-                put_back()
-                self.launches.start()
-            self.launches.start()
-        if self.launches.backend.info.kind == "cpu":
-            self.launches.backend.synchronize()
-
-    def take(self) -> None:
-        pass
-
-    def give(self) -> None:
-        pass
 
 
 def _with_decoys(count: int) -> int:

@@ -21,7 +21,7 @@ from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument
-from matbench.measure import bandwidth, oracle, sustained
+from matbench.measure import bandwidth, oracle, repeated, sustained
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.function_launches import FunctionLaunches
 from matbench.measure.judge import Judge
@@ -236,7 +236,7 @@ class Session:
         assert self.options.sustained_s is not None
         launches, meter = launches_of(checks), sustained.Meter(self.backend, self._idle_w)
         taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
-        launches.require_same_work(taken.mean_ns)
+        repeated.require_same_work(launches, taken.mean_ns)
         launches.verify()
         checks.require_guards()
         checks.require_sources()
@@ -296,7 +296,7 @@ class Session:
                 )
                 timings = [timing_of(one.blocks_ns, inputs_seed) for one in taken]
                 for timed, one in zip(launches, taken, strict=True):
-                    timed.require_same_work(one.mean_ns)
+                    repeated.require_same_work(timed, one.mean_ns)
                 pairs = zip(timings, taken, strict=True)
                 times = [Times(hot=timing, sustained=one) for timing, one in pairs]
             else:

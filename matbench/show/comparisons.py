@@ -55,7 +55,7 @@ COLUMNS = (
     Column("p", right=True, drop=6),
     Column("SM MHz", right=True, drop=5, shared=True),
     Column("W", right=True, drop=4, shared=True),
-    Column("J per launch", right=True, drop=2, shared=True),
+    Column("J per launch", right=True, drop=4, shared=True),
     Column("max rel err", right=True, drop=4, shared=True),
     Column("samples", right=True, drop=7, shared=True),
 )

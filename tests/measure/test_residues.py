@@ -104,7 +104,7 @@ def some(longest: int, count: int = 300) -> Iterator[int]:
 def test_the_default_is_what_is_swept() -> None:
     assert f"#define MODULI {MODULI}\n" in KERNEL.source
     assert KERNEL.model["arithmetic"] == f"{MODULI} int8"
-    assert f"modulo {MODULI} numbers" in KERNEL.summary
+    assert f"modulo {MODULI} coprime numbers" in KERNEL.summary
 
 
 def test_a_residue_is_a_byte(residues: Residues) -> None:

@@ -51,9 +51,11 @@ _OUTLIVING = ("gpu",)
 #: The most time that the host needs to enqueue launches.
 _HOLD_NS = 50_000
 _HOLD_NS_PER_LAUNCH = 10_000
-#: How long launches without a pause run before the host looks at its clock, and the most of them.
+#: How long the launches of a block run before the host looks at its clock, the most of them, and
+#: the fewest looks in a block.
 _LOOK_NS = 100e6
 _MOST_PER_LOOK = 5_000
+_LEAST_LOOKS = 4
 
 
 class Times(NamedTuple):
@@ -213,7 +215,7 @@ class Launches:
         """Launches without a pause for at least so long; see `sustained`."""
         launches = [(self.checks.buffers, next(self._keys))]
         self._make_ready(launches)
-        count = self._per_look = self._per_look or self._launches_per_look()
+        count = self._per_look = self._per_look or self._launches_per_look(least_s)
         began_ns = ended_ns = time.perf_counter_ns()
         means_ns = []
         while ended_ns - began_ns < 1e9 * least_s:
@@ -241,8 +243,9 @@ class Launches:
         self._compare(self._last)
         self.checks.require_right(self.samples.verdicts())
 
-    def _launches_per_look(self) -> int:
-        return min(_MOST_PER_LOOK, max(1, round(_LOOK_NS / self._without_pause_ns(1))))
+    def _launches_per_look(self, least_s: float) -> int:
+        look_ns = min(_LOOK_NS, 1e9 * least_s / _LEAST_LOOKS)
+        return min(_MOST_PER_LOOK, max(1, round(look_ns / self._without_pause_ns(1))))
 
     def _without_pause_ns(self, count: int) -> float:
         """The mean time of so many launches, all on the first set of buffers."""

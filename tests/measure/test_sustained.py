@@ -121,8 +121,8 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C,
 
 
 def test_sustained_launches_may_take_longer_than_the_deadline(matbench: Matbench) -> None:
-    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK, "--timeout", "2",
-             "--sustained", "2")  # fmt: skip
+    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK, "--timeout", "1.5",
+             "--sustained", "1.5")  # fmt: skip
     assert present(only().sustained).duration_s > 1
 
 
@@ -255,7 +255,10 @@ def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
     ("kernel", "words"),
     [
         ("tiled-nt", ("--sizes", "64")),
-        ("batched-small", ("--sizes", "32", "--batch", "3", "--alpha", "0,2", "--beta", "0")),
+        (
+            "batched-small",
+            ("--sizes", "32", "--batch", "3", "--alpha", "0,2", "--beta", "0", "--set", "TILE=8"),
+        ),
         ("cubes-shared", ("--sizes", "1000")),
         ("reverse-static", ("--sizes", "64")),
         ("naive-2d", ("--sizes", "1,1x1x64,64x1x64", "--set", "TILE=8")),
@@ -264,7 +267,7 @@ def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
 def test_honest_kernels_of_all_kinds_are_measured(
     matbench: Matbench, kernel: str, words: tuple[str, ...]
 ) -> None:
-    matbench("run", kernel, *words, "--sustained", "0.05", *QUICK)
+    matbench("run", kernel, *words, "--sustained", "0.02", *QUICK)
     outcomes = [outcome for outcome in last_run() if outcome.status != "skipped"]
     assert outcomes
     assert all(outcome.sustained is not None for outcome in outcomes)

@@ -248,7 +248,7 @@ def words(session: Session, made: Guarded) -> np.ndarray:
 def test_before_each_timed_launch_each_one_holds_poison(
     batches: bool, file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launches, "_MOST_SETS", 8)
+    monkeypatch.setattr(launches, "_MOST_SETS", 4)
     changes = {"cold": not batches, "hot": batches, "back_to_back": batches}
     timed.options = msgspec.structs.replace(timed.options, **changes)
     case = case_of(file, text(), timed)

@@ -330,6 +330,7 @@ def test_the_launch_of_a_square_product_does_not_make_a_kernel_one_of_squares(
     assert table["launch"]["block"] == [16, 16]
 
 
+@pytest.mark.long
 def test_a_launch_of_squares_is_taken_if_nothing_else_is_right(
     tmp_path: Path, matbench: Matbench
 ) -> None:

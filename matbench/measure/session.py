@@ -83,7 +83,7 @@ class Session:
         timed = self.options.timed and self.options.replay is None
         if so_far is None:
             return self.outcome_after(case, self._timed if timed else self.untimed)
-        if self._has_all_rounds(so_far):
+        if self.options.sustained_s is not None and self._has_all_rounds(so_far):
             outcome = self.outcome_after(case, self._sustained)
             if outcome.status != "measured":
                 return outcome
@@ -229,7 +229,7 @@ class Session:
         return len(outcome.timing.rounds) >= wanted or wanted == 1
 
     def _sustained(self, checks: Checks) -> Times:
-        """Launches without a pause; the trials are run again if this is another process."""
+        """Launches back to back; the trials are run again if this is another process."""
         key = checks.case.build_key, checks.case.problem
         if key not in self._right:
             checks.before_timing()

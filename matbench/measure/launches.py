@@ -250,7 +250,7 @@ class Launches:
     def _without_pause_ns(self, count: int) -> float:
         """The mean time of so many launches, all on the first set of buffers."""
         # The first of several is not counted.
-        arguments = [self.checks.arguments_for(self.checks.buffers)] * (count + (count > 1))
+        arguments = [self.arguments] * (count + (count > 1))
         return self.backend.time_hot_ns(
             self.built.program, self.launch, arguments, graph=False, hold=lambda: None
         )

@@ -43,7 +43,6 @@ class Rounds:
     outcome: Outcome | None = None
     share: float = 0.0
     is_sustained: bool = False
-    _rounds_left: int = 1
 
     def visit(
         self, device: DeviceInfo, measure: Callable[[Outcome | None], Outcome]
@@ -51,7 +50,8 @@ class Rounds:
         """Take one more round, by `measure`; None if there is nothing left to do."""
         if self.share == 1.0:
             return None
-        if self._rounds_left == 0 and self.visits > 1:
+        timing = self.outcome.timing if self.outcome is not None else None
+        if timing is not None and self.visits > 1 and has_all_rounds(timing, self._rounds(timing)):
             self.visits -= 1  # a slow case has fewer rounds
             return None
         if self.outcome is not None and self.outcome.case.device_id != device.identity:
@@ -69,10 +69,21 @@ class Rounds:
         if timing is None or timing.median_ns is None or self.visits <= 0:
             return 1.0
         taken = rounds = len(timing.rounds) or 1
-        if timing.rounds:
-            rounds = statistics.rounds_of(timing.median_ns, taken + self.visits - self.is_sustained)
-        self._rounds_left = max(0, rounds - taken)
-        return min(taken, rounds) / (rounds + self.is_sustained)
+        if not has_all_rounds(timing, self._rounds(timing)):
+            rounds = statistics.rounds_of(timing.median_ns, self._rounds(timing))
+        return taken / (rounds + self.is_sustained)
+
+    def _rounds(self, timing: Timing) -> int:
+        """How many rounds there are, unless launches are slow."""
+        return len(timing.rounds) + self.visits - self.is_sustained
+
+
+def has_all_rounds(timing: Timing, rounds: int) -> bool:
+    """Whether a case with these samples gets no more of so many rounds; a single one is not
+    recorded as a round."""
+    if timing.median_ns is None:
+        return False
+    return len(timing.rounds) >= statistics.rounds_of(timing.median_ns, rounds) or not timing.rounds
 
 
 def interrupted(outcome: Outcome) -> Outcome:

@@ -15,7 +15,7 @@ from functools import cached_property
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import architectures, limits, statistics
+from matbench.analysis import architectures, limits
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
@@ -29,6 +29,7 @@ from matbench.measure.launches import Launches, Times, own_times
 from matbench.measure.options import Options
 from matbench.measure.outcomes import compared
 from matbench.measure.prepared import Prepared
+from matbench.measure.rounds import has_all_rounds
 from matbench.measure.samples import Samples
 from matbench.measure.sampling import clock, sample_in_turns, timing_of
 from matbench.model import (
@@ -83,7 +84,8 @@ class Session:
         timed = self.options.timed and self.options.replay is None
         if so_far is None:
             return self.outcome_after(case, self._timed if timed else self.untimed)
-        if self.options.sustained_s is not None and self._has_all_rounds(so_far):
+        timing, rounds = so_far.timing, self.options.rounds or 1
+        if self.options.sustained_s and timing and has_all_rounds(timing, rounds):
             outcome = self.outcome_after(case, self._sustained)
             if outcome.status != "measured":
                 return outcome
@@ -205,42 +207,39 @@ class Session:
 
     def _timed(self, checks: Checks, so_far: Times | None = None) -> Times:
         """Check and time a case, in another round if there were some."""
-        key = checks.case.build_key, checks.case.problem
-        is_right = so_far is not None and key in self._right  # not if this is another process
-        if not is_right:
-            checks.before_timing()
-        times = launches_of(checks, so_far=so_far).time()
-        if is_right:
-            checks.require_guards()
-            checks.require_sources()
-        else:
-            checks.after_timing()
-            self._right.add(key)
+        with self._trials(checks, again=so_far is not None):
+            times = launches_of(checks, so_far=so_far).time()
         copied = self._copy_bytes_per_s(checks.case.problem)
         notes = self._doubts(checks.case, times)
         if self.options.sustained_s is not None and not checks.case.can_be_sustained:
             notes += (_NOT_SUSTAINED,)
         return times._replace(copy_bytes_per_s=copied, notes=notes)
 
-    def _has_all_rounds(self, outcome: Outcome) -> bool:
-        if outcome.timing is None or outcome.median_ns is None:
-            return False
-        wanted = statistics.rounds_of(outcome.median_ns, self.options.rounds or 1)
-        return len(outcome.timing.rounds) >= wanted or wanted == 1
-
     def _sustained(self, checks: Checks) -> Times:
-        """Launches back to back; the trials are run again if this is another process."""
-        key = checks.case.build_key, checks.case.problem
-        if key not in self._right:
-            checks.before_timing()
+        """Launches back to back, after all rounds."""
         assert self.options.sustained_s is not None
-        launches, meter = launches_of(checks), sustained.Meter(self.backend, self._idle_w)
-        taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
-        repeated.require_same_work(launches, taken.mean_ns)
-        launches.verify()
-        checks.require_guards()
-        checks.require_sources()
+        with self._trials(checks, again=True):
+            launches, meter = launches_of(checks), sustained.Meter(self.backend, self._idle_w)
+            taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
+            repeated.require_same_work(launches, taken.mean_ns)
+            launches.verify()
         return Times(sustained=taken)
+
+    @contextlib.contextmanager
+    def _trials(self, checks: Checks, *, again: bool) -> Iterator[None]:
+        """The trials before and after timing. If a case is timed `again`, those that it passed in
+        this process are not run again."""
+        key = checks.case.build_key, checks.case.problem
+        is_right = again and key in self._right
+        if not is_right:
+            checks.before_timing()
+        yield
+        if is_right:
+            checks.require_guards()
+            checks.require_sources()
+        else:
+            checks.after_timing()
+            self._right.add(key)
 
     @cached_property
     def _idle_w(self) -> float | None:
@@ -294,11 +293,11 @@ class Session:
                     seed,
                     sustained.Meter(self.backend, self._idle_w),
                 )
-                timings = [timing_of(one.blocks_ns, inputs_seed) for one in taken]
                 for timed, one in zip(launches, taken, strict=True):
                     repeated.require_same_work(timed, one.mean_ns)
-                pairs = zip(timings, taken, strict=True)
-                times = [Times(hot=timing, sustained=one) for timing, one in pairs]
+                times = [
+                    Times(hot=timing_of(one.blocks_ns, inputs_seed), sustained=one) for one in taken
+                ]
             else:
                 spent = clock(lambda: sum(timed.verifying_ns for timed in launches))
                 samplers = [timed.sampler() for timed in launches]

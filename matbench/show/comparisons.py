@@ -175,9 +175,9 @@ def _sustained(baseline: Sustained | None, candidate: Sustained | None) -> tuple
         return (UNKNOWN,) * 3
     sides = (baseline, candidate)
     return (
-        _both(*(units.figure(side.sm_mhz, 4) for side in sides)),
-        _both(*(units.figure(side.power_w, 3) for side in sides)),
-        _both(*(units.figure(side.energy_j, 3) for side in sides)),
+        _both(*(units.number(side.sm_mhz, 4) for side in sides)),
+        _both(*(units.number(side.power_w, 3) for side in sides)),
+        _both(*(units.number(side.energy_j, 3) for side in sides)),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from matbench.analysis.ranking import held_mhz
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
+from matbench.show import units
 
 CPU_TIMINGS = "CPU timings: measured on a processor, not on a GPU"
 
@@ -81,7 +82,7 @@ def _agreed(texts: Iterable[str]) -> str:
 
 
 def _range(values: Sequence[float], decimals: int = 0) -> str:
-    return " to ".join(dict.fromkeys(f"{v:,.{decimals}f}" for v in (min(values), max(values))))
+    return units.extremes(values, lambda value: f"{value:,.{decimals}f}")
 
 
 def _repeated(environments: Sequence[Environment]) -> str:

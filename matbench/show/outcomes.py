@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -204,11 +205,12 @@ def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
     sustained = [outcome.sustained for outcome in outcomes if outcome.sustained is not None]
     if not sustained:
         return
-    seconds = units.extremes([one.duration_s for one in sustained], 2)
+    seconds = units.extremes([one.duration_s for one in sustained], partial(units.number, digits=2))
     line = f"sustained: blocks of launches back to back, {seconds} s in all"
     idle = [one.idle_w for one in sustained if one.idle_w is not None]
     if idle:
-        line += f"; the idle device takes {units.extremes(idle, 3)} W, which is not subtracted"
+        watts = units.extremes(idle, units.number)
+        line += f"; the idle device takes {watts} W, which is not subtracted"
     elif all(one.power_w is None for one in sustained):
         line += "; this device has no energy counter"
     yield line
@@ -282,10 +284,10 @@ def _sustained(row: Ranked, speed: units.Formatter) -> tuple[str, ...]:
     work_per_j = row.work_per_j
     return (
         speed(row.sustained_per_s),
-        units.figure(sustained.sm_mhz, 4),
-        units.figure(sustained.power_w, 3),
-        units.figure(sustained.energy_j, 3),
-        units.figure(None if work_per_j is None else work_per_j / 1e9, 3),
+        units.number(sustained.sm_mhz, 4),
+        units.number(sustained.power_w, 3),
+        units.number(sustained.energy_j, 3),
+        units.number(None if work_per_j is None else work_per_j / 1e9, 3),
     )
 
 

@@ -172,18 +172,9 @@ def rates(values: Iterable[float | None], unit: str) -> Formatter:
     )
 
 
-def figure(value: float | None, digits: int) -> str:
-    """A number to that many significant digits: `1,755`, `14.8`, `0.0231`."""
-    if not is_known(value):
-        return UNKNOWN
-    decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
-    return f"{value:,.{max(0, decimals)}f}"
-
-
-def extremes(values: Sequence[float], digits: int) -> str:
-    """The smallest and the largest: `118`, `9.9 to 10.1`."""
-    ends = (figure(value, digits) for value in (min(values), max(values)))
-    return " to ".join(dict.fromkeys(ends))
+def extremes(values: Sequence[float], form: Callable[[float], str]) -> str:
+    """The smallest and the largest, or one if they look the same: `118`, `9.9 to 10.1`."""
+    return " to ".join(dict.fromkeys(map(form, (min(values), max(values)))))
 
 
 def rate_column(per_s: Iterable[float | None], unit: str) -> tuple[str, Formatter]:

@@ -60,23 +60,7 @@
 #define DRAFT (16 * 32 * 4)  // 16 rows and 32 columns of C
 #define DRAFTS (BM / 16 * 2 * DRAFT)
 
-// -- Tiles ---------------------------------------------------------------------------------------
-
-// A cluster has a pair of tiles, one below the other; this block has the upper or the lower one.
-struct Tile { int row, column; };
-
-static __device__ __forceinline__ int pairs_of_tiles(int M, int N)
-{
-    return (M + 2 * BM - 1) / (2 * BM) * ((N + BN - 1) / BN);
-}
-
-static __device__ __forceinline__ Tile tile_of(int pair, int M, int N)
-{
-    const int down = (M + 2 * BM - 1) / (2 * BM), across = (N + BN - 1) / BN;
-    const int band = pair / (BAND * across), place = pair % (BAND * across);
-    const int height = min(BAND, down - band * BAND);
-    return {((band * BAND + place % height) * 2 + (int)blockIdx.x % 2) * BM, place / height * BN};
-}
+#include "tiles.cuh"
 
 // -- Packing -------------------------------------------------------------------------------------
 

@@ -112,31 +112,16 @@ static __device__ __forceinline__ void pack(char *to, const __nv_bfloat16 *from,
     }
 }
 
-// Blocks that have arrived at the counter, and how often all of them have.
-static __device__ unsigned arrived, rounds;
+static __device__ unsigned arrived;
 
-// Waits for all blocks of the grid, which all run at the same time; traps after two seconds.
-static __device__ __forceinline__ void synchronize_grid()
+// Waits until all blocks have packed their part. The copy engine reads what ordinary stores wrote.
+static __device__ __forceinline__ void wait_for_packing()
 {
-    __threadfence();
-    asm volatile("fence.proxy.async;" ::: "memory");  // the copy engine will read what was written
+    publish_all_stores();
     __syncthreads();
     if (threadIdx.x == 0) {
-        const unsigned round = *(volatile unsigned *)&rounds;
-        unsigned long long now, start;
-        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-        __threadfence();
-        if (atomicInc(&arrived, gridDim.x - 1) == gridDim.x - 1) {
-            __threadfence();
-            atomicAdd(&rounds, 1);
-        }
-        while (*(volatile unsigned *)&rounds == round) {
-            asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-            if (now - start > 2000000000)
-                __trap();
-        }
-        __threadfence();
-        asm volatile("fence.proxy.async;" ::: "memory");
+        meet_all_blocks(arrived);
+        publish_all_stores();
     }
     __syncthreads();
 }
@@ -327,7 +312,7 @@ bf16_packed(const CUtensorMap __grid_constant__ C_map, const __nv_bfloat16 *A,
 
     pack<BM>(workspace, A, M, K, tiles_down(M), steps(K));
     pack<BK>(workspace + packed_bytes_of_A(M, K), B, K, N, steps(K), boxes_across(N));
-    synchronize_grid();
+    wait_for_packing();
 
     // With three warpgroups, registers move from the one that moves data to those that multiply.
     if (threadIdx.x < 128) {

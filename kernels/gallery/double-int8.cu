@@ -61,7 +61,7 @@
 #endif
 #define BM 128
 #define BAND 8
-#include "int8.cuh"
+#include "eight-bit.cuh"
 #include "residues.cuh"
 
 #define CHUNK 512        // terms that a block adds up for the norms of columns
@@ -70,9 +70,9 @@
 
 // -- Scaling -------------------------------------------------------------------------------------
 
-// The power of two that makes a row or column as long as it may be, and its reciprocal; NaN if its
+// The power of two that makes a row or column as long as it may be, and its inverse; NaN if its
 // squares have no finite sum.
-struct Scale { double up, down; };
+struct Scale { double factor, inverse; };
 
 static __device__ __forceinline__ Scale scale_of(double squares, double largest)
 {
@@ -85,13 +85,13 @@ static __device__ __forceinline__ Scale scale_of(double squares, double largest)
 }
 
 // As an integer, with 2⁶³ added.
-static __device__ __forceinline__ uint64_t whole(double x, double up)
+static __device__ __forceinline__ uint64_t to_integer(double x, double factor)
 {
-    return (uint64_t)__double2ll_rn(x * up) ^ (uint64_t)1 << 63;
+    return (uint64_t)__double2ll_rn(x * factor) ^ (uint64_t)1 << 63;
 }
 
 // Four bytes as a word.
-static __device__ __forceinline__ unsigned joined(const unsigned (&byte)[4])
+static __device__ __forceinline__ unsigned packed(const unsigned (&byte)[4])
 {
     return __byte_perm(__byte_perm(byte[0], byte[1], 0x0040),
                        __byte_perm(byte[2], byte[3], 0x0040), 0x5410);
@@ -100,16 +100,16 @@ static __device__ __forceinline__ unsigned joined(const unsigned (&byte)[4])
 // Writes the residues of four terms of a row: a word in the matrix of each modulus.
 template <bool IS_A>
 static __device__ __forceinline__ void write_residues(const uint64_t (&x)[4], unsigned *to,
-                                                      size_t apart)
+                                                      size_t stride)
 {
     #pragma unroll
-    for (int i = 0; i < MODULI; ++i, to += apart) {
-        const Modulus &of = moduli.of[i];
+    for (int i = 0; i < MODULI; ++i, to += stride) {
+        const Modulus &modulus = moduli.of[i];
         unsigned r[4];
         #pragma unroll
         for (int j = 0; j < 4; ++j)
-            r[j] = residue(x[j], IS_A ? of.of_A : of.of_B, of);
-        *to = joined(r) ^ 0x80808080;
+            r[j] = residue(x[j], IS_A ? modulus.of_A : modulus.of_B, modulus);
+        *to = packed(r) ^ 0x80808080;
     }
 }
 
@@ -118,8 +118,8 @@ static __device__ __forceinline__ double sum_of_block(double x)
 {
     __shared__ double of_warp[8];
     #pragma unroll
-    for (int apart = 16; apart > 0; apart /= 2)
-        x += __shfl_xor_sync(0xffffffff, x, apart);
+    for (int distance = 16; distance > 0; distance /= 2)
+        x += __shfl_xor_sync(0xffffffff, x, distance);
     if (threadIdx.x % 32 == 0)
         of_warp[threadIdx.x / 32] = x;
     __syncthreads();
@@ -132,7 +132,7 @@ static __device__ __forceinline__ double sum_of_block(double x)
 
 // A block for each row of A: its norm, then its residues; the second time it is in the L2 cache.
 static __global__ void __launch_bounds__(256)
-residues_of_A(const double *A, unsigned *to, double *down, int K, int words, size_t apart,
+residues_of_A(const double *A, unsigned *to, double *inverse, int K, int words, size_t stride,
               double largest)
 {
     A += (size_t)blockIdx.x * K;
@@ -143,13 +143,13 @@ residues_of_A(const double *A, unsigned *to, double *down, int K, int words, siz
         squares += A[k] * A[k];
     const Scale scale = scale_of(sum_of_block(squares), largest);
     if (threadIdx.x == 0)
-        down[blockIdx.x] = scale.down;
+        inverse[blockIdx.x] = scale.inverse;
     for (int word = threadIdx.x; word < words; word += 256) {
         uint64_t x[4];
         #pragma unroll
         for (int j = 0; j < 4; ++j)
-            x[j] = whole(word * 4 + j < K ? A[word * 4 + j] : 0.0, scale.up);
-        write_residues<true>(x, to + word, apart);
+            x[j] = to_integer(word * 4 + j < K ? A[word * 4 + j] : 0.0, scale.factor);
+        write_residues<true>(x, to + word, stride);
     }
 }
 
@@ -176,12 +176,12 @@ squares_of_B(const double *B, double *squares, int N, int K)
 
 // The residues of 128 terms of 32 columns of B: transposed, terms run fastest.
 static __global__ void __launch_bounds__(256)
-residues_of_B(const double *B, const double *squares, unsigned *to, double *down, int N, int K,
-              int words, size_t apart, double largest)
+residues_of_B(const double *B, const double *squares, unsigned *to, double *inverse, int N, int K,
+              int words, size_t stride, double largest)
 {
     // Four rows are a double further on than their size, so that lanes use different banks.
     __shared__ double tile[128 * 32 + 32];
-    __shared__ double up[32];
+    __shared__ double factor[32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = blockIdx.y * 128;
     const int column = blockIdx.x * 32 + lane;
     #pragma unroll
@@ -195,27 +195,27 @@ residues_of_B(const double *B, const double *squares, unsigned *to, double *down
         for (int chunk = 0; chunk * CHUNK < K; ++chunk)
             sum += squares[(size_t)chunk * N + column];
         const Scale scale = scale_of(sum, largest);
-        up[lane] = scale.up;
+        factor[lane] = scale.factor;
         if (k == 0)
-            down[column] = scale.down;
+            inverse[column] = scale.inverse;
     }
     __syncthreads();
     for (int i = warp; i < 32 && blockIdx.x * 32 + i < N; i += 8) {
         uint64_t x[4];
         #pragma unroll
         for (int j = 0; j < 4; ++j)
-            x[j] = whole(tile[(lane * 4 + j) * 32 + lane + i], up[i]);
-        write_residues<false>(x, to + (size_t)(blockIdx.x * 32 + i) * words + k / 4 + lane, apart);
+            x[j] = to_integer(tile[(lane * 4 + j) * 32 + lane + i], factor[i]);
+        write_residues<false>(x, to + (size_t)(blockIdx.x * 32 + i) * words + k / 4 + lane, stride);
     }
 }
 
 // -- Products ------------------------------------------------------------------------------------
 
 // Where a tile's digits go, and what finds them.
-struct Goal { uint4 *to; unsigned minus, finer, offset; };
+struct Target { uint4 *to; unsigned minus, fine_inverse, offset; };
 
 // Writes 16 of a lane's sums as digits, four to a word.
-static __device__ __forceinline__ void write(const int *sum, const Goal &goal, int part)
+static __device__ __forceinline__ void write(const int *sum, const Target &target, int part)
 {
     unsigned word[4];
     #pragma unroll
@@ -223,63 +223,32 @@ static __device__ __forceinline__ void write(const int *sum, const Goal &goal, i
         unsigned r[4];
         #pragma unroll
         for (int j = 0; j < 4; ++j)
-            r[j] = residue(sum[i * 4 + j], goal.minus, goal.finer, goal.offset);
-        word[i] = joined(r);
+            r[j] = residue(sum[i * 4 + j], target.minus, target.fine_inverse, target.offset);
+        word[i] = packed(r);
     }
-    goal.to[part * 256] = make_uint4(word[0], word[1], word[2], word[3]);
+    target.to[part * 256] = make_uint4(word[0], word[1], word[2], word[3]);
 }
 
 static __device__ __forceinline__ void consume(Ring ring, char *digits, int rows, int M, int N,
                                                int K)
 {
-    // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
-    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
-    int held[HELD * 16];  // the last columns of the tile before, until they are written
-    Goal done = {};
-    for (int i = blockIdx.x / 2; i < pairs_of_tiles(rows, N); i += gridDim.x / 2) {
-        int sum[BN / 2];
-        unsigned before = 0;  // the barrier of the stage whose products are in flight
-        #pragma unroll 1
-        for (int k = 0; k < K; k += BK) {
-            const uint64_t a = rows_at(ring.stage() + warp / 4 * 64 * BK);
-            const uint64_t b = rows_at(ring.stage() + A_BYTES);
-            wait(ring.full(), ring.phase);
-            begin_products();
+    int held[HELD * 16];  // the last columns of a tile
+    Target target = {};
+    consume<HELD, int>(
+        ring, rows, N, K,
+        [&](const int (&sum)[BN / 2], Tile tile) {
+            const Modulus &modulus = moduli.of[tile.row / M];
+            const size_t place = (size_t)(tile.row / BM) * (N / BN) + tile.column / BN;
+            target = {(uint4 *)(digits + place * (BM * BN)) + threadIdx.x - 128, modulus.minus,
+                      modulus.fine_inverse, modulus.offset};
             #pragma unroll
-            for (int j = 0; j < BK / 32; ++j)
-                multiply(sum, a + j * (32 >> 4), b + j * (32 >> 4), k == 0 && j == 0);
-            end_products();
-
-            // Meanwhile a part of the tile before is written; in the last step, all that is left.
+            for (int part = 0; part < BN / 32 - HELD; ++part)
+                write(sum + part * 16, target, part);
             #pragma unroll
-            for (int part = 0; part < HELD; ++part)
-                if (done.to && (k == part * BK || (k < part * BK && k + BK >= K)))
-                    write(held + part * 16, done, BN / 32 - HELD + part);
-
-            // The previous step is done: its stage may be filled again.
-            wait_for_products<1>(sum);
-            if (k > 0)
-                report(before);
-            before = ring.empty();
-            ring.next();
-        }
-        wait_for_products<0>(sum);
-        report(before);
-        const Tile tile = tile_of(i, rows, N);
-        const Modulus &of = moduli.of[tile.row / M];
-        const size_t place = (size_t)(tile.row / BM) * (N / BN) + tile.column / BN;
-        done = {(uint4 *)(digits + place * (BM * BN)) + threadIdx.x - 128, of.minus, of.finer,
-                of.offset};
-        #pragma unroll
-        for (int part = 0; part < BN / 32 - HELD; ++part)
-            write(sum + part * 16, done, part);
-        #pragma unroll
-        for (int j = 0; j < HELD * 16; ++j)
-            held[j] = sum[BN / 2 - HELD * 16 + j];
-    }
-    #pragma unroll
-    for (int part = 0; part < HELD; ++part)
-        write(held + part * 16, done, BN / 32 - HELD + part);
+            for (int j = 0; j < HELD * 16; ++j)
+                held[j] = sum[BN / 2 - HELD * 16 + j];
+        },
+        [&](int part) { write(held + part * 16, target, BN / 32 - HELD + part); });
 }
 
 // All moduli in one launch, as one product: the residues of A for each lie below those for the one
@@ -327,14 +296,14 @@ static __device__ __forceinline__ void transpose(unsigned (&row)[4])
 
 // Four numbers of C by each thread, from a word of digits for each modulus.
 static __global__ void __launch_bounds__(256)
-numbers(const unsigned *digits, const double *down_A, const double *down_B, double *C, int M, int N,
-        int across, size_t apart)
+write_C(const unsigned *digits, const double *inverse_A, const double *inverse_B, double *C, int M,
+        int N, int across, size_t stride)
 {
     const size_t word = (size_t)blockIdx.x * 256 + threadIdx.x;
     unsigned digit[FOURS][4];  // of four moduli and four numbers
     #pragma unroll
     for (int i = 0; i < FOURS * 4; ++i)
-        digit[i / 4][i % 4] = i < MODULI ? __ldg(digits + i * apart + word) : 0;
+        digit[i / 4][i % 4] = i < MODULI ? __ldg(digits + i * stride + word) : 0;
     #pragma unroll
     for (int i = 0; i < FOURS; ++i)
         transpose(digit[i]);
@@ -353,19 +322,19 @@ numbers(const unsigned *digits, const double *down_A, const double *down_B, doub
             #pragma unroll
             for (int i = 0; i < FOURS; ++i)
                 own[i] = digit[i][half * 2 + j];
-            x[j] = number(own);
+            x[j] = from_digits(own);
         }
         const int r = row + half * 8;
         if (r >= M || column >= N)
             continue;
         double *const to = C + (size_t)r * N + column;
-        const double left = x[0] * down_A[r] * down_B[column];
+        const double left = x[0] * inverse_A[r] * inverse_B[column];
         if (N % 2 == 0)
-            *(double2 *)to = make_double2(left, x[1] * down_A[r] * down_B[column + 1]);
+            *(double2 *)to = make_double2(left, x[1] * inverse_A[r] * inverse_B[column + 1]);
         else {
             to[0] = left;
             if (column + 1 < N)
-                to[1] = x[1] * down_A[r] * down_B[column + 1];
+                to[1] = x[1] * inverse_A[r] * inverse_B[column + 1];
         }
     }
 }
@@ -394,17 +363,17 @@ cudaError_t double_int8(const double *A, const double *B, double *C, void *works
                         int K, cudaStream_t stream)
 {
     // Matrices of residues and of digits are padded to whole tiles.
-    const size_t down = (M + 255) / 256 * 256, across = (N + 255) / 256 * 256;
+    const size_t rows = (M + 255) / 256 * 256, columns = (N + 255) / 256 * 256;
     const size_t terms = (K + 127) / 128 * 128;
-    char *const of_A = (char *)workspace, *const of_B = of_A + MODULI * down * terms;
-    char *const digits = of_B + MODULI * across * terms;
-    double *const down_A = (double *)(digits + MODULI * down * across);
-    double *const down_B = down_A + down, *const squares = down_B + across;
+    char *const of_A = (char *)workspace, *const of_B = of_A + MODULI * rows * terms;
+    char *const digits = of_B + MODULI * columns * terms;
+    double *const inverse_A = (double *)(digits + MODULI * rows * columns);
+    double *const inverse_B = inverse_A + rows, *const squares = inverse_B + columns;
 
     CUtensorMap A_map, B_map;
-    cudaError_t code = describe(A_map, of_A, MODULI * down, terms);
+    cudaError_t code = describe(A_map, of_A, MODULI * rows, terms);
     if (code == cudaSuccess)
-        code = describe(B_map, of_B, MODULI * across, terms);
+        code = describe(B_map, of_B, MODULI * columns, terms);
     if (code == cudaSuccess)
         code = cudaFuncSetAttribute(multiply_residues, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     SHARED);
@@ -416,19 +385,20 @@ cudaError_t double_int8(const double *A, const double *B, double *C, void *works
     if (code != cudaSuccess)
         return code;
 
-    const int pairs = MODULI * (down / 256) * (across / 256);  // of tiles
+    const int pairs = MODULI * (rows / 256) * (columns / 256);  // of tiles
     const int blocks = 2 * min(multiprocessors / 2, pairs);
     const double largest = largest_square();
     const dim3 chunks((N + 63) / 64, (K + CHUNK - 1) / CHUNK), parts((N + 31) / 32, terms / 128);
     const size_t words = terms / 4;
-    residues_of_A<<<M, 256, 0, stream>>>(A, (unsigned *)of_A, down_A, K, words, down * words,
+    residues_of_A<<<M, 256, 0, stream>>>(A, (unsigned *)of_A, inverse_A, K, words, rows * words,
                                          largest);
     squares_of_B<<<chunks, 256, 0, stream>>>(B, squares, N, K);
-    residues_of_B<<<parts, 256, 0, stream>>>(B, squares, (unsigned *)of_B, down_B, N, K, words,
-                                             across * words, largest);
-    multiply_residues<<<blocks, 128 + 2 * BM, SHARED, stream>>>(A_map, B_map, digits, down, across,
+    residues_of_B<<<parts, 256, 0, stream>>>(B, squares, (unsigned *)of_B, inverse_B, N, K, words,
+                                             columns * words, largest);
+    multiply_residues<<<blocks, 128 + 2 * BM, SHARED, stream>>>(A_map, B_map, digits, rows, columns,
                                                                 terms);
-    numbers<<<down * across / 1024, 256, 0, stream>>>((const unsigned *)digits, down_A, down_B, C,
-                                                      M, N, across / BN, down * across / 4);
+    write_C<<<rows * columns / 1024, 256, 0, stream>>>((const unsigned *)digits, inverse_A,
+                                                       inverse_B, C, M, N, columns / BN,
+                                                       rows * columns / 4);
     return cudaGetLastError();
 }

@@ -1,5 +1,6 @@
 // Products of 8-bit operands, both stored with K running fastest: tiles, the ring of stages that
-// holds parts of A and B, and what fills it. The kernel defines BM (64 or 128) and BAND.
+// holds parts of A and B, what fills it, and the loop that empties it. The kernel defines BM (64 or
+// 128) and BAND.
 #include "hopper.cuh"
 
 #define BN (2 * BM)
@@ -101,4 +102,85 @@ static __device__ __forceinline__ void produce_by_hand(const void *A, const void
         publish_stores();
         arrive(barrier);
     });
+}
+
+// -- Products ------------------------------------------------------------------------------------
+
+#if BM == 128
+#define WGMMA(types) "wgmma.mma_async.sync.aligned.m64n256k32." types " {" NAMES_128 "}, %128, %129"
+#define SUMS(kind) SUMS_128(kind, 0)
+#define FRESH "%130"
+#else
+#define WGMMA(types) "wgmma.mma_async.sync.aligned.m64n128k32." types " {" NAMES_64 "}, %64, %65"
+#define SUMS(kind) SUMS_64(kind, 0)
+#define FRESH "%66"
+#endif
+
+// sum = (fresh ? 0 : sum) + a·b: 64×32 by 32×BN numbers (e4m3), both in shared memory.
+static __device__ __forceinline__ void multiply(float (&sum)[BN / 2], uint64_t a, uint64_t b,
+                                                bool fresh)
+{
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.eq.u32 add, " FRESH ", 0;\n"
+                 WGMMA("f32.e4m3.e4m3") ", add, 1, 1;\n"
+                 "}" : SUMS("+f") : "l"(a), "l"(b), "r"((unsigned)fresh));
+}
+
+// The same with int8: exact sums.
+static __device__ __forceinline__ void multiply(int (&sum)[BN / 2], uint64_t a, uint64_t b,
+                                                bool fresh)
+{
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.eq.u32 add, " FRESH ", 0;\n"
+                 WGMMA("s32.s8.s8") ", add;\n"
+                 "}" : SUMS("+r") : "l"(a), "l"(b), "r"((unsigned)fresh));
+}
+
+// The consumers: computes one tile after the other. finish(sum, tile) takes a tile's sums, and
+// write(part) writes one of PARTS parts that it keeps: a part in each of the first steps of the
+// next tile, while the tensor cores multiply.
+template <int PARTS, typename Number, typename Finish, typename Write>
+static __device__ __forceinline__ void consume(Ring ring, int M, int N, int K, Finish finish,
+                                               Write write)
+{
+    // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
+    const int group = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
+    bool is_first = true;
+    for (int i = blockIdx.x / 2; i < pairs_of_tiles(M, N); i += gridDim.x / 2) {
+        Number sum[BN / 2];
+        unsigned before = 0;  // the barrier of the stage whose products are in flight
+        #pragma unroll 1
+        for (int k = 0; k < K; k += BK) {
+            const uint64_t a = rows_at(ring.stage() + group * 64 * BK);
+            const uint64_t b = rows_at(ring.stage() + A_BYTES);
+            wait(ring.full(), ring.phase);
+            begin_products();
+            #pragma unroll
+            for (int j = 0; j < BK / 32; ++j)
+                multiply(sum, a + j * (32 >> 4), b + j * (32 >> 4), k == 0 && j == 0);
+            end_products();
+
+            // In the last step all that is left is written.
+            #pragma unroll
+            for (int part = 0; part < PARTS; ++part)
+                if (!is_first && (k == part * BK || (k < part * BK && k + BK >= K)))
+                    write(part);
+
+            // The previous step is done: its stage may be filled again.
+            wait_for_products<1>(sum);
+            if (k > 0)
+                report(before);
+            before = ring.empty();
+            ring.next();
+        }
+        wait_for_products<0>(sum);
+        report(before);
+        finish(sum, tile_of(i, M, N));
+        is_first = false;
+    }
+    #pragma unroll
+    for (int part = 0; part < PARTS; ++part)
+        write(part);
 }

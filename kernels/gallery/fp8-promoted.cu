@@ -58,8 +58,8 @@
 #define PIECES (BN / 128)  // of a step: products of 64×128 by 128×128
 
 // sum = (fresh ? 0 : sum) + a·b: 64×32 by 32×128, both in shared memory.
-static __device__ __forceinline__ void multiply(float (&sum)[64], uint64_t a, uint64_t b,
-                                                bool fresh)
+static __device__ __forceinline__ void multiply_piece(float (&sum)[64], uint64_t a,
+                                                      uint64_t b, bool fresh)
 {
     asm volatile("{\n"
                  ".reg .pred add;\n"
@@ -120,8 +120,8 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
                 begin_products();
                 #pragma unroll
                 for (int j = 0; j < BK / 32; ++j)
-                    multiply(sum, a + j * (32 >> 4), b + piece * (128 * BK >> 4) + j * (32 >> 4),
-                             j == 0);
+                    multiply_piece(sum, a + j * (32 >> 4),
+                                   b + piece * (128 * BK >> 4) + j * (32 >> 4), j == 0);
                 end_products();
 
                 // Meanwhile the next step is prepared.

@@ -56,74 +56,25 @@
 #include "eight-bit.cuh"
 #include "fp8.cuh"
 
-#if BM == 128
-#define OPERATION "m64n256k32.f32.e4m3.e4m3 {" NAMES_128 "}, %128, %129, add, 1, 1;\n"
-#define SUMS SUMS_128("+f", 0)
-#define FRESH "%130"
-#else
-#define OPERATION "m64n128k32.f32.e4m3.e4m3 {" NAMES_64 "}, %64, %65, add, 1, 1;\n"
-#define SUMS SUMS_64("+f", 0)
-#define FRESH "%66"
-#endif
-
-// sum = (fresh ? 0 : sum) + a·b: 64×32 by 32×BN, both in shared memory.
-static __device__ __forceinline__ void multiply(float (&sum)[BN / 2], uint64_t a, uint64_t b,
-                                                bool fresh)
-{
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.eq.u32 add, " FRESH ", 0;\n"
-                 "wgmma.mma_async.sync.aligned." OPERATION
-                 "}" : SUMS : "l"(a), "l"(b), "r"((unsigned)fresh));
-}
-
 static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring,
                                                __nv_bfloat16 *C, float scale, int M, int N, int K)
 {
-    // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
     const unsigned drafts = ring.start + STAGES * STAGE + warp * 2 * DRAFT;
-    unsigned held[BN / 4];  // the tile before, as bfloat16, while it is being written
-    Tile done = {-1, 0};
-    for (int i = blockIdx.x / 2; i < pairs_of_tiles(M, N); i += gridDim.x / 2) {
-        float sum[BN / 2];
-        unsigned before = 0;  // the barrier of the stage whose products are in flight
-        #pragma unroll 1
-        for (int k = 0; k < K; k += BK) {
-            const uint64_t a = rows_at(ring.stage() + warp / 4 * 64 * BK);
-            const uint64_t b = rows_at(ring.stage() + A_BYTES);
-            wait(ring.full(), ring.phase);
-            begin_products();
+    unsigned held[BN / 4];  // a tile as bfloat16
+    Tile tile = {};
+    consume<BN / 64, float>(
+        ring, M, N, K,
+        [&](const float (&sum)[BN / 2], Tile finished) {
+            tile = finished;
             #pragma unroll
-            for (int j = 0; j < BK / 32; ++j)
-                multiply(sum, a + j * (32 >> 4), b + j * (32 >> 4), k == 0 && j == 0);
-            end_products();
-
-            // Meanwhile a part of the tile before is written; in the last step, all that is left.
-            #pragma unroll
-            for (int part = 0; part < BN / 64; ++part)
-                if (done.row >= 0 && (k == part * BK || (k < part * BK && k + BK >= K)))
-                    write(held + part * 16, drafts + part % 2 * DRAFT, C_map, C,
-                          done.row + warp * 16, done.column + part * 64, M, N);
-
-            // The previous step is done: its stage may be filled again.
-            wait_for_products<1>(sum);
-            if (k > 0)
-                report(before);
-            before = ring.empty();
-            ring.next();
-        }
-        wait_for_products<0>(sum);
-        report(before);
-        #pragma unroll
-        for (int j = 0; j < BN / 4; ++j)
-            held[j] = pair(scale * sum[2 * j], scale * sum[2 * j + 1]);
-        done = tile_of(i, M, N);
-    }
-    #pragma unroll
-    for (int part = 0; part < BN / 64; ++part)
-        write(held + part * 16, drafts + part % 2 * DRAFT, C_map, C, done.row + warp * 16,
-              done.column + part * 64, M, N);
+            for (int j = 0; j < BN / 4; ++j)
+                held[j] = pair(scale * sum[2 * j], scale * sum[2 * j + 1]);
+        },
+        [&](int part) {
+            write(held + part * 16, drafts + part % 2 * DRAFT, C_map, C, tile.row + warp * 16,
+                  tile.column + part * 64, M, N);
+        });
     // The copy engine reads shared memory, which is freed when the block exits.
     wait_until_read<0>();
 }

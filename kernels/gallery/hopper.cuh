@@ -170,10 +170,10 @@ static __device__ __forceinline__ void publish_all_stores()
 
 // -- All blocks of the grid ----------------------------------------------------------------------
 
-// A barrier for the grid: reports that this block has come, with all that its thread wrote or saw before, and waits for the
-// other blocks, which must all run at the same time. One thread of a block calls it. Whatever the
-// counter was, its uppermost bit changes with the last arrival, so it need not be reset. Traps
-// instead of waiting for ever.
+// A barrier for the grid: reports that this block has come, with all that its thread wrote or saw
+// before, and waits for the other blocks, which must all run at the same time. One thread of a
+// block calls it. Whatever the counter was, its uppermost bit changes with the last arrival, so it
+// need not be reset. Traps instead of waiting for ever.
 static __device__ __forceinline__ void meet_all_blocks(unsigned &arrived)
 {
     __threadfence();
@@ -188,10 +188,11 @@ static __device__ __forceinline__ void meet_all_blocks(unsigned &arrived)
 
 // -- Products of a warpgroup ---------------------------------------------------------------------
 
-// The descriptor of a matrix in shared memory for wgmma, with 128-byte swizzle: in rows of 128 bytes
-// the index of each 16 bytes is XORed with the row's index modulo 8; eight rows are 1,024 bytes. If columns run fastest, the next 64 of them are
-// `apart` bytes further on. In a cluster the upper bits of an address name the block; in a
-// descriptor they would mean something else, so they are removed.
+// The descriptor of a matrix in shared memory for wgmma, with 128-byte swizzle: in rows of 128
+// bytes the index of each 16 bytes is XORed with the row's index modulo 8; eight rows are 1,024
+// bytes. If columns run fastest, the next 64 of them are `apart` bytes further on. In a cluster the
+// upper bits of an address name the block; in a descriptor they would mean something else, so they
+// are removed.
 static __device__ __forceinline__ uint64_t rows_at(unsigned address, unsigned apart = 16)
 {
     return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(apart >> 4) << 16

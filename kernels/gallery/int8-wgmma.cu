@@ -38,7 +38,7 @@
 #ifndef BM
 #define BM 128
 #endif
-#include "int8.cuh"
+#include "eight-bit.cuh"
 
 #define DRAFT (16 * 32 * 4)  // 16 rows and 32 columns of C
 #define DRAFTS (BM / 16 * 2 * DRAFT)
@@ -85,54 +85,26 @@ static __device__ __forceinline__ void write(const int *c, unsigned draft,
 static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring, int *C, int M,
                                                int N, int K)
 {
-    // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
     const unsigned drafts = ring.start + STAGES * STAGE + warp * 2 * DRAFT;
-    int held[HELD * 16];  // the last columns of the tile before, while they are being written
-    Tile done = {-1, 0};
-    for (int i = blockIdx.x / 2; i < pairs_of_tiles(M, N); i += gridDim.x / 2) {
-        int sum[BN / 2];
-        unsigned before = 0;  // the barrier of the stage whose products are in flight
-        #pragma unroll 1
-        for (int k = 0; k < K; k += BK) {
-            const uint64_t a = rows_at(ring.stage() + warp / 4 * 64 * BK);
-            const uint64_t b = rows_at(ring.stage() + A_BYTES);
-            wait(ring.full(), ring.phase);
-            begin_products();
+    int held[HELD * 16];  // the last columns of a tile
+    Tile tile = {};
+    const auto write_part = [&](const int *c, int part) {
+        write(c, drafts + part % 2 * DRAFT, C_map, C, tile.row + warp * 16, tile.column + part * 32,
+              M, N);
+    };
+    consume<HELD, int>(
+        ring, M, N, K,
+        [&](const int (&sum)[BN / 2], Tile finished) {
+            tile = finished;
             #pragma unroll
-            for (int j = 0; j < BK / 32; ++j)
-                multiply(sum, a + j * (32 >> 4), b + j * (32 >> 4), k == 0 && j == 0);
-            end_products();
-
-            // Meanwhile a part of the tile before is written; in the last step, all that is left.
+            for (int part = 0; part < BN / 32 - HELD; ++part)
+                write_part(sum + part * 16, part);
             #pragma unroll
-            for (int part = 0; part < HELD; ++part)
-                if (done.row >= 0 && (k == part * BK || (k < part * BK && k + BK >= K)))
-                    write(held + part * 16, drafts + part % 2 * DRAFT, C_map, C,
-                          done.row + warp * 16, done.column + (BN / 32 - HELD + part) * 32, M, N);
-
-            // The previous step is done: its stage may be filled again.
-            wait_for_products<1>(sum);
-            if (k > 0)
-                report(before);
-            before = ring.empty();
-            ring.next();
-        }
-        wait_for_products<0>(sum);
-        report(before);
-        done = tile_of(i, M, N);
-        #pragma unroll
-        for (int part = 0; part < BN / 32 - HELD; ++part)
-            write(sum + part * 16, drafts + part % 2 * DRAFT, C_map, C, done.row + warp * 16,
-                  done.column + part * 32, M, N);
-        #pragma unroll
-        for (int j = 0; j < HELD * 16; ++j)
-            held[j] = sum[BN / 2 - HELD * 16 + j];
-    }
-    #pragma unroll
-    for (int part = 0; part < HELD; ++part)
-        write(held + part * 16, drafts + part % 2 * DRAFT, C_map, C, done.row + warp * 16,
-              done.column + (BN / 32 - HELD + part) * 32, M, N);
+            for (int j = 0; j < HELD * 16; ++j)
+                held[j] = sum[BN / 2 - HELD * 16 + j];
+        },
+        [&](int part) { write_part(held + part * 16, BN / 32 - HELD + part); });
     // The copy engine reads shared memory, which is freed when the block exits.
     wait_until_read<0>();
 }

@@ -20,11 +20,11 @@ struct Bytes {
 };
 
 struct Modulus {
-    unsigned minus;    // −m
-    unsigned inverse;  // 2³² / m, rounded up
-    unsigned finer;    // 2³⁹ / m, rounded up
-    unsigned offset;   // a multiple of m, at least 2³⁰
-    Bytes of_A, of_B;  // A's factor is (P/m)⁻¹, so that products become digits
+    unsigned minus;         // −m
+    unsigned inverse;       // 2³² / m, rounded up
+    unsigned fine_inverse;  // 2³⁹ / m, rounded up
+    unsigned offset;        // a multiple of m, at least 2³⁰
+    Bytes of_A, of_B;       // A's factor is (P/m)⁻¹, so that products become digits
 };
 
 struct Moduli {
@@ -37,70 +37,70 @@ struct Moduli {
 
 constexpr Bytes bytes_times(unsigned factor, unsigned m)
 {
-    Bytes found = {};
+    Bytes bytes = {};
     unsigned power = factor % m;  // factor · 256^b
     for (int b = 0; b < 8; ++b, power = power * 256 % m)
-        (b < 4 ? found.low : found.high) |= power << b % 4 * 8;
+        (b < 4 ? bytes.low : bytes.high) |= power << b % 4 * 8;
     // power is now factor · 2⁶⁴. Numbers come with 2⁶³ added.
     const unsigned half = (unsigned)(((uint64_t)1 << 63) % m) * (factor % m) % m;
-    found.start = 128 + m - half;
-    return found;
+    bytes.start = 128 + m - half;
+    return bytes;
 }
 
-constexpr Moduli computed()
+constexpr Moduli all_moduli()
 {
-    Moduli found = {1, {}, {}, {}, {}};
+    Moduli all = {1, {}, {}, {}, {}};
     for (int i = 0; i < MODULI; ++i)
-        found.product *= MODULUS[i];
+        all.product *= MODULUS[i];
     for (int i = 0; i < MODULI; ++i) {
-        Modulus &of = found.of[i];
+        Modulus &modulus = all.of[i];
         const unsigned m = MODULUS[i];
-        const Wide others = found.product / m;
+        const Wide others = all.product / m;
         unsigned factor = 1;
         while (factor * (unsigned)(others % m) % m != 1)
             ++factor;
-        of.minus = -m;
-        of.inverse = (unsigned)((((uint64_t)1 << 32) + m - 1) / m);
-        of.finer = (unsigned)((((uint64_t)1 << 39) + m - 1) / m);
-        of.offset = ((1u << 30) + m - 1) / m * m;
-        of.of_A = bytes_times(factor, m);
-        of.of_B = bytes_times(1, m);
+        modulus.minus = -m;
+        modulus.inverse = (unsigned)((((uint64_t)1 << 32) + m - 1) / m);
+        modulus.fine_inverse = (unsigned)((((uint64_t)1 << 39) + m - 1) / m);
+        modulus.offset = ((1u << 30) + m - 1) / m * m;
+        modulus.of_A = bytes_times(factor, m);
+        modulus.of_B = bytes_times(1, m);
         for (int b = 0; b < MODULI - 1; ++b)
-            found.weight[i / 4][b] |= (unsigned)(others >> 8 * b & 255) << i % 4 * 8;
+            all.weight[i / 4][b] |= (unsigned)(others >> 8 * b & 255) << i % 4 * 8;
         const unsigned share = (1u << SHARE_BITS) / m;
         for (int b = 0; b < 3; ++b)
-            found.share[i / 4][b] |= (share >> 8 * b & 255) << i % 4 * 8;
+            all.share[i / 4][b] |= (share >> 8 * b & 255) << i % 4 * 8;
     }
     for (int word = 0; word < 4; ++word)
-        found.less[word] = (unsigned)(-found.product >> 32 * word);
-    return found;
+        all.less[word] = (unsigned)(-all.product >> 32 * word);
+    return all;
 }
 
-static __constant__ Moduli moduli = computed();
+static __constant__ Moduli moduli = all_moduli();
 
 // The largest square of a norm: if numbers a and b have norms below its root, |Σ a·b| is at most
 // (1/2 − 2⁻¹⁴)·P, far enough from P/2 for the shares above.
 static double largest_square()
 {
-    constexpr Moduli known = computed();
-    return (double)known.product * (0.5 - 1.0 / (1 << 14));
+    constexpr Moduli all = all_moduli();
+    return (double)all.product * (0.5 - 1.0 / (1 << 14));
 }
 
 // The residue of number − 2⁶³ modulo m, with 128 added: at most m − 1.
 static __device__ __forceinline__ unsigned residue(uint64_t number, const Bytes &bytes,
-                                                   const Modulus &of)
+                                                   const Modulus &modulus)
 {
     const unsigned low = __dp4a((unsigned)number, bytes.low, bytes.start);
     const unsigned sum = __dp4a((unsigned)(number >> 32), bytes.high, low);
-    return sum + __umulhi(sum, of.inverse) * of.minus;
+    return sum + __umulhi(sum, modulus.inverse) * modulus.minus;
 }
 
 // The residue of a sum from −2³⁰ to 2³⁰.
-static __device__ __forceinline__ unsigned residue(int sum, unsigned minus, unsigned finer,
+static __device__ __forceinline__ unsigned residue(int sum, unsigned minus, unsigned fine_inverse,
                                                    unsigned offset)
 {
     const unsigned positive = (unsigned)sum + offset;
-    return positive + (__umulhi(positive, finer) >> 7) * minus;
+    return positive + (__umulhi(positive, fine_inverse) >> 7) * minus;
 }
 
 // The sum of digits times a byte of what belongs to their moduli.
@@ -117,7 +117,7 @@ static __device__ __forceinline__ unsigned sum_of(const unsigned (&digits)[FOURS
 
 // The number that has these digits, between −P/2 and P/2. The sum of digits and weights is P times
 // too large by the sum of digit / m, rounded. Everything is exact modulo 2¹²⁸ up to the last line.
-static __device__ __forceinline__ double number(const unsigned (&digits)[FOURS])
+static __device__ __forceinline__ double from_digits(const unsigned (&digits)[FOURS])
 {
     unsigned shares = 1u << (SHARE_BITS - 1);
     #pragma unroll

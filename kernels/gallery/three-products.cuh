@@ -35,6 +35,8 @@
 #define STAGES (196608 / STAGE)
 #define BAND 8                       // pairs of rows of tiles
 
+#include "tiles.cuh"
+
 struct Parts { unsigned big[4], small[4]; };  // of 16 rows, for one product
 
 // Splits four numbers of a row: 0 is the upper one of this lane's two rows, 1 the lower one. They
@@ -109,26 +111,6 @@ static __device__ __forceinline__ void copy_A(const float *A, int M, int K, char
     }
 }
 
-// -- Tiles ---------------------------------------------------------------------------------------
-
-// A cluster has a pair of tiles, one below the other; this block has the upper or the lower one.
-struct Tile { int row, column; };  // in tiles
-
-static __device__ __forceinline__ int pairs_of_tiles(int M, int N)
-{
-    return (M + 2 * BM - 1) / (2 * BM) * ((N + BN - 1) / BN);
-}
-
-// Pairs that are computed at the same time are in a band of BAND rows of pairs, so they share rows
-// of A and columns of B in the L2 cache.
-static __device__ __forceinline__ Tile tile_of(int pair, int M, int N)
-{
-    const int down = (M + 2 * BM - 1) / (2 * BM), across = (N + BN - 1) / BN;
-    const int band = pair / (BAND * across), place = pair % (BAND * across);
-    const int height = min(BAND, down - band * BAND);
-    return {(band * BAND + place % height) * 2 + (int)blockIdx.x % 2, place / height};
-}
-
 // -- Producer ------------------------------------------------------------------------------------
 
 static __device__ __forceinline__ char *place_of_A(char *workspace, int N, int K)
@@ -148,8 +130,8 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, char *w
         // producer has only 24.
         change(M), change(N), change(K);
         const Tile tile = tile_of(pair, M, N);
-        const char *a = place_of_A(workspace, N, K) + (size_t)tile.row * steps * A_BYTES;
-        const char *b = workspace + (size_t)tile.column * steps * 2 * B_HALF + half;
+        const char *a = place_of_A(workspace, N, K) + (size_t)(tile.row / BM) * steps * A_BYTES;
+        const char *b = workspace + (size_t)(tile.column / BN) * steps * 2 * B_HALF + half;
         #pragma unroll 1
         for (int k = 0; k < K; k += TERMS, a += A_BYTES, b += 2 * B_HALF) {
             const unsigned stage = ring + slot * STAGE, barrier = full + 8 * slot;
@@ -158,7 +140,7 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, char *w
             if (K % 4 == 0)
                 #pragma unroll
                 for (int i = 0; i < TERMS; i += 32)
-                    fetch(stage + i / 32 * A_BOX, A_map, k + i, tile.row * BM, barrier);
+                    fetch(stage + i / 32 * A_BOX, A_map, k + i, tile.row, barrier);
             else
                 fetch(stage, a, A_BYTES, barrier);
             fetch_for(3, stage + A_BYTES + half, b, B_HALF, barrier);
@@ -296,7 +278,7 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
         add(total[PIECES - 1], rest[PIECES - 1], little, 1.0f / SCALE);
 
         const Tile tile = tile_of(pair, M, N);
-        write(total, C, M, N, tile.row * BM + warp * 16 + row, tile.column * BN + lane % 4 * 2);
+        write(total, C, M, N, tile.row + warp * 16 + row, tile.column + lane % 4 * 2);
     }
 }
 

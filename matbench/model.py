@@ -187,6 +187,15 @@ class NumericContract(msgspec.Struct, frozen=True):
     reads_C: bool = False
     scales: Scales | None = None
 
+    def unlike(self, other: NumericContract) -> str | None:
+        """Why kernels with these contracts cannot share inputs and C; None if they can."""
+        kinds = {"storage": "inputs", "result": "results", "scales": "scales"}
+        for field, kind in kinds.items():
+            mine, its = (getattr(one, field) or "none" for one in (self, other))
+            if mine != its:
+                return f"their {kind} differ: {mine} and {its}"
+        return None
+
 
 class MatrixLayout(msgspec.Struct, frozen=True):
     """A matrix in memory: element (i, j) is at i·`row_step` + j·`column_step`, in elements.

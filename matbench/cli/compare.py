@@ -236,7 +236,14 @@ def _pairs(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> list[
     if len({side.kernel.workload for side in sides}) > 1:
         which = ", ".join(f"{one.kernel.name} computes {one.kernel.workload}" for one in sides)
         raise UsageError(f"only kernels of one workload can be compared: {which}")
-    return list(combinations(sides if len(sides) > 1 else sides * 2, 2))
+    pairs = list(combinations(sides if len(sides) > 1 else sides * 2, 2))
+    for first, second in pairs:
+        if unlike := first.kernel.contract.unlike(second.kernel.contract):
+            raise UsageError(
+                f"{first.label} and {second.label} cannot be compared; {unlike}. "
+                f"`matbench run` shows both in one table"
+            )
+    return pairs
 
 
 def _sides(names: tuple[str, ...], files: KernelFiles) -> list[Side]:

@@ -100,11 +100,8 @@ class Session:
     ) -> ComparisonRecord:
         """Check both, then time them in turns on the same inputs and buffers."""
         cases: tuple[Case, ...] = (baseline, candidate)
-        kinds = {"storage": "inputs", "result": "results", "scales": "scales"}
-        for what, kind in kinds.items():
-            first, second = (getattr(case.kernel.contract, what) for case in cases)
-            if first != second:
-                raise CaseError(f"{first or 'no'} and {second or 'no'} {kind} cannot be compared")
+        if unlike := baseline.kernel.contract.unlike(candidate.kernel.contract):
+            raise CaseError(f"the kernels cannot be compared; {unlike}")
         outcomes = [self.outcome_after(case, self.untimed) for case in cases]
         cases = tuple(map(self._as_it_reads, cases))
         if any(outcome.status != "measured" for outcome in outcomes):

@@ -109,6 +109,16 @@ def test_what_was_wrong_before_is_no_reason_to_refuse_what_is_right_now(
     assert right["comparison"] is not None
 
 
+def test_a_version_with_results_of_another_type_is_shown_without_a_verdict(
+    matbench: Matbench, device: DeviceInfo, project: Path
+) -> None:
+    Path("mine.cu").write_text(kernel_text().replace("float *C", "double *C"))
+    arguments = ("compare", "--against", "main", "mine.cu", *BRIEFLY, "--format", "json")
+    [record] = records(matbench(*arguments, code=None).stdout)
+    assert record["comparison"] is None
+    assert "their results differ: float32 and float64" in record["candidate"]["reason"]
+
+
 def test_several_kernels_of_several_workloads(
     matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path
 ) -> None:

@@ -41,25 +41,13 @@
 //
 // K and N are multiples of 8, as tensor maps of A and B require.
 
-#include "hopper.cuh"
-#include <cuda_bf16.h>
-
 #define BM 64
-#define BN 128
-#define BK 64
-#define A_BYTES (BM * BK * 2)
-#define B_BOX (BK * 64 * 2)  // 64 columns of B
-#define STAGE (A_BYTES + 2 * B_BOX)
-#define STAGES (196608 / STAGE)
+#define BAND 4096  // all tiles of a column are neighbours
+#include "bf16.cuh"
+
 #define FOURS (BM * BN / 4)  // of a tile: four sums of a thread each
 
 // -- Shares --------------------------------------------------------------------------------------
-
-// A cluster has a pair of tiles, one below the other, or a part of the steps of one.
-static __device__ __forceinline__ int pairs_of_tiles(int M, int N)
-{
-    return (M + 2 * BM - 1) / (2 * BM) * ((N + BN - 1) / BN);
-}
 
 static __device__ __forceinline__ int steps_of(int K) { return (K + BK - 1) / BK; }
 
@@ -70,13 +58,12 @@ static __device__ __forceinline__ int parts_of(int M, int N, int K)
 }
 
 // Parts take turns: what clusters fetch at the same time lies side by side in the rows of A.
-struct Share { int row, column, first, stride; };
+struct Share { Tile tile; int first, stride; };
 
 static __device__ __forceinline__ Share share_of(int index, int M, int N, int K)
 {
-    const int pairs = pairs_of_tiles(M, N), down = (M + 127) / 128, pair = index % pairs;
-    return {(pair % down * 2 + (int)blockIdx.x % 2) * BM, pair / down * BN, index / pairs,
-            parts_of(M, N, K)};
+    const int pairs = pairs_of_tiles(M, N);
+    return {tile_of(index % pairs, M, N), index / pairs, parts_of(M, N, K)};
 }
 
 static __device__ __forceinline__ int shares(int M, int N, int K)
@@ -88,45 +75,23 @@ static __device__ __forceinline__ int shares(int M, int N, int K)
 
 // One thread keeps the ring of stages full.
 static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const CUtensorMap &B_map,
-                                               int M, int N, int K, unsigned ring, unsigned full,
-                                               unsigned empty)
+                                               Ring ring, int M, int N, int K)
 {
     const int lower = blockIdx.x % 2;
     const uint64_t policy = read_once();
-    unsigned slot = 0, phase = 0;
     for (int i = blockIdx.x / 2; i < shares(M, N, K); i += gridDim.x / 2) {
         const Share share = share_of(i, M, N, K);
         #pragma unroll 1
-        for (int step = share.first; step < steps_of(K); step += share.stride) {
-            const unsigned stage = ring + slot * STAGE, barrier = full + 8 * slot;
-            wait(empty + 8 * slot, phase ^ 1);
+        for (int step = share.first; step < steps_of(K); step += share.stride, ring.next()) {
+            const unsigned stage = ring.stage(), barrier = ring.full();
+            wait(ring.empty(), ring.phase ^ 1);
             arrive_and_expect(barrier, STAGE);
-            fetch(stage, A_map, step * BK, share.row, barrier, policy);
-            fetch_for(3, stage + A_BYTES + lower * B_BOX, B_map, share.column + lower * 64,
+            fetch(stage, A_map, step * BK, share.tile.row, barrier, policy);
+            fetch_for(3, stage + A_BYTES + lower * B_BOX, B_map, share.tile.column + lower * 64,
                       step * BK, barrier, policy);
-            if (++slot == STAGES)
-                slot = 0, phase ^= 1;
         }
     }
-    // When all stages are empty, nothing will be sent to this block any more, and it may exit.
-    for (int i = 0; i < STAGES; ++i) {
-        wait(empty + 8 * slot, phase ^ 1);
-        if (++slot == STAGES)
-            slot = 0, phase ^= 1;
-    }
-}
-
-// sum = (fresh ? 0 : sum) + a·b: 64×16 by 16×128, both in shared memory; K runs fastest in a, and
-// the columns do in b.
-static __device__ __forceinline__ void multiply(float (&sum)[64], uint64_t a, uint64_t b,
-                                                bool fresh)
-{
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.eq.u32 add, %66, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" NAMES_64 "}, "
-                 "%64, %65, add, 1, 1, 0, 1;\n"
-                 "}" : SUMS_64("+f", 0) : "l"(a), "l"(b), "r"((unsigned)fresh));
+    ring.wait_until_empty();
 }
 
 static __device__ __forceinline__ float4 operator+(float4 a, float4 b)
@@ -137,7 +102,7 @@ static __device__ __forceinline__ float4 operator+(float4 a, float4 b)
 // Writes four sums of thread `thread` to C: two adjacent columns of two rows, of the eight columns
 // number `eight` of the tile.
 static __device__ __forceinline__ void write(float4 four, int eight, int thread, float *C,
-                                             Share tile, int M, int N)
+                                             Tile tile, int M, int N)
 {
     const int row = tile.row + thread / 32 * 16 + thread % 32 / 4;
     const int column = tile.column + eight * 8 + thread % 4 * 2;
@@ -148,44 +113,36 @@ static __device__ __forceinline__ void write(float4 four, int eight, int thread,
         *(float2 *)(to + (size_t)8 * N) = make_float2(four.z, four.w);
 }
 
-static __device__ __forceinline__ void consume(float *C, float4 *workspace, int M, int N, int K,
-                                               unsigned ring, unsigned full, unsigned empty)
+static __device__ __forceinline__ void consume(float *C, float4 *workspace, Ring ring, int M, int N,
+                                               int K)
 {
-    unsigned slot = 0, phase = 0;
     for (int i = blockIdx.x / 2; i < shares(M, N, K); i += gridDim.x / 2) {
         const Share share = share_of(i, M, N, K);
         float sum[64];
         unsigned before = 0;  // the barrier of the stage whose products are in flight
         #pragma unroll 1
         for (int step = share.first; step < steps_of(K); step += share.stride) {
-            const uint64_t a = rows_at(ring + slot * STAGE, B_BOX);
-            const uint64_t b = rows_at(ring + slot * STAGE + A_BYTES, B_BOX);
-            wait(full + 8 * slot, phase);
+            wait(ring.full(), ring.phase);
             begin_products();
-            #pragma unroll
-            for (int j = 0; j < BK / 16; ++j)
-                multiply(sum, a + j * (32 >> 4), b + j * (2048 >> 4),
-                         step == share.first && j == 0);
+            multiply_stage(sum, ring.stage(), 0, step == share.first);
             end_products();
 
             // The previous step is done: both blocks may fill its stage again.
             wait_for_products<1>(sum);
-            if (step > share.first && threadIdx.x % 128 < 2)
-                arrive_in(threadIdx.x % 128, before);
-            before = empty + 8 * slot;
-            if (++slot == STAGES)
-                slot = 0, phase ^= 1;
+            if (step > share.first)
+                report(before);
+            before = ring.empty();
+            ring.next();
         }
         wait_for_products<0>(sum);
-        if (threadIdx.x % 128 < 2)
-            arrive_in(threadIdx.x % 128, before);
+        report(before);
 
         #pragma unroll
         for (int j = 0; j < 16; ++j) {
             const float4 four = make_float4(sum[4 * j], sum[4 * j + 1], sum[4 * j + 2],
                                             sum[4 * j + 3]);
             if (parts_of(M, N, K) == 1)
-                write(four, j, threadIdx.x % 128, C, share, M, N);
+                write(four, j, threadIdx.x % 128, C, share.tile, M, N);
             else
                 workspace[(size_t)blockIdx.x * FOURS + j * 128 + threadIdx.x % 128] = four;
         }
@@ -225,7 +182,7 @@ static __device__ __forceinline__ void add_up(float *C, const float4 *workspace,
         if (team == 0 && i < end) {
             for (int j = 1; j < teams; ++j)
                 total = total + sums[j * width + place];
-            write(total, i / 128, i % 128, C, share, M, N);
+            write(total, i / 128, i % 128, C, share.tile, M, N);
         }
         __syncthreads();
     }
@@ -238,23 +195,13 @@ bf16_split_k(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid
              const __nv_bfloat16 *A, const __nv_bfloat16 *B, float *C, float4 *workspace, int M,
              int N, int K)
 {
-    // The ring of stages starts at a multiple of 1,024 bytes. Two barriers per stage follow it.
     extern __shared__ char shared[];
-    const unsigned start = (unsigned)__cvta_generic_to_shared(shared);
-    const unsigned ring = (start + 1023) / 1024 * 1024;
-    const unsigned full = ring + STAGES * STAGE, empty = full + 8 * STAGES;
-    if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; ++stage) {
-            expect_arrivals(full + 8 * stage, 1);
-            expect_arrivals(empty + 8 * stage, 2);  // of both blocks
-        }
-        publish_barriers();
-    }
-    synchronize_cluster();
+    const Ring ring(shared, 0);
+    ring.set_up(1);
     if (threadIdx.x >= 128)
-        consume(C, workspace, M, N, K, ring, full, empty);
+        consume(C, workspace, ring, M, N, K);
     else if (threadIdx.x == 0)
-        produce(A_map, B_map, M, N, K, ring, full, empty);
+        produce(A_map, B_map, ring, M, N, K);
     if (parts_of(M, N, K) > 1) {
         __syncthreads();
         if (threadIdx.x == 0)

@@ -258,25 +258,20 @@ multiply_residues(const CUtensorMap __grid_constant__ A_map,
                   const CUtensorMap __grid_constant__ B_map, char *digits, int M, int N, int K)
 {
     extern __shared__ char shared[];
-    const Ring ring((unsigned)__cvta_generic_to_shared(shared), 0);
+    const Ring ring(shared, 0);
     ring.set_up(1);
-    const int rows = MODULI * M;
-
-    // Registers move from the warpgroup that moves data to those that multiply.
-    if (threadIdx.x < 128) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        const int lower = blockIdx.x % 2;
-        if (threadIdx.x == 0)
-            produce(ring, rows, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
-                arrive_and_expect(barrier, STAGE);
-                fetch(stage, A_map, k, tile.row, barrier);
-                fetch_for(3, stage + A_BYTES + lower * (BM * BK), B_map, k,
-                          tile.row / M * N + tile.column + lower * BM, barrier);
-            });
-    } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        consume(ring, digits, rows, M, N, K);
-    }
+    const int rows = MODULI * M, lower = blockIdx.x % 2;
+    divide_work<40, 232>(
+        [&] {
+            if (threadIdx.x == 0)
+                produce(ring, rows, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
+                    arrive_and_expect(barrier, STAGE);
+                    fetch(stage, A_map, k, tile.row, barrier);
+                    fetch_for(3, stage + A_BYTES + lower * (BM * BK), B_map, k,
+                              tile.row / M * N + tile.column + lower * BM, barrier);
+                });
+        },
+        [&] { consume(ring, digits, rows, M, N, K); });
 }
 
 // -- Back ----------------------------------------------------------------------------------------

@@ -43,7 +43,6 @@
 // - Slower: rows of A in registers (8%), tiles of 128×192 with one piece per step (8%), warpgroups
 //   that take turns at a barrier (5%).
 
-#include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
 #ifndef BAND
@@ -53,7 +52,7 @@
 #define BM 128
 #endif
 #include "eight-bit.cuh"
-#include "fp8.cuh"
+#include "drafts.cuh"
 
 #define PIECES (BN / 128)  // of a step: products of 64×128 by 128×128
 
@@ -175,22 +174,14 @@ fp8_promoted(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid
              int M, int N, int K)
 {
     extern __shared__ char shared[];
-    const Ring ring((unsigned)__cvta_generic_to_shared(shared), DRAFTS);
+    const Ring ring(shared, DRAFTS);
     ring.set_up(K % 16 == 0 ? 1 : 128);
-
-    // Registers move from the warpgroup that moves data to those that multiply.
-    if (threadIdx.x < 128) {
-#if WARPGROUPS == 2
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-#endif
-        if (K % 16 != 0)
-            produce_by_hand(A, B, shared, ring, M, N, K);
-        else if (threadIdx.x == 0)
-            produce(A_map, B_map, ring, M, N, K);
-    } else {
-#if WARPGROUPS == 2
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-#endif
-        consume(C_map, ring, C, scale_a, scale_b, M, N, K);
-    }
+    divide_work<40, 232>(
+        [&] {
+            if (K % 16 != 0)
+                produce_by_hand(A, B, ring, M, N, K);
+            else if (threadIdx.x == 0)
+                produce(A_map, B_map, ring, M, N, K);
+        },
+        [&] { consume(C_map, ring, C, scale_a, scale_b, M, N, K); });
 }

@@ -24,7 +24,8 @@
 // ///
 
 // Adds: FP8 inputs: twice the products per cycle of bf16-wgmma, and half its bytes per number. A tile
-//   is written while the next one is multiplied. eight-bit.cuh and hopper.cuh hold the common parts.
+//   is written while the next one is multiplied. ring.cuh has the loop that does so, eight-bit.cuh
+//   what fills the ring and multiplies, drafts.cuh what writes C.
 // Predicted: at most 2,141 TFLOP/s if the tensor cores never wait, at 1.98 GHz. But they use more
 //   power than there is: the clock will be lower.
 // Measured: 262 TFLOP/s at n = 1024, 105% of cuBLASLt in FP8 (H100)
@@ -44,7 +45,6 @@
 //   it needs only half of the registers of its sums. So it is kept there, and a quarter of it is
 //   written in each of the first four steps of the next tile, while the tensor cores multiply.
 
-#include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
 #ifndef BAND
@@ -54,7 +54,7 @@
 #define BM 128
 #endif
 #include "eight-bit.cuh"
-#include "fp8.cuh"
+#include "drafts.cuh"
 
 static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring,
                                                __nv_bfloat16 *C, float scale, int M, int N, int K)
@@ -86,22 +86,14 @@ fp8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_co
           int M, int N, int K)
 {
     extern __shared__ char shared[];
-    const Ring ring((unsigned)__cvta_generic_to_shared(shared), DRAFTS);
+    const Ring ring(shared, DRAFTS);
     ring.set_up(K % 16 == 0 ? 1 : 128);
-
-    // Registers move from the warpgroup that moves data to those that multiply.
-    if (threadIdx.x < 128) {
-#if WARPGROUPS == 2
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
-#endif
-        if (K % 16 != 0)
-            produce_by_hand(A, B, shared, ring, M, N, K);
-        else if (threadIdx.x == 0)
-            produce(A_map, B_map, ring, M, N, K);
-    } else {
-#if WARPGROUPS == 2
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
-#endif
-        consume(C_map, ring, C, *scale_a * *scale_b, M, N, K);
-    }
+    divide_work<56, 224>(
+        [&] {
+            if (K % 16 != 0)
+                produce_by_hand(A, B, ring, M, N, K);
+            else if (threadIdx.x == 0)
+                produce(A_map, B_map, ring, M, N, K);
+        },
+        [&] { consume(C_map, ring, C, *scale_a * *scale_b, M, N, K); });
 }

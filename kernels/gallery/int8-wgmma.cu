@@ -39,48 +39,9 @@
 #define BM 128
 #endif
 #include "eight-bit.cuh"
+#include "drafts.cuh"
 
-#define DRAFT (16 * 32 * 4)  // 16 rows and 32 columns of C
-#define DRAFTS (BM / 16 * 2 * DRAFT)
 #define HELD (BN / 64)  // parts of a tile that are held: half of them
-
-// Stores two adjacent sums of a row to a draft: the index of each 16 bytes is XORed with the row's
-// index modulo 8.
-static __device__ __forceinline__ void store(unsigned draft, int row, int column, int left,
-                                             int right)
-{
-    const unsigned to = draft + row * 128 + (column * 4 ^ row % 8 * 16);
-    asm volatile("st.shared.v2.s32 [%0], {%1, %2};" :: "r"(to), "r"(left), "r"(right) : "memory");
-}
-
-// Writes 16 rows and 32 columns of C, of which a lane has the sums c: through a draft, by the copy
-// engine, or one by one if rows do not start at multiples of 16 bytes.
-static __device__ __forceinline__ void write(const int *c, unsigned draft,
-                                             const CUtensorMap &C_map, int *C, int row, int column,
-                                             int M, int N)
-{
-    const int lane = threadIdx.x % 32;
-    const bool is_odd = lane / 4 % 2;
-    if (lane == 0)
-        wait_until_read<1>();
-    __syncwarp();
-    #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-        // Odd rows start with other columns than even rows, so that banks differ.
-        const int *const even = c + j * 2, *const odd = c + (j ^ 4) * 2;
-        const int left = is_odd ? odd[0] : even[0], right = is_odd ? odd[1] : even[1];
-        const int r = j % 2 * 8 + lane / 4, n = (j / 2 ^ is_odd * 2) * 8 + lane % 4 * 2;
-        store(draft, r, n, left, right);
-        if (N % 4 != 0 && row + r < M && column + n < N)
-            C[(size_t)(row + r) * N + column + n] = left;
-        if (N % 4 != 0 && row + r < M && column + n + 1 < N)
-            C[(size_t)(row + r) * N + column + n + 1] = right;
-    }
-    publish_stores();
-    __syncwarp();
-    if (lane == 0 && N % 4 == 0)
-        deliver(C_map, draft, column, row);
-}
 
 static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring, int *C, int M,
                                                int N, int K)
@@ -115,22 +76,14 @@ int8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
            const signed char *B, int *C, int M, int N, int K)
 {
     extern __shared__ char shared[];
-    const Ring ring((unsigned)__cvta_generic_to_shared(shared), DRAFTS);
+    const Ring ring(shared, DRAFTS);
     ring.set_up(K % 16 == 0 ? 1 : 128);
-
-    // Registers move from the warpgroup that moves data to those that multiply.
-    if (threadIdx.x < 128) {
-#if WARPGROUPS == 2
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-#endif
-        if (K % 16 != 0)
-            produce_by_hand(A, B, shared, ring, M, N, K);
-        else if (threadIdx.x == 0)
-            produce(A_map, B_map, ring, M, N, K);
-    } else {
-#if WARPGROUPS == 2
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-#endif
-        consume(C_map, ring, C, M, N, K);
-    }
+    divide_work<40, 232>(
+        [&] {
+            if (K % 16 != 0)
+                produce_by_hand(A, B, ring, M, N, K);
+            else if (threadIdx.x == 0)
+                produce(A_map, B_map, ring, M, N, K);
+        },
+        [&] { consume(C_map, ring, C, M, N, K); });
 }

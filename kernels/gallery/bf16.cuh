@@ -1,0 +1,63 @@
+// Products of bfloat16 operands, stored by rows, with sums in float: what multiplies a stage of the
+// ring, and what writes C. The kernel defines BM (64 or 128) and BAND.
+#define BN (2 * BM)
+#define BK 64
+#define WARPGROUPS (BM / 64)  // those that multiply
+#define A_BYTES (BM * BK * 2)
+#define B_BOX (BK * 64 * 2)  // 64 columns of B
+#define STAGE (A_BYTES + BN / 64 * B_BOX)
+#define STAGES (196608 / STAGE)
+
+#include "ring.cuh"
+#include "drafts.cuh"
+
+#if BM == 128
+#define SUMS SUMS_128("+f", 0)
+#define WGMMA "m64n256k16.f32.bf16.bf16 {" NAMES_128 "}, %128, %129"
+#define FRESH "%130"
+#else
+#define SUMS SUMS_64("+f", 0)
+#define WGMMA "m64n128k16.f32.bf16.bf16 {" NAMES_64 "}, %64, %65"
+#define FRESH "%66"
+#endif
+
+// sum = (fresh ? 0 : sum) + a·b: 64×16 by 16×BN, both in shared memory; K runs fastest in a, and
+// the columns do in b.
+static __device__ __forceinline__ void multiply(float (&sum)[BN / 2], uint64_t a, uint64_t b,
+                                                bool fresh)
+{
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.eq.u32 add, " FRESH ", 0;\n"
+                 "wgmma.mma_async.sync.aligned." WGMMA ", add, 1, 1, 0, 1;\n"
+                 "}" : SUMS : "l"(a), "l"(b), "r"((unsigned)fresh));
+}
+
+// Starts the products of a step: four, of 16 terms.
+static __device__ __forceinline__ void multiply_stage(float (&sum)[BN / 2], unsigned stage,
+                                                      int group, bool fresh)
+{
+    const uint64_t a = rows_at(stage + group * 64 * 128, B_BOX), b = rows_at(stage + A_BYTES, B_BOX);
+    #pragma unroll
+    for (int i = 0; i < BK / 16; ++i)
+        multiply(sum, a + i * (32 >> 4), b + i * (2048 >> 4), fresh && i == 0);
+}
+
+// The loop over all tiles: see ring.cuh.
+static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring, float *C, int M,
+                                               int N, int K)
+{
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
+    const unsigned drafts = ring.start + STAGES * STAGE + warp * 2 * DRAFT;
+    consume<0, float>(
+        ring, M, N, K, multiply_stage,
+        [&](const float (&sum)[BN / 2], Tile tile) {
+            #pragma unroll
+            for (int part = 0; part < BN / 32; ++part)
+                write(sum + part * 16, drafts + part % 2 * DRAFT, C_map, C, tile.row + warp * 16,
+                      tile.column + part * 32, M, N);
+        },
+        [](int) {});
+    // The copy engine reads shared memory, which is freed when the block exits.
+    wait_until_read<0>();
+}

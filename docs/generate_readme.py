@@ -40,13 +40,16 @@ from matbench.records.environment import Environment
 from matbench.records.explanation import Explanation
 from matbench.records.grade import Grade
 from matbench.records.outcome import ErrorCells, Outcome
-from matbench.show import comparisons, formats, outcomes, terminal
+from matbench.show import comparisons, formats, outcomes, terminal, units
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
 EIGHT_BITS = ROOT / "results" / "h100-eight-bits.jsonl"
 SUSTAINED = ROOT / "results" / "h100-sustained.jsonl"
 DOUBLE_INT8 = ROOT / "results" / "h100-double-int8.jsonl"
+#: In turns with cuBLAS, and with the fastest algorithm of cuBLASLt.
+TURNS = ROOT / "results" / "h100-turns.jsonl"
+TUNED = ROOT / "results" / "h100-tuned.jsonl"
 #: The code of each kernel file that was measured, by the hash of the file as it was then.
 MEASURED_CODE = ROOT / "results" / "h200-code.json"
 BESIDE_NVBENCH = ROOT / "results" / "h200-nvbench.json"
@@ -140,6 +143,28 @@ def sustained_table(kernels: Iterable[Kernel]) -> str:
     environments, found = reading.read(SUSTAINED)
     printed = _printed(environments, found, SUSTAINED_COLUMNS, fastest=True)
     return "\n\n".join([printed, *stale_line(found, kernels)])
+
+
+def turns_table(path: Path, kernels: Iterable[Kernel]) -> str:
+    """How many times as fast as its baseline each kernel is, with the interval of 95%."""
+    contents = reading.Contents(path)
+    compared = [f for f, _ in contents.findings if isinstance(f, ComparisonRecord)]
+    rows = []
+    for record in compared:
+        case, comparison = record.candidate.case, record.comparison
+        assert comparison is not None
+        median_ns = record.candidate.median_ns or float("nan")
+        high, low = (f"{1 / limit:#.3g}" for limit in comparison.interval)
+        problem = case.problem
+        tflops = 2e-3 * problem.M * problem.N * problem.K / median_ns
+        time = units.durations([median_ns])(median_ns)
+        speed = f"{1 / comparison.ratio:#.3g} ({low} to {high})"
+        rows.append([case.kernel, problem.size, time, units.number(tflops, 3), record.baseline_name, speed])
+    headers = ["kernel", "size", "time", "TFLOP/s", "against", "times as fast"]
+    align = ["left", "left", "right", "right", "left", "left"]
+    printed = tabulate(rows, headers, "pipe", colalign=align, disable_numparse=True)
+    sides = (side for record in compared for side in (record.baseline, record.candidate))
+    return "\n\n".join([printed, *stale_line(sides, kernels)])
 
 
 def workload_table(name: str, kernels: Iterable[Kernel]) -> str:
@@ -340,6 +365,8 @@ def pages() -> Pages:
         for name, path in (("eight-bits", EIGHT_BITS), ("double-int8", DOUBLE_INT8)):
             page = inserted(page, name, table(reading.read(path), kernels, path))
         page = inserted(page, "sustained", sustained_table(kernels))
+        for name, path in (("turns", TURNS), ("tuned", TUNED)):
+            page = inserted(page, name, turns_table(path, kernels))
         for name in WORKLOADS:
             page = inserted(page, name, workload_table(name, kernels))
         return page

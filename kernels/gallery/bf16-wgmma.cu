@@ -25,9 +25,9 @@
 //   are multiplied from shared memory, and TMA writes C. Nearly all of the code is new: ring.cuh has
 //   the loops, bf16.cuh what multiplies, and drafts.cuh what writes C.
 // Predicted: at most 1,070 TFLOP/s if the tensor cores never wait, at 1.98 GHz.
-// Measured: 219 TFLOP/s at n = 1024, 94% of cuBLAS in bfloat16 (H200)
-//   754 TFLOP/s at n = 4096, 100% of cuBLAS in bfloat16 (H200)
-//   809 TFLOP/s at n = 8192, 102% of cuBLAS in bfloat16 (H200)
+// Measured: 214 TFLOP/s at n = 1024, 98% of cuBLAS in bfloat16 (H100)
+//   747 TFLOP/s at n = 4096, 100% of cuBLAS in bfloat16 (H100)
+//   792 TFLOP/s at n = 8192, 102% of cuBLAS in bfloat16 (H100)
 //
 // The plan is that of tf32x3. In detail:
 //

@@ -29,11 +29,11 @@
 // Predicted: for n = 4096, 772 us for 4.1e11 operations if the tensor cores never wait (1.98 GHz),
 //   and 47 us to read the 67 MB of B and write 134 MB of parts: at most 168 TFLOP/s. If they
 //   multiply as fast as for cuBLAS with TF32 inputs, 132.
-// Measured: 133 TFLOP/s at n = 4096, 261% of cuBLAS (H200)
-//   128 TFLOP/s at n = 8192, 251% of cuBLAS (H200)
+// Measured: 132 TFLOP/s at n = 4096, 259% of cuBLAS (H100)
+//   138 TFLOP/s at n = 8192, 266% of cuBLAS (H100)
 //
-// That was with sums of 16 terms. Those of 32, as now, take 1,039 us beside 1,065 at n = 4096 and
-// 8.71 ms beside 8.79 at 8192, and with BN = 64 a quarter less (H100).
+// With sums of 16 terms instead of 32: 1,065 us beside 1,039 at n = 4096, 8.79 ms beside 8.71 at 8192,
+// and with BN = 64 a third more (H100, another day).
 //
 // The method is that of H. Ootomo and R. Yokota, "Recovering single precision accuracy from Tensor
 // Cores while surpassing the FP32 theoretical peak performance", 2022, arXiv 2203.03341.

@@ -27,6 +27,7 @@ from matbench.analysis import ranking
 from matbench.kernelfile.catalogue import Catalogue, builtin
 from matbench.model import Kernel
 from matbench.records import reading
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.explanation import MachineCode
 from matbench.records.outcome import Outcome
 from matbench.workloads import WORKLOADS
@@ -34,7 +35,8 @@ from matbench.workloads import WORKLOADS
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 PAGE = ROOT / "docs" / "ladder.md"
-#: Records of products, each with cuBLAS beside the kernels. Of a rung the first that has it counts.
+#: Records of products, each with cuBLAS beside the kernels: the first that has a kernel at a size
+#: counts.
 #: The course's: `matbench run --group ladder --baseline cublas --sizes 1000,4096 --output FILE`.
 PRODUCTS = (
     "course.jsonl", "h100-turns.jsonl", "h200-ladder.jsonl", "h200.jsonl", "h100-eight-bits.jsonl",
@@ -75,25 +77,28 @@ def header(kernel: Kernel) -> dict[str, list[str]]:
 
 
 def measurements() -> list[Sequence[Outcome]]:
-    """The committed records of products that exist, in the order in which they count."""
-    paths = [RESULTS / name for name in PRODUCTS]
-    return [reading.read(path)[1] for path in paths if path.exists()]
+    """What was measured together, in the order in which it counts: the outcomes of a file, or the
+    two sides of each of its comparisons."""
+    together: list[Sequence[Outcome]] = []
+    for path in filter(Path.exists, (RESULTS / name for name in PRODUCTS)):
+        contents = reading.Contents(path)
+        compared = (o for f, o in contents.findings if isinstance(f, ComparisonRecord))
+        together += list(compared) or [contents.outcomes]
+    return together
 
 
 def speeds(kernel: str, records: Sequence[Sequence[Outcome]]) -> dict[str, tuple[Outcome, float]]:
     """By size: a kernel's fastest outcome, and its speed as a share of cuBLAS's beside it."""
+    shares: dict[str, tuple[Outcome, float]] = {}
     for outcomes in records:
         fastest = {(o.case.kernel, o.case.problem.size): o for o in ranking.fastest(outcomes)}
         mine = {size: o for (name, size), o in fastest.items() if name == kernel and o.median_ns}
-        shares = {}
         for size, outcome in mine.items():
             product, _ = OPPONENTS.get(outcome.case.claims.precision, ("", ""))
             other = fastest.get((product, size))
             if other is not None and other.median_ns and outcome.median_ns:
-                shares[size] = (outcome, other.median_ns / outcome.median_ns)
-        if shares:
-            return shares
-    return {}
+                shares.setdefault(size, (outcome, other.median_ns / outcome.median_ns))
+    return shares
 
 
 def tflops(outcome: Outcome) -> str:

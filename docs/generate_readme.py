@@ -152,14 +152,16 @@ def turns_table(path: Path, kernels: Iterable[Kernel]) -> str:
     rows = []
     for record in compared:
         case, comparison = record.candidate.case, record.comparison
-        assert comparison is not None
+        assert comparison is not None and comparison.ratio and comparison.interval
         median_ns = record.candidate.median_ns or float("nan")
         high, low = (f"{1 / limit:#.3g}" for limit in comparison.interval)
         problem = case.problem
         tflops = 2e-3 * problem.M * problem.N * problem.K / median_ns
         time = units.durations([median_ns])(median_ns)
         speed = f"{1 / comparison.ratio:#.3g} ({low} to {high})"
-        rows.append([case.kernel, problem.size, time, units.number(tflops, 3), record.baseline_name, speed])
+        rows.append(
+            [case.kernel, problem.size, time, units.number(tflops, 3), record.baseline_name, speed]
+        )
     headers = ["kernel", "size", "time", "TFLOP/s", "against", "times as fast"]
     align = ["left", "left", "right", "right", "left", "left"]
     printed = tabulate(rows, headers, "pipe", colalign=align, disable_numparse=True)

@@ -27,15 +27,16 @@ double largest() { return largest_square(); }
 void residues(int64_t x, int is_A, signed char *to)
 {
     for (int i = 0; i < MODULI; ++i) {
-        const Modulus &of = moduli.of[i];
+        const Modulus &modulus = moduli.of[i];
         const uint64_t shifted = (uint64_t)x ^ (uint64_t)1 << 63;
-        to[i] = (signed char)(residue(shifted, is_A ? of.of_A : of.of_B, of) ^ 0x80);
+        to[i] = (signed char)(residue(shifted, is_A ? modulus.of_A : modulus.of_B, modulus) ^ 0x80);
     }
 }
 
 unsigned digit_of(int sum, int i)
 {
-    return residue(sum, moduli.of[i].minus, moduli.of[i].finer, moduli.of[i].offset);
+    const Modulus &modulus = moduli.of[i];
+    return residue(sum, modulus.minus, modulus.fine_inverse, modulus.offset);
 }
 
 double number_of(const unsigned *digits)
@@ -43,6 +44,6 @@ double number_of(const unsigned *digits)
     unsigned words[FOURS] = {};
     for (int i = 0; i < MODULI; ++i)
         words[i / 4] |= digits[i] << i % 4 * 8;
-    return number(words);
+    return from_digits(words);
 }
 }

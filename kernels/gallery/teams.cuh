@@ -1,6 +1,6 @@
-// Teams of warps in a block: each multiplies a slice of every step of K, as pipelined does a whole
-// step. The kernel defines the sizes of tiles (BM, BN, BK, WM, WN, TM, TN), SLICES, STAGES, WARPS of a
-// team, and THREADS.
+// Teams of warps in a block: each multiplies a slice of every step of K, as pipelined does the whole
+// step. The kernel defines the sizes of tiles (BM, BN, BK, WM, WN, TM, TN), SLICES (the number of
+// teams), STAGES, WARPS of a team, and THREADS.
 #pragma once
 
 #include "../ladder/helpers.cuh"
@@ -16,9 +16,10 @@
 #define B_COPIES (BK / B_ROWS)
 #define QUADS (BM * BN / 4)  // groups of four elements of a tile
 
-// Multiplies `steps` steps, of which the first has `first_terms` terms and all others BK, from A's
-// columns and B's rows on. Each team leaves its sums of the tile in `tiles`, one tile after the other;
-// the block's threads have yet to meet. ALIGNED: the rows of B start at multiples of 16 bytes.
+// Multiplies the first columns of A by the first rows of B: in `steps` steps of BK terms, but of
+// `first_terms` in the first. Stores the sums of each team in `tiles`, one team after the other; the
+// caller synchronizes the block before it reads them. ALIGNED: the rows of B start at multiples of
+// 16 bytes.
 template <bool ALIGNED>
 static __device__ __forceinline__ void multiply(const float *A, const float *B, int M, int N, int K,
                                                 int first_row, int first_column, int steps,

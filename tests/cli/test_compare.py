@@ -113,6 +113,22 @@ def test_the_inputs_of_a_pair_suit_both(
         assert accuracy["max_rel_err"] > 1e-4
 
 
+@pytest.mark.parametrize(
+    ("names", "difference"),
+    [
+        (("cublas", "cublas-bf16"), "inputs differ: float32 and bfloat16"),
+        (("tf32x3", "double-mma"), "inputs differ: float32 and float64"),
+        (("fp8-wgmma", "fp8-promoted"), "scales differ: matrix and blocks"),
+    ],
+)
+def test_what_cannot_share_inputs_is_refused_before_anything_is_built(
+    names: tuple[str, str], difference: str, matbench: Matbench, nothing_runs: None
+) -> None:
+    said = matbench("compare", *names, "--sizes", "64", code=2).stderr
+    assert f"{names[0]} and {names[1]} cannot be compared; their {difference}." in said
+    assert "`matbench run` shows both in one table" in said
+
+
 def test_a_comparison_is_printed_for_people(matbench: Matbench, device: DeviceInfo) -> None:
     arguments = ("tiled", "naive-2d", "--sizes", "16,24", "--set", "TILE=8", *BRIEFLY)
     text = matbench("compare", *arguments).stdout

@@ -152,7 +152,9 @@ def turns_table(path: Path, kernels: Iterable[Kernel]) -> str:
     rows = []
     for record in compared:
         case, comparison = record.candidate.case, record.comparison
-        assert comparison is not None and comparison.ratio and comparison.interval
+        assert comparison is not None
+        assert comparison.ratio
+        assert comparison.interval
         median_ns = record.candidate.median_ns or float("nan")
         high, low = (f"{1 / limit:#.3g}" for limit in comparison.interval)
         problem = case.problem

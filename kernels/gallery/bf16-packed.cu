@@ -23,7 +23,7 @@
 
 // Adds: packing. All blocks first copy A and B to a workspace, in the form that the ring of stages
 //   needs; then they wait for each other and go on as in bf16-wgmma.
-// Predicted: at most 847 TFLOP/s at n = 4095: 67 MB read and 67 MB written at 4 TB/s take 34 µs,
+// Predicted: at most 817 TFLOP/s at n = 4095: 67 MB read and 67 MB written at 3.35 TB/s take 40 µs,
 //   the products 128 µs, and nothing overlaps.
 // Measured: 539 TFLOP/s at n = 4095, 361% of cuBLAS in bfloat16 (H100)
 //
@@ -69,8 +69,8 @@ static __device__ __forceinline__ int boxes_across(int N)
 }
 
 // Copies a matrix to boxes of HEIGHT rows and 64 columns, one after the other from left to right,
-// with zeros beyond the edge. Within a row of a box the index of each 16 bytes is XORed with the
-// row's index modulo 8. A warp copies 16 rows of a box at a time, two values of a row per lane.
+// swizzled, with zeros beyond the edge. A warp copies 16 rows of a box at a time, two elements of a
+// row per lane.
 template <int HEIGHT>
 static __device__ __forceinline__ void pack(char *to, const __nv_bfloat16 *from, int rows,
                                             int columns, int rows_of_boxes, int across)
@@ -104,7 +104,7 @@ static __device__ __forceinline__ void wait_for_packing()
     publish_all_stores();
     __syncthreads();
     if (threadIdx.x == 0) {
-        meet_all_blocks(arrived);
+        synchronize_grid(arrived);
         publish_all_stores();
     }
     __syncthreads();
@@ -115,14 +115,15 @@ static __device__ __forceinline__ void produce(const char *packed, Ring ring, in
 {
     const int half = blockIdx.x % 2 * (BN / 128);  // the first box of that half
     const char *const packed_B = packed + packed_bytes_of_A(M, K);
-    produce(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
+    fill_stages(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
         const int step = k / BK;
-        arrive_and_expect(barrier, STAGE);
+        arrive_and_expect(barrier, STAGE_BYTES);
         fetch(stage, packed + ((size_t)(tile.row / BM) * steps(K) + step) * A_BYTES, A_BYTES,
               barrier);
-        fetch_for(3, stage + A_BYTES + half * B_BOX,
-                  packed_B + ((size_t)step * boxes_across(N) + tile.column / 64 + half) * B_BOX,
-                  BN / 128 * B_BOX, barrier);
+        fetch_for(3, stage + A_BYTES + half * B_BOX_BYTES,
+                  packed_B
+                      + ((size_t)step * boxes_across(N) + tile.column / 64 + half) * B_BOX_BYTES,
+                  BN / 128 * B_BOX_BYTES, barrier);
     });
 }
 
@@ -131,7 +132,7 @@ bf16_packed(const CUtensorMap __grid_constant__ C_map, const __nv_bfloat16 *A,
             const __nv_bfloat16 *B, float *C, char *workspace, int M, int N, int K)
 {
     extern __shared__ char shared[];
-    const Ring ring(shared, DRAFTS);
+    const Ring ring(shared, DRAFTS_BYTES);
     ring.set_up(1);
     pack<BM>(workspace, A, M, K, tiles_down(M), steps(K));
     pack<BK>(workspace + packed_bytes_of_A(M, K), B, K, N, steps(K), boxes_across(N));

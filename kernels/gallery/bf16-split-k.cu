@@ -20,7 +20,7 @@
 // Adds: K is shared. If C has fewer tiles than there are clusters of blocks, each cluster has a part
 //   of the steps of a pair of tiles, so that all multiprocessors fetch.
 // Predicted: 10 µs at 128x128x65536, at 3.35 TB/s: A and B are 34 MB. One pair of tiles has 1,024
-//   steps, for 66 clusters; bf16-wgmma takes 152 µs, for it uses one of them.
+//   steps, for 66 clusters; bf16-wgmma takes 152 µs, because it uses one of them.
 // Measured: 96.2 TFLOP/s at 128x128x65536, 109% of cuBLAS in bfloat16 (H100)
 //
 // Each block stores its partial sums in the workspace, as its threads hold them, which makes whole
@@ -42,10 +42,10 @@
 // K and N are multiples of 8, as tensor maps of A and B require.
 
 #define BM 64
-#define BAND 4096  // all tiles of a column are neighbours
+#define BAND 4096  // a single band: pairs are numbered down the columns of C
 #include "bf16.cuh"
 
-#define FOURS (BM * BN / 4)  // of a tile: four sums of a thread each
+#define QUADS (BM * BN / 4)  // of a tile: four sums of a thread each
 
 // -- Shares --------------------------------------------------------------------------------------
 
@@ -78,17 +78,17 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const C
                                                Ring ring, int M, int N, int K)
 {
     const int lower = blockIdx.x % 2;
-    const uint64_t policy = read_once();
+    const uint64_t policy = evict_first_policy();
     for (int i = blockIdx.x / 2; i < shares(M, N, K); i += gridDim.x / 2) {
         const Share share = share_of(i, M, N, K);
         #pragma unroll 1
         for (int step = share.first; step < steps_of(K); step += share.stride, ring.next()) {
             const unsigned stage = ring.stage(), barrier = ring.full();
             wait(ring.empty(), ring.phase ^ 1);
-            arrive_and_expect(barrier, STAGE);
+            arrive_and_expect(barrier, STAGE_BYTES);
             fetch(stage, A_map, step * BK, share.tile.row, barrier, policy);
-            fetch_for(3, stage + A_BYTES + lower * B_BOX, B_map, share.tile.column + lower * 64,
-                      step * BK, barrier, policy);
+            fetch_for(3, stage + A_BYTES + lower * B_BOX_BYTES, B_map,
+                      share.tile.column + lower * 64, step * BK, barrier, policy);
         }
     }
     ring.wait_until_empty();
@@ -99,13 +99,13 @@ static __device__ __forceinline__ float4 operator+(float4 a, float4 b)
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-// Writes four sums of thread `thread` to C: two adjacent columns of two rows, of the eight columns
-// number `eight` of the tile.
-static __device__ __forceinline__ void write(float4 four, int eight, int thread, float *C,
+// Writes four sums of thread `thread` to C: two adjacent columns in each of two rows. `j` counts
+// groups of eight columns of the tile.
+static __device__ __forceinline__ void write_four(float4 four, int j, int thread, float *C,
                                              Tile tile, int M, int N)
 {
     const int row = tile.row + thread / 32 * 16 + thread % 32 / 4;
-    const int column = tile.column + eight * 8 + thread % 4 * 2;
+    const int column = tile.column + j * 8 + thread % 4 * 2;
     float *const to = C + (size_t)row * N + column;
     if (row < M && column < N)
         *(float2 *)to = make_float2(four.x, four.y);
@@ -119,7 +119,7 @@ static __device__ __forceinline__ void consume(float *C, float4 *workspace, Ring
     for (int i = blockIdx.x / 2; i < shares(M, N, K); i += gridDim.x / 2) {
         const Share share = share_of(i, M, N, K);
         float sum[64];
-        unsigned before = 0;  // the barrier of the stage whose products are in flight
+        unsigned previous = 0;  // the barrier `empty` of the step before
         #pragma unroll 1
         for (int step = share.first; step < steps_of(K); step += share.stride) {
             wait(ring.full(), ring.phase);
@@ -130,28 +130,28 @@ static __device__ __forceinline__ void consume(float *C, float4 *workspace, Ring
             // The previous step is done: both blocks may fill its stage again.
             wait_for_products<1>(sum);
             if (step > share.first)
-                report(before);
-            before = ring.empty();
+                report(previous);
+            previous = ring.empty();
             ring.next();
         }
         wait_for_products<0>(sum);
-        report(before);
+        report(previous);
 
         #pragma unroll
         for (int j = 0; j < 16; ++j) {
             const float4 four = make_float4(sum[4 * j], sum[4 * j + 1], sum[4 * j + 2],
                                             sum[4 * j + 3]);
             if (parts_of(M, N, K) == 1)
-                write(four, j, threadIdx.x % 128, C, share.tile, M, N);
+                write_four(four, j, threadIdx.x % 128, C, share.tile, M, N);
             else
-                workspace[(size_t)blockIdx.x * FOURS + j * 128 + threadIdx.x % 128] = four;
+                workspace[(size_t)blockIdx.x * QUADS + j * 128 + threadIdx.x % 128] = four;
         }
     }
 }
 
-// Each block of a pair adds up a part of its tile. Teams of threads have a part of the addends each:
-// every thread loads nine at once, for each load takes half a microsecond. The order is always the
-// same.
+// The blocks that share a tile divide its elements, and each adds up the partial sums of its own.
+// Teams of threads take some of the addends each. A thread loads nine at once, because a load takes
+// half a microsecond. The order of additions is always the same.
 static __device__ __forceinline__ void add_up(float *C, const float4 *workspace, float4 *sums,
                                               int M, int N, int K)
 {
@@ -159,11 +159,11 @@ static __device__ __forceinline__ void add_up(float *C, const float4 *workspace,
     if (index >= pairs * parts)
         return;
     const Share share = share_of(index, M, N, K);
-    const int part = index / pairs, end = FOURS * (part + 1) / parts;
+    const int part = index / pairs, end = QUADS * (part + 1) / parts;
     const int teams = max(1, min(8, parts / 8)), width = 256 / teams;
     const int team = threadIdx.x / width, place = threadIdx.x % width;
-    workspace += (size_t)(index % pairs * 2 + blockIdx.x % 2) * FOURS;
-    for (int first = FOURS * part / parts; first < end; first += width) {
+    workspace += (size_t)(index % pairs * 2 + blockIdx.x % 2) * QUADS;
+    for (int first = QUADS * part / parts; first < end; first += width) {
         const int i = first + place;
         float4 total = {};
         for (int j = team; i < end && j < parts; j += 9 * teams) {
@@ -171,7 +171,7 @@ static __device__ __forceinline__ void add_up(float *C, const float4 *workspace,
             #pragma unroll
             for (int k = 0; k < 9; ++k)
                 four[k] = j + k * teams < parts
-                    ? __ldcg(workspace + (size_t)(j + k * teams) * pairs * 2 * FOURS + i)
+                    ? __ldcg(workspace + (size_t)(j + k * teams) * pairs * 2 * QUADS + i)
                     : float4{};
             #pragma unroll
             for (int k = 0; k < 9; ++k)
@@ -182,7 +182,7 @@ static __device__ __forceinline__ void add_up(float *C, const float4 *workspace,
         if (team == 0 && i < end) {
             for (int j = 1; j < teams; ++j)
                 total = total + sums[j * width + place];
-            write(total, i / 128, i % 128, C, share.tile, M, N);
+            write_four(total, i / 128, i % 128, C, share.tile, M, N);
         }
         __syncthreads();
     }
@@ -190,6 +190,7 @@ static __device__ __forceinline__ void add_up(float *C, const float4 *workspace,
 
 static __device__ unsigned arrived;
 
+// A and B are there for their types, which matbench gives to the tensor maps.
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(256, 1)
 bf16_split_k(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
              const __nv_bfloat16 *A, const __nv_bfloat16 *B, float *C, float4 *workspace, int M,
@@ -205,7 +206,7 @@ bf16_split_k(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid
     if (parts_of(M, N, K) > 1) {
         __syncthreads();
         if (threadIdx.x == 0)
-            meet_all_blocks(arrived);
+            synchronize_grid(arrived);
         __syncthreads();
         add_up(C, workspace, (float4 *)shared, M, N, K);
     }

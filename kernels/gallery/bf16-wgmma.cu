@@ -1,6 +1,6 @@
 // /// matbench
 // name = "bf16-wgmma"
-// summary = "bfloat16 in, float32 out: both factors in shared memory, all copies by TMA"
+// summary = "bfloat16 in, float32 out: both operands in shared memory, all copies by TMA"
 // group = "gallery"
 // previous = "tf32x3"
 // requires = ["cuda", "sm_90a"]
@@ -21,9 +21,9 @@
 // global_loads = "M * N * K / (2 * BM) + M * N * K / (2 * BM)"
 // ///
 
-// Adds: bfloat16 inputs, which need no splitting. So TMA fetches A and B as they are, both factors
-//   are multiplied from shared memory, and TMA writes C. Nearly all of the code is new: ring.cuh has
-//   the loops, bf16.cuh what multiplies, and drafts.cuh what writes C.
+// Adds: bfloat16 inputs, which need no splitting. So TMA fetches A and B as they are, both operands
+//   are multiplied from shared memory, and TMA writes C. Nearly all of the code is new: the loops
+//   are in ring.cuh, the products in bf16.cuh, and the writes of C in drafts.cuh.
 // Predicted: at most 1,070 TFLOP/s if the tensor cores never wait, at 1.98 GHz.
 // Measured: 214 TFLOP/s at n = 1024, 98% of cuBLAS in bfloat16 (H100)
 //   747 TFLOP/s at n = 4096, 100% of cuBLAS in bfloat16 (H100)
@@ -32,7 +32,7 @@
 // The plan is that of tf32x3. In detail:
 //
 // - wgmma: a warpgroup of four warps starts products of 64×16 by 16×256 and continues; it waits for
-//   them later. Here both factors are in shared memory and the sums in the warpgroup's registers.
+//   them later. Here both operands are in shared memory and the sums in the warpgroup's registers.
 // - TMA (tensor maps): one thread requests a box of a matrix. The copy engine computes the
 //   addresses, fills in zeros beyond the edge, stores the box so that eight rows lie in different
 //   banks (swizzling), and reports the number of bytes to a barrier.
@@ -46,9 +46,8 @@
 // - Persistent grid: there is one block per multiprocessor, and it computes one tile after the
 //   other. The ring never runs empty in between: the first steps of the next tile arrive while the
 //   sums of this one are written. The copy engine writes them too, 16×32 at a time from shared
-//   memory, in whole lines and without making a warp wait for the last of them. Tiles are taken in
-//   bands of BAND pairs, so that blocks that run at the same time share rows of A and columns of B
-//   in the L2 cache.
+//   memory, in whole lines and without making a warp wait for the last of them. tiles.cuh orders
+//   tiles so that blocks that run at the same time share rows of A and columns of B in the L2 cache.
 //
 // TMA requires rows that start at multiples of 16 bytes. If they do not (K or N not a multiple of
 // 8), the producer's threads copy value by value to the same places: correct, but slow. bf16-packed
@@ -62,25 +61,27 @@
 #endif
 #include "bf16.cuh"
 
+// One thread: it fetches the block's rows of A, and half of B's columns for both blocks.
 static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const CUtensorMap &B_map,
                                                Ring ring, int M, int N, int K)
 {
     const int lower = blockIdx.x % 2;
-    produce(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
-        arrive_and_expect(barrier, STAGE);
+    fill_stages(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
+        arrive_and_expect(barrier, STAGE_BYTES);
         fetch(stage, A_map, k, tile.row, barrier);
         #pragma unroll
         for (int i = 0; i < BN / 128; ++i) {
             const int box = lower * (BN / 128) + i;
-            fetch_for(3, stage + A_BYTES + box * B_BOX, B_map, tile.column + box * 64, k, barrier);
+            fetch_for(3, stage + A_BYTES + box * B_BOX_BYTES, B_map, tile.column + box * 64, k,
+                      barrier);
         }
     });
 }
 
-// Without TMA: copies rows of 64 values, of which `left` are in the matrix. The index of each
-// 16 bytes in a row is XORed with the row's index modulo 8.
+// Without TMA: copies rows of 64 elements, swizzled. The first `wanted` rows come from the matrix, the
+// others are zeros.
 static __device__ __forceinline__ void copy_rows(char *to, const __nv_bfloat16 *from, size_t pitch,
-                                                 int rows, int left)
+                                                 int rows, int wanted)
 {
     const int place = threadIdx.x % 64, first = threadIdx.x / 64;
     from += first * pitch;
@@ -89,7 +90,7 @@ static __device__ __forceinline__ void copy_rows(char *to, const __nv_bfloat16 *
         __nv_bfloat16 values[8];
         #pragma unroll
         for (int i = 0; i < 8; ++i)
-            values[i] = row + i * 2 < left ? from[i * 2 * pitch] : __float2bfloat16(0.0f);
+            values[i] = row + i * 2 < wanted ? from[i * 2 * pitch] : __float2bfloat16(0.0f);
         #pragma unroll
         for (int i = 0; i < 8; ++i)
             *(__nv_bfloat16 *)(to + (row + i * 2) * 128 + ((place / 8) ^ ((first + i * 2) % 8)) * 16
@@ -103,14 +104,14 @@ static __device__ __forceinline__ void produce_by_hand(const __nv_bfloat16 *A,
                                                        int N, int K)
 {
     const int place = threadIdx.x % 64;
-    produce(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
+    fill_stages(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
         char *const to = (char *)__cvta_shared_to_generic(stage);
         copy_rows(to, A + (size_t)tile.row * K + k + place, K, BM,
                   k + place < K ? M - tile.row : 0);
         #pragma unroll 1
         for (int box = 0; box < BN / 64; ++box) {
             const int column = tile.column + box * 64 + place;
-            copy_rows(to + A_BYTES + box * B_BOX, B + (size_t)k * N + column, N, BK,
+            copy_rows(to + A_BYTES + box * B_BOX_BYTES, B + (size_t)k * N + column, N, BK,
                       column < N ? K - k : 0);
         }
         publish_stores();
@@ -124,7 +125,7 @@ bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
            const __nv_bfloat16 *A, const __nv_bfloat16 *B, float *C, int M, int N, int K)
 {
     extern __shared__ char shared[];
-    const Ring ring(shared, DRAFTS);
+    const Ring ring(shared, DRAFTS_BYTES);
     const bool has_maps = K % 8 == 0 && N % 8 == 0;
     ring.set_up(has_maps ? 1 : 128);
     divide_work<72, 216>(

@@ -51,10 +51,10 @@
 // (P/m)⁻¹, so that products modulo m are the digits from which the Chinese remainder theorem makes
 // the result, by dp4a again.
 //
-// ONE LAUNCH. For multiply_residues the moduli are one tall product: A's residues lie below one
-// another. It is int8-wgmma, but writes one byte where that writes four, in the order in which a
-// lane has its sums. Half of a tile's sums stay in registers and are written during the first steps
-// of the next tile.
+// ONE PRODUCT. multiply_residues treats all moduli as one tall product: A's residues for a modulus lie
+// below those for the one before. It is int8-wgmma, but writes one byte where that writes four, in
+// the order in which a lane holds its sums. Half of a tile's sums stay in registers and are written
+// during the first steps of the next tile.
 
 #ifndef MODULI
 #define MODULI 15
@@ -66,7 +66,7 @@
 
 #define CHUNK 512        // terms that a block adds up for the norms of columns
 #define HELD (BN / 64)   // parts of a tile that are held: half of them
-#define SHARED (STAGES * STAGE + 16 * STAGES + 1024)
+#define SHARED (STAGES * STAGE_BYTES + 16 * STAGES + 1024)
 
 // -- Scaling -------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ static __device__ __forceinline__ Scale scale_of(double squares, double largest)
     return {scalbn(1.0, power), scalbn(1.0, -power)};
 }
 
-// As an integer, with 2⁶³ added.
+// Scaled and rounded to an integer, with 2⁶³ added.
 static __device__ __forceinline__ uint64_t to_integer(double x, double factor)
 {
     return (uint64_t)__double2ll_rn(x * factor) ^ (uint64_t)1 << 63;
@@ -130,7 +130,7 @@ static __device__ __forceinline__ double sum_of_block(double x)
     return x;
 }
 
-// A block for each row of A: its norm, then its residues; the second time it is in the L2 cache.
+// A block for each row of A: its norm, then its residues. The second pass hits the L2 cache.
 static __global__ void __launch_bounds__(256)
 residues_of_A(const double *A, unsigned *to, double *inverse, int K, int words, size_t stride,
               double largest)
@@ -179,7 +179,7 @@ static __global__ void __launch_bounds__(256)
 residues_of_B(const double *B, const double *squares, unsigned *to, double *inverse, int N, int K,
               int words, size_t stride, double largest)
 {
-    // Four rows are a double further on than their size, so that lanes use different banks.
+    // One double of padding after every four rows, so that lanes use different banks.
     __shared__ double tile[128 * 32 + 32];
     __shared__ double factor[32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = blockIdx.y * 128;
@@ -211,11 +211,11 @@ residues_of_B(const double *B, const double *squares, unsigned *to, double *inve
 
 // -- Products ------------------------------------------------------------------------------------
 
-// Where a tile's digits go, and what finds them.
+// Where a thread's digits go, and the constants that reduce its sums modulo m.
 struct Target { uint4 *to; unsigned minus, fine_inverse, offset; };
 
 // Writes 16 of a lane's sums as digits, four to a word.
-static __device__ __forceinline__ void write(const int *sum, const Target &target, int part)
+static __device__ __forceinline__ void write_digits(const int *sum, const Target &target, int part)
 {
     unsigned word[4];
     #pragma unroll
@@ -234,7 +234,7 @@ static __device__ __forceinline__ void consume(Ring ring, char *digits, int rows
 {
     int held[HELD * 16];  // the last columns of a tile
     Target target = {};
-    consume<HELD, int>(
+    multiply_tiles<HELD, int>(
         ring, rows, N, K,
         [&](const int (&sum)[BN / 2], Tile tile) {
             const Modulus &modulus = moduli.of[tile.row / M];
@@ -243,12 +243,12 @@ static __device__ __forceinline__ void consume(Ring ring, char *digits, int rows
                       modulus.fine_inverse, modulus.offset};
             #pragma unroll
             for (int part = 0; part < BN / 32 - HELD; ++part)
-                write(sum + part * 16, target, part);
+                write_digits(sum + part * 16, target, part);
             #pragma unroll
             for (int j = 0; j < HELD * 16; ++j)
                 held[j] = sum[BN / 2 - HELD * 16 + j];
         },
-        [&](int part) { write(held + part * 16, target, BN / 32 - HELD + part); });
+        [&](int part) { write_digits(held + part * 16, target, BN / 32 - HELD + part); });
 }
 
 // All moduli in one launch, as one product: the residues of A for each lie below those for the one
@@ -264,11 +264,11 @@ multiply_residues(const CUtensorMap __grid_constant__ A_map,
     divide_work<40, 232>(
         [&] {
             if (threadIdx.x == 0)
-                produce(ring, rows, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
-                    arrive_and_expect(barrier, STAGE);
-                    fetch(stage, A_map, k, tile.row, barrier);
+                fill_stages(ring, rows, N, K, [&](unsigned stage, unsigned full, Tile tile, int k) {
+                    arrive_and_expect(full, STAGE_BYTES);
+                    fetch(stage, A_map, k, tile.row, full);
                     fetch_for(3, stage + A_BYTES + lower * (BM * BK), B_map, k,
-                              tile.row / M * N + tile.column + lower * BM, barrier);
+                              tile.row / M * N + tile.column + lower * BM, full);
                 });
         },
         [&] { consume(ring, digits, rows, M, N, K); });
@@ -289,7 +289,7 @@ static __device__ __forceinline__ void transpose(unsigned (&row)[4])
     row[3] = __byte_perm(upper_right, lower_right, 0x7632);
 }
 
-// Four numbers of C by each thread, from a word of digits for each modulus.
+// Each thread: four elements of C, from one word of digits for each modulus.
 static __global__ void __launch_bounds__(256)
 write_C(const unsigned *digits, const double *inverse_A, const double *inverse_B, double *C, int M,
         int N, int across, size_t stride)
@@ -303,7 +303,7 @@ write_C(const unsigned *digits, const double *inverse_A, const double *inverse_B
     for (int i = 0; i < FOURS; ++i)
         transpose(digit[i]);
 
-    // The thread of multiply_residues that wrote the word, and its sums: four times two columns.
+    // Which thread of multiply_residues wrote the word. It holds two columns in each of two rows.
     const int tile = word / (BM * BN / 4), thread = word / 4 % 256;
     const int group = word / 1024 % (BN / 32) * 4 + word % 4;
     const int row = tile / across * BM + thread / 32 * 16 + thread % 32 / 4;

@@ -1,16 +1,18 @@
-// Writes sums of a warpgroup's products to C: a warp has 16 rows, and a lane two adjacent numbers of
-// each 8×8. They go through a draft in shared memory, swizzled (the index of each 16 bytes is XORed
-// with the row's index modulo 8), from which the copy engine takes 16 rows of 128 bytes. If the rows
-// of C do not start at multiples of 16 bytes, the warp writes them itself.
+// Writes a warpgroup's sums to C. A warp has 16 rows, a lane two adjacent elements of each 8×8. They
+// go through a draft: 16 swizzled rows of 128 bytes in shared memory, which the copy engine writes
+// to C. A warp has two drafts and fills one while the other is read. If the rows of C do not start
+// at multiples of 16 bytes, the warp writes them itself. The kernel defines BM.
+#pragma once
+
 #include "hopper.cuh"
 #include <cuda_bf16.h>
 
-#define DRAFT (16 * 128)
-#define DRAFTS (BM / 16 * 2 * DRAFT)
+#define DRAFT_BYTES (16 * 128)
+#define DRAFTS_BYTES (BM / 16 * 2 * DRAFT_BYTES)
 
 // -- 32 columns of float or int ------------------------------------------------------------------
 
-// Two adjacent numbers of a row.
+// Stores two adjacent elements of a row.
 static __device__ __forceinline__ void store(unsigned to, float left, float right)
 {
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" :: "r"(to), "f"(left), "f"(right) : "memory");
@@ -21,7 +23,7 @@ static __device__ __forceinline__ void store(unsigned to, int left, int right)
     asm volatile("st.shared.v2.s32 [%0], {%1, %2};" :: "r"(to), "r"(left), "r"(right) : "memory");
 }
 
-// Row by row, 32 adjacent numbers at a time.
+// Row by row, 32 adjacent elements at a time.
 template <typename Number>
 static __device__ __forceinline__ void write_by_hand(unsigned draft, Number *C, int row, int column,
                                                      int M, int N)
@@ -40,7 +42,7 @@ static __device__ __forceinline__ void write_by_hand(unsigned draft, Number *C, 
 }
 
 template <typename Number>
-static __device__ __forceinline__ void write(const Number *c, unsigned draft,
+static __device__ __forceinline__ void write_columns(const Number *c, unsigned draft,
                                              const CUtensorMap &C_map, Number *C, int row,
                                              int column, int M, int N)
 {
@@ -61,7 +63,7 @@ static __device__ __forceinline__ void write(const Number *c, unsigned draft,
         publish_stores();
         __syncwarp();
         if (lane == 0)
-            deliver(C_map, draft, column, row);
+            store_box(C_map, draft, column, row);
     } else {
         __syncwarp();
         write_by_hand(draft, C, row, column, M, N);
@@ -70,23 +72,23 @@ static __device__ __forceinline__ void write(const Number *c, unsigned draft,
 
 // -- 64 columns of bfloat16 ----------------------------------------------------------------------
 
-// Two adjacent numbers of a row.
-static __device__ __forceinline__ unsigned pair(float left, float right)
+// Two adjacent elements of a row, rounded to bfloat16, as one word.
+static __device__ __forceinline__ unsigned bfloat16x2(float left, float right)
 {
     unsigned both;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(right), "f"(left));
     return both;
 }
 
-// 16×16 numbers, four matrices of 8×8: a lane has two numbers of each, and gives the address of one
-// of their rows.
+// Stores 16×16 elements, four matrices of 8×8: a lane has two elements of each, and gives the address
+// of one of their rows.
 static __device__ __forceinline__ void store(unsigned to, const unsigned *c)
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
                  :: "r"(to), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]) : "memory");
 }
 
-static __device__ __forceinline__ void write(const unsigned *c, unsigned draft,
+static __device__ __forceinline__ void write_columns(const unsigned *c, unsigned draft,
                                              const CUtensorMap &C_map, __nv_bfloat16 *C, int row,
                                              int column, int M, int N)
 {
@@ -110,5 +112,5 @@ static __device__ __forceinline__ void write(const unsigned *c, unsigned draft,
     publish_stores();
     __syncwarp();
     if (lane == 0 && N % 8 == 0)
-        deliver(C_map, draft, column, row);
+        store_box(C_map, draft, column, row);
 }

@@ -1,23 +1,25 @@
 // Products of 8-bit operands, both stored with K running fastest: what fills the ring of stages, and
 // what multiplies. The kernel defines BM (64 or 128) and BAND.
+#pragma once
+
 #define BN (2 * BM)
 #define BK 128                // terms of a step: rows of 128 bytes
-#define WARPGROUPS (BM / 64)  // those that multiply
+#define CONSUMERS (BM / 64)  // those that multiply
 #define A_BYTES (BM * BK)
-#define STAGE ((BM + BN) * BK)
-#define STAGES (196608 / STAGE)
+#define STAGE_BYTES ((BM + BN) * BK)
+#define STAGES (196608 / STAGE_BYTES)
 
 #include "ring.cuh"
 
 // -- Producer ------------------------------------------------------------------------------------
 
-// One thread: the copy engine fetches the block's rows of A, and half of those of B for both blocks.
+// One thread: it fetches the block's rows of A, and half of those of B for both blocks.
 static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const CUtensorMap &B_map,
                                                Ring ring, int M, int N, int K)
 {
     const int lower = blockIdx.x % 2;
-    produce(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
-        arrive_and_expect(barrier, STAGE);
+    fill_stages(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
+        arrive_and_expect(barrier, STAGE_BYTES);
         fetch(stage, A_map, k, tile.row, barrier);
         fetch_for(3, stage + A_BYTES + lower * (BM * BK), B_map, k, tile.column + lower * BM,
                   barrier);
@@ -39,7 +41,7 @@ static __device__ __forceinline__ void copy_rows(char *to, const char *from, int
 static __device__ __forceinline__ void produce_by_hand(const void *A, const void *B, Ring ring,
                                                        int M, int N, int K)
 {
-    produce(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
+    fill_stages(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
         char *const to = (char *)__cvta_shared_to_generic(stage);
         copy_rows(to, (const char *)A, BM, tile.row, M, k, K);
         copy_rows(to + A_BYTES, (const char *)B, BN, tile.column, N, k, K);
@@ -84,16 +86,17 @@ static __device__ __forceinline__ void multiply(int (&sum)[BN / 2], uint64_t a, 
 
 // The loop over all tiles: see ring.cuh. A step is four products of 32 terms.
 template <int PARTS, typename Number, typename Finish, typename Write>
-static __device__ __forceinline__ void consume(Ring ring, int M, int N, int K, Finish finish,
-                                               Write write)
+static __device__ __forceinline__ void multiply_tiles(Ring ring, int M, int N, int K, Finish finish,
+                                               Write write_part)
 {
-    consume<PARTS, Number>(
+    multiply_tiles<PARTS, Number>(
         ring, M, N, K,
-        [](Number (&sum)[BN / 2], unsigned stage, int group, bool fresh) {
-            const uint64_t a = rows_at(stage + group * 64 * BK), b = rows_at(stage + A_BYTES);
+        [](Number (&sum)[BN / 2], unsigned stage, int warpgroup, bool fresh) {
+            const uint64_t a = descriptor_of(stage + warpgroup * 64 * BK);
+            const uint64_t b = descriptor_of(stage + A_BYTES);
             #pragma unroll
             for (int j = 0; j < BK / 32; ++j)
                 multiply(sum, a + j * (32 >> 4), b + j * (32 >> 4), fresh && j == 0);
         },
-        finish, write);
+        finish, write_part);
 }

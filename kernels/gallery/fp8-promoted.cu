@@ -33,13 +33,13 @@
 //   1402 TFLOP/s at n = 8192, 90% of cuBLASLt in FP8 (H100)
 //
 // - Errors: sums of 128 terms lose little, and float32 adds them up. If all terms are positive, the
-//   result is off by 0.5% at K = 4096, of which C as bfloat16 is up to 0.2%; fp8-wgmma's by 8%.
+//   result is off by 0.5% at K = 4096, of which C as bfloat16 is up to 0.2%; fp8-wgmma's by 7%.
 // - Registers: 64×256 totals of a warpgroup leave room for only half as many sums. So a step has two
 //   pieces of 64×128, one after the other, and C is written before the next tile begins.
-// - While a warpgroup adds up one piece, the other one multiplies. That hides the additions only if
-//   they begin and end without delay. So all else is done while products are in flight: the next
-//   scales are loaded, the next stage is awaited, its descriptors are computed. In machine code too:
-//   loads in assembler and descriptors that are added up keep the compiler from moving them back.
+// - While one warpgroup adds up a piece, the other warpgroup multiplies. That hides the additions
+//   only if they begin and end without delay. So all else is done while products are in flight: the
+//   next scales are loaded, the next stage is awaited, its descriptors are computed. Loads in
+//   assembler, and descriptors that advance by additions, keep the compiler from moving that back.
 //   All this was worth 4% at n = 4096 and 8% at n = 8192.
 // - Slower: rows of A in registers (8%), tiles of 128×192 with one piece per step (8%), warpgroups
 //   that take turns at a barrier (5%).
@@ -85,7 +85,7 @@ struct Scales {
     }
 };
 
-// Loads what stays as it is. In assembler, so that the compiler leaves it where it is.
+// Loads a scale. In assembler, so that the compiler does not move the load.
 static __device__ __forceinline__ float load(const float *from)
 {
     float x;
@@ -100,7 +100,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
     // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4, lane = threadIdx.x % 32;
     const int steps = (K + BK - 1) / BK;
-    const unsigned drafts = ring.start + STAGES * STAGE + warp * 2 * DRAFT;
+    const unsigned drafts = ring.start + STAGES * STAGE_BYTES + warp * 2 * DRAFT_BYTES;
     for (int i = blockIdx.x / 2; i < pairs_of_tiles(M, N); i += gridDim.x / 2) {
         const Tile tile = tile_of(i, M, N);
         const int row = tile.row + warp * 16;
@@ -110,8 +110,8 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
         #pragma unroll
         for (int q = 0; q < 2 * PIECES; ++q)
             factor[q / 2][q % 2] = load(scales.a[q % 2]) * load(scales.b[q / 2]);
-        uint64_t a = rows_at(ring.stage() + warp / 4 * 64 * BK);
-        uint64_t b = rows_at(ring.stage() + A_BYTES);
+        uint64_t a = descriptor_of(ring.stage() + warp / 4 * 64 * BK);
+        uint64_t b = descriptor_of(ring.stage() + A_BYTES);
         wait(ring.full(), ring.phase);
         #pragma unroll 1
         for (int step = 0; step < steps; ++step) {
@@ -137,9 +137,9 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
                 const unsigned empty = ring.empty();
                 if (piece == PIECES - 1) {
                     ring.next();
-                    const uint64_t back = (STAGES - 1) * STAGE >> 4;
-                    a += ring.slot > 0 ? STAGE >> 4 : -back;
-                    b += ring.slot > 0 ? STAGE >> 4 : -back;
+                    const uint64_t back = (STAGES - 1) * STAGE_BYTES >> 4;
+                    a += ring.slot > 0 ? STAGE_BYTES >> 4 : -back;
+                    b += ring.slot > 0 ? STAGE_BYTES >> 4 : -back;
                     if (step + 1 < steps)
                         wait(ring.full(), ring.phase);
                 }
@@ -160,8 +160,9 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
             unsigned c[16];
             #pragma unroll
             for (int j = 0; j < 16; ++j)
-                c[j] = pair(total[part * 32 + 2 * j], total[part * 32 + 2 * j + 1]);
-            write(c, drafts + part % 2 * DRAFT, C_map, C, row, tile.column + part * 64, M, N);
+                c[j] = bfloat16x2(total[part * 32 + 2 * j], total[part * 32 + 2 * j + 1]);
+            write_columns(c, drafts + part % 2 * DRAFT_BYTES, C_map, C, row,
+                          tile.column + part * 64, M, N);
         }
     }
     // The copy engine reads shared memory, which is freed when the block exits.
@@ -175,7 +176,7 @@ fp8_promoted(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid
              int M, int N, int K)
 {
     extern __shared__ char shared[];
-    const Ring ring(shared, DRAFTS);
+    const Ring ring(shared, DRAFTS_BYTES);
     ring.set_up(K % 16 == 0 ? 1 : 128);
     divide_work<40, 232>(
         [&] {

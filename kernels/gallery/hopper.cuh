@@ -8,9 +8,9 @@
 
 // -- Barriers in shared memory -------------------------------------------------------------------
 
-// A barrier counts arrivals in phases. When all of a phase have come, and all announced bytes, its
-// next phase begins.
-static __device__ __forceinline__ void expect_arrivals(unsigned barrier, int count)
+// An mbarrier counts arrivals, and bytes that the copy engine delivers. Its phase ends when `count`
+// arrivals and all announced bytes have come; then the next phase begins.
+static __device__ __forceinline__ void init_barrier(unsigned barrier, int count)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(barrier), "r"(count) : "memory");
 }
@@ -45,8 +45,8 @@ static __device__ __forceinline__ void arrive_in_both(unsigned barrier)
         arrive_in(threadIdx.x % 32, barrier);
 }
 
-// Waits for the end of the barrier's even (0) or odd (1) phase; of a new barrier the odd phase
-// counts as over.
+// Waits until the phase with this parity (0 or 1) has ended. Parities alternate, and the first phase
+// has parity 0: at a new barrier a wait for parity 1 returns at once.
 static __device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
 {
     asm volatile("{\n"
@@ -63,7 +63,7 @@ static __device__ __forceinline__ void publish_barriers()
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Waits for the other blocks. Relaxed: orders no memory accesses, so that nothing is flushed.
+// Waits for all threads of the cluster. The arrival is relaxed: it orders no earlier stores.
 static __device__ __forceinline__ void synchronize_cluster()
 {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
@@ -72,7 +72,7 @@ static __device__ __forceinline__ void synchronize_cluster()
 
 // -- The copy engine -----------------------------------------------------------------------------
 
-// Fetches a box of the matrix to this block's shared memory; elements outside the matrix arrive as
+// Starts to fetch a box of the matrix to this block's shared memory; elements outside the matrix arrive as
 // zeros.
 static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap &map, int column,
                                              int row, unsigned barrier)
@@ -82,7 +82,7 @@ static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap &map
                  :: "r"(to), "l"(&map), "r"(column), "r"(row), "r"(barrier) : "memory");
 }
 
-// Fetches it to several blocks of the cluster, one per bit of `blocks`, to the same place; each
+// Starts to fetch it to several blocks of the cluster, one per bit of `blocks`, to the same place; each
 // block's barrier counts its bytes.
 static __device__ __forceinline__ void fetch_for(unsigned blocks, unsigned to,
                                                  const CUtensorMap &map, int column, int row,
@@ -94,7 +94,7 @@ static __device__ __forceinline__ void fetch_for(unsigned blocks, unsigned to,
                  : "memory");
 }
 
-// The same with a cache policy: see read_once.
+// The same with a cache policy: see evict_first_policy.
 static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap &map, int column,
                                              int row, unsigned barrier, uint64_t policy)
 {
@@ -114,15 +114,15 @@ static __device__ __forceinline__ void fetch_for(unsigned blocks, unsigned to,
                     "l"(policy) : "memory");
 }
 
-// The policy for what is read only once: it leaves the L2 cache before anything else does.
-static __device__ __forceinline__ uint64_t read_once()
+// The policy for what is read only once: the L2 cache evicts it first.
+static __device__ __forceinline__ uint64_t evict_first_policy()
 {
     uint64_t policy;
     asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     return policy;
 }
 
-// Fetches bytes that lie one after the other in memory.
+// Starts to fetch bytes that lie one after the other in memory.
 static __device__ __forceinline__ void fetch(unsigned to, const char *from, unsigned bytes,
                                              unsigned barrier)
 {
@@ -140,7 +140,7 @@ static __device__ __forceinline__ void fetch_for(unsigned blocks, unsigned to, c
 }
 
 // Starts to write a box to the matrix; what lies outside is not written.
-static __device__ __forceinline__ void deliver(const CUtensorMap &map, unsigned from, int column,
+static __device__ __forceinline__ void store_box(const CUtensorMap &map, unsigned from, int column,
                                                int row)
 {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
@@ -161,8 +161,8 @@ static __device__ __forceinline__ void publish_stores()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Makes ordinary stores to any memory visible to the copy engine: each thread calls it after its
-// stores, and the one that starts copies again, after they have met.
+// Makes ordinary stores to any memory visible to the copy engine. Every thread calls it after its
+// stores, then the threads synchronize, and the thread that starts the copies calls it again.
 static __device__ __forceinline__ void publish_all_stores()
 {
     asm volatile("fence.proxy.async;" ::: "memory");
@@ -170,11 +170,11 @@ static __device__ __forceinline__ void publish_all_stores()
 
 // -- All blocks of the grid ----------------------------------------------------------------------
 
-// A barrier for the grid: reports that this block has come, with all that its thread wrote or saw
-// before, and waits for the other blocks, which must all run at the same time. One thread of a
-// block calls it. Whatever the counter was, its uppermost bit changes with the last arrival, so it
-// need not be reset. Traps instead of waiting for ever.
-static __device__ __forceinline__ void meet_all_blocks(unsigned &arrived)
+// A barrier for the grid; one thread of each block calls it, and all blocks must run at the same
+// time. What that thread has written or seen before is visible to the other blocks afterwards. The
+// last arrival flips the counter's top bit, whatever it was, so the counter need not be reset.
+// Traps instead of waiting for ever.
+static __device__ __forceinline__ void synchronize_grid(unsigned &arrived)
 {
     __threadfence();
     const unsigned before = atomicAdd(&arrived, blockIdx.x ? 1 : 0x80000000u - (gridDim.x - 1));
@@ -188,12 +188,12 @@ static __device__ __forceinline__ void meet_all_blocks(unsigned &arrived)
 
 // -- Products of a warpgroup ---------------------------------------------------------------------
 
-// The descriptor of a matrix in shared memory for wgmma, with 128-byte swizzle: in rows of 128
-// bytes the index of each 16 bytes is XORed with the row's index modulo 8; eight rows are 1,024
-// bytes. If columns run fastest, the next 64 of them are `apart` bytes further on. In a cluster the
-// upper bits of an address name the block; in a descriptor they would mean something else, so they
-// are removed.
-static __device__ __forceinline__ uint64_t rows_at(unsigned address, unsigned apart = 16)
+// The descriptor of an operand in shared memory for wgmma, with 128-byte swizzle: in rows of 128
+// bytes the index of each 16 bytes is XORed with the row's index modulo 8, so that eight rows lie in
+// different banks. Eight rows are 1,024 bytes. Only if columns run fastest does `apart` matter: the
+// next 64 columns are that many bytes further on. The upper bits of a shared address, which name the
+// block in the cluster, do not belong in a descriptor and are cut off.
+static __device__ __forceinline__ uint64_t descriptor_of(unsigned address, unsigned apart = 16)
 {
     return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(apart >> 4) << 16
         | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;

@@ -48,14 +48,14 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
                                                int N, int K)
 {
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
-    const unsigned drafts = ring.start + STAGES * STAGE + warp * 2 * DRAFT;
+    const unsigned drafts = ring.start + STAGES * STAGE_BYTES + warp * 2 * DRAFT_BYTES;
     int held[HELD * 16];  // the last columns of a tile
     Tile tile = {};
     const auto write_part = [&](const int *c, int part) {
-        write(c, drafts + part % 2 * DRAFT, C_map, C, tile.row + warp * 16, tile.column + part * 32,
-              M, N);
+        write_columns(c, drafts + part % 2 * DRAFT_BYTES, C_map, C, tile.row + warp * 16,
+                      tile.column + part * 32, M, N);
     };
-    consume<HELD, int>(
+    multiply_tiles<HELD, int>(
         ring, M, N, K,
         [&](const int (&sum)[BN / 2], Tile finished) {
             tile = finished;
@@ -77,7 +77,7 @@ int8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
            const signed char *B, int *C, int M, int N, int K)
 {
     extern __shared__ char shared[];
-    const Ring ring(shared, DRAFTS);
+    const Ring ring(shared, DRAFTS_BYTES);
     ring.set_up(K % 16 == 0 ? 1 : 128);
     divide_work<40, 232>(
         [&] {

@@ -4,6 +4,8 @@
 //     x = Σ digit_i · P/m_i  (mod P),  where  digit_i = x · (P/m_i)⁻¹ mod m_i
 //
 // All constants follow from the list of moduli, and are computed by the compiler.
+#pragma once
+
 #include <cstdint>
 
 typedef unsigned __int128 Wide;
@@ -78,8 +80,8 @@ constexpr Moduli all_moduli()
 
 static __constant__ Moduli moduli = all_moduli();
 
-// The largest square of a norm: if numbers a and b have norms below its root, |Σ a·b| is at most
-// (1/2 − 2⁻¹⁴)·P, far enough from P/2 for the shares above.
+// The largest square of a norm: if no row a and no column b has a larger one, |Σ a·b| is at most
+// (1/2 − 2⁻¹⁴)·P. That is far enough from P/2 for shares, which are rounded down.
 static double largest_square()
 {
     constexpr Moduli all = all_moduli();
@@ -115,8 +117,8 @@ static __device__ __forceinline__ unsigned sum_of(const unsigned (&digits)[FOURS
     return sum;
 }
 
-// The number that has these digits, between −P/2 and P/2. The sum of digits and weights is P times
-// too large by the sum of digit / m, rounded. Everything is exact modulo 2¹²⁸ up to the last line.
+// The integer with these digits, between −P/2 and P/2. Σ digit_i · P/m_i is too large by a multiple of
+// P: P times Σ digit_i / m_i, rounded. All is exact modulo 2¹²⁸ up to the last line.
 static __device__ __forceinline__ double from_digits(const unsigned (&digits)[FOURS])
 {
     unsigned shares = 1u << (SHARE_BITS - 1);

@@ -1,19 +1,27 @@
-// A ring of stages in shared memory: one warpgroup fills them with parts of A and B, the others
-// multiply, tile by tile. The kernel defines BM, BN and BAND (see tiles.cuh), BK (terms of a step),
-// STAGE (bytes), STAGES, and WARPGROUPS, those that multiply. A cluster has two blocks, and each
-// fetches a part of both blocks' stages.
+// A ring of stages in shared memory. The first warpgroup, the producer, fills stages with parts of A
+// and B; the others, the consumers, multiply them, tile by tile. A stage has two barriers. A phase
+// of `full` ends when the stage's bytes have arrived; a phase of `empty` ends when the consumers of
+// both blocks of the cluster have read it: of both, because each block also fetches half of B for
+// the other one.
+//
+// The kernel defines BM, BN and BAND (see tiles.cuh), BK (terms of a step), STAGE_BYTES, STAGES, and
+// CONSUMERS (how many warpgroups multiply).
+#pragma once
+
 #include "hopper.cuh"
 #include "tiles.cuh"
 
-// Two barriers per stage follow the ring and the drafts of C; the ring starts at a multiple of 1,024
-// bytes.
+// Where the ring is, and how far this thread has come. It starts at a multiple of 1,024 bytes, as
+// swizzled boxes must; the drafts of C and the barriers follow it. `slot` is the current stage, and
+// `phase` the parity of the round. A consumer waits for `full` in this phase, the producer for
+// `empty` in the one before, which in the first round counts as over (see `wait`).
 struct Ring {
     unsigned start, barriers, slot = 0, phase = 0;
 
     __device__ __forceinline__ Ring(const char *shared, unsigned draft_bytes)
         : start(((unsigned)__cvta_generic_to_shared(shared) + 1023) / 1024 * 1024),
-          barriers(start + STAGES * STAGE + draft_bytes) {}
-    __device__ __forceinline__ unsigned stage() const { return start + slot * STAGE; }
+          barriers(start + STAGES * STAGE_BYTES + draft_bytes) {}
+    __device__ __forceinline__ unsigned stage() const { return start + slot * STAGE_BYTES; }
     __device__ __forceinline__ unsigned full() const { return barriers + 16 * slot; }
     __device__ __forceinline__ unsigned empty() const { return barriers + 16 * slot + 8; }
     __device__ __forceinline__ void next()
@@ -21,12 +29,12 @@ struct Ring {
         if (++slot == STAGES)
             slot = 0, phase ^= 1;
     }
-    __device__ __forceinline__ void set_up(int producers) const
+    __device__ __forceinline__ void set_up(int producer_threads) const
     {
         if (threadIdx.x == 0) {
             for (int i = 0; i < STAGES; ++i) {
-                expect_arrivals(barriers + 16 * i, producers);
-                expect_arrivals(barriers + 16 * i + 8, 2 * WARPGROUPS);  // of both blocks
+                init_barrier(barriers + 16 * i, producer_threads);
+                init_barrier(barriers + 16 * i + 8, 2 * CONSUMERS);  // of both blocks
             }
             publish_barriers();
         }
@@ -40,19 +48,20 @@ struct Ring {
     }
 };
 
-// The first warpgroup produces, the others consume. If there are two of these, registers move to
-// them: so many remain for a thread.
-template <int PRODUCER, int CONSUMER, typename Produce, typename Consume>
+// The first warpgroup produces, the others consume. A block with two consumers has 168 registers per
+// thread. There the producer gives some of its own to them; the arguments say how many each thread
+// has from then on.
+template <int PRODUCER_REGISTERS, int CONSUMER_REGISTERS, typename Produce, typename Consume>
 static __device__ __forceinline__ void divide_work(Produce produce, Consume consume)
 {
     if (threadIdx.x < 128) {
-#if WARPGROUPS == 2
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(PRODUCER));
+#if CONSUMERS == 2
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(PRODUCER_REGISTERS));
 #endif
         produce();
     } else {
-#if WARPGROUPS == 2
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(CONSUMER));
+#if CONSUMERS == 2
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(CONSUMER_REGISTERS));
 #endif
         consume();
     }
@@ -67,7 +76,7 @@ static __device__ __forceinline__ void report(unsigned empty)
 
 // Calls fill(stage, barrier, tile, k) for every step, as soon as the stage is empty.
 template <typename Fill>
-static __device__ __forceinline__ void produce(Ring ring, int M, int N, int K, Fill fill)
+static __device__ __forceinline__ void fill_stages(Ring ring, int M, int N, int K, Fill fill)
 {
     for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += gridDim.x / 2) {
         const Tile tile = tile_of(pair, M, N);
@@ -80,45 +89,50 @@ static __device__ __forceinline__ void produce(Ring ring, int M, int N, int K, F
     ring.wait_until_empty();
 }
 
-// multiply(sum, stage, group, fresh) starts a warpgroup's products of a step, and finish(sum, tile)
-// takes a tile's sums. Of what it keeps, write(part) writes one of PARTS parts in each of the first
-// steps of the next tile, while the tensor cores multiply.
+// A consumer's loop over tiles and steps. The caller says what differs:
+//
+//     multiply(sum, stage, warpgroup, fresh)   starts the products of a step
+//     finish(sum, tile)                        writes a tile's sums, or keeps some of them
+//     write_part(part)                         writes one of PARTS parts of what was kept
+//
+// Part i is written in step i of the next tile, while the tensor cores multiply.
 template <int PARTS, typename Number, typename Multiply, typename Finish, typename Write>
-static __device__ __forceinline__ void consume(Ring ring, int M, int N, int K, Multiply multiply,
-                                               Finish finish, Write write)
+static __device__ __forceinline__ void multiply_tiles(Ring ring, int M, int N, int K,
+                                                      Multiply multiply, Finish finish,
+                                                      Write write_part)
 {
     // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
-    const int group = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
+    const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
     bool is_first = true;
-    for (int i = blockIdx.x / 2; i < pairs_of_tiles(M, N); i += gridDim.x / 2) {
+    for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += gridDim.x / 2) {
         Number sum[BN / 2];
-        unsigned before = 0;  // the barrier of the stage whose products are in flight
+        unsigned previous = 0;  // the barrier `empty` of the step before
         #pragma unroll 1
         for (int k = 0; k < K; k += BK) {
             wait(ring.full(), ring.phase);
             begin_products();
-            multiply(sum, ring.stage(), group, k == 0);
+            multiply(sum, ring.stage(), warpgroup, k == 0);
             end_products();
 
-            // In the last step all that is left is written.
+            // If there are fewer steps than parts, the last step writes all that are left.
             #pragma unroll
             for (int part = 0; part < PARTS; ++part)
                 if (!is_first && (k == part * BK || (k < part * BK && k + BK >= K)))
-                    write(part);
+                    write_part(part);
 
             // The previous step is done: its stage may be filled again.
             wait_for_products<1>(sum);
             if (k > 0)
-                report(before);
-            before = ring.empty();
+                report(previous);
+            previous = ring.empty();
             ring.next();
         }
         wait_for_products<0>(sum);
-        report(before);
-        finish(sum, tile_of(i, M, N));
+        report(previous);
+        finish(sum, tile_of(pair, M, N));
         is_first = false;
     }
     #pragma unroll
     for (int part = 0; part < PARTS; ++part)
-        write(part);
+        write_part(part);
 }

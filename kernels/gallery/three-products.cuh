@@ -31,8 +31,8 @@
 #define A_BOX (BM * 128)             // 32 columns of A
 #define A_BYTES (TERMS / 32 * A_BOX)
 #define B_HALF (BN * 128)            // the big parts of a step, or the small ones
-#define STAGE (A_BYTES + 2 * B_HALF)
-#define STAGES (196608 / STAGE)
+#define STAGE_BYTES (A_BYTES + 2 * B_HALF)
+#define STAGES (196608 / STAGE_BYTES)
 #define BAND 8                       // pairs of rows of tiles
 
 #include "tiles.cuh"
@@ -134,9 +134,9 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, char *w
         const char *b = workspace + (size_t)(tile.column / BN) * steps * 2 * B_HALF + half;
         #pragma unroll 1
         for (int k = 0; k < K; k += TERMS, a += A_BYTES, b += 2 * B_HALF) {
-            const unsigned stage = ring + slot * STAGE, barrier = full + 8 * slot;
+            const unsigned stage = ring + slot * STAGE_BYTES, barrier = full + 8 * slot;
             wait(empty + 8 * slot, phase ^ 1);
-            arrive_and_expect(barrier, STAGE);
+            arrive_and_expect(barrier, STAGE_BYTES);
             if (K % 4 == 0)
                 #pragma unroll
                 for (int i = 0; i < TERMS; i += 32)
@@ -230,7 +230,8 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
             #pragma unroll
             for (int piece = 0; piece < PIECES; ++piece) {
                 const int before = (piece + PIECES - 1) % PIECES;
-                const uint64_t b_big = rows_at(ring + slot * STAGE + A_BYTES + piece * 64 * 128);
+                const uint64_t b_big
+                    = descriptor_of(ring + slot * STAGE_BYTES + A_BYTES + piece * 64 * 128);
                 const uint64_t b_small = b_big + (B_HALF >> 4);
 
                 // Products are in flight at all times: the big ones while small ones are added ...
@@ -240,7 +241,7 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
                 for (int j = 0; j < 4; ++j) {
                     const int sixteen = j * TERMS / 64;
                     if (piece == 0 && j * TERMS % 64 == 0)
-                        load(&a[j], ((a_at + slot * STAGE) ^ (sixteen % 2 * 64))
+                        load(&a[j], ((a_at + slot * STAGE_BYTES) ^ (sixteen % 2 * 64))
                              + sixteen / 2 * A_BOX);
                     if (piece == 0) {
                         #pragma unroll
@@ -293,12 +294,12 @@ static __device__ __forceinline__ void three_products(const CUtensorMap &A_map, 
     // The ring of stages starts at a multiple of 1,024 bytes. Two barriers per stage follow it.
     extern __shared__ char shared[];
     const unsigned ring = ((unsigned)__cvta_generic_to_shared(shared) + 1023) / 1024 * 1024;
-    const unsigned full = ring + STAGES * STAGE, empty = full + 8 * STAGES;
+    const unsigned full = ring + STAGES * STAGE_BYTES, empty = full + 8 * STAGES;
 
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
-            expect_arrivals(full + 8 * stage, 1);
-            expect_arrivals(empty + 8 * stage, 16);  // eight warps in each of two blocks
+            init_barrier(full + 8 * stage, 1);
+            init_barrier(empty + 8 * stage, 16);  // eight warps in each of two blocks
         }
         publish_barriers();
     }
@@ -313,7 +314,7 @@ static __device__ __forceinline__ void three_products(const CUtensorMap &A_map, 
     if (threadIdx.x < 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         if (threadIdx.x == 0) {
-            meet_all_blocks(arrived);
+            synchronize_grid(arrived);
             publish_all_stores();
             produce(A_map, workspace, M, N, K, ring, full, empty);
         }

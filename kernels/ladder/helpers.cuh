@@ -126,7 +126,7 @@ __device__ __forceinline__ void store_sums(float *C, const float (&sum)[Rows][Co
 
 // A barrier counts arrivals in phases, from 0 on. When all of a phase have come, and all announced
 // bytes, its next phase begins.
-__device__ __forceinline__ void expect_arrivals(unsigned barrier, int count)
+__device__ __forceinline__ void init_barrier(unsigned barrier, int count)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(barrier), "r"(count) : "memory");
 }
@@ -218,8 +218,8 @@ __device__ __forceinline__ void start_ring(unsigned full, unsigned empty, int pr
 {
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < Stages; ++stage) {
-            expect_arrivals(full + 8 * stage, producers);
-            expect_arrivals(empty + 8 * stage, consumers);
+            init_barrier(full + 8 * stage, producers);
+            init_barrier(empty + 8 * stage, consumers);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }

@@ -102,8 +102,7 @@ def speeds(kernel: str, records: Sequence[Sequence[Outcome]]) -> dict[str, tuple
 
 
 def tflops(outcome: Outcome) -> str:
-    problem = outcome.case.problem
-    speed = 2e-3 * problem.M * problem.N * problem.K / (outcome.median_ns or 0.0)
+    speed = generate_readme.tflops(outcome)
     return f"{speed:.{2 if speed < 1 else 1 if speed < 100 else 0}f}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import shlex
 import sys
@@ -145,6 +146,12 @@ def sustained_table(kernels: Iterable[Kernel]) -> str:
     return "\n\n".join([printed, *stale_line(found, kernels)])
 
 
+def tflops(outcome: Outcome) -> float:
+    """The rate of a matrix product that was measured."""
+    problem = outcome.case.problem
+    return 2e-3 * problem.M * problem.N * problem.K / (outcome.median_ns or math.nan)
+
+
 def turns_table(path: Path, kernels: Iterable[Kernel]) -> str:
     """How many times as fast as its baseline each kernel is, with the interval of 95%."""
     contents = reading.Contents(path)
@@ -155,15 +162,12 @@ def turns_table(path: Path, kernels: Iterable[Kernel]) -> str:
         assert comparison is not None
         assert comparison.ratio
         assert comparison.interval
-        median_ns = record.candidate.median_ns or float("nan")
+        median_ns = record.candidate.median_ns
         high, low = (f"{1 / limit:#.3g}" for limit in comparison.interval)
-        problem = case.problem
-        tflops = 2e-3 * problem.M * problem.N * problem.K / median_ns
         time = units.durations([median_ns])(median_ns)
         speed = f"{1 / comparison.ratio:#.3g} ({low} to {high})"
-        rows.append(
-            [case.kernel, problem.size, time, units.number(tflops, 3), record.baseline_name, speed]
-        )
+        rate = units.number(tflops(record.candidate), 3)
+        rows.append([case.kernel, case.problem.size, time, rate, record.baseline_name, speed])
     headers = ["kernel", "size", "time", "TFLOP/s", "against", "times as fast"]
     align = ["left", "left", "right", "right", "left", "left"]
     printed = tabulate(rows, headers, "pipe", colalign=align, disable_numparse=True)

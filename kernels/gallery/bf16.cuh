@@ -13,16 +13,6 @@
 #include "ring.cuh"
 #include "drafts.cuh"
 
-#if BM == 128
-#define SUMS SUMS_128("+f", 0)
-#define WGMMA "m64n256k16.f32.bf16.bf16 {" NAMES_128 "}, %128, %129"
-#define FRESH "%130"
-#else
-#define SUMS SUMS_64("+f", 0)
-#define WGMMA "m64n128k16.f32.bf16.bf16 {" NAMES_64 "}, %64, %65"
-#define FRESH "%66"
-#endif
-
 // sum = (fresh ? 0 : sum) + a·b: 64×16 by 16×BN, both in shared memory; K runs fastest in a, and
 // the columns do in b.
 static __device__ __forceinline__ void multiply(float (&sum)[BN / 2], uint64_t a, uint64_t b,
@@ -31,8 +21,8 @@ static __device__ __forceinline__ void multiply(float (&sum)[BN / 2], uint64_t a
     asm volatile("{\n"
                  ".reg .pred add;\n"
                  "setp.eq.u32 add, " FRESH ", 0;\n"
-                 "wgmma.mma_async.sync.aligned." WGMMA ", add, 1, 1, 0, 1;\n"
-                 "}" : SUMS : "l"(a), "l"(b), "r"((unsigned)fresh));
+                 WGMMA("k16.f32.bf16.bf16") ", add, 1, 1, 0, 1;\n"
+                 "}" : SUMS("+f") : "l"(a), "l"(b), "r"((unsigned)fresh));
 }
 
 // Starts the products of a step: four, of 16 terms.
@@ -51,7 +41,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
                                                int N, int K)
 {
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
-    const unsigned drafts = ring.start + STAGES * STAGE_BYTES + warp * 2 * DRAFT_BYTES;
+    const unsigned drafts = drafts_of(warp, ring);
     multiply_tiles<0, float>(
         ring, M, N, K, multiply_stage,
         [&](const float (&sum)[BN / 2], Tile tile) {
@@ -61,6 +51,5 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
                               tile.row + warp * 16, tile.column + part * 32, M, N);
         },
         [](int) {});
-    // The copy engine reads shared memory, which is freed when the block exits.
-    wait_until_read<0>();
+    wait_for_drafts();
 }

@@ -4,11 +4,20 @@
 // at multiples of 16 bytes, the warp writes them itself. The kernel defines BM.
 #pragma once
 
-#include "hopper.cuh"
+#include "ring.cuh"
 #include <cuda_bf16.h>
 
 #define DRAFT_BYTES (16 * 128)
 #define DRAFTS_BYTES (BM / 16 * 2 * DRAFT_BYTES)
+
+// The first of a warp's two drafts; the other one follows. All drafts follow the ring.
+static __device__ __forceinline__ unsigned drafts_of(int warp, const Ring &ring)
+{
+    return ring.start + STAGES * STAGE_BYTES + warp * 2 * DRAFT_BYTES;
+}
+
+// A block calls it before it exits: the copy engine reads shared memory, which is freed then.
+static __device__ __forceinline__ void wait_for_drafts() { wait_until_read<0>(); }
 
 // -- 32 columns of float or int ------------------------------------------------------------------
 
@@ -43,8 +52,8 @@ static __device__ __forceinline__ void write_by_hand(unsigned draft, Number *C, 
 
 template <typename Number>
 static __device__ __forceinline__ void write_columns(const Number *c, unsigned draft,
-                                             const CUtensorMap &C_map, Number *C, int row,
-                                             int column, int M, int N)
+                                                     const CUtensorMap &C_map, Number *C, int row,
+                                                     int column, int M, int N)
 {
     const int lane = threadIdx.x % 32;
     const bool is_odd = lane / 4 % 2;
@@ -89,8 +98,8 @@ static __device__ __forceinline__ void store(unsigned to, const unsigned *c)
 }
 
 static __device__ __forceinline__ void write_columns(const unsigned *c, unsigned draft,
-                                             const CUtensorMap &C_map, __nv_bfloat16 *C, int row,
-                                             int column, int M, int N)
+                                                     const CUtensorMap &C_map, __nv_bfloat16 *C,
+                                                     int row, int column, int M, int N)
 {
     const int lane = threadIdx.x % 32;
     if (lane == 0)

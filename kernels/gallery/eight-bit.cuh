@@ -3,7 +3,7 @@
 #pragma once
 
 #define BN (2 * BM)
-#define BK 128                // terms of a step: rows of 128 bytes
+#define BK 128               // terms of a step: rows of 128 bytes
 #define CONSUMERS (BM / 64)  // those that multiply
 #define A_BYTES (BM * BK)
 #define STAGE_BYTES ((BM + BN) * BK)
@@ -52,16 +52,6 @@ static __device__ __forceinline__ void produce_by_hand(const void *A, const void
 
 // -- Products ------------------------------------------------------------------------------------
 
-#if BM == 128
-#define WGMMA(types) "wgmma.mma_async.sync.aligned.m64n256k32." types " {" NAMES_128 "}, %128, %129"
-#define SUMS(kind) SUMS_128(kind, 0)
-#define FRESH "%130"
-#else
-#define WGMMA(types) "wgmma.mma_async.sync.aligned.m64n128k32." types " {" NAMES_64 "}, %64, %65"
-#define SUMS(kind) SUMS_64(kind, 0)
-#define FRESH "%66"
-#endif
-
 // sum = (fresh ? 0 : sum) + a·b: 64×32 by 32×BN numbers (e4m3), both in shared memory.
 static __device__ __forceinline__ void multiply(float (&sum)[BN / 2], uint64_t a, uint64_t b,
                                                 bool fresh)
@@ -69,7 +59,7 @@ static __device__ __forceinline__ void multiply(float (&sum)[BN / 2], uint64_t a
     asm volatile("{\n"
                  ".reg .pred add;\n"
                  "setp.eq.u32 add, " FRESH ", 0;\n"
-                 WGMMA("f32.e4m3.e4m3") ", add, 1, 1;\n"
+                 WGMMA("k32.f32.e4m3.e4m3") ", add, 1, 1;\n"
                  "}" : SUMS("+f") : "l"(a), "l"(b), "r"((unsigned)fresh));
 }
 
@@ -80,14 +70,14 @@ static __device__ __forceinline__ void multiply(int (&sum)[BN / 2], uint64_t a, 
     asm volatile("{\n"
                  ".reg .pred add;\n"
                  "setp.eq.u32 add, " FRESH ", 0;\n"
-                 WGMMA("s32.s8.s8") ", add;\n"
+                 WGMMA("k32.s32.s8.s8") ", add;\n"
                  "}" : SUMS("+r") : "l"(a), "l"(b), "r"((unsigned)fresh));
 }
 
 // The loop over all tiles: see ring.cuh. A step is four products of 32 terms.
 template <int PARTS, typename Number, typename Finish, typename Write>
-static __device__ __forceinline__ void multiply_tiles(Ring ring, int M, int N, int K, Finish finish,
-                                               Write write_part)
+static __device__ __forceinline__ void multiply_tiles(Ring ring, int M, int N, int K,
+                                                      Finish finish, Write write_part)
 {
     multiply_tiles<PARTS, Number>(
         ring, M, N, K,

@@ -100,7 +100,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
     // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4, lane = threadIdx.x % 32;
     const int steps = (K + BK - 1) / BK;
-    const unsigned drafts = ring.start + STAGES * STAGE_BYTES + warp * 2 * DRAFT_BYTES;
+    const unsigned drafts = drafts_of(warp, ring);
     for (int i = blockIdx.x / 2; i < pairs_of_tiles(M, N); i += gridDim.x / 2) {
         const Tile tile = tile_of(i, M, N);
         const int row = tile.row + warp * 16;
@@ -165,8 +165,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
                           tile.column + part * 64, M, N);
         }
     }
-    // The copy engine reads shared memory, which is freed when the block exits.
-    wait_until_read<0>();
+    wait_for_drafts();
 }
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128 + 2 * BM, 1)

@@ -62,7 +62,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
                                                __nv_bfloat16 *C, float scale, int M, int N, int K)
 {
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
-    const unsigned drafts = ring.start + STAGES * STAGE_BYTES + warp * 2 * DRAFT_BYTES;
+    const unsigned drafts = drafts_of(warp, ring);
     unsigned held[BN / 4];  // a tile as bfloat16
     Tile tile = {};
     multiply_tiles<BN / 64, float>(
@@ -77,8 +77,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
             write_columns(held + part * 16, drafts + part % 2 * DRAFT_BYTES, C_map, C,
                           tile.row + warp * 16, tile.column + part * 64, M, N);
         });
-    // The copy engine reads shared memory, which is freed when the block exits.
-    wait_until_read<0>();
+    wait_for_drafts();
 }
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128 + 2 * BM, 1)

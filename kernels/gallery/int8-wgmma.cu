@@ -48,7 +48,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
                                                int N, int K)
 {
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
-    const unsigned drafts = ring.start + STAGES * STAGE_BYTES + warp * 2 * DRAFT_BYTES;
+    const unsigned drafts = drafts_of(warp, ring);
     int held[HELD * 16];  // the last columns of a tile
     Tile tile = {};
     const auto write_part = [&](const int *c, int part) {
@@ -67,8 +67,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
                 held[j] = sum[BN / 2 - HELD * 16 + j];
         },
         [&](int part) { write_part(held + part * 16, BN / 32 - HELD + part); });
-    // The copy engine reads shared memory, which is freed when the block exits.
-    wait_until_read<0>();
+    wait_for_drafts();
 }
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128 + 2 * BM, 1)

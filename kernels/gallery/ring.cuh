@@ -89,6 +89,18 @@ static __device__ __forceinline__ void fill_stages(Ring ring, int M, int N, int 
     ring.wait_until_empty();
 }
 
+// A product of a warpgroup, m64n(BN), and its operands in an assembler statement: BN / 2 sums, two
+// descriptors, and whether it starts from zero.
+#if BM == 128
+#define WGMMA(types) "wgmma.mma_async.sync.aligned.m64n256" types " {" NAMES_128 "}, %128, %129"
+#define SUMS(kind) SUMS_128(kind, 0)
+#define FRESH "%130"
+#else
+#define WGMMA(types) "wgmma.mma_async.sync.aligned.m64n128" types " {" NAMES_64 "}, %64, %65"
+#define SUMS(kind) SUMS_64(kind, 0)
+#define FRESH "%66"
+#endif
+
 // A consumer's loop over tiles and steps. The caller says what differs:
 //
 //     multiply(sum, stage, warpgroup, fresh)   starts the products of a step

@@ -1,8 +1,8 @@
 """How often `compare` and `diff` are right about unchanged kernels, and about slowed ones.
 
 The slowed twin of a kernel is the same file with a bounded spin at the end, whose length is found
-by measuring. `compare` measures the first kernel against itself and against its twin, in this
-process and with the time budget of `matbench compare`.
+by measuring. `matbench compare`, each time in a new process, measures a copy of the first kernel
+under another name and its twin against it. `--load` keeps one processor busy meanwhile.
 
 For `diff`, `matbench run --repeat` records all kernels, then their twins, several times. Each
 recording is compared with the one before: kernels with kernels and twins with twins, which must not
@@ -12,15 +12,18 @@ be FASTER or SLOWER, and the twins of either with the kernels of the other, whic
 from __future__ import annotations
 
 import itertools
-import random
 import statistics
+import subprocess
+import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import common
+import msgspec
 from msgspec.structs import replace
 
 from matbench import backends
@@ -31,7 +34,7 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import Case, Kernel, Problem
-from matbench.records.comparison import Comparison
+from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.show.reasons import comparison_reason
 
 GPU_KERNELS = "tiled,kahan,thread-tile-2d,vectorized,warp-tiled"
@@ -113,15 +116,42 @@ class Pair:
         raise SystemExit(f"{common.label(self.plain)}: no spin slows it by {by:.0%}; try --by")
 
 
-def by_compare(pair: Pair, twin: Case, count: int) -> Verdicts:
-    """Comparisons with the default budget, each in its own random order."""
-    seeds = random.Random(0)
-    return {
-        f"compare: {what}": [
-            pair.compare(other, ComparisonPlan(), seeds.randrange(2**32)) for _ in range(times)
-        ]
-        for what, other, times in (("unchanged", pair.plain, count), ("slowed", twin, count // 2))
-    }
+@contextmanager
+def busy(*, is_on: bool) -> Iterator[None]:
+    """One busy processor meanwhile."""
+    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if is_on else None
+    yield
+    if loop is not None:
+        loop.kill()
+        loop.wait()
+
+
+def by_compare(pair: Pair, count: int, *where: str) -> Verdicts:
+    """What `matbench compare` says of a copy of the kernel and of its twin, each in a process."""
+    twin = pair.file
+    copy = twin.with_name("copy.cu")
+    named = f'// name = "copy"\n// entry = "{pair.kernel.entry}"\n'
+    text = pair.kernel.source.replace(f'// name = "{pair.kernel.name}"\n', named)
+    copy.write_text(text, encoding="utf-8")
+    verdicts: Verdicts = {"compare: unchanged": [], "compare: slowed": []}
+    start = time.perf_counter()
+    for _ in range(count):
+        for comparisons, file in zip(verdicts.values(), (copy, twin), strict=True):
+            words = [pair.kernel.name, str(file), *where, "--format", "json"]
+            done = subprocess.run(
+                [sys.executable, "-m", "matbench", "compare", *words],
+                capture_output=True,
+                check=False,
+            )
+            if done.returncode:
+                sys.exit(f"matbench compare: exit {done.returncode}\n{done.stderr.decode()}")
+            records = msgspec.json.decode(done.stdout)
+            [found] = (record for record in records if record["type"] == "comparison")
+            comparison = msgspec.convert(found, ComparisonRecord).comparison
+            assert comparison is not None
+            comparisons.append(comparison)
+    print(f"{(time.perf_counter() - start) / (2 * count):.1f} s a comparison", flush=True)
+    return verdicts
 
 
 def by_diff(kernels: Sequence[str], twins: Sequence[str], recordings: int) -> Verdicts:
@@ -169,9 +199,12 @@ def main() -> None:
     parser.add_argument("--size", type=int, help="default: 2048 on a GPU, 256 on a CPU")
     parser.add_argument("--by", type=float, help="slowdown (0.02 on a GPU, 0.10 on a CPU)")
     parser.add_argument(
-        "--comparisons", type=int, help="by `compare` (200; CPU 40), half as many with the twin"
+        "--comparisons", type=int, help="by `compare`, and as many with the twin (60; 0: none)"
     )
-    parser.add_argument("--recordings", type=int, help="for `diff` (11 on a GPU, 41 on a CPU)")
+    parser.add_argument(
+        "--recordings", type=int, help="for `diff` (11 on a GPU, 41 on a CPU; 0: none)"
+    )
+    parser.add_argument("--load", action="store_true", help="beside a busy loop")
     parser.add_argument("--repeat", type=int, default=5, help="processes of a recording")
     chosen = parser.parse_args()
     info = backends.choose(chosen.backend, chosen.device)
@@ -190,13 +223,18 @@ def main() -> None:
             tolerance = by * (0.1 if gpu else 0.2)
             twins = [pair.calibrate(by, 200 if gpu else 400, tolerance) for pair in pairs]
             findings.table("The twins", [row for _, row in twins])
-            verdicts = by_compare(pairs[0], twins[0][0], chosen.comparisons or (200 if gpu else 40))
             findings.conditions.append(session.backend.conditions())
+        setting = ["--set", f"TILE={TILE}"] if "TILE" in pairs[0].kernel.sweep else []
+        where = ["--sizes", str(size), *setting, *common.on(info)]
+        with busy(is_on=chosen.load):
+            count = 60 if chosen.comparisons is None else chosen.comparisons
+            verdicts = by_compare(pairs[0], count, *where) if count else {}
         rest = ["--sizes", str(size), "--set", f"TILE={TILE}", "--no-blocks", *common.on(info)]
         rest += ["--repeat", str(chosen.repeat)]
         files = [str(pair.file) for pair in pairs]
-        recordings = chosen.recordings or (11 if gpu else 41)
-        verdicts |= by_diff([*kernels, *rest], [*files, *rest], recordings)
+        recordings = (11 if gpu else 41) if chosen.recordings is None else chosen.recordings
+        if recordings:
+            verdicts |= by_diff([*kernels, *rest], [*files, *rest], recordings)
     report(findings, verdicts)
     findings.close()
 

@@ -267,16 +267,24 @@ def _log_interval(a: Vector, b: Vector, confidence: float, *, paired: bool) -> t
     return low, log_ratio + math.hypot(b_high - b_median, a_median - a_low)
 
 
-def verdict_on(low: float, high: float, threshold: float) -> tuple[Verdict, str]:
-    """The verdict on an interval of log(candidate / baseline), and its reason."""
-    margin = math.log1p(threshold)
+def verdict_on(
+    low: float, high: float, threshold: float, least: float = 0.0
+) -> tuple[Verdict, str]:
+    """The verdict on an interval of log(candidate / baseline), and its reason.
+
+    Differences of at most `least` (a share) make neither FASTER nor SLOWER.
+    """
+    margin, beyond = math.log1p(threshold), math.log1p(least)
     inside = f"±{threshold * 100:.3g}%"
     if -margin <= low and high <= margin:
         return "SAME", f"the whole interval is within {inside}"
-    if high < 0:
+    if high < -beyond:
         return "FASTER", "the whole interval is below 1"
-    if low > 0:
+    if low > beyond:
         return "SLOWER", "the whole interval is above 1"
+    if low > 0 or high < 0:
+        where = "may be due to where code and data lie"
+        return "UNDECIDED", f"a difference within ±{least * 100:.3g}% {where}"
     return "UNDECIDED", f"the interval contains 1 and extends beyond {inside}"
 
 
@@ -297,12 +305,18 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
     together (Bonferroni). The comparison ends when the whole interval is within ±`threshold` or
     beyond it; an interval that merely excludes 1 gives a verdict only at the end, because a small
     difference deserves more pairs.
+
+    Differences of at most `least` do not decide. If pairs were taken in blocks, each with data and
+    code at other places, the interval also covers that of the median of the blocks (95%): where
+    they lie can make one of two equal kernels faster for as long as they stay there (Mytkowicz et
+    al., ASPLOS 2009).
     """
 
     looks: tuple[int, ...] = (12, 24, 48, 96, 192, 384, 768, 1536)
     threshold: float = 0.01
     confidence: float = 0.995
     maximum_time_ns: float = 10e9
+    least: float = 0.0
 
     @property
     def look_confidence(self) -> float:
@@ -310,12 +324,17 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
         return 1 - (1 - self.confidence) / len(self.looks)
 
     def decide(
-        self, baseline_ns: Samples, candidate_ns: Samples, elapsed_ns: float
+        self,
+        baseline_ns: Samples,
+        candidate_ns: Samples,
+        elapsed_ns: float,
+        starts: Sequence[int] = (0,),
     ) -> Comparison | None:
         """None to take another pair, or the final comparison.
 
-        To be called after each pair. After the first look, the comparison ends when `elapsed_ns`
-        reaches `maximum_time_ns`. A sample without a partner is ignored until it has one.
+        To be called after each pair. Blocks begin with the pairs `starts`. After the first look,
+        the comparison ends when `elapsed_ns` reaches `maximum_time_ns`. A sample without a partner
+        is ignored until it has one.
         """
         pairs = min(len(baseline_ns), len(candidate_ns))
         time_is_up = not elapsed_ns < self.maximum_time_ns
@@ -330,10 +349,19 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
             paired=True,
             looks=min(bisect_left(self.looks, pairs) + 1, len(self.looks)),
         )
-        if result.interval is None or result.verdict == "SAME":
+        if result.interval is None:
             return result
-        low, high = result.interval
-        if low > 1 + self.threshold or high < 1 / (1 + self.threshold):
+        low, high = map(math.log, result.interval)
+        if len(starts) > 1:
+            ratios = np.log(candidate_ns[:pairs]) - np.log(baseline_ns[:pairs])
+            blocks = [float(np.median(block)) for block in np.split(ratios, starts[1:])]
+            from_low, to_high = median_interval(blocks)
+            low, high = min(low, from_low), max(high, to_high)
+        verdict, reason = verdict_on(low, high, self.threshold, self.least)
+        interval = math.exp(low), math.exp(high)
+        result = msgspec.structs.replace(result, interval=interval, verdict=verdict, reason=reason)
+        beyond = math.log1p(max(self.threshold, self.least))
+        if verdict == "SAME" or low > beyond or high < -beyond:
             return result
         if not last:
             return None
@@ -342,6 +370,12 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
             reason = f"{result.reason} after {pairs} pairs ({end})"
             return msgspec.structs.replace(result, reason=reason)
         return result
+
+
+def end_of_block(start: int) -> int:
+    """Where the next block of pairs begins: blocks are of two pairs, later of an eighth of all
+    before, so that a few pairs are of several blocks and many are of few."""
+    return start + max(2, start // 8)
 
 
 def interleaved_order(pairs: int, seed: int) -> list[tuple[int, int]]:

@@ -156,12 +156,15 @@ class _Program:
 
     def restore(self) -> None:
         if self.variable_bytes:
-            cl, backend = pyopencl(), self.backend
-            binary = self.program.get_info(cl.program_info.BINARIES)[0]
-            with _errors("build"), warnings.catch_warnings(), apart():
-                warnings.simplefilter("ignore")  # compiler warnings, again
-                self.program = cl.Program(backend.context, [backend.device], [binary]).build()
-                self.kernel = cl.Kernel(self.program, self.entry)
+            self.reload()
+
+    def reload(self) -> None:
+        cl, backend = pyopencl(), self.backend
+        binary = self.program.get_info(cl.program_info.BINARIES)[0]
+        with _errors("build"), warnings.catch_warnings(), apart():
+            warnings.simplefilter("ignore")  # compiler warnings, again
+            self.program = cl.Program(backend.context, [backend.device], [binary]).build()
+            self.kernel = cl.Kernel(self.program, self.entry)
 
     def enqueue(self, launch: Launch, arguments: Sequence[Argument]) -> Any:
         import numpy as np

@@ -105,6 +105,9 @@ class Program(Protocol):
     def restore(self) -> None:
         """Reset those variables to their initial values."""
 
+    def reload(self) -> None:
+        """Load the same machine code again, which may place it elsewhere."""
+
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         """Start the kernel without waiting for it."""
 

@@ -71,12 +71,15 @@ class Checks:
             self.shape = 1, self.launch.blocks
         self._arena: Arena | None = None
         self._scales: list[Seal] = []
-        self.buffers = self._given_buffers()
-        self.C = self.buffers.C
-        self.result = self.buffers.given[-1]
+        self._use(self._given_buffers())
         self.first = prepared.first(self.result)
-        self.arguments = self.arguments_for(self.buffers)
         self.accuracy: Accuracy | None = None
+
+    def _use(self, buffers: Buffers) -> None:
+        self.buffers = buffers
+        self.C = buffers.C
+        self.result = buffers.given[-1]
+        self.arguments = self.arguments_for(buffers)
 
     def _given_buffers(self) -> Buffers:
         buffers = self.prepared.buffers(self.shape, self.case.kernel)
@@ -96,6 +99,12 @@ class Checks:
             self._arena.release()
         if self.buffers.workspace is not None:
             self.prepared.free(self.buffers.workspace.raw)
+
+    def moved(self) -> None:
+        """Continue with the matrices that `Prepared.move` has made."""
+        self.release()
+        self._arena = None
+        self._use(self._given_buffers())
 
     def arguments_for(self, buffers: Buffers) -> list[Argument]:
         """The kernel's arguments for these buffers."""

@@ -99,7 +99,6 @@ class Launches:
         self.options = checks.options
         self.built = checks.built
         self.launch = checks.launch
-        self.arguments = checks.arguments
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
         self._last: list[tuple[Buffers, int]] = []
@@ -107,6 +106,11 @@ class Launches:
         self._back_to_back = 1  # launches of a hot sample
         self._per_look = 0  # launches of a block between two looks at the clock
         self.verifying_ns = 0
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """Those of the first set of buffers."""
+        return self.checks.arguments
 
     def time(self) -> Times:
         """Sample until the medians are known, then time the blocks, in the first round alone."""

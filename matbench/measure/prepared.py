@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Callable
 from functools import partial
 
@@ -29,6 +30,9 @@ from matbench.measure.launcher import Memory
 from matbench.measure.layouts import Buffers
 from matbench.measure.oracle import scaling
 from matbench.model import SCALE_OF, WORD_BYTES, Kernel, NumericContract, Problem
+
+#: Memory moves by a random number of these.
+_STEP_BYTES, _MOST_STEPS = 4096, 256
 
 
 class Prepared(Memory):
@@ -59,6 +63,7 @@ class Prepared(Memory):
         self.is_spoiled = False  # by a kernel that may have written anywhere
         self._buffers: dict[tuple[object, ...], Buffers] = {}
         self._first: dict[int, Buffer] = {}
+        self._spacer: list[Buffer] = []
         self._C_bytes = 8 if contract.result == "float64" else 4
         trials = self._trials()
         with contextlib.ExitStack() as unwind:
@@ -107,6 +112,20 @@ class Prepared(Memory):
                     scales=self.scales, scale_places=places
                 )
         return self._buffers[key]
+
+    def move(self) -> None:
+        """Allocate all matrices that kernels work on anew; what they held is lost, and `buffers`
+        returns others."""
+        moved = [*self.inputs, *self.scales]
+        for buffers in self._buffers.values():
+            moved += [buffers.C, *(buffers.own.matrices if buffers.own is not None else ())]
+        self._buffers.clear()
+        for buffer in (*self._spacer, *(matrix.raw for matrix in moved)):
+            self.free(buffer)
+        steps = 1 + secrets.randbelow(_MOST_STEPS)
+        self._spacer = [self.allocate(steps * _STEP_BYTES)]
+        self.inputs = self._guarded_inputs()
+        self.scales = self._guarded_scales()
 
     def first(self, C: Guarded) -> Buffer:
         """The buffer that keeps the C of a case's first run."""

@@ -221,21 +221,28 @@ def sample_in_turns(
     clock: Callable[[], int] = time.perf_counter_ns,
     *,
     is_warm: bool = False,
+    place: Callable[[int], None] | None = None,
 ) -> tuple[tuple[list[float], list[float]], Comparison]:
     """Samples of a baseline and a candidate, pair by pair, until the plan has a verdict.
 
     The order within each pair is random, with a seed, so that neither side gains from coming
     second. `clock` gives the nanoseconds that count towards the time limit. Unless the device
-    `is_warm`, two samples of each are taken before, which do not count.
+    `is_warm`, two samples of each are taken before, which do not count. `place` puts data and code
+    at other places, between blocks of pairs that it gets the number of.
     """
     samples: tuple[list[float], list[float]] = ([], [])
     for sample in () if is_warm else (*samplers, *samplers):
         sample()
-    started = clock()
-    for order in statistics.interleaved_order(plan.looks[-1], seed):
+    started, starts = clock(), [0]
+    for pair, order in enumerate(statistics.interleaved_order(plan.looks[-1], seed)):
+        if place is not None and pair == statistics.end_of_block(starts[-1]):
+            place(len(starts))
+            starts.append(pair)
+            for sample in samplers if samples[0][-1] < _QUICK_NS else ():
+                sample()  # a warm-up
         for which in order:
             samples[which].append(positive(samplers[which]()))
-        comparison = plan.decide(*samples, clock() - started)
+        comparison = plan.decide(*samples, clock() - started, starts)
         if comparison is not None:
             return samples, comparison
     raise AssertionError("a plan ends at its last look")

@@ -10,12 +10,13 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 
 from matbench import workloads
 from matbench.analysis import architectures, limits
+from matbench.analysis.leaders import LEAST
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
@@ -283,6 +284,7 @@ class Session:
                 for case in cases
             ]
             launches = [launches_of(check, inputs_seed) for check in checks]
+            plan = msgspec.structs.replace(plan, least=LEAST[self.backend.info.kind])
             if self.options.sustained_s is not None:
                 taken, comparison = sustained.in_turns(
                     [one.block for one in launches],
@@ -298,7 +300,8 @@ class Session:
             else:
                 spent = clock(lambda: sum(timed.verifying_ns for timed in launches))
                 samplers = [timed.sampler() for timed in launches]
-                samples, comparison = sample_in_turns(samplers, plan, seed, spent)
+                place = partial(_place_anew, checks)
+                samples, comparison = sample_in_turns(samplers, plan, seed, spent, place=place)
                 times = [own_times(one, self.options, inputs_seed) for one in samples]
             for timed in launches:
                 timed.verify()
@@ -402,6 +405,14 @@ class Session:
         if self._prepared is not None:
             prepared, self._prepared = self._prepared, None
             prepared.release()
+
+
+def _place_anew(checks: Sequence[Checks], number: int) -> None:
+    """Move the matrices of two cases, and load their code in the other order than before."""
+    checks[0].prepared.move()
+    for check in checks if number % 2 else reversed(checks):
+        check.built.program.reload()
+        check.moved()
 
 
 def launches_of(checks: Checks, seed: int | None = None, so_far: Times | None = None) -> Launches:

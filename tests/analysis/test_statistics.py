@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.noise import autocorrelated, times
+from support.optional import present
 
 from matbench.analysis.statistics import (
     SETTLED,
@@ -25,6 +26,7 @@ from matbench.analysis.statistics import (
     ComparisonPlan,
     StoppingRule,
     compare_samples,
+    end_of_block,
     interleaved_order,
     median_interval,
     relative_half_width,
@@ -583,6 +585,47 @@ def test_a_bad_sample_ends_the_plan_at_the_next_look() -> None:
     assert result is not None
     assert result.verdict == "UNDECIDED"
     assert "1 of 12 candidate samples" in result.reason
+
+
+def test_a_plan_needs_blocks_of_pairs_to_agree() -> None:
+    """Six of eight blocks are slower, by where code and data lie, and so are most pairs."""
+    starts = [0, 2, 4, 6, 8, 10, 12, 14]
+    slower = [block in (0, 1, 2, 4, 6, 7) for block in range(8)]
+    pairs = [2] * 7 + [34]
+    candidate = [
+        factor
+        for is_slower, count in zip(slower, pairs, strict=True)
+        for factor in [110.0 if is_slower else 95.0] * count
+    ]
+    plan = ComparisonPlan(looks=(48,))
+    alone = present(plan.decide([100.0] * 48, candidate, 0))
+    assert (alone.verdict, alone.interval) == ("SLOWER", (pytest.approx(1.1), pytest.approx(1.1)))
+    together = present(plan.decide([100.0] * 48, candidate, 0, starts))
+    assert together.verdict == "UNDECIDED"
+    assert together.interval == (pytest.approx(0.95), pytest.approx(1.1))
+    agreed = present(plan.decide([100.0] * 48, [110.0] * 48, 0, starts))
+    assert agreed.verdict == "SLOWER"
+
+
+def test_the_first_look_is_at_six_blocks_and_the_last_at_few_more() -> None:
+    starts = [0]
+    while (end := end_of_block(starts[-1])) < 1536:
+        starts.append(end)
+    assert [sum(start < look for start in starts) for look in (12, 24, 96, 1536)] == [6, 12, 25, 49]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"),
+    [(1.0, "SAME"), (1.02, "UNDECIDED"), (0.98, "UNDECIDED"), (1.04, "SLOWER"), (0.96, "FASTER")],
+)
+def test_a_difference_that_places_may_make_does_not_decide(ratio: float, verdict: str) -> None:
+    plan = ComparisonPlan(looks=(12, 24), least=0.03)
+    found = present(plan.decide([100.0] * 24, [100.0 * ratio] * 24, 0))
+    assert found.verdict == verdict
+    small = "a difference within ±3% may be due to where code and data lie"
+    assert found.reason.startswith(small) == (verdict == "UNDECIDED")
+    early = plan.decide([100.0] * 12, [100.0 * ratio] * 12, 0)
+    assert (early is None) == (verdict == "UNDECIDED")
 
 
 def test_the_order_within_pairs_is_random_and_seeded() -> None:

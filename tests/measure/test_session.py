@@ -152,6 +152,40 @@ def test_both_sides_of_a_comparison_carry_their_samples(
     assert len(duel.baseline.samples_ns) == len(duel.candidate.samples_ns) == 12
 
 
+def test_a_comparison_places_data_and_code_anew(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between blocks of pairs, the matrices move, and the other side's code is loaded first."""
+    case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
+    take, used = timed.backend.time_ns, []
+
+    def timed_ns(program: Any, launch: Any, arguments: Any, *, cold: bool) -> float:
+        place = arguments[2].handle.int_ptr
+        used.append((program, program.program.int_ptr, place))
+        return take(program, launch, arguments, cold=cold)
+
+    monkeypatch.setattr(timed.backend, "time_ns", timed_ns)
+    loaded = []
+    reload = type(timed.program(case)).reload
+
+    def reloaded(program: Any) -> None:
+        loaded.append(program)
+        reload(program)
+
+    monkeypatch.setattr(type(timed.program(case)), "reload", reloaded)
+    duel = timed.compare(case, other, PLAN, seed=0)
+    assert present(duel.comparison).samples == (12, 12)
+    first, second = loaded[:2]
+    assert first is not second
+    assert loaded == [first, second, second, first] * 2 + [first, second]
+    paired = used[-(2 * 12 + 2 * 5) :]
+    for program in (first, second):
+        ours = [(code, place) for other, code, place in paired if other is program]
+        codes, places = zip(*ours, strict=True)
+        assert min(len(set(codes)), len(set(places))) >= 2  # addresses may be used again
+    assert timed.measure(case).status == "measured"
+
+
 def test_a_comparison_of_hot_launches_takes_means_of_many(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +204,8 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
     assert duel.candidate.mode == "hot"
     counts = [len(each) for each in sets]
     assert counts[:2] == [3, 3]  # the time of a launch, for each of the two
-    assert len(counts) == 2 + 2 * 2 + 2 * 12  # then the warm-up, then the pairs
+    # Then the warm-up, the pairs, and a warm-up at each of five other places.
+    assert len(counts) == 2 + 2 * 2 + 2 * 12 + 2 * 5
     assert min(counts[2:]) > 3  # a launch this short is repeated
     assert all(len(set(each)) == len(each) for each in sets)
     cache_bytes = timed.backend.info.properties["last-level cache (bytes)"]

@@ -96,6 +96,9 @@ class Call:
     def restore(self) -> None:
         pass  # the library's state is its own
 
+    def reload(self) -> None:
+        pass  # as is the place of its code
+
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
         """The call with its arguments."""
         raise NotImplementedError

@@ -166,8 +166,11 @@ class CudaProgram:
 
     def restore(self) -> None:
         if self.variable_bytes:
-            with errors():
-                self._load()
+            self.reload()
+
+    def reload(self) -> None:
+        with errors():
+            self._load()
 
     def _check_parameters(self) -> None:
         """Check the parameter sizes read from the source against the compiler's."""

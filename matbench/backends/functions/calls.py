@@ -63,6 +63,9 @@ class Function:
     def restore(self) -> None:
         pass  # what it keeps is its own
 
+    def reload(self) -> None:
+        pass  # nor can its code be moved
+
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
         """What calls the function with these arrays, and what it returns."""
         raise NotImplementedError

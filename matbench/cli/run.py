@@ -393,7 +393,7 @@ class Sweep:
         if output.target is None:
             return [last]
         path, mode = output.target
-        return [RecordWriter(path, self.environment, mode, copy=last), last]
+        return [RecordWriter(path, self.environment, mode), last]
 
     def _known(self, writers: list[RecordWriter]) -> dict[CaseKey, Outcome]:
         """The finished cases of a resumed file.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import sys
@@ -15,13 +14,6 @@ from pathlib import Path
 import filelock
 
 from matbench.errors import UsageError
-
-
-class ChangedError(OSError):
-    """Another program removed, replaced, cut or extended the file while it was open."""
-
-    def __init__(self) -> None:
-        super().__init__(errno.ESTALE, "another program removed or changed it during the run")
 
 
 class LockedFile:
@@ -61,7 +53,6 @@ class LockedFile:
             undo.callback(lambda: self._file.close())
             if is_new:
                 _sync_folder(folder)
-            self._size = self.size
             self._undo = undo.pop_all()
 
     @property
@@ -70,12 +61,8 @@ class LockedFile:
         return os.fstat(self._file.fileno()).st_size
 
     def append(self, lines: bytes) -> None:
-        """Append `lines` on a new line, completely or, with an `OSError`, not at all.
-
-        A `ChangedError` means that earlier lines may be lost.
-        """
-        self.require_unchanged()
-        size = self._size
+        """Append `lines` on a new line, completely or, with an `OSError`, not at all."""
+        size = self.size
         if size:
             self._file.seek(size - 1)
             if self._file.read(1) != b"\n":
@@ -87,27 +74,13 @@ class LockedFile:
             os.fsync(self._file.fileno())
         except BaseException as error:
             with suppress(OSError):
-                if left or isinstance(error, OSError):
+                if left or isinstance(error, OSError):  # else Ctrl-C while it was flushed
                     self.truncate(size)
-                else:  # Ctrl-C while it was flushed
-                    self._size = self.size
             raise
-        self._size = self.size
-
-    def require_unchanged(self) -> None:
-        """`ChangedError` unless the path leads to this file, as long as it was left here."""
-        opened = os.fstat(self._file.fileno())
-        try:
-            is_here = os.path.samestat(self._target.stat(), opened)
-        except OSError:
-            is_here = False
-        if not is_here or opened.st_size != self._size:
-            raise ChangedError
 
     def truncate(self, size: int) -> None:
         """Cut off everything after the first `size` bytes."""
         self._file.truncate(size)
-        self._size = size
 
     def replace(self, lines: bytes) -> None:
         """Replace the contents with `lines`; an `OSError` leaves them unchanged.
@@ -127,7 +100,6 @@ class LockedFile:
             raise
         self._file.close()
         self._file = FileIO(self._target, "a+")
-        self._size = len(lines)
         _sync_folder(self._target.parent)
 
     def close(self) -> None:

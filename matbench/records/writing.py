@@ -6,12 +6,11 @@ However a run ends, its file can be read and resumed.
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from matbench.errors import MatbenchError, UsageError
 from matbench.records import encoding
-from matbench.records.appending import ChangedError, LockedFile
+from matbench.records.appending import LockedFile
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 from matbench.records.reading import Contents, Finding, RecordError, decode
@@ -27,9 +26,6 @@ class RecordWriter:
     be written or is locked by another run. `environments`, `outcomes` and `findings` are the
     earlier contents of a resumed file, `notes` say what was repaired in it.
 
-    If another program removes or changes the file, writing or leaving raises a `MatbenchError`. It
-    names the `copy`, another writer that gets each outcome before this one.
-
     With `best_effort` no error is raised: `error` keeps the first, and recording ends. The folder
     of a file that is matbench's `own` is created.
     """
@@ -42,14 +38,12 @@ class RecordWriter:
         *,
         best_effort: bool = False,
         own: bool = False,
-        copy: RecordWriter | None = None,
     ) -> None:
         self.path = path
         self.environment = environment
         self.mode = mode
         self.best_effort = best_effort
         self.own = own or best_effort
-        self.copy = copy
         self.environments: list[Environment] = []
         self.outcomes: list[Outcome] = []
         self.findings: list[Finding] = []
@@ -68,21 +62,8 @@ class RecordWriter:
             self.error = error
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            # An earlier failure has its own message.
-            failed = self.error is not None or isinstance(error, Exception)
-            if self.written and self._file is not None and not failed:
-                self._file.require_unchanged()
-        except OSError as changed:
-            self._refuse(changed)
-        finally:
-            self._close()
+    def __exit__(self, *_: object) -> None:
+        self._close()
 
     def write(self, outcome: Outcome | Finding) -> None:
         """Append an outcome or finding; `MatbenchError` if it cannot be written or is not valid."""
@@ -99,26 +80,17 @@ class RecordWriter:
             else:
                 self._file.append(data)
         except (OSError, RecordError) as error:
-            self._refuse(error)
+            refused = self._refused(error)
+            if not self.best_effort:
+                raise refused from None
+            self.error = refused
             return
         self.written += 1
-
-    def _refuse(self, error: OSError | RecordError) -> None:
-        refused = self._refused(error)
-        if not self.best_effort:
-            raise refused from None
-        self.error = refused
 
     def _refused(self, error: OSError | RecordError) -> MatbenchError:
         if isinstance(error, RecordError):
             return MatbenchError(f"{self.path}: an outcome contradicts itself: {error}")
         hint = "fix that, or name another file"
-        if isinstance(error, ChangedError):
-            hint = "the outcomes of this run may be lost: repeat it"
-            if self.copy is not None and self.copy.error is None:
-                kept = f"all {self.copy.written} outcomes of this run are in {self.copy.path}"
-                hint = f"{kept} until the next run: copy that file"
-            return MatbenchError(f"{self.path}: {error.strerror}; {hint}")
         if self.written:
             kept = f"it holds {self.written} outcomes of this run"
             hint = f"{kept}; fix that and continue with --resume {self.path}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import QUICK, Matbench, Pretended, Refusal, last_run, records_in, summary
+from support.cli import QUICK, Matbench, Pretended, Refusal, records_in, summary
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.pictures import needs_plots
 from support.records import environment, outcome
@@ -174,42 +173,6 @@ def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusa
 
 def test_a_special_file_can_be_input_and_output(matbench: Matbench) -> None:
     matbench("diff", os.devnull, os.devnull, "--summary", os.devnull)
-
-
-# -- files that other programs change during a run ------------------------------------------------
-
-
-def replace(path: Path) -> None:
-    copy = path.with_name("copy")
-    copy.write_bytes(path.read_bytes())
-    copy.replace(path)
-
-
-def cut(path: Path) -> None:
-    os.truncate(path, path.stat().st_size - 10)
-
-
-def extend(path: Path) -> None:
-    with path.open("a") as file:
-        file.write("\n")
-
-
-@pytest.mark.parametrize("change", [Path.unlink, replace, cut, extend])
-def test_an_output_that_another_program_changes_is_told(
-    change: Callable[[Path], None], pretended: Pretended, matbench: Matbench
-) -> None:
-    def median_ns(count: int) -> float:
-        if count == 2:
-            change(OUTPUT)
-        return 1e6
-
-    labels = pretended(median_ns)
-    result = run(matbench, *NINE, "--output", OUTPUT, code=1)
-    assert result.stderr == (
-        "matbench: out.jsonl: another program removed or changed it during the run; all 2 outcomes "
-        f"of this run are in {provenance.last_run_path()} until the next run: copy that file\n"
-    )
-    assert len(labels) == len(last_run()) == 2
 
 
 # -- resuming without kernels ---------------------------------------------------------------------

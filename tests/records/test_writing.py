@@ -241,26 +241,6 @@ def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
     assert only(path.parent) == ["x.jsonl"]
 
 
-@pytest.mark.parametrize("mode", ["new", "force"])
-def test_a_file_that_is_gone_when_the_run_ends_is_told(path: Path, mode: Mode) -> None:
-    copy = RecordWriter(path.with_name("copy"), environment())
-    with (
-        pytest.raises(MatbenchError, match=r"all 1 outcomes of this run are in .*copy until"),
-        RecordWriter(path, environment(), mode, copy=copy) as writer,
-        copy,
-    ):
-        for each in (copy, writer):
-            each.write(outcome())
-        path.unlink()
-    with (
-        pytest.raises(MatbenchError, match=r"the outcomes of this run may be lost"),
-        RecordWriter(path, environment()) as writer,
-    ):
-        writer.write(outcome())
-        path.unlink()
-        raise KeyboardInterrupt
-
-
 # Two runs
 
 

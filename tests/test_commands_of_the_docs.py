@@ -47,7 +47,7 @@ EXIT_CODES = {
 #: Commands that take so long that they run before a release.
 LONG = (
     r"--sustained|"
-    r"--sizes 256,1000|--sizes 256 --fastest|--cold|--matrix|explain|compare (old|tiled)|cubes"
+    r"--sizes 256,1000|--sizes 256 --fastest|--cold|explain|compare (old|tiled)|cubes"
     r"|run sgemm.cuh$"  # also with a baseline
 )
 BARE = kernel_text("mine").partition("// ///\n")[2].replace("TILE", "16")

@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,12 +50,10 @@ _LEAST_BLOCKS = 9
     metavar="BASELINE CANDIDATE",
     shell_complete=kernel_names,
 )
-@click.option("--matrix", is_flag=True, help="Compare any number of kernels pairwise.")
 @grouped
 @format_option
 def compare(
     contenders: tuple[str, ...],
-    matrix: bool,
     files: KernelFiles,
     sizes: SizeOptions,
     constants: ConstantOptions,
@@ -77,7 +74,6 @@ def compare(
     \b
     matbench compare tiled shared-row
     matbench compare naive-2d tiled --set TILE=16,32 --fail-if-slower 5%
-    matbench compare --matrix tiled naive-2d shared-row
     matbench compare old/tiled.cu new/tiled.cu --fail-if-slower 3%
     matbench compare --against main tiled kahan --fail-if-slower 3%
     """
@@ -93,7 +89,7 @@ def compare(
             changed = features["versions"].changed(_sides(contenders, files), files.given)
             pairs, remarks = stack.enter_context(changed)
         else:
-            pairs, remarks = _pairs(contenders, files, matrix=matrix), []
+            pairs, remarks = [_pair(contenders, files)], []
         kernels = _kernels(pairs, features, files, contenders, info)
         rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
         plan = _plan(launches, verdict, seconds, rounds)
@@ -108,8 +104,7 @@ def compare(
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
-    view = comparisons.matrix if matrix and fmt == "rich" else comparisons.report
-    show_report(view(records, [about]), fmt)
+    show_report(comparisons.report(records, [about]), fmt)
     if gate := features.get("gate"):
         gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
@@ -226,24 +221,23 @@ def _rounds(
     ]
 
 
-def _pairs(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> list[Pair]:
-    """Every two of the kernels to compare; a kernel named twice is compared with itself."""
+def _pair(names: tuple[str, ...], files: KernelFiles) -> Pair:
+    """The kernels to compare; one that is named twice is compared with itself."""
     if any(name.endswith(".jsonl") for name in names):
         raise UsageError("to compare record files, use `matbench diff OLD.jsonl NEW.jsonl`")
-    if len(names) < 2 or (len(names) > 2 and not matrix):
-        raise UsageError("name two kernels, or any number with --matrix or --against")
+    if len(names) != 2:
+        raise UsageError("name two kernels, or any number with --against")
     sides = _sides(names, files)
     if len({side.kernel.workload for side in sides}) > 1:
         which = ", ".join(f"{one.kernel.name} computes {one.kernel.workload}" for one in sides)
         raise UsageError(f"only kernels of one workload can be compared: {which}")
-    pairs = list(combinations(sides if len(sides) > 1 else sides * 2, 2))
-    for first, second in pairs:
-        if unlike := first.kernel.contract.unlike(second.kernel.contract):
-            raise UsageError(
-                f"{first.label} and {second.label} cannot be compared; {unlike}. "
-                f"`matbench run` shows both in one table"
-            )
-    return pairs
+    first, second = sides if len(sides) > 1 else sides * 2
+    if unlike := first.kernel.contract.unlike(second.kernel.contract):
+        raise UsageError(
+            f"{first.label} and {second.label} cannot be compared; {unlike}. "
+            f"`matbench run` shows both in one table"
+        )
+    return first, second
 
 
 def _sides(names: tuple[str, ...], files: KernelFiles) -> list[Side]:

@@ -1,8 +1,8 @@
-"""Comparisons as tables: a section per device and pair, or a matrix of any number of kernels."""
+"""Comparisons as tables: a section per device and pair."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from matbench.analysis.claims import weakening
@@ -215,59 +215,6 @@ _FIELDS: dict[str, Field] = {
     "reason": reasons.comparison_reason,
     "notes": "notes",
 }
-
-
-# Every pair of any number of kernels
-
-_Square = dict[tuple[str, str], ComparisonRecord]
-
-
-def matrix(records: Sequence[ComparisonRecord], environments: Iterable[Environment] = ()) -> Report:
-    """For each size, how the column's kernel compares with the row's.
-
-    If pairs were compared with several values of a constant, there is a matrix for each.
-    """
-    untimed = [reasons.comparison_reason(r) for r in records if r.comparison is None]
-    claims = filter(None, map(claimed, records))
-    notes = [note for record in records for note in record.notes]
-    about = dict.fromkeys([*untimed, *claims, *notes])
-    return replace(
-        report(records, environments),
-        sections=tuple(_matrix(title, square) for title, square in _squares(records)),
-        footer="\n".join(["each cell: the column's kernel compared with the row's", *about]),
-    )
-
-
-def _matrix(title: str, square: _Square) -> Section:
-    names = list(dict.fromkeys(name for pair in square for name in pair))
-    cells = {(name, name): "·" for name in names}
-    for (first, second), record in square.items():
-        if record.comparison is not None and record.ratio:
-            verdict = record.comparison.verdict
-            cells[first, second] = cell(record.ratio, verdict)
-            cells[second, first] = cell(1 / record.ratio, _TURNED.get(verdict, verdict))
-    rows = (Row((a, *(cells.get((a, b), UNKNOWN) for b in names))) for a in names)
-    columns = (Column("baseline"), *(Column(name, right=True) for name in names))
-    return Section((title,), columns, "", (Group("", tuple(rows)),))
-
-
-def _squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square]]:
-    """The title of each matrix, and its records by the names of their sides."""
-    sizes: dict[str, list[_Square]] = {}
-    for record in records:
-        squares = sizes.setdefault(_size(record), [])
-        pair = record.baseline_name, record.candidate_name
-        square = next((square for square in squares if pair not in square), None)
-        if square is None:
-            squares.append(square := {})
-        square[pair] = record
-    for size, squares in sizes.items():
-        for square in squares:
-            sides = [side for r in square.values() for side in (r.baseline, r.candidate)]
-            common = set.intersection(*(set(side.case.params.items()) for side in sides))
-            shared = {n: v for n, v in sides[0].case.params.items() if (n, v) in common}
-            constants = settings_of(shared) if len(squares) > 1 else ""
-            yield f"size {size}" + (f", {constants}" if constants else ""), square
 
 
 def cell(ratio: float, verdict: str) -> str:

@@ -175,7 +175,7 @@ def test_what_the_fastest_was_chosen_from_is_told(
     assert record["notes"] == [tiled, partly]
     assert record["candidate"]["case"]["params"]["TILE"] in (4, 8)
     assert record["candidate"]["cold"] or record["candidate"]["hot"]
-    shown = matbench("compare", *arguments, "--sizes", "24", "--matrix").stdout
+    shown = matbench("compare", *arguments, "--sizes", "24").stdout
     assert tiled in shown
     assert partly in shown
     # Without a choice, none is reported.

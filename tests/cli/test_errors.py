@@ -171,7 +171,7 @@ BAD_COMMANDS: dict[str, tuple[list[str], str]] = {
     "compare one": (["compare", "tiled"], "name two kernels"),
     "compare three": (
         ["compare", "tiled", "kahan", "naive-2d"],
-        "name two kernels, or any number with --matrix",
+        "name two kernels, or any number with --against",
     ),
     "compare share": (
         ["compare", "tiled", "kahan", "--fail-if-slower", "lot"],

@@ -63,8 +63,6 @@ def test_claims_stand_with_the_side_that_makes_them() -> None:
     assert comparisons.claimed(apart) == (
         "claims of tiled: inputs rounded to tf32 · claims of shared-row: not deterministic"
     )
-    square = shown(comparisons.matrix([one]))
-    assert "claims of shared-row: inputs rounded to tf32" in square.splitlines()
 
 
 def test_an_undecided_one_says_why() -> None:
@@ -115,35 +113,6 @@ def test_what_no_size_could_time_is_one_row() -> None:
 def test_other_devices_and_pairs_are_other_sections() -> None:
     other = compared(candidate_name="naive")
     assert len(comparisons.report([compared(), other, compared(size=64)]).sections) == 2
-
-
-def test_a_square_reads_both_ways() -> None:
-    tie = compared(1.004, verdict="SAME", candidate_name="kahan")
-    page = shown(comparisons.matrix([compared(0.068), tie]))
-    assert "size 1000" in page
-    assert "14.7 × faster" in line_of(page, "tiled ", "·")
-    assert "SAME: 1.004 × slower" in line_of(page, "tiled ", "·")
-    assert "14.7 × slower" in line_of(page, "shared-row ", "·")
-    assert "SAME: 1.004 × faster" in line_of(page, "kahan ", "·")
-    assert "each cell: the column's kernel compared with the row's" in page
-
-
-def test_a_pair_compared_with_several_constants_has_a_square_for_each() -> None:
-    tiles = [
-        compared(ratio, params={"TILE": tile}, baseline_params={"TILE": tile})
-        for tile, ratio in ((16, 1.5), (32, 0.5))
-    ]
-    page = shown(comparisons.matrix(tiles))
-    first, second = page.split("size 1000, TILE=32")
-    assert "size 1000, TILE=16" in first
-    assert "1.50 × slower" in first
-    assert "2.00 × faster" in second
-
-
-def test_a_square_says_why_a_pair_has_no_verdict() -> None:
-    page = shown(comparisons.matrix([compared(None, notes=("a note",))]))
-    assert "needs K * 4 <= 49152 (K = 1000)" in page
-    assert "a note" in page
 
 
 def test_a_note_of_every_row_stands_once_above_the_table() -> None:

@@ -30,7 +30,6 @@ from matbench.show.outcomes import size_label
 from matbench.show.table import Section, grouped
 
 #: Up to so many kernels make a matrix of pairs that can be read.
-_MOST_NAMES = 16
 
 
 class Chart(msgspec.Struct, frozen=True):
@@ -133,7 +132,7 @@ def _found(pairs: Sequence[Pair]) -> Findings:
     blocks = registry.view("BlockProfile")
     searches = tuning.report(tried, ()).sections if tuning else ()
     return Findings(
-        verdicts="".join(map(table, [*_compared(compared), *searches])),
+        verdicts="".join(map(table, [*comparisons.report(compared).sections, *searches])),
         verdict_charts=list(_forests(compared)),
         blocks="".join(_launch(blocks, *launch) for launch in clocked if blocks),
         block_charts=[chart for launch in clocked if blocks for chart in _charts(blocks, *launch)],
@@ -153,14 +152,6 @@ def table(section: Section) -> str:
 
 
 # Comparisons
-
-
-def _compared(records: Sequence[ComparisonRecord]) -> Iterator[Section]:
-    """Every pair; then every kernel against every other, where there are three or more."""
-    yield from comparisons.report(records).sections
-    for square in comparisons.matrix(records).sections:
-        if 2 < len(square.rows) <= _MOST_NAMES:
-            yield square
 
 
 def _forests(records: Sequence[ComparisonRecord]) -> Iterator[Chart]:

@@ -225,21 +225,6 @@ def _leading(rivals: Sequence[Outcome]) -> Iterator[Outcome]:
     return (outcome for outcome, leads in zip(rivals, flags, strict=True) if leads)
 
 
-def best_of(outcomes: Iterable[Outcome]) -> list[list[Ranked]]:
-    """The cases that lead each ranking without claims, fastest first.
-
-    CPU baselines lead only if nothing else does. An outcome that does not lead can be left out of
-    later calls.
-    """
-    best: dict[bool, dict[tuple[object, ...], list[Ranked]]] = {False: {}, True: {}}
-    for table in tables(outcomes):
-        for row in filter(lambda row: row.best, table.rows):
-            problem = msgspec.structs.replace(row.outcome.case.problem, seed=0)
-            place = (id(table), problem, row.is_double, row.outcome.mode)
-            best[table.baselines].setdefault(place, []).append(row)
-    return list((best[False] or best[True]).values())
-
-
 def time_ns(outcome: Outcome) -> float | None:
     """The time that a case is ranked by; None if it was not measured or has no time."""
     time = outcome.median_ns

@@ -1,44 +1,38 @@
-"""The live display of long commands, on standard error."""
+"""The live display of long commands, on standard error: a bar, and what is being done."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matbench.cli.console import open_console, printing_above
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.progress import Progress
 
-    from matbench.analysis.eta import Kind
     from matbench.records.outcome import CaseRecord, Outcome
     from matbench.records.resuming import CaseKey
-    from matbench.show.progress import Leader, Progress
 
 #: Drawing takes a few milliseconds of a core, which a kernel on the CPU would miss.
 _DRAWN_PER_S = 2
+_WIDEST_BAR = 40
 
 
 @contextmanager
-def progress(total: int | None, plan: Iterable[CaseRecord] = ()) -> Iterator[Display]:
-    """A display on a terminal, nothing in a pipe; without a total there is only a clock.
-
-    `plan` are the cases that will run, from which the time left is estimated.
-    """
+def progress(total: int | None) -> Iterator[Display]:
+    """A display on a terminal, nothing in a pipe; without a total there is only a clock."""
     console = open_console(stderr=True)
-    display = Display(console, total, plan)
+    display = Display(console, total)
     if not console.is_interactive:
         yield display
         return
     from rich.live import Live
 
     live = Live(
-        get_renderable=display.state,
+        get_renderable=display.drawn,
         console=console,
         auto_refresh=False,  # its thread may draw in the middle of what another prints
         transient=True,
@@ -68,44 +62,28 @@ def progress(total: int | None, plan: Iterable[CaseRecord] = ()) -> Iterator[Dis
 class _Step(NamedTuple):
     label: str
     key: CaseKey | None
-    start_s: float
-
-
-@dataclass
-class _Begun:
-    """A case with rounds left: the share that is done, and how long they took."""
-
-    kind: Kind
-    share: float = 0.0
-    spent_s: float = 0.0
 
 
 class Display:
     """The steps of a command, of several devices if need be; a thread draws their state."""
 
-    def __init__(self, console: Console, total: int | None, plan: Iterable[CaseRecord]) -> None:
-        from matbench.analysis.eta import Estimate, Kind
-
+    def __init__(self, console: Console, total: int | None) -> None:
         self._console = console
-        self._total = total
-        self._left = Counter(map(Kind.from_case, plan))
-        self._estimate = Estimate()
-        self._leading: list[Outcome] = []
-        self._fastest: list[Leader] = []
+        self._bar = _bar(console)
+        self._task = self._bar.add_task("", total=total)
         self._done = 0
         #: By device, if several work at the same time: the steps that were begun and are not done.
         self._steps: dict[str, _Step] = {}
-        self._begun: dict[CaseKey, _Begun] = {}
-        self._start_s = time.monotonic()
+        #: What is done of the cases that have rounds left.
+        self._shares: dict[CaseKey, float] = {}
         #: Held while the state changes, or anything is printed or drawn.
         self.lock = threading.RLock()
 
     def begin(self, label: str, case: CaseRecord | None = None, place: str = "") -> None:
-        """Begin a step, such as a round of a case of the plan.
+        """Begin a step, such as a round of a case.
 
         One that was begun there before is done, unless it is a case, which `done` says.
         """
-        from matbench.analysis.eta import Kind
         from matbench.measure.worker import Worker
         from matbench.records.resuming import CaseKey
 
@@ -113,16 +91,8 @@ class Display:
         with self.lock:
             before = self._steps.pop(place, None)
             self._done += before is not None and before.key is None
-            self._add_time(before)
             key = CaseKey.from_case(case) if case is not None else None
-            if key is not None and case is not None and key not in self._begun:
-                self._begun[key] = _Begun(Kind.from_case(case))
-            self._steps[place] = _Step(label, key, time.monotonic())
-
-    def _add_time(self, step: _Step | None) -> None:
-        """A step has ended: its time is that of its case."""
-        if step is not None and step.key in self._begun:
-            self._begun[step.key].spent_s += time.monotonic() - step.start_s
+            self._steps[place] = _Step(label, key)
 
     def end(self, place: str) -> None:
         """The step that was begun there is done."""
@@ -136,58 +106,83 @@ class Display:
         """
         if not self._console.is_terminal:
             return
-        from matbench.analysis import ranking
-        from matbench.records.resuming import CaseKey, outcome_key
-        from matbench.show.progress import failure, places
+        from matbench.records.resuming import CaseKey
+        from matbench.show.progress import failure
 
-        key = CaseKey.from_case(outcome.case)
-        if place in self._steps and outcome.is_broken:
+        step, key = self._steps.get(place), CaseKey.from_case(outcome.case)
+        if step is not None and outcome.is_broken:
             self.print(failure(outcome), no_wrap=True, overflow="ellipsis")
-        others = (known for known in self._leading if outcome_key(known) != outcome_key(outcome))
-        best = ranking.best_of([*others, outcome])
         with self.lock:
-            self._leading = [row.outcome for rows in best for row in rows]
-            self._fastest = places(best)
-            step = self._steps.get(place)
             if step is not None and step.key in (key, None):
-                self._add_time(self._steps.pop(place))
+                self._steps.pop(place, None)
             if share < 1:
-                self._begun[key].share = share
+                self._shares[key] = share
                 return
+            self._shares.pop(key, None)
             self._done += 1
-            begun = self._begun.pop(key, None)
-            if begun is not None and outcome.status != "skipped":
-                self._estimate.add(begun.kind, begun.spent_s)
-                self._left[begun.kind] -= 1
+            if step is None:  # the time left is not known from what took none
+                self._bar.reset(self._task, completed=self._done)
 
     def print(self, text: RenderableType, **how: Any) -> None:
         """Print above the display; by default, only the terminal breaks lines."""
         with self.lock:
             self._console.print(text, **(how or {"soft_wrap": True}))
 
-    def state(self) -> Progress:
-        """What to draw now."""
+    def drawn(self) -> RenderableType:
+        """The bar, and a line for each device."""
+        from rich.console import Group
+
         from matbench.measure.worker import Worker
-        from matbench.show.progress import Progress
+        from matbench.show.progress import line
 
         with self.lock:
-            now_s = time.monotonic()
-            steps = sorted(self._steps.items())
-            several = len(steps) > 1
-            running_s = {step.key: now_s - step.start_s for _, step in steps if step.key}
-            current = [
-                (begun.kind, begun.spent_s + running_s.get(key, 0.0))
-                for key, begun in self._begun.items()
-            ]
-            return Progress(
-                total=self._total,
-                done=self._done,
-                begun=sum(begun.share for begun in self._begun.values()),
-                elapsed_s=now_s - self._start_s,
-                left_s=self._estimate.left_s(self._left, current, len(steps)),
-                doing=Worker.doing if not several else "",
-                labels=[
-                    f"{place}  {step.label}" if several else step.label for place, step in steps
-                ],
-                fastest=self._fastest,
+            completed = self._done + sum(self._shares.values())
+            self._bar.update(self._task, completed=completed, count=self._done)
+            if len(self._steps) == 1 and Worker.doing:
+                [step] = self._steps.values()
+                # Padded, so that the case stays where it is meanwhile.
+                return Group(self._bar, line(f"{Worker.doing:<10} {step.label}"))
+            places = sorted(self._steps.items())
+            labels = (
+                f"{place}  {step.label}" if len(places) > 1 else step.label
+                for place, step in places
             )
+            return Group(self._bar, *map(line, labels))
+
+
+def _bar(console: Console) -> Progress:
+    """The bar and its figures; without colours, brackets mark its ends."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Column
+    from rich.text import Text
+
+    class Count(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            if task.total is None:
+                return Text()
+            return Text(f"{task.fields.get('count', 0):{len(str(task.total))}}/{task.total}")
+
+    class Left(TimeRemainingColumn):
+        def render(self, task: Task) -> Text:
+            return super().render(task).append(" left") if task.time_remaining else Text()
+
+    room = console.width - 30
+    edges = [TextColumn(r"\["), TextColumn("]")] if console.no_color and room > 0 else []
+    bar = [BarColumn(bar_width=min(_WIDEST_BAR, room))] if room > 0 else []
+    figures = (Count, TimeElapsedColumn, *([Left] if bar else []))
+    return Progress(
+        *edges[:1],
+        *bar,
+        *edges[1:],
+        *(kind(table_column=Column(no_wrap=True)) for kind in figures),
+        console=console,
+        auto_refresh=False,
+    )

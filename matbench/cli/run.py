@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from matbench.measure.worker import CaseRunner
     from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
-    from matbench.records.outcome import CaseRecord, Outcome
+    from matbench.records.outcome import Outcome
     from matbench.records.resuming import CaseKey
     from matbench.records.writing import RecordWriter
 
@@ -231,16 +231,6 @@ class _Repetition(NamedTuple):
     recorded: list[Outcome]
     to_measure: PlacedCases
 
-    def plan(self) -> list[CaseRecord]:
-        """The cases that will run."""
-        from matbench.records.outcome import CaseRecord
-
-        return [
-            CaseRecord.from_case(case, infos[0])
-            for infos, case in self.to_measure
-            if case.skip is None
-        ]
-
 
 class RemoteDevices(Devices, Protocol):
     """Devices of other machines, and the pool that measures there."""
@@ -300,8 +290,7 @@ class Sweep:
                     say(note, err=True)
             repetitions = self._repetitions(writers)
             pool.build_ahead([(infos[0], case) for infos, case in repetitions[0].to_measure])
-            plan = [record for one in repetitions for record in one.plan()]
-            display = stack.enter_context(progress(len(self.cases) * self.repeat, plan))
+            display = stack.enter_context(progress(len(self.cases) * self.repeat))
             for repetition in repetitions:
                 if repetition.number > 1:
                     pool.renew()

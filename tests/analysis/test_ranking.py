@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import CPU, GPU, H200, MIXED, hot, on_h200, outcome, timing
 
@@ -65,28 +64,6 @@ measured_or_not = st.builds(
     st.sampled_from(["tutorial", "baseline"]),
     st.sampled_from([CPU, GPU]),
 )  # fmt: skip
-
-
-@given(st.lists(measured_or_not, max_size=12))
-def test_leaders_are_the_best_of_the_tables_and_all_that_later_ones_need(
-    found: list[Outcome],
-) -> None:
-    tables = ranking.tables(found)
-    best = [row for table in tables if not table.baselines for row in table.rows if row.best]
-    best = best or [row for table in tables for row in table.rows if row.best]
-    leaders = [row for rows in ranking.best_of(found) for row in rows]
-
-    def place(row: Ranked) -> tuple[object, ...]:
-        case = row.outcome.case
-        return case.device, case.problem, row.is_double, ranking.time_ns(row.outcome)
-
-    assert list(map(place, leaders)) == list(map(place, best))
-    kept: list[Outcome] = []
-    for each in found:
-        kept = [row.outcome for rows in ranking.best_of([*kept, each]) for row in rows]
-    assert sorted(map(place, (row for rows in ranking.best_of(kept) for row in rows)), key=str) == (
-        sorted(map(place, leaders), key=str)
-    )
 
 
 def test_cpu_and_gpu_never_share_a_ranking() -> None:

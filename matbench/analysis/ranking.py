@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import claims, leaders, limits, patterns, statistics
+from matbench.analysis import claims, drift, leaders, limits, statistics
 from matbench.model import DeviceInfo, Precision, Problem
 from matbench.records.outcome import Outcome, Status, Timing, TimingMode
 
@@ -241,12 +241,9 @@ def spread(timing: Timing | None) -> float | None:
     return statistics.spread(timing.samples_ns)
 
 
-def patterns_in(timing: Timing | None) -> list[patterns.Pattern]:
-    """The patterns in its samples that change what their median means."""
-    if timing is None:
-        return []
-    in_rounds = len(timing.rounds) > 1
-    return list(patterns.find_patterns(timing.samples_ns, spread(timing), in_rounds=in_rounds))
+def drift_of(timing: Timing | None) -> float:
+    """How far its samples drift, as a share of the time; 0 if that does not matter."""
+    return drift.drift(timing.samples_ns, spread(timing)) if timing is not None else 0.0
 
 
 def may_decide(row: Ranked, ranked: Sequence[Ranked]) -> bool:
@@ -258,20 +255,14 @@ def may_decide(row: Ranked, ranked: Sequence[Ranked]) -> bool:
 
     def ends_ns(one: Ranked) -> tuple[float, float]:
         time = time_ns(one.outcome) or 0.0
-        factor = 1 + max(one.spread or 0.0, _drift(one))
+        factor = 1 + max(one.spread or 0.0, abs(drift_of(one.outcome.timing)))
         return time / factor, time * factor
 
     first, *others = (one for one in ranked if one.rivals)
     low, high = ends_ns(row)
     rivals = map(ends_ns, others if row is first else [first])
     overlaps = (low <= other_high and other_low <= high for other_low, other_high in rivals)
-    return any(overlaps) if others else _drift(row) > 0
-
-
-def _drift(row: Ranked) -> float:
-    """How far the samples drift, as a share of the time."""
-    seen = patterns_in(row.outcome.timing)
-    return max((abs(p.shift) for p in seen if isinstance(p, patterns.Drift)), default=0.0)
+    return any(overlaps) if others else drift_of(row.outcome.timing) != 0
 
 
 def held_mhz(timing: Timing | None) -> float | None:

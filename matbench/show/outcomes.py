@@ -16,7 +16,7 @@ from matbench.records import encoding, resuming
 from matbench.records.blocks import PERTURBATION_LIMIT
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
-from matbench.show import junit, patterns, reasons, units
+from matbench.show import junit, reasons, units
 from matbench.show.heading import device_lines
 from matbench.show.table import Column, Field, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
@@ -355,7 +355,14 @@ def _doubts(timing: Timing | None) -> list[str]:
     state = []
     if timing is not None and timing.settled is False:
         state = [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
-    return [*state, *patterns.words(timing)]
+    return [*state, *_drift(timing)]
+
+
+def _drift(timing: Timing | None) -> tuple[str, ...]:
+    """A note on a drift of its samples that matters."""
+    shift = ranking.drift_of(timing)
+    told = f"drifting: {shift:+.1%} from the first to the last third of the samples"
+    return (told,) if shift else ()
 
 
 # Rows that are alike at several sizes
@@ -422,7 +429,7 @@ FIELDS: dict[str, Field] = {
     "hot_samples": "hot.samples_ns.len",
     "hot_settled": "hot.settled",
     "hot_stopped": "hot.stopped",
-    "hot_notes": lambda row: (*patterns.words(row.hot), *(row.hot.notes if row.hot else ())),
+    "hot_notes": lambda row: (*_drift(row.hot), *(row.hot.notes if row.hot else ())),
     "host_ns": "outcome.host_ns",
     "sustained_ns": "outcome.sustained.mean_ns",
     "sustained_steady": "outcome.sustained.steady",
@@ -440,5 +447,5 @@ FIELDS: dict[str, Field] = {
     "registers": "outcome.build.resources.registers",
     "occupancy": "outcome.build.occupancy",
     "sha256": "outcome.case.sha256",
-    "notes": lambda row: (*patterns.words(row.outcome.timing), *row.notes),
+    "notes": lambda row: (*_drift(row.outcome.timing), *row.notes),
 }

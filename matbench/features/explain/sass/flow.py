@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from matbench.features.explain.sass.effects import results, sources
@@ -21,13 +21,6 @@ class Block(NamedTuple):
     next: tuple[int, ...]
 
 
-class Control(NamedTuple):
-    """What the branches depend on: instructions of each block, and registers when it starts."""
-
-    instructions: dict[int, tuple[Instruction, ...]]
-    live: dict[int, frozenset[str]]
-
-
 class Loop(NamedTuple):
     """A natural loop: the start of its header, and the starts of all of its blocks."""
 
@@ -38,15 +31,14 @@ class Loop(NamedTuple):
 class Code(NamedTuple):
     """A function with its control flow.
 
-    `around` has the headers of the loops around each block, `written` the names that each
-    instruction writes.
+    `control` has the instructions of each block on which branches depend, `written` the names that
+    each instruction writes.
     """
 
     function: Function
     graph: dict[int, Block]
     loops: tuple[Loop, ...]
-    control: Control
-    around: dict[int, tuple[int, ...]]
+    control: dict[int, tuple[Instruction, ...]]
     written: dict[int, tuple[str, ...]]
 
 
@@ -54,13 +46,10 @@ def code(function: Function) -> Code:
     """The control flow of a function."""
     graph = blocks(function)
     all_loops = tuple(loops(graph))
-    around = {
-        start: tuple(loop.header for loop in all_loops if start in loop.blocks) for start in graph
-    }
     written = {
         instruction.address: results(instruction)[0] for instruction in function.instructions
     }
-    return Code(function, graph, all_loops, controlling(graph), around, written)
+    return Code(function, graph, all_loops, controlling(graph), written)
 
 
 def blocks(function: Function) -> dict[int, Block]:
@@ -132,7 +121,7 @@ def _back_edges(graph: dict[int, Block]) -> Iterator[tuple[int, int]]:
             path[goal] = iter(graph[goal].next)
 
 
-def controlling(graph: dict[int, Block]) -> Control:
+def controlling(graph: dict[int, Block]) -> dict[int, tuple[Instruction, ...]]:
     """For each block, its branches and the instructions on which some branch depends.
 
     Liveness of what branches read, backwards to a fixed point: an instruction counts if something
@@ -163,7 +152,7 @@ def controlling(graph: dict[int, Block]) -> Control:
             if alive != live[block.start]:
                 live[block.start] = alive
                 changed = True
-    return Control(kept, {start: frozenset(names) for start, names in live.items()})
+    return kept
 
 
 def _replaces(instruction: Instruction) -> bool:
@@ -176,44 +165,3 @@ def _replaces(instruction: Instruction) -> bool:
 
 def _branches(instruction: Instruction) -> bool:
     return instruction.target is not None or instruction.stem in _LEAVES
-
-
-def is_linear(code: Code, path: Iterable[int], varying: frozenset[str]) -> bool:
-    """Whether branches on a pass of a loop depend on `varying` registers by sums and comparisons.
-
-    `path` are the blocks of code on it. A branch that went one way in two such passes then goes
-    the same way in all between. So it does by a quotient (a shift to the right) alone; but
-    remainders and masks (`k % 64`) repeat.
-    """
-    changing, quotients = set(varying), set[str]()
-    for start in sorted(path):
-        for instruction in code.control.instructions[start]:
-            written = code.written[instruction.address]
-            inputs = changing.intersection(sources(instruction))
-            if not inputs:
-                if _replaces(instruction):
-                    changing -= set(written)
-                    quotients -= set(written)
-                continue
-            if _repeats(instruction) or (len(inputs) > 1 and inputs & quotients):
-                return False
-            changing |= set(written)
-            if inputs & quotients or _divides(instruction):
-                quotients |= set(written)
-    return True
-
-
-def _repeats(instruction: Instruction) -> bool:
-    """Whether its result can be periodic in an operand."""
-    stem = instruction.stem.removeprefix("U")
-    return stem in ("LOP3", "PRMT", "SGXT", "BMSK", "R2P", "I2F", "F2I", "MUFU") or (
-        stem == "IMAD" and "HI" in instruction.modifiers
-    )
-
-
-def _divides(instruction: Instruction) -> bool:
-    """Whether it shifts to the right; by 31 bits, that gives only the sign."""
-    stem = instruction.stem.removeprefix("U")
-    if stem == "SHF":
-        return instruction.modifiers[:1] == ("R",) and instruction.operands[2].number != 31
-    return stem == "LEA" and "HI" in instruction.modifiers and "X" not in instruction.modifiers

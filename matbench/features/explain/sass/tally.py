@@ -18,7 +18,7 @@ from matbench.records.explanation import NotDerived
 #: Warps of a block that are followed; in larger blocks as many, evenly spread.
 _MOST_WARPS = 16
 #: Instructions that are carried out for all of them before we give up.
-_MOST_INSTRUCTIONS = 150_000
+_MOST_INSTRUCTIONS = 30_000_000
 _BULK = ("UTMA", "UBLK")
 _STORES = ("STG", "ST", "STL", "RED", "REDG", "ATOMG", "ATOM", "STS", "ATOMS", "STSM")
 

@@ -19,26 +19,25 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.features.explain.sass.effects import ARRIVES, WAITS, polls, watches
-from matbench.features.explain.sass.flow import Block, Code, Loop, is_linear
+from matbench.features.explain.sass.flow import Block, Code
 from matbench.features.explain.sass.integers import (
     KNOWN_STEMS,
     LANES,
-    MASK,
     Lanes,
     UnknownError,
     Value,
     compute,
 )
 from matbench.features.explain.sass.listing import VARIABLES, Instruction
-from matbench.features.explain.sass.rounds import LONGEST_ROUND, Ahead, Moment, Passes
 from matbench.records.explanation import NotDerived
 
 #: How often a block of code is carried out in full. A ring of up to this many stages is seen whole.
 FULL_VISITS = 4
 INSTRUCTION_BYTES = 16
-#: Instructions that are carried out before we give up, and rounds skipped at a time.
-MOST_INSTRUCTIONS = 60_000
-_LONGEST_JUMP = 1 << 32
+#: Visits of a block in which all of it is carried out: a ring of so many stages is seen whole.
+_SEEN = 68
+#: Instructions that are carried out before we give up.
+MOST_INSTRUCTIONS = 10_000_000
 #: Where constant memory says that the file's variables are: far apart, and aligned.
 _VARIABLES = {
     VARIABLES + 4 * word: (word // 2 + 128) << 8 if word % 2 else 0 for word in range(2 * 128)
@@ -133,18 +132,8 @@ class _Walker:
         self.accesses: dict[int, list[Access]] = {}
         self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
         self.headers = {loop.header: loop for loop in code.loops}
-        self.passes = {loop.header: Passes(code.control.live[loop.header]) for loop in code.loops}
+        self.first = _SEEN if full_visits else 0
         self.carried_out = 0
-        #: Loops that look ahead here: accesses are not noted then.
-        self.looking_ahead = 0
-        self.equalities = {
-            instruction.address
-            for block in code.control.instructions.values()
-            for instruction in block
-            if instruction.stem.endswith("ISETP") and instruction.modifiers[0] in ("NE", "EQ")
-        }
-        #: For each test for equality: on which side of each other its operands were.
-        self.signs: dict[int, npt.NDArray[Any]] = {}
 
     def run(self) -> Walk:
         stopped = None
@@ -159,110 +148,17 @@ class _Walker:
         """Carry out one block of code."""
         # Lanes that are behind go first, so that lanes that parted meet again.
         start = min(self.waiting)
-        loop = self.headers.get(start)
-        if loop is not None and self._is_alone(loop):
-            self._arrive(loop)
         if start not in self.graph:
             raise _EndError("target", start)
         if self.carried_out > self.most:
             raise _EndError("passes", start)
         self._visit(self.graph[start], self.waiting.pop(start))
 
-    def _is_alone(self, loop: Loop) -> bool:
-        """Whether all lanes in a loop are at its header; others may wait elsewhere."""
-        return all(start == loop.header or start not in loop.blocks for start in self.waiting)
-
-    def _arrive(self, loop: Loop) -> None:
-        """At a loop's header: skip passes if the last ones were all alike."""
-        passes = self.passes[loop.header]
-        self._forget_inner(loop)
-        passes.arrive(self._moment(loop))
-        passes.find_round()
-        if not passes.round or passes.is_over or self.visits[loop.header] <= self.full_visits:
-            return
-        if passes.is_linear is None:
-            path = [start for start, count in passes.path.items() if count]
-            passes.is_linear = is_linear(self.code, path, passes.varying)
-        if not passes.is_linear:
-            passes.lengthen()
-            return
-        if rounds := passes.rounds_ahead(lambda rounds: self._look_ahead(loop, rounds)):
-            self._skip(loop, rounds)
-        passes.begin(self._moment(loop))
-
-    def _forget_inner(self, loop: Loop) -> None:
-        """The loops in this one are about to be entered anew."""
-        for inner in self.code.loops:
-            if inner.blocks < loop.blocks:
-                self.passes[inner.header].arrivals = 0
-
-    def _moment(self, loop: Loop) -> Moment:
-        visits = {start: self.visits[start] for start in loop.blocks}
-        return Moment(dict(self.lanes.values), visits)
-
-    def _skip(self, loop: Loop, rounds: int) -> None:
-        """Change registers and visits as so many rounds would."""
-        passes, values = self.passes[loop.header], self.lanes.values
-        for name, change in passes.changes.items():
-            value = values.get(name)
-            if change is None:
-                values[name] = None
-            elif value is not None and value.dtype != bool:
-                values[name] = value + rounds * change & MASK
-        for start, count in passes.path.items():
-            self.visits[start] += rounds * count
-
-    def _look_ahead(self, loop: Loop, rounds: int) -> Ahead:
-        """What follows if so many rounds are skipped; registers and visits stay as they are."""
-        if rounds > _LONGEST_JUMP:
-            raise _EndError("passes", loop.header)
-        before = self.lanes.values, self.visits, self.waiting, self.signs
-        self.lanes.values, self.visits = dict(self.lanes.values), self.visits.copy()
-        self.waiting, self.signs = dict(self.waiting), dict(self.signs)
-        self.looking_ahead += 1
-        try:
-            self._skip(loop, rounds)
-            return self._next_round(loop)
-        except UnknownError:
-            if self.carried_out > self.most:
-                raise
-            return "left"
-        finally:
-            self.looking_ahead -= 1
-            self.lanes.values, self.visits, self.waiting, self.signs = before
-
-    def _next_round(self, loop: Loop) -> Ahead:
-        """Carry out a round, as long as its passes are like those of the rounds before."""
-        passes, signs, first = self.passes[loop.header], dict(self.signs), self._moment(loop)
-        last = first
-        for expected in list(passes.passes)[-passes.round :]:
-            if not self._pass(loop):
-                return "left"
-            now = self._moment(loop)
-            if passes.pass_of(last, now) != expected:
-                return "unlike"
-            last = now
-        # An operand of a test for equality may have jumped over the other.
-        if any(not np.array_equal(sign, self.signs[address]) for address, sign in signs.items()):
-            return "unlike"
-        passes.confirm(first, last)
-        return "alike"
-
-    def _pass(self, loop: Loop) -> bool:
-        """Carry out one pass; false if the loop is left instead."""
-        self._forget_inner(loop)
-        self._visit(self.graph[loop.header], self.waiting.pop(loop.header))
-        while self.waiting and (start := min(self.waiting)) in loop.blocks:
-            if start == loop.header and self._is_alone(loop):
-                return True
-            self._step()
-        return False
-
     def _visit(self, block: Block, active: npt.NDArray[Any]) -> None:
         self.visits[block.start] += 1
         rest = active
         in_full = self._in_full(block)
-        notes = in_full and self.visits[block.start] <= self.full_visits and not self.looking_ahead
+        notes = in_full and self.visits[block.start] <= self.full_visits
         for step in self._plan(block, in_full=in_full):
             if not isinstance(step, Instruction):
                 self.lanes.values.update(dict.fromkeys(step))
@@ -282,12 +178,8 @@ class _Walker:
         self._wait(follows, rest)
 
     def _in_full(self, block: Block) -> bool:
-        """Whether all of it is carried out: in the first passes of each loop around it."""
-        if not self.full_visits:
-            return False
-        first = 2 * LONGEST_ROUND + self.full_visits
-        around = [self.passes[header] for header in self.code.around[block.start]]
-        return all(passes.is_linear or passes.arrivals <= first for passes in around)
+        """Whether all of it is carried out, not only what branches depend on."""
+        return self.visits[block.start] <= self.first
 
     def _wait(self, start: int, lanes: npt.NDArray[Any]) -> None:
         if not lanes.any():
@@ -314,7 +206,7 @@ class _Walker:
             return rest
         if taken is not None and instruction.stem == "BRA":
             taken = self._agreed(instruction, taken)
-        if taken is None and polls(instruction, self.code.control.instructions):
+        if taken is None and polls(instruction, self.code.control):
             return rest
         if taken is None and self._enters_wait(instruction):
             taken = rest
@@ -356,8 +248,6 @@ class _Walker:
         names = self.code.written[instruction.address]
         if not names:
             return
-        if instruction.address in self.equalities:
-            self._note_sign(instruction)
         try:
             values = self._computed(instruction)
         except UnknownError:
@@ -373,14 +263,6 @@ class _Walker:
             elif value is None and not active.any():
                 continue
             self.lanes.values[name] = value
-
-    def _note_sign(self, instruction: Instruction) -> None:
-        """A counter that jumps over the number that ends its loop changes sides."""
-        try:
-            a, b = (self.lanes.number(operand) for operand in instruction.operands[2:4])
-        except UnknownError:
-            return
-        self.signs[instruction.address] = np.sign(((a - b + (1 << 31)) & MASK) - (1 << 31))
 
     def _computed(self, instruction: Instruction) -> dict[str, npt.NDArray[Any]]:
         if instruction.opcode.startswith(WAITS):
@@ -411,9 +293,7 @@ class _Walker:
         registers that are no longer known."""
         plan = self.plans.get((block.start, in_full))
         if plan is None:
-            needed = {
-                instruction.address for instruction in self.code.control.instructions[block.start]
-            }
+            needed = {instruction.address for instruction in self.code.control[block.start]}
             plan = self.plans[block.start, in_full] = []
             forgotten: dict[str, None] = {}
             for instruction in block.instructions:

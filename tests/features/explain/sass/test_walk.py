@@ -233,7 +233,7 @@ def test_what_may_have_been_written_is_not_known() -> None:
     turn=st.integers(0, 70), stages=st.integers(1, 40), ends=st.sampled_from(["EXIT", "BRA 0x120"]),
 )  # fmt: skip
 @example(outer=17, passes=64, later=40, turn=15, stages=8, ends="EXIT")
-def test_skipping_passes_changes_no_count(
+def test_blocks_of_loops_in_loops_are_counted(
     outer: int, passes: int, later: int, turn: int, stages: int, ends: str
 ) -> None:
     """A loop of `passes`, or from `turn` on of `later`, in a loop; both go on with a ring."""

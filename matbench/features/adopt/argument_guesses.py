@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from matbench.features.adopt.arithmetic import replaced
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile.signature import Function
 from matbench.model import Parameter
@@ -92,19 +93,35 @@ def calls(function: Function, hints: Hints) -> list[Call]:
     return [Call(args) for args in arguments]
 
 
-def fixed_sizes(hints: Hints, call: Call) -> list[tuple[int, int, int]]:
-    """M, N and K that a kernel may have in its text: by name, or one constant for all; for a kernel
-    that takes sizes too, only those of their names. `NotCallableError` if all are too large."""
+def fixed_sizes(function: Function, hints: Hints, call: Call) -> list[tuple[int, int, int]]:
+    """M, N and K that a kernel may have in its text: of its arrays, by name, or one constant for
+    all; for a kernel that takes sizes too, only the first two. `NotCallableError` if all are too
+    large."""
+    passed = dict(zip((p.name for p in function.parameters), call.args, strict=True))
+    of_arrays = _of_arrays(passed, hints)
     named = {_size_of(name): value for name, value in hints.constants.items()}
     alike = hints.constants.values() if not call.is_sized else filter(None, map(named.get, "MNK"))
     sides = sorted({value for value in alike if value >= 16}, reverse=True)
     by_name = [(named["M"], named["N"], named["K"])] if {"M", "N", "K"} <= named.keys() else []
-    sizes = list(dict.fromkeys([*by_name, *((side, side, side) for side in sides)]))
-    if sizes and not call.is_sized and (side := max(sizes[0])) > _MOST_FIXED:
+    sizes = list(dict.fromkeys([*of_arrays, *by_name, *((side, side, side) for side in sides)]))
+    if sizes and (of_arrays or not call.is_sized) and (side := max(sizes[0])) > _MOST_FIXED:
         raise NotCallableError(
             f"is for {side:,} alone, but only sizes to {_MOST_FIXED:,} are tried"
         )
     return [size for size in sizes if max(size) <= _MOST_FIXED]
+
+
+def _of_arrays(passed: Mapping[str, str], hints: Hints) -> list[tuple[int, int, int]]:
+    """M, N and K of a kernel whose matrices are arrays; a missing extent is like others."""
+    sides: dict[str, list[int | None]] = {letter: [None, None] for letter in "ABC"}
+    for name, texts in hints.extents.items():
+        known = [replaced(text, hints.constants) for text in texts[-2:]]
+        sides[passed[name]] = [None, *(n if isinstance(n, int) else None for n in known)][-2:]
+    (rows, inner), (depth, columns), (m, n) = sides.values()
+    m, n = m or rows, n or columns
+    k = rows if inner == m != rows else inner or depth  # A may be transposed
+    given = m or n or k, n or m or k, k or n or m
+    return [given] if None not in given else []  # type: ignore[list-item]
 
 
 def names_inputs(function: Function) -> bool:

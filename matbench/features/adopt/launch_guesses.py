@@ -171,6 +171,8 @@ def _template(
             known = wanted if isinstance(wanted, int) and wanted > 0 else None
             params[parameter.name] = known or usual(parameter.name)
             arguments += [parameter.name] if parameter.kind != MACRO else []
+            if parameter.name in ("M", "N", "K"):  # expressions have other numbers of these names
+                arguments[-1] = str(params.pop(parameter.name))
     return tuple(arguments), params
 
 

@@ -52,6 +52,8 @@ _TOKEN = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
+#: A macro at file scope and what it takes, which need not be C++: `BENCHMARK_TEMPLATE(f, float);`.
+_REGISTERED = re.compile(r"""([;}>")]\s*\n[ \t]*[A-Z][A-Z\d]*_\w*\()([^(){};]{0,400})(?=\))""")
 
 
 @functools.lru_cache(maxsize=16)
@@ -68,9 +70,9 @@ def without_comments(source: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def skeleton(code: str) -> str:
-    """A text without comments, with function bodies blanked.
+    """A text without comments, with function bodies blanked, and what macros at file scope take.
 
-    So macros in a body cannot confuse the parser about the code around it.
+    So neither can confuse the parser about the code around it.
     """
     pieces, start, depth = [], 0, 0
     for token in _TOKEN.finditer(code):
@@ -83,7 +85,8 @@ def skeleton(code: str) -> str:
             if depth == 0:
                 pieces.append(blanked(code[start : token.start()]))
                 start = token.start()
-    return "".join((*pieces, code[start:]))
+    text = "".join((*pieces, code[start:]))
+    return _REGISTERED.sub(lambda macro: macro[1] + blanked(macro[2]), text)
 
 
 def only(code: str, node: Node) -> Node:

@@ -166,6 +166,8 @@ class _File:
             if function is not None and signature.qualified_name(function) == entry:
                 self.entry = function
                 used |= words
+            if node.type in _REGISTERING and words & self.macros:
+                used |= words
             for name in _names(node):
                 defined.setdefault(name, set()).update(words)
         return _reached(defined, used)

@@ -53,7 +53,7 @@ _TOKEN = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: A macro at file scope and what it takes, which need not be C++: `BENCHMARK_TEMPLATE(f, float);`.
-_REGISTERED = re.compile(r"""([;}>")]\s*\n[ \t]*[A-Z][A-Z\d]*_\w*\()([^(){};]{0,400})(?=\))""")
+_REGISTERED = re.compile(r"""([;}>")]\s*\n[A-Z][A-Z\d]*_\w*\()([^(){};]{0,400})(?=\))""")
 
 
 @functools.lru_cache(maxsize=16)
@@ -70,9 +70,9 @@ def without_comments(source: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def skeleton(code: str) -> str:
-    """A text without comments, with function bodies blanked, and what macros at file scope take.
+    """A text without comments, with function bodies blanked.
 
-    So neither can confuse the parser about the code around it.
+    So macros in a body cannot confuse the parser about the code around it.
     """
     pieces, start, depth = [], 0, 0
     for token in _TOKEN.finditer(code):
@@ -85,8 +85,7 @@ def skeleton(code: str) -> str:
             if depth == 0:
                 pieces.append(blanked(code[start : token.start()]))
                 start = token.start()
-    text = "".join((*pieces, code[start:]))
-    return _REGISTERED.sub(lambda macro: macro[1] + blanked(macro[2]), text)
+    return "".join((*pieces, code[start:]))
 
 
 def only(code: str, node: Node) -> Node:
@@ -153,7 +152,7 @@ def _parser() -> Parser:
 @functools.lru_cache(maxsize=16)
 def parse(code: str) -> Node:
     """The tree of a text without comments; an empty tree if parsing takes too long."""
-    known = _without_attributes(code)
+    known = _REGISTERED.sub(lambda macro: macro[1] + blanked(macro[2]), _without_attributes(code))
     text = known.encode("ascii", errors="replace")  # a byte for each character
     end = time.monotonic() + _MOST_S
     try:

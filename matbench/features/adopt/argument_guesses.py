@@ -34,6 +34,9 @@ _STRIDE = re.compile(
     r"(?:stride|pitch|step|offset)_?([abcmnp])|([abc])_?(?:stride|pitch|step)", re.IGNORECASE
 )
 _LEADING = re.compile(r"ld_?([abc])|([abc])_?ld", re.IGNORECASE)
+#: A pitch of whichever matrix, and what a kernel does with one in bytes.
+_PITCH = re.compile(r"pitch|stride|step|bytes|ld", re.IGNORECASE)
+_OF_BYTES = r"char|byte|int8_t|ptr_t|sizeof|/ *[248]\b|>> *[123]\b"
 #: `wA`, `numARows`, `A_width`, `colsB`.
 _SIDE = re.compile(
     r"(?:num|n|no)?_?(?:(?P<first>w|h|width|height|rows?|cols?|columns)_?(?:of_?)?(?P<of>[ABCabc])"
@@ -59,7 +62,7 @@ class Call(NamedTuple):
     def is_square(self) -> bool:
         """Whether the kernel is passed only one size."""
         sizes = {name for text in self.args for name in re.findall(r"\b[MNK]\b", text)}
-        return len(sizes) < 2 and not any(text.startswith("ld") for text in self.args)
+        return len(sizes) < 2 and not any("ld" in text for text in self.args)
 
     @property
     def is_sized(self) -> bool:
@@ -67,13 +70,35 @@ class Call(NamedTuple):
         return any(re.search(r"\b(?:[MNK]|ld[abc])\b", text) for text in self.args)
 
     def renamed(self, names: Mapping[str, str]) -> Call:
-        """The call with some arguments replaced."""
-        return Call(tuple(names.get(text, text) for text in self.args))
+        """The call with some names in its arguments replaced."""
+        words = re.compile(r"[A-Za-z_]\w*")
+        return Call(tuple(words.sub(lambda w: names.get(w[0], w[0]), text) for text in self.args))
 
     def sized_as(self, other: Call) -> Call:
         """This call with the sizes of another one."""
         pairs = zip(self.args, other.args, strict=True)
-        return Call(tuple(b if b in ("M", "N", "K") else a for a, b in pairs))
+        is_size = ("M", "N", "K").__contains__
+        return Call(tuple(re.sub(r"\b[MNK]\b", b, a) if is_size(b) else a for a, b in pairs))
+
+    def in_bytes(
+        self, function: Function, hints: Hints, item_bytes: int, c_bytes: int
+    ) -> list[Call]:
+        """The call, and if the kernel may take pitches in bytes, also with all or some so."""
+        places = [
+            i
+            for i, (p, text) in enumerate(zip(function.parameters, self.args, strict=True))
+            if not p.pointer and _PITCH.search(p.name) and re.fullmatch("ld[abc]|[MNK]", text)
+        ]
+        if not hints.mentions(_OF_BYTES):
+            return [self]
+        calls = []
+        for count in (0, *range(len(places), 0, -1)):
+            for chosen in itertools.combinations(places, count):
+                args = [*self.args]
+                for i in chosen:
+                    args[i] = f"{c_bytes if args[i] == 'ldc' else item_bytes} * {args[i]}"
+                calls.append(Call(tuple(args)))
+        return list(dict.fromkeys(calls))
 
 
 class NotCallableError(Exception):
@@ -212,6 +237,7 @@ def _named(parameters: Sequence[Parameter], hints: Hints, reals: set[str]) -> di
 
 def _known(name: str, *, batched: bool) -> str | None:
     """The argument that a name alone implies."""
+    name = re.sub(r"_?(?:in_?)?bytes$", "", name, flags=re.IGNORECASE)
     if batched and _BATCH.fullmatch(name):
         return "batch"
     if leading := _LEADING.fullmatch(name):

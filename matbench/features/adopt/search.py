@@ -30,7 +30,7 @@ from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Worker, WorkerPool
-from matbench.model import STORAGE, Kernel, Problem, Transpose
+from matbench.model import STORAGE, WORD_BYTES, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: Trials are not timed and have short deadlines.
@@ -198,9 +198,12 @@ class _Search:
         """The guess with what it computes, at different sizes if it can."""
         n = calling.whole(guess.geometry, self.hints, least=64)
         if guess.call.is_sized and n <= _MOST_WHOLE and not self.hints.extents:
-            seen = self.square(guess, Problem(n, n, n))
-            if seen is not None and (sized := self.sized(seen, calls)) is not None:
-                return sized
+            contract = self.trials.kernel(guess).contract
+            item, of_c = WORD_BYTES[contract.storage], WORD_BYTES[contract.result]
+            for call in guess.call.in_bytes(self.function, self.hints, item, of_c):
+                seen = self.square(guess._replace(call=call), Problem(n, n, n))
+                if seen is not None and (sized := self.sized(seen, calls)) is not None:
+                    return sized
         for size in self.fixed_sizes(guess):
             # Only equal sizes show which operand is transposed.
             letters = get_args(Transpose) if len({*size}) > 1 else ("NN",)

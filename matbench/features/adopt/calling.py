@@ -69,8 +69,9 @@ class CallGuess(NamedTuple):
         }
         if geometry.shared_bytes:
             launch["shared_bytes"] = replaced(geometry.shared_bytes, sizes)
+        launch |= more.pop("launch", {})
         if where := more.pop("where", ()):
-            launch["where"] = list(where)
+            launch["where"] = list(dict.fromkeys((*launch.get("where", ()), *where)))
         tables = {
             "sweep": {name: [value] for name, value in geometry.params.items()},
             "tune": {
@@ -83,6 +84,7 @@ class CallGuess(NamedTuple):
         said = {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}
         entry = entries.as_text(Entry(function.name, geometry.template))
         table = {"entry": entry, "args": [*passed.values()], **said, **more}
+        tables = {name: held | more.get(name, {}) for name, held in tables.items()}
         return table | {name: held for name, held in tables.items() if held} | {"launch": launch}
 
     def sized(self, M: int, N: int, K: int) -> Problem:

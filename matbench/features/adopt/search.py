@@ -152,6 +152,7 @@ class _Search:
         self.trials = trials
         self.function = trials.subject.function
         subject = trials.subject
+        self.given = subject.given
         self.hints = hints.find_hints(
             subject.source, subject.function, subject.headers, subject.beside
         )
@@ -176,7 +177,12 @@ class _Search:
     def guesses(self) -> Iterator[CallGuess]:
         """The guesses that are right at whole tiles, the likeliest first."""
         calls = argument_guesses.calls(self.function, self.hints)
-        launches = launch_guesses.geometries(self.function, self.hints)
+        if (args := self.given.get("args")) is not None:
+            calls = [Call(tuple(args))]
+            if len(args) != (many := len(self.function.parameters)):
+                raise UsageError(f"args: {len(args)} given; `{self.function.name}` takes {many}")
+        block = self.given.get("launch", {}).get("block")
+        launches = launch_guesses.geometries(self.function, self.hints, block)
         pointers: dict[tuple[str, ...], list[Call]] = {}
         later: list[CallGuess] = []  # the author's launch may be one of square products only
         for call in calls:

@@ -10,7 +10,7 @@ __device__ double *row_of(double *matrix, position row, position bytes)
 __global__ void pitched(double *A, position pitchA, double *B, position ldb, double *C, position c_pitch,
                         uint_least32_t m, uint_least32_t n, uint_fast16_t k)
 {
-    const position row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    const position row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= m || col >= n || n > UINT32_MAX - 1)
         return;
     double sum = 0;

@@ -142,7 +142,7 @@ def _of_arrays(passed: Mapping[str, str], hints: Hints) -> list[tuple[int, int, 
     for name, texts in hints.extents.items():
         known = [replaced(text, hints.constants) for text in texts[-2:]]
         sides[passed[name]] = [None, *(n if isinstance(n, int) else None for n in known)][-2:]
-    (rows, inner), (depth, columns), (m, n) = sides.values()
+    (rows, inner), (depth, columns), (m, n) = map(sides.__getitem__, "ABC")
     m, n = m or rows, n or columns
     k = rows if inner == m != rows else inner or depth  # A may be transposed
     given = m or n or k, n or m or k, k or n or m

@@ -1,6 +1,7 @@
 // Rows of A and C lie at pitches in bytes, those of B at one in elements.
 #include <cstdint>
 typedef std::int32_t position;
+using extent = std::size_t;
 
 __device__ double *row_of(double *matrix, position row, position bytes)
 {
@@ -8,7 +9,7 @@ __device__ double *row_of(double *matrix, position row, position bytes)
 }
 
 __global__ void pitched(double *A, position pitchA, double *B, position ldb, double *C, position c_pitch,
-                        uint_least32_t m, uint_least32_t n, uint_fast16_t k)
+                        uint_least32_t m, extent n, uint_fast16_t k)
 {
     const position row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= m || col >= n || n > UINT32_MAX - 1)

@@ -45,10 +45,6 @@ class Loaded(NamedTuple):
     named: list[Kernel]
 
 
-#: Keys whose values may be written without brackets and quotation marks.
-_LISTS = ("args", "requires", "include_dirs", "link", "where")
-
-
 @dataclass(frozen=True)
 class KernelFiles:
     """Kernel files besides matbench's own, and front matter for one of them."""
@@ -65,7 +61,7 @@ class KernelFiles:
         "--front-matter",
         multiple=True,
         metavar="KEY=VALUE",
-        help="A key of front matter: precision=tf32, args=A,B,C,N, sweep.BM=[64,128]. Repeatable.",
+        help="A key of front matter: precision=tf32, args=A,B,C,N, sweep.BM=64,128. Repeatable.",
     )
     entry: str | None = option(
         "--entry",
@@ -76,7 +72,7 @@ class KernelFiles:
     @property
     def given(self) -> dict[str, Any]:
         """The front matter that the command line gives."""
-        from matbench.kernelfile import signature, tables
+        from matbench.kernelfile import tables
 
         table: dict[str, Any] = {} if self.entry is None else {"entry": self.entry}
         for text in self.front_matter:
@@ -93,9 +89,7 @@ class KernelFiles:
                     raise UsageError(f"--front-matter {text!r:.60}: {top} is given twice")
             if last in inner:
                 raise UsageError(f"--front-matter {text!r:.60}: {key.strip()} is given twice")
-            inner[last] = tables.value(value.strip())
-            if last in _LISTS and isinstance(inner[last], str):
-                inner[last] = [*signature.pieces(inner[last])]
+            inner[last] = tables.value(value.strip(), *tops, last)
         return table
 
     def load(self, path: str, others: Sequence[str] = ()) -> Kernel:

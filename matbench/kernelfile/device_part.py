@@ -27,13 +27,17 @@ _DEVICE_HEADER = re.compile(
     r"cuda_(?:fp|bf|pipeline|awbarrier)\w*\.h(?:pp)?|mma\.h|(?:crt|cooperative_groups)\b.*"
     r"|(?:cuda|cub|thrust|nv)/.*"
 )
-#: Headers of libraries that do not come with CUDA, most of them for host code alone.
+#: Those of them that a kernel may not need though its file includes them: their namespaces tell.
+_OF_SPACE = re.compile(r"(thrust|cub)/.*")
+#: Headers of libraries that do not come with CUDA or C++, most of them for host code alone.
 _HOST_HEADER = re.compile(
-    r"(?:cute|cutlass|torch|ATen|c10|pybind11|glog|gflags|gtest|gmock|benchmark|fmt|spdlog|boost|opencv2?|Eigen"
-    r"|nlohmann|CLI|absl|tbb|nvtx3|tensorflow|onnxruntime)/.*|Python\.h|wb\.h|mpi\.h|nccl\.h|nvml\.h"
-    r"|(?:cxxopts|argparse|json|catch|doctest)\.hpp|(?:mkl|cblas|openblas|lapacke)\w*\.h"
+    rf"(?!(?:{_DEVICE_HEADER.pattern}|(?:sys|bits|arpa|net|netinet|linux|asm|experimental)/.*)$)\w+/.*"
+    r"|(?!cuda|curand|device|math|sm_|vector_)\w+\.(?:hpp|hxx|cuh)|(?:Python|wb|mpi|nccl|nvml)\.h"
+    r"|(?:mkl|cblas|openblas|lapacke)\w*\.h"
     r"|(?:helper|exception|nvtx)_?\w*\.h|cu(?:blas|sparse|solver|fft|dnn|tensor|pti)\w*\.h"
 )
+#: Nodes that only macros of libraries make at the top level: `BENCHMARK(f)->Range(8, 64);`.
+_REGISTERING = {"expression_statement", "compound_statement", "ERROR"}
 #: Headers that nvcc has, also if they are included as `"cuda_runtime.h"`.
 _TOOLKIT = re.compile(
     rf"{_DEVICE_HEADER.pattern}|(?:cuda|curand|device|driver|math|nv|sm|std|vector)_?\w*\.hp?p?"
@@ -41,8 +45,14 @@ _TOOLKIT = re.compile(
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*", re.MULTILINE)
 _STANDARD = re.compile(r"\bstd\s*::\s*")
-#: Headers that libraries include, by a word of their types.
-_TYPES = {"half": "cuda_fp16.h", "bfloat16": "cuda_bf16.h"}
+#: Headers that libraries include, by what they declare.
+_DECLARED = {
+    "half": "cuda_fp16.h", "bfloat16": "cuda_bf16.h", "fp8": "cuda_fp8.h", "wmma": "mma.h",
+    r"int(?:_fast|_least)?(?:8|16|32|64)_t|int(?:max|ptr)_t|INT\d+_M": "cstdint",
+    "(?:FLT|DBL)_": "cfloat", "(?:INT|LONG|SHRT|CHAR)_M": "climits", "numeric_limits": "limits",
+}  # fmt: skip
+#: Types that only CUDA's headers have.
+_NARROW = re.compile(r"(?:__)?(?:half2?|nv_bfloat16\w*|nv_fp8\w*)")
 #: Where a template parameter may be used.
 _BOUND = {"identifier", "type_identifier", "namespace_identifier", "preproc_arg"}
 #: Namespaces of headers of device code.
@@ -133,7 +143,7 @@ class _File:
         self.included = included
         self.root = syntax.parse(syntax.skeleton(code))
         self.nodes = list(_top(self.root))
-        self.types = [header for word, header in _TYPES.items() if word in code]
+        self.declaring = [name for what, name in _DECLARED.items() if re.search(what, code)]
         self.entry: Node | None = None
         self.spaces = {
             syntax.text_of(name)
@@ -141,6 +151,7 @@ class _File:
             if node.type == "namespace_definition" and (name := syntax.fields(node, "name"))
         }
         headers = {_header(node) for node in self.nodes if node.type == "preproc_include"}
+        self.macros = {name for node in filter(_is_macro, self.nodes) for name in _names(node)}
         #: Whether the tree does not show all that uses a name: a header or a macro may.
         self.is_partial = bool(included & headers) or "" in headers or "##" in code
         self.needed = self._needed(entry)
@@ -155,6 +166,8 @@ class _File:
             if function is not None and signature.qualified_name(function) == entry:
                 self.entry = function
                 used |= words
+            if node.type in _REGISTERING and words & self.macros:
+                used |= words
             for name in _names(node):
                 defined.setdefault(name, set()).update(words)
         return _reached(defined, used)
@@ -167,7 +180,9 @@ class _File:
             if node.type == "preproc_include":
                 yield from self._of_header(node)
             elif self._is_left_out(node):
-                yield node.start_byte, node.end_byte, ""
+                after = node.next_sibling  # a class leaves its semicolon, which confuses the parser
+                last = after if after is not None and after.type == ";" else node
+                yield node.start_byte, last.end_byte, ""
             elif self.bound is not None and not _is_macro(node):
                 yield from self._of_needed(node)
         if self.bound is None:
@@ -183,10 +198,14 @@ class _File:
         name = _header(node)
         if self.bound is None:
             if _is_of_host(node, self.included):
-                types = f"#include <{self.types.pop()}>" if self.types else ""
-                yield node.start_byte, node.end_byte, f"{types}\n"
+                lines = [f"#include <{name}>" for name in self.declaring] or [""]
+                if self.declaring[1:]:
+                    lines.append(f"#line {int(_place(self.code, node).split()[0]) + 1}")
+                self.declaring = []
+                yield node.start_byte, node.end_byte, "\n".join((*lines, ""))
         elif name and name not in self.included:
-            if not _DEVICE_HEADER.fullmatch(name):
+            space = _OF_SPACE.fullmatch(name)
+            if not _DEVICE_HEADER.fullmatch(name) or (space and space[1] not in self.needed):
                 yield node.start_byte, node.end_byte, "\n"
             elif not _is_conditional(node):
                 raise NeedsCudaError(name, node)
@@ -198,6 +217,9 @@ class _File:
             return not known & set(_WORD.findall(self._text(node)))
         if node.type == "template_instantiation" or _is_host(node):
             return True
+        if node.type in _REGISTERING:
+            kept = self.macros | {"__global__", "__device__", "__constant__"}
+            return not kept & set(_WORD.findall(self._text(node)))
         function, names = signature.definition_of(node), _names(node)
         if function is not None and function == self.entry:
             return False
@@ -216,10 +238,11 @@ class _File:
         bound = (self.bound or {}) if is_entry else {}
         for inner in syntax.walk(syntax.only(self.code, node)):
             text = syntax.text_of(inner) if inner.child_count == 0 else ""
-            what = "inline PTX" if inner.type == "gnu_asm_expression" else f"`{text}`"
-            is_cuda = inner.type == "gnu_asm_expression" or _WARPS.fullmatch(text)
-            if is_cuda and not _is_conditional(inner):
-                raise NeedsCudaError(what, inner)
+            meant = bound.get(text, text)
+            is_asm = inner.type == "gnu_asm_expression"
+            is_narrow = inner.type == "type_identifier" and _NARROW.fullmatch(meant)
+            if (is_asm or is_narrow or _WARPS.fullmatch(text)) and not _is_conditional(inner):
+                raise NeedsCudaError("inline PTX" if is_asm else f"`{meant}`", inner)
             if bound and inner.type in _BOUND:
                 yield inner.start_byte, inner.end_byte, entries.with_types(text, bound)
 

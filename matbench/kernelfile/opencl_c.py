@@ -55,10 +55,22 @@ _PRELUDE = """
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define alignas(bytes) __attribute__((aligned(bytes)))
 #define assert(condition)
-#define int32_t int
-#define uint32_t uint
-#define int64_t long
-#define uint64_t ulong
+#define MATBENCH_INTEGERS(bits, kind, fast) \\
+typedef kind int##bits##_t, int_least##bits##_t; typedef fast int_fast##bits##_t; \\
+typedef u##kind uint##bits##_t, uint_least##bits##_t; typedef u##fast uint_fast##bits##_t;
+MATBENCH_INTEGERS(8, char, char)
+MATBENCH_INTEGERS(16, short, long)
+MATBENCH_INTEGERS(32, int, long)
+MATBENCH_INTEGERS(64, long, long)
+typedef long intmax_t, ssize_t;
+typedef ulong uintmax_t;
+#define INT32_MAX INT_MAX
+#define INT32_MIN INT_MIN
+#define UINT32_MAX UINT_MAX
+#define INT64_MAX LONG_MAX
+#define INT64_MIN LONG_MIN
+#define UINT64_MAX ULONG_MAX
+#define SIZE_MAX ULONG_MAX
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ __local
@@ -205,9 +217,10 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
                 edits.append((node.start_byte, node.end_byte, ""))
             else:
                 edits += _hoisted(node, code, functions)
+    types = signature.aliases(code)
     for function in functions:
         for parameter in signature.parameter_nodes(function):
-            edits += _passed(parameter, code)
+            edits += _passed(parameter, code, types)
         if dynamic is not None and signature.qualified_name(function) == entry:
             end = signature.end_of_parameters(function)
             comma = ", " if signature.parameter_nodes(function) else ""
@@ -234,14 +247,14 @@ def _hoisted(node: Node, code: str, functions: list[Node]) -> list[Edit]:
     ]
 
 
-def _passed(parameter: Node, code: str) -> list[Edit]:
+def _passed(parameter: Node, code: str, types: Mapping[str, str]) -> list[Edit]:
     """Edits of a kernel's parameter: pointers get the global address space."""
     start, end = parameter.start_byte, parameter.end_byte
     text = code[start:end]
     if "*" in text or "[" in text:
         return [(start, start, "__global ")]
     kind = syntax.fields(parameter, "type")
-    new = _TYPES.get(signature.resolved(syntax.text_of(kind), {})) if kind is not None else None
+    new = _TYPES.get(signature.resolved(syntax.text_of(kind), types)) if kind is not None else None
     return [(kind.start_byte, kind.end_byte, new)] if kind is not None and new else []
 
 

@@ -24,6 +24,7 @@ SCALARS = {
     "int": "int32", "unsigned": "uint32", "unsigned int": "uint32", "float": "float32",
     "double": "float64", "size_t": "uint64", "long": "int64", "unsigned long": "uint64",
     "long long": "int64", "unsigned long long": "uint64", "short": "int16", "char": "int8",
+    "unsigned short": "uint16", "signed char": "int8", "unsigned char": "uint8",
     "bool": "bool", "__half": "float16", "__nv_bfloat16": "bfloat16",
 }  # fmt: skip
 #: Other spellings of types.
@@ -33,8 +34,18 @@ _SAME = {
     "long long int": "long long", "long unsigned int": "unsigned long", "signed": "int",
     "unsigned long long int": "unsigned long long", "signed int": "int", "int16_t": "short",
     "int8_t": "signed char", "uint8_t": "unsigned char", "uchar": "unsigned char",
-    "ptrdiff_t": "long", "half": "__half", "nv_bfloat16": "__nv_bfloat16",
+    "ptrdiff_t": "long", "half": "__half", "nv_bfloat16": "__nv_bfloat16", "uint16_t":
+    "unsigned short", "ushort": "unsigned short", "ulong": "unsigned long", "ssize_t": "long",
+    **dict.fromkeys(("intmax_t", "intptr_t", *(f"int_fast{n}_t" for n in (16, 32, 64))), "long"),
+    **dict.fromkeys(("uintmax_t", "uintptr_t", *(f"uint_fast{n}_t" for n in (16, 32, 64))),
+                    "unsigned long"),
 }  # fmt: skip
+_SAME |= {
+    name.replace("int", "int_least"): kind
+    for name, kind in _SAME.items()
+    if re.fullmatch(r"u?int\d+_t", name)
+}
+_QUALIFIED = re.compile(r"(?:typename )?(?:(?:\w+)?::)+(?=\w+$)")
 #: Describes a matrix to the Tensor Memory Accelerator; passed by value as `__grid_constant__`.
 TENSOR_MAP = "CUtensorMap"
 
@@ -247,7 +258,7 @@ def _declared(node: Node) -> Parameter:
         if child.type == "=":
             kinds = kinds[:index]
             break
-    kind = " ".join(map(syntax.text_of, kinds)).removeprefix("std::")
+    kind = " ".join(map(syntax.text_of, kinds)).removeprefix("::").removeprefix("std::")
     shape = syntax.text_of(declarator) if declarator is not None else ""
     stars = shape.count("*") + shape.count("[")
     return Parameter(
@@ -321,11 +332,12 @@ def checked(parameters: Iterable[Parameter], line: int) -> None:
 
 
 def resolved(kind: str, types: Mapping[str, str]) -> str:
-    """A type with its aliases replaced."""
+    """A type with its aliases replaced, whatever namespaces and classes they are in."""
     for _ in range(8):
-        if kind not in types or kind in STORAGE:
+        if kind in STORAGE:
             break
-        kind = types[kind].removeprefix("std::")
+        bare = _QUALIFIED.sub("", kind)
+        kind = types.get(bare, bare)
     return _SAME.get(kind, kind)
 
 

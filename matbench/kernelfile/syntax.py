@@ -52,6 +52,8 @@ _TOKEN = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
+#: A macro at file scope and what it takes, which need not be C++: `BENCHMARK_TEMPLATE(f, float);`.
+_REGISTERED = re.compile(r"""([;}>")]\s*\n[A-Z][A-Z\d]*_\w*\()([^(){};]{0,400})(?=\))""")
 
 
 @functools.lru_cache(maxsize=16)
@@ -150,7 +152,7 @@ def _parser() -> Parser:
 @functools.lru_cache(maxsize=16)
 def parse(code: str) -> Node:
     """The tree of a text without comments; an empty tree if parsing takes too long."""
-    known = _without_attributes(code)
+    known = _REGISTERED.sub(lambda macro: macro[1] + blanked(macro[2]), _without_attributes(code))
     text = known.encode("ascii", errors="replace")  # a byte for each character
     end = time.monotonic() + _MOST_S
     try:

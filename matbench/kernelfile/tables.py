@@ -12,13 +12,18 @@ or in a file `NAME.toml` beside it. Keys given on the command line replace those
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, get_args, get_type_hints
+
+import msgspec
 
 from matbench.errors import UsageError
+from matbench.kernelfile import signature
+from matbench.model import FrontMatter
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -122,12 +127,29 @@ def beside_of(path: Path) -> Path:
     return path.with_name(f"{path.stem}.toml")
 
 
-def value(text: str) -> Any:
-    """A value from the command line: TOML, or text without quotes."""
+def value(text: str, *keys: str) -> Any:
+    """A value from the command line: TOML, or text without quotes; a list also without brackets."""
+    given: Any = text
+    with contextlib.suppress(ValueError, RecursionError):
+        given = tomllib.loads(f"value = {text}")["value"]
+    kind = _type_of(keys)
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        return text
+        msgspec.convert(given, kind)
+    except msgspec.ValidationError:
+        pieces = signature.pieces(text)
+        for parts in ([*map(value, pieces)], pieces):
+            with contextlib.suppress(msgspec.ValidationError):
+                return [*msgspec.convert(parts, kind, strict=False)]
+    return given
+
+
+def _type_of(keys: tuple[str, ...]) -> Any:
+    """The type of a key's value, such as that of `args`, `launch.block` or `sweep.BM`."""
+    kind: Any = FrontMatter if keys else Any
+    for key in keys:
+        inside = get_type_hints(kind, include_extras=True) if isinstance(kind, type) else {}
+        kind = inside.get(key) or next(iter(get_args(kind)[1:]), Any)
+    return kind
 
 
 def _merged(table: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Kernels whose parameters no argument can be passed for, with what those consist of instead.
 
 `Matrix A`, a struct of numbers and pointers, becomes `int A_width, …, float *A_elements`; a pointer
-to alpha or beta becomes the number. The body then begins with what the parameters were. Lines keep
-their numbers.
+to alpha or beta becomes the number, and arrays of arrays (`float A[N][N]`, `float (*A)[N]`) the
+pointer to their first element. The body then begins with what the parameters were. Lines keep their
+numbers.
 """
 
 from __future__ import annotations
@@ -19,12 +20,19 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _FACTOR = re.compile(r"(?:\w+_)?(?:alpha|beta)(?:_\w+)?", re.IGNORECASE)
+#: What the source may have to unpack.
+_ANY = re.compile(r"struct|alpha|beta|\]\s*\[|\)\s*\[", re.IGNORECASE)
+#: `float A[M][N]`, whose first extent may be missing, and `float (*A)[N]`.
+_ARRAYS = re.compile(
+    r"(?P<kind>[\w:<>, ]+?) ?(?:(?P<name>\w+) ?(?P<first>\[[^]]*\])"
+    r"|\( ?\*(?P<words>[\w ]*?)(?P<at>\w+) ?\)) ?(?P<inner>(?: ?\[[^]]+\])+)"
+)
 
 
 @functools.lru_cache(maxsize=64)
 def unpacked(source: str) -> str:
     """The source with its kernels' parameters unpacked; the same if there is nothing to unpack."""
-    if "struct" not in source and not re.search(r"(?i)alpha|beta", source):
+    if not _ANY.search(source):
         return source
     code = syntax.expanded(source)
     root = syntax.parse(syntax.skeleton(code))
@@ -77,5 +85,12 @@ def _edits(node: Node, structs: dict[str, tuple[str, list[tuple[str, str]]]]) ->
         elif declarator.type == "pointer_declarator" and _FACTOR.fullmatch(named):
             start.append(f"const {of} *{named} = &{named}_value;")
             yield parameter.start_byte, parameter.end_byte, f"{of} {named}_value"
+        elif arrays := _ARRAYS.fullmatch(syntax.text_of(parameter)):
+            element, inner, first = arrays["kind"], arrays["inner"], arrays["first"] or "[]"
+            is_whole = first != "[]"  # then the text keeps its first extent, too
+            values = f"({element} (*){first * is_whole}{inner}){named}_values"
+            start.append(f"{element} (*{named}){inner} = {'*' * is_whole}{values};")
+            new = f"{element} *{arrays['words'] or ''}{named}_values"
+            yield parameter.start_byte, parameter.end_byte, new
     if start and body is not None:
         yield body.start_byte + 1, body.start_byte + 1, f" {' '.join(start)}"

@@ -155,6 +155,40 @@ def test_for_nvcc_only_what_other_libraries_need_is_left_out() -> None:
     assert device_part.host_headers(source, ["helper_cuda.h"]) == {"torch/extension.h": "1"}
 
 
+def test_what_dropped_headers_declared_is_included_for_nvcc_and_lines_keep_their_numbers() -> None:
+    source = f"#include <xla/ffi.h>\nusing T = half;\n__global__ void mine{SIGNATURE} {{ T x; }}\n"
+    assert device_part.without_host(source, "mine").startswith("#include <cuda_fp16.h>\nusing T")
+    wide = source.replace("{ T x;", "{ uint_least32_t x = FLT_MAX;")
+    left = device_part.without_host(f"\n{wide}", "mine")
+    for name in ("cuda_fp16.h", "cstdint", "cfloat"):
+        assert f"\n#include <{name}>\n" in left
+    assert "\n#line 3\n" in left
+    assert left.count("#include") == 3
+
+
+def test_headers_of_thrust_and_cub_count_if_the_kernel_uses_them() -> None:
+    before = "#include <thrust/device_vector.h>\n#include <cub/cub.cuh>\nnamespace cb = cub;"
+    assert "include" not in part("C[0] = 1;", before)
+    for body, name in (("thrust::plus<float> f;", "thrust/device_vector.h"), ("cb::X x;", "cub/")):
+        with pytest.raises(NeedsCudaError, match=name):
+            part(body, before)
+
+
+def test_a_type_of_16_bits_that_another_header_declares_needs_cuda() -> None:
+    before = "#include <torch/extension.h>"
+    with pytest.raises(NeedsCudaError, match=r"needs CUDA \(`half`, line 2\)"):
+        part("T x = 1;", before, (("T", "half"),))
+    assert "int half = 2;" in part("int half = 2;", before)
+
+
+def test_a_macro_of_the_file_itself_is_kept_and_those_of_libraries_are_not() -> None:
+    before = "#define NUMBER(name) const int name = 3;\nNUMBER(ONE);\nNUMBER_OF(ONE, float);\n"
+    kept = part("C[0] = ONE;", before)
+    assert "NUMBER(ONE);" in kept
+    assert "#define NUMBER" in kept
+    assert "NUMBER_OF" not in kept
+
+
 @pytest.mark.parametrize("entry", ["mine", "mine<4>"])
 def test_a_file_without_headers_of_other_libraries_is_built_as_it_is(entry: str) -> None:
     common = "#include <cstdio>\n#include <stdint.h>\n#include <mma.h>\n#include <cuda/barrier>\n"

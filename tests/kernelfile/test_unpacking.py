@@ -32,6 +32,11 @@ TYPEDEF = "typedef struct { const float *__restrict__ data; size_t cols; } View;
         ("", "const float *alpha, float *A, double const *d_beta",
          "float alpha_value, float *A, double d_beta_value",
          "const float *alpha = &alpha_value; const double *d_beta = &d_beta_value;"),
+        ("", "float A[M][N], const T b[][2 * N], float (*__restrict__ c)[N][4]",
+         "float *A_values, const T *b_values, float *__restrict__ c_values",
+         "float (*A)[N] = *(float (*)[M][N])A_values; "
+         "const T (*b)[2 * N] = (const T (*)[2 * N])b_values; "
+         "float (*c)[N][4] = (float (*)[N][4])c_values;"),
     ],
 )  # fmt: skip
 def test_parameters_are_unpacked(before: str, parameters: str, new: str, start: str) -> None:
@@ -49,6 +54,7 @@ def test_parameters_are_unpacked(before: str, parameters: str, new: str, start: 
         "struct S;\n__global__ void f(S A)" + BODY,
         "__global__ void f(float alpha, float *alphabet)" + BODY,
         STRUCT + "void f(View A)" + BODY,
+        "__global__ void f(float *A[4], float B[4], float (&C)[4][4])" + BODY,
     ],
 )
 def test_other_parameters_stay(source: str) -> None:

@@ -7,6 +7,8 @@ from support.paths import ROOT
 FOLDER = ROOT / "tests" / "foreign"
 #: For each file: what its kernel computes, at which sizes, in which blocks.
 COMPUTES = {
+    "array-rows.cu": "A·B, N = 80 and K = 48 only, 16×16 blocks",
+    "array-transposed.cu": "A·Bᵀ, at 64x96x40 only, 16×16 blocks",
     "batched-contiguous.cu": "A·B, in batches, square sizes only, 8×8 blocks",
     "batched.cu": "A·B, in batches, 16×16 blocks",
     "dgemm.cu": "A·B, 16×16 blocks",
@@ -21,7 +23,9 @@ COMPUTES = {
     "hgemm.cu": "A·B, 16×16 blocks",
     "linear-index.cu": "A·B, blocks of 256",
     "matrix-struct.cu": "A·B, 16×16 blocks",
+    "pitched-double.cu": "A·B, 16×16 blocks",
     "pointer-factors.cu": "alpha·A·B + beta·C, 24×12 blocks",
+    "registered.cu": "A·B, 16×16 blocks",
     "rows-columns.cu": "A·B, 16×16 blocks",
     "several.cu": "A·B, 16×16 blocks",
     "sgemm-2d-tiles.cuh": "alpha·A·B + beta·C, M and N multiples of 64, K of 8 only, blocks of 64",
@@ -59,7 +63,9 @@ LAUNCHED = {
 }
 COMPUTES |= LAUNCHED
 #: A size that a file's kernel takes, where that is not any.
-SIZES = {"fixed-sizes.cu": "96x160x64"}
+SIZES = {
+    "array-rows.cu": "33x80x48", "array-transposed.cu": "64x96x40", "fixed-sizes.cu": "96x160x64",
+}  # fmt: skip
 #: What needs CUDA's headers.
 ONLY_CUDA = {
     "hgemm-half-sums.cu", "hgemm-scaled.cu", "hgemm.cu", "warp-rows.cu", "wmma-shared.cu",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from matbench.features.adopt.arithmetic import replaced
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile.signature import Function
 from matbench.model import Parameter
@@ -33,6 +34,9 @@ _STRIDE = re.compile(
     r"(?:stride|pitch|step|offset)_?([abcmnp])|([abc])_?(?:stride|pitch|step)", re.IGNORECASE
 )
 _LEADING = re.compile(r"ld_?([abc])|([abc])_?ld", re.IGNORECASE)
+#: A pitch of whichever matrix, and what a kernel does with one in bytes.
+_PITCH = re.compile(r"pitch|stride|step|bytes|ld", re.IGNORECASE)
+_OF_BYTES = r"char|byte|int8_t|ptr_t|sizeof|/ *[248]\b|>> *[123]\b"
 #: `wA`, `numARows`, `A_width`, `colsB`.
 _SIDE = re.compile(
     r"(?:num|n|no)?_?(?:(?P<first>w|h|width|height|rows?|cols?|columns)_?(?:of_?)?(?P<of>[ABCabc])"
@@ -58,7 +62,7 @@ class Call(NamedTuple):
     def is_square(self) -> bool:
         """Whether the kernel is passed only one size."""
         sizes = {name for text in self.args for name in re.findall(r"\b[MNK]\b", text)}
-        return len(sizes) < 2 and not any(text.startswith("ld") for text in self.args)
+        return len(sizes) < 2 and not any("ld" in text for text in self.args)
 
     @property
     def is_sized(self) -> bool:
@@ -66,13 +70,35 @@ class Call(NamedTuple):
         return any(re.search(r"\b(?:[MNK]|ld[abc])\b", text) for text in self.args)
 
     def renamed(self, names: Mapping[str, str]) -> Call:
-        """The call with some arguments replaced."""
-        return Call(tuple(names.get(text, text) for text in self.args))
+        """The call with some names in its arguments replaced."""
+        words = re.compile(r"[A-Za-z_]\w*")
+        return Call(tuple(words.sub(lambda w: names.get(w[0], w[0]), text) for text in self.args))
 
     def sized_as(self, other: Call) -> Call:
         """This call with the sizes of another one."""
         pairs = zip(self.args, other.args, strict=True)
-        return Call(tuple(b if b in ("M", "N", "K") else a for a, b in pairs))
+        is_size = ("M", "N", "K").__contains__
+        return Call(tuple(re.sub(r"\b[MNK]\b", b, a) if is_size(b) else a for a, b in pairs))
+
+    def in_bytes(
+        self, function: Function, hints: Hints, item_bytes: int, c_bytes: int
+    ) -> list[Call]:
+        """The call, and if the kernel may take pitches in bytes, also with all or some so."""
+        places = [
+            i
+            for i, (p, text) in enumerate(zip(function.parameters, self.args, strict=True))
+            if not p.pointer and _PITCH.search(p.name) and re.fullmatch("ld[abc]|[MNK]", text)
+        ]
+        if not hints.mentions(_OF_BYTES):
+            return [self]
+        calls = []
+        for count in (0, *range(len(places), 0, -1)):
+            for chosen in itertools.combinations(places, count):
+                args = [*self.args]
+                for i in chosen:
+                    args[i] = f"{c_bytes if args[i] == 'ldc' else item_bytes} * {args[i]}"
+                calls.append(Call(tuple(args)))
+        return list(dict.fromkeys(calls))
 
 
 class NotCallableError(Exception):
@@ -92,19 +118,35 @@ def calls(function: Function, hints: Hints) -> list[Call]:
     return [Call(args) for args in arguments]
 
 
-def fixed_sizes(hints: Hints, call: Call) -> list[tuple[int, int, int]]:
-    """M, N and K that a kernel may have in its text: by name, or one constant for all; for a kernel
-    that takes sizes too, only those of their names. `NotCallableError` if all are too large."""
+def fixed_sizes(function: Function, hints: Hints, call: Call) -> list[tuple[int, int, int]]:
+    """M, N and K that a kernel may have in its text: of its arrays, by name, or one constant for
+    all; for a kernel that takes sizes too, only the first two. `NotCallableError` if all are too
+    large."""
+    passed = dict(zip((p.name for p in function.parameters), call.args, strict=True))
+    of_arrays = _of_arrays(passed, hints)
     named = {_size_of(name): value for name, value in hints.constants.items()}
     alike = hints.constants.values() if not call.is_sized else filter(None, map(named.get, "MNK"))
     sides = sorted({value for value in alike if value >= 16}, reverse=True)
     by_name = [(named["M"], named["N"], named["K"])] if {"M", "N", "K"} <= named.keys() else []
-    sizes = list(dict.fromkeys([*by_name, *((side, side, side) for side in sides)]))
-    if sizes and not call.is_sized and (side := max(sizes[0])) > _MOST_FIXED:
+    sizes = list(dict.fromkeys([*of_arrays, *by_name, *((side, side, side) for side in sides)]))
+    if sizes and (of_arrays or not call.is_sized) and (side := max(sizes[0])) > _MOST_FIXED:
         raise NotCallableError(
             f"is for {side:,} alone, but only sizes to {_MOST_FIXED:,} are tried"
         )
     return [size for size in sizes if max(size) <= _MOST_FIXED]
+
+
+def _of_arrays(passed: Mapping[str, str], hints: Hints) -> list[tuple[int, int, int]]:
+    """M, N and K of a kernel whose matrices are arrays; a missing extent is like others."""
+    sides: dict[str, list[int | None]] = {letter: [None, None] for letter in "ABC"}
+    for name, texts in hints.extents.items():
+        known = [replaced(text, hints.constants) for text in texts[-2:]]
+        sides[passed[name]] = [None, *(n if isinstance(n, int) else None for n in known)][-2:]
+    (rows, inner), (depth, columns), (m, n) = map(sides.__getitem__, "ABC")
+    m, n = m or rows, n or columns
+    k = rows if inner == m != rows else inner or depth  # A may be transposed
+    given = m or n or k, n or m or k, k or n or m
+    return [given] if None not in given else []  # type: ignore[list-item]
 
 
 def names_inputs(function: Function) -> bool:
@@ -195,6 +237,7 @@ def _named(parameters: Sequence[Parameter], hints: Hints, reals: set[str]) -> di
 
 def _known(name: str, *, batched: bool) -> str | None:
     """The argument that a name alone implies."""
+    name = re.sub(r"_?(?:in_?)?bytes$", "", name, flags=re.IGNORECASE)
     if batched and _BATCH.fullmatch(name):
         return "batch"
     if leading := _LEADING.fullmatch(name):

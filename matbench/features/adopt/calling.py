@@ -31,7 +31,7 @@ class CallGuess(NamedTuple):
     """A way to call a kernel, and what it computes then.
 
     `beta` is built into the kernel, if it does not take it. `problem` is one that it computed
-    correctly. `is_square`: it is only right if M = N = K; `is_fixed`: only at the sizes of
+    correctly. `is_square`: it is only right if M = N = K; `fixed`: only at these sizes of
     `problem`. `multiples`: the number, or the constant, that each size must be a multiple of.
     """
 
@@ -43,16 +43,15 @@ class CallGuess(NamedTuple):
     padding: int = 0
     beta: float = 0.0
     is_square: bool = False
-    is_fixed: bool = False
+    fixed: str = ""
     problem: Problem = Problem(1, 1, 1)
     multiples: Mapping[str, int | str] = MappingProxyType({})
 
     @property
     def where(self) -> list[str]:
         """The conditions on sizes, for a table."""
-        if self.is_fixed:
-            return [f"{axis} == {getattr(self.problem, axis)}" for axis in "MNK"]
         equal = ["M == N", "N == K"] if self.is_square else []
+        equal += [f"{axis} == {getattr(self.problem, axis)}" for axis in self.fixed]
         return equal + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
 
     def table(self, function: Function, **more: Any) -> dict[str, Any]:
@@ -70,8 +69,9 @@ class CallGuess(NamedTuple):
         }
         if geometry.shared_bytes:
             launch["shared_bytes"] = replaced(geometry.shared_bytes, sizes)
+        launch |= more.pop("launch", {})
         if where := more.pop("where", ()):
-            launch["where"] = list(where)
+            launch["where"] = list(dict.fromkeys((*launch.get("where", ()), *where)))
         tables = {
             "sweep": {name: [value] for name, value in geometry.params.items()},
             "tune": {
@@ -84,6 +84,7 @@ class CallGuess(NamedTuple):
         said = {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}
         entry = entries.as_text(Entry(function.name, geometry.template))
         table = {"entry": entry, "args": [*passed.values()], **said, **more}
+        tables = {name: held | more.get(name, {}) for name, held in tables.items()}
         return table | {name: held for name, held in tables.items() if held} | {"launch": launch}
 
     def sized(self, M: int, N: int, K: int) -> Problem:
@@ -142,8 +143,11 @@ def words(guess: CallGuess) -> str:
     if guess.geometry.batched:
         parts.append("in batches")
     multiples = _multiples(guess)
-    if guess.is_fixed:
+    if guess.fixed == "MNK":
         parts.append(f"at {guess.problem.size} only")
+    elif guess.fixed:
+        sides = [f"{axis} = {getattr(guess.problem, axis)}" for axis in guess.fixed]
+        parts.append(f"{listed(sides, 'and')} only")
     elif guess.is_square:
         steps = [f"multiples of {step}" for step in multiples]
         parts.append(", ".join(["square sizes only", *steps]))

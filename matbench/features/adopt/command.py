@@ -13,6 +13,7 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say
+from matbench.cli.kernel_files import KernelFiles
 from matbench.cli.options import DeviceOptions, grouped
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder of headers. Repeatable.",
 )
+@click.option(
+    "--front-matter",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A key of front matter that is known, such as precision=tf32. Repeatable.",
+)
 @click.option("--strict", is_flag=True, help="Refuse a kernel with a warning.")
 @click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
 @grouped
@@ -45,6 +52,7 @@ def adopt(
     entry: str | None,
     force: bool,
     include_dirs: tuple[str, ...],
+    front_matter: tuple[str, ...],
     strict: bool,
     std: str | None,
     device: DeviceOptions,
@@ -63,19 +71,25 @@ def adopt(
     from matbench.features.adopt import functions
     from matbench.features.adopt.suggestions import as_toml
     from matbench.kernelfile import compiled, python_file, tables
+    from matbench.kernelfile.front_matter import Reader
 
     if compiled.is_compiled(file):
         raise UsageError(
             f"{file}: compiled; adopt reads CUDA C++, so write {tables.beside_of(Path(file))}"
         )
+    known = KernelFiles((), None, front_matter, entry).given
+    entry = known.pop("entry", None)
     if python_file.is_python(file):
+        if known:
+            raise UsageError(f"--front-matter: write the table above the function in {file}")
         sys.exit(not functions.adopt(file, device))
     path = Path(file)
     source = _source(path)
     target = tables.beside_of(path)
     _require_free(path, source, target, force=force)
-    name = {"name": named} if (named := _name(path)) else {}
-    given = name | _build(path, include_dirs, std)
+    name = {"name": named} if (named := known.get("name") or _name(path)) else {}
+    given = name | known | _build(path, include_dirs, std)
+    Reader(file, "", path, tables.Table(file, "", None, given)).front(given)  # refuses other keys
     results = _results(file, source, entry, given, device)
     right = [result for result in results if result.table is not None]
     adopted = [result for result in right if not (strict and result.warnings)]

@@ -77,6 +77,7 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
             way |= {} if transpose == "NN" else {"transpose": transpose}
             way |= {} if layout == "row-major" else {"layout": layout}
             way |= {"launch": {"where": ["M == N", "N == K"]}} if call.is_square else {}
+            way |= given
             source = bare.encode()
             yield way, front_matter.parse(source, str(path), path, None, way, HostReader)
 

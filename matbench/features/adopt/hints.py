@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.features.adopt import launches as host
-from matbench.features.adopt.arithmetic import Term
+from matbench.features.adopt.arithmetic import Term, Text
 from matbench.features.adopt.launches import HostLaunch
 from matbench.features.adopt.scope import Scope, definitions
 from matbench.kernelfile import signature, syntax
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 #: A parameter that is the width of a tile.
 _SIDE = re.compile(r"(?:block|tile)(?:_?(?:size|dim|width|side))?", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
+#: How the body of a kernel with array parameters begins, as they are unpacked.
+_ARRAY = re.compile(r"\(\*\)((?: ?\[[^]]+\])+)\)(\w+_values)\b")
 #: No constant above this is the side of a tile.
 _MOST = 1 << 20
 
@@ -33,7 +35,7 @@ class Hints(NamedTuple):
     `tiles` has what multiplies `blockIdx`, and `shares` what then multiplies `threadIdx`, for each
     axis; `blocks` and `threads` are the axes of `blockIdx` and `threadIdx` in use. `constants` are
     those of the file that the kernel names. `sides` are the parameters that take the side of a
-    block.
+    block. `extents` are those of array parameters; the first one may be missing.
     """
 
     body: str = ""
@@ -47,6 +49,7 @@ class Hints(NamedTuple):
     launches: tuple[HostLaunch, ...] = ()
     shared: str | None = None
     sides: frozenset[str] = frozenset()
+    extents: Mapping[str, Sequence[Text]] = {}
 
     def mentions(self, pattern: str) -> bool:
         """Whether the body has a match of the pattern."""
@@ -80,7 +83,15 @@ def find_hints(source: str, function: Function, headers: str = "", beside: str =
         launches=launches,
         shared=_dynamic_shared(body),
         sides=sides,
+        extents=dict(_extents(scopes[0], body)),
     )
+
+
+def _extents(scope: Scope, body: str) -> Iterator[tuple[str, list[Text]]]:
+    """The parameters that are arrays of arrays, and their extents."""
+    for sides, name in _ARRAY.findall(body):
+        texts = [scope.text(side) for side in re.findall(r"\[([^]]+)\]", sides)]
+        yield name, [text for text in texts if text is not None]
 
 
 def _distinct(terms: Iterable[Term | None]) -> list[Term]:

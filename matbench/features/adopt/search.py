@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -30,7 +30,7 @@ from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Worker, WorkerPool
-from matbench.model import STORAGE, Kernel, Problem, Transpose
+from matbench.model import STORAGE, WORD_BYTES, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: Trials are not timed and have short deadlines.
@@ -152,6 +152,7 @@ class _Search:
         self.trials = trials
         self.function = trials.subject.function
         subject = trials.subject
+        self.given = subject.given
         self.hints = hints.find_hints(
             subject.source, subject.function, subject.headers, subject.beside
         )
@@ -176,7 +177,12 @@ class _Search:
     def guesses(self) -> Iterator[CallGuess]:
         """The guesses that are right at whole tiles, the likeliest first."""
         calls = argument_guesses.calls(self.function, self.hints)
-        launches = launch_guesses.geometries(self.function, self.hints)
+        if (args := self.given.get("args")) is not None:
+            calls = [Call(tuple(args))]
+            if len(args) != (many := len(self.function.parameters)):
+                raise UsageError(f"args: {len(args)} given; `{self.function.name}` takes {many}")
+        block = self.given.get("launch", {}).get("block")
+        launches = launch_guesses.geometries(self.function, self.hints, block)
         pointers: dict[tuple[str, ...], list[Call]] = {}
         later: list[CallGuess] = []  # the author's launch may be one of square products only
         for call in calls:
@@ -197,16 +203,39 @@ class _Search:
     def found(self, guess: CallGuess, calls: list[Call]) -> CallGuess | None:
         """The guess with what it computes, at different sizes if it can."""
         n = calling.whole(guess.geometry, self.hints, least=64)
-        if guess.call.is_sized and n <= _MOST_WHOLE:
-            seen = self.square(guess, Problem(n, n, n))
-            if seen is not None and (sized := self.sized(seen, calls)) is not None:
-                return sized
-        for size in argument_guesses.fixed_sizes(self.hints, guess.call):
-            for is_swapped in (False, True):
-                seen = self.square(guess._replace(is_swapped=is_swapped), Problem(*size))
+        if guess.call.is_sized and n <= _MOST_WHOLE and not self.hints.extents:
+            contract = self.trials.kernel(guess).contract
+            item, of_c = WORD_BYTES[contract.storage], WORD_BYTES[contract.result]
+            for call in guess.call.in_bytes(self.function, self.hints, item, of_c):
+                seen = self.square(guess._replace(call=call), Problem(n, n, n))
+                if seen is not None and (sized := self.sized(seen, calls)) is not None:
+                    return sized
+        for size in self.fixed_sizes(guess):
+            # Only equal sizes show which operand is transposed.
+            letters = get_args(Transpose) if len({*size}) > 1 else ("NN",)
+            for is_swapped, transpose in itertools.product((False, True), letters):
+                tried = guess._replace(is_swapped=is_swapped, transpose=transpose)
+                seen = self.square(tried, Problem(*size))
                 if seen is not None:
-                    return seen._replace(is_fixed=True)
+                    return self.freed(seen._replace(fixed="MNK"), calls)
         return None
+
+    def fixed_sizes(self, guess: CallGuess) -> list[tuple[int, int, int]]:
+        """The sizes that the kernel may have in its text, or in its template's arguments."""
+        pairs = zip(self.function.template, guess.geometry.template, strict=False)
+        built = {p.name: int(text) for p, text in pairs if text.isdigit()}
+        constants = {**self.hints.constants, **guess.geometry.params, **built}
+        known = self.hints._replace(constants=constants)
+        return argument_guesses.fixed_sizes(self.function, known, guess.call)
+
+    def freed(self, guess: CallGuess, calls: list[Call]) -> CallGuess:
+        """The guess of a fixed size with any M, if arrays fix only the lengths of their rows."""
+        taller = guess.sized(3 * guess.problem.M, guess.problem.N, guess.problem.K)
+        for call in (guess.call.sized_as(other) for other in calls if self.hints.extents):
+            free = guess._replace(call=call, fixed="NK", problem=taller)
+            if "M" in call.args and self.trials.is_right(free, taller):
+                return free
+        return guess
 
     def square(self, guess: CallGuess, problem: Problem) -> CallGuess | None:
         """Find out what it computes, mostly if all sizes are equal."""
@@ -286,7 +315,7 @@ class _Search:
                 kernel = self.trials.subject.load(table)
             except UsageError as error:
                 return Adopted(name, None, f"{words}; but its table is not valid: {error}")
-            most = math.inf if guess.is_fixed else _MOST_OPERATIONS
+            most = math.inf if guess.fixed else _MOST_OPERATIONS
             outcomes = list(_checked(kernel, self.trials.worker, most))
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
@@ -327,7 +356,7 @@ class _Search:
     def steps(self, guess: CallGuess) -> dict[str, int]:
         """The number that each size must be a multiple of; M stands for all in square products."""
         groups = (("M", "N", "K"),) if guess.is_square else (("M",), ("N",), ("K",))
-        return {axes[0]: self.step(guess, axes) for axes in groups}
+        return {axes[0]: self.step(guess, axes) for axes in groups if axes[0] not in guess.fixed}
 
     def step(self, guess: CallGuess, axes: tuple[str, ...]) -> int:
         """The number that these sizes must be a multiple of: the greatest common divisor of those
@@ -353,7 +382,7 @@ class _Search:
     def build_ahead(self, guess: CallGuess) -> None:
         """Start compiling with other values of the first constants, while sizes are tried."""
         worker, params = self.trials.worker, guess.geometry.params
-        for name, value in [*params.items()][:_MOST_AHEAD] if not guess.is_fixed else ():
+        for name, value in [*params.items()][:_MOST_AHEAD] if not guess.fixed else ():
             varied = guess._replace(geometry=guess.geometry.with_value(name, 2 * value))
             kernel = self.trials.kernel(varied)
             with contextlib.suppress(UsageError):
@@ -363,7 +392,7 @@ class _Search:
     def generalized(self, guess: CallGuess) -> CallGuess:
         """The guess with the multiples that trials show to be needed, in terms of the swept
         constants for which a second value was right; the others are fixed."""
-        steps = self.steps(guess) if not guess.is_fixed else {}
+        steps = self.steps(guess)
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
         self.trials.renew()
         for name, value in guess.geometry.params.items() if steps else ():
@@ -424,7 +453,7 @@ class _Search:
         n = calling.whole(guess.geometry, self.hints, least=64)
         sizes = [(n, n, n), (61, 61, 61) if guess.call.is_square else (67, 43, 59)]
         if not guess.call.is_sized:
-            sizes = argument_guesses.fixed_sizes(self.hints, guess.call)
+            sizes = self.fixed_sizes(guess)
         alpha, beta = _factors(guess.call)
         kernel, worker = self.trials.kernel(guess), self.trials.worker
         for size in sizes:

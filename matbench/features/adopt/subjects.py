@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.adopt.scope import Scope, definitions
@@ -80,11 +80,18 @@ def subjects(
     kernels = []
     for function in _chosen(functions, entry, path):
         beside = "\n".join(_launching(path, function)) if not _launches(function, source) else ""
-        completed = _completed(function, source, texts, beside)
+        completed = _completed(_resolved(function, [*texts, source]), source, texts, beside)
         kernels.append(
             ForeignKernel(bare, path, source, completed, "\n".join(texts), beside, given)
         )
     return kernels
+
+
+def _resolved(function: Function, texts: Sequence[str]) -> Function:
+    """The function with aliases replaced in the types of its parameters."""
+    types = {name: kind for text in texts for name, kind in signature.aliases(text).items()}
+    parameters = (replace(p, type=signature.resolved(p.type, types)) for p in function.parameters)
+    return replace(function, parameters=tuple(parameters))
 
 
 def _completed(function: Function, source: str, headers: Sequence[str], beside: str) -> Function:
@@ -104,7 +111,7 @@ def _completed(function: Function, source: str, headers: Sequence[str], beside: 
     macros = [
         TemplateParameter(MACRO, n, str(text) if text else None) for n, text in missing.items()
     ]
-    return msgspec.structs.replace(function, template=(*function.template, *macros))
+    return replace(function, template=(*function.template, *macros))
 
 
 def _is_called(name: Node) -> bool:

@@ -28,7 +28,8 @@ from matbench.records.outcome import Outcome
 #: and the toolkit's, have tests of their own.
 KINDS = {
     "textbook.cu", "transposed-b.cu", "dgemm.cu", "build-constants.cu", "fixed-sizes.cu",
-    "matrix-struct.cu", "pointer-factors.cu", "split-k.cu", *foreign.LAUNCHED,
+    "matrix-struct.cu", "pointer-factors.cu", "split-k.cu", "array-rows.cu", "array-transposed.cu",
+    "pitched-double.cu", "registered.cu", *foreign.LAUNCHED,
 }  # fmt: skip
 OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
 ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
@@ -739,6 +740,23 @@ def test_a_tile_may_get_its_width_at_run_time(
     assert table["launch"]["shared_bytes"] == 8 * side * side
 
 
+def test_given_keys_are_kept_and_the_rest_is_found(tmp_path: Path, matbench: Matbench) -> None:
+    path = copied("pitched-double.cu", tmp_path)
+    args = "args=A,8*lda,B,ldb,C,8*ldc,M,N,K"
+    given = (args, "name=mine", "launch.block=8,8", "launch.where=N % 2 == 0", "entry=pitched")
+    words = [word for text in given for word in ("--front-matter", text)]
+    _, table = adopted(path, matbench, *words)
+    launch = {"block": [8, 8], "grid": ["ceil_div(N, 8)", "ceil_div(M, 8)"]}
+    assert table["args"] == args.removeprefix("args=").split(",")
+    assert (table["name"], table["launch"]) == ("mine", {**launch, "where": ["N % 2 == 0"]})
+
+
+def test_a_swept_constant_may_be_given(tmp_path: Path, matbench: Matbench) -> None:
+    path = copied("sgemm-shared.cuh", tmp_path)
+    _, table = adopted(path, matbench, "--front-matter", "sweep.BLOCKSIZE=16")
+    assert table["sweep"] == {"BLOCKSIZE": [16]}
+
+
 def test_a_new_file_that_is_there_is_adopted(tmp_path: Path, matbench: Matbench) -> None:
     path = copied("textbook.cu", tmp_path)
     assert "computes A·B" in matbench("new", path).stdout
@@ -761,6 +779,10 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path, matbench: Matbench) ->
         ("__global__ void f(float *a) {}\n", ("--entry", "g"), "not in mine.cu; it has: f"),
         ("__global__ void f(float *a) {}\n", ("--include-dir", "gone"), "'gone': no such folder"),
         ("__global__ void f(float *a) {}\n", ("--std", "98"), "not one of c++11"),
+        *(
+            ("__global__ void f(float *a, float *b, float *c) {}\n", ("--front-matter", key), said)
+            for key, said in (("args=A,B", "args: 2 given; `f` takes 3"), ("launch=x", "`launch`"))
+        ),
     ],
 )
 def test_bad_input_is_one_line(

@@ -1,5 +1,6 @@
 """Functions of NumPy that try to gain time without working for it, each with an honest twin."""
 
+import ctypes
 import sys
 import threading
 import time
@@ -146,6 +147,32 @@ def cheat_comparison(A, B, C):
 def twin_comparison(A, B, C):
     np.matmul(A, B, out=C)
     assert np.allclose(C, C)
+
+
+# Callers' frames that say that the call began only now; the twin looks at them.
+
+
+def look_back(when=None):
+    frame, now_ns = sys._getframe(1), time.perf_counter_ns()
+    while frame is not None:
+        values = frame.f_locals
+        for name in [n for n, v in values.items() if type(v) is int and 0 < now_ns - v < 1e9]:
+            if when is not None:
+                values[name] = when()
+                if sys.version_info < (3, 13):
+                    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), 0)
+        frame = frame.f_back
+
+
+def cheat_frames(A, B, C):
+    np.matmul(A, B, out=C)
+    time.sleep(0.05)
+    look_back(time.perf_counter_ns)
+
+
+def twin_frames(A, B, C):
+    np.matmul(A, B, out=C)
+    look_back()
 
 
 # Half of the work whenever matbench's next function is called; the twin profiles its own work.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matbench.backends.cuda import cublas, cublaslt, nvml
+from matbench.backends.cuda import cublas, cublaslt, libcuda, nvml
 from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
@@ -75,7 +77,6 @@ class CudaBackend:
             self.is_open = True
             atexit.register(self.close)
             self.stream = driver().Stream()
-            self.start, self.end = driver().Event(), driver().Event()
         self.watch = nvml.Watch(device.pci_bus_id())
 
     def allocate(self, nbytes: int) -> _Buffer:
@@ -134,6 +135,10 @@ class CudaBackend:
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
+        if kernel.is_function:
+            from matbench.backends.functions import timer
+
+            timer.loaded(self.cache, self._driver_path)
         if kernel.library == HOST:
             return self._host_function(kernel, params)
         if kernel.library == PYTHON:
@@ -250,31 +255,44 @@ class CudaBackend:
     def time_call_ns(
         self, call: Call, *, cold: bool, hold: Callable[[], None], ready: Callable[[], None]
     ) -> float:
+        from matbench.backends.functions import timer
+
         def before() -> None:
             hold()
             if cold:
                 self._flush()
             ready()
 
-        return self._between_events_ns(call.run, before, call.take)
+        def finish() -> None:
+            call.take()
+            self.stream.synchronize()
+
+        known = self.cache, self._driver_path, self.stream.handle
+        with errors():
+            return timer.timed_ns(*known, before, call.run, finish)
+
+    @functools.cached_property
+    def _driver_path(self) -> Path:
+        path = libcuda.path()
+        assert path is not None
+        return path
 
     def _between_events_ns(
         self,
         enqueue: Callable[[], None],
         before: Callable[[], None] | None,
-        after: Callable[[], None] = lambda: None,
     ) -> float:
         """Event time of the enqueued work. The host enqueues it while the device is busy with the
         work `before`, so that the host's own time does not count."""
         with errors():
+            start, end = driver().Event(), driver().Event()
             if before is not None:
                 before()
-            self.start.record(self.stream)
+            start.record(self.stream)
             enqueue()
-            self.end.record(self.stream)
-            after()
-            self.end.synchronize()
-            return float(self.start.time_till(self.end)) * 1e6
+            end.record(self.stream)
+            end.synchronize()
+            return float(start.time_till(end)) * 1e6
 
     def clock_agrees(self) -> bool:
         return True

@@ -121,13 +121,27 @@ def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Ca
         *([f"-std={kernel.std}"] if kernel.std else []),
     ]  # fmt: skip
     links = [f"-l{name}" for name in kernel.link]
+    name = Path(kernel.file).name
+    return made(target, options, links, text, name, cache, includes.again(kernel))
+
+
+def made(
+    target: Target,
+    options: list[str],
+    links: list[str],
+    text: str,
+    name: str,
+    cache: Cache,
+    *depends: object,
+) -> bytes:
+    """The shared library of a text, whose file has this name, as `prepare` has it."""
 
     def build() -> bytes:
-        return _built(target, options, links, text, Path(kernel.file).name)
+        return _built(target, options, links, text, name)
 
     if compilation.settings_in_force():
         return build()
-    key = repr(("library", target, options, links, text, includes.again(kernel)))
+    key = repr(("library", target, options, links, text, *depends))
     return bytes(cache.get_or_make(key, build))
 
 

@@ -4,8 +4,10 @@ import ctypes
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 
 kept = {}
 
@@ -210,6 +212,35 @@ def twin_memory(A, B):
     if kept["calls"] == 12:
         kept["workspace"] = np.ones((3000, 3000))
     return kept["now"]
+
+
+# Other programs' memory, a part of what this process is said to use here, which grows between
+# two calls.
+
+
+def twin_others(A, B):
+    from matbench.measure.samples import Samples
+
+    if "others" not in kept:
+        used, write = psutil.Process.memory_info, Samples.write
+
+        def grows(*given):
+            kept["others"] += 64 << 20
+            write(*given)
+
+        kept["others"], Samples.write = 0, grows
+        psutil.Process.memory_info = lambda one: SimpleNamespace(rss=used(one).rss + kept["others"])
+    return A @ B
+
+
+# The last results are kept, with a workspace each, by a function of which few calls are timed.
+
+
+def twin_ring(A, B):
+    time.sleep(0.05)
+    kept["calls"] = kept.get("calls", 0) + 1
+    kept[kept["calls"] % 24] = A @ B, np.ones((1500, 1500))
+    return kept[kept["calls"] % 24][0]
 
 
 # Numbers of half as many bits, and a product that skips the last term; the twins do not.

@@ -89,6 +89,13 @@ def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -
     assert present(verdict.median_ns) > 50e6
 
 
+@pytest.mark.parametrize("twin", ["ring", "others"])
+def test_memory_that_stops_growing_or_is_of_others_is_no_growth(twin: str) -> None:
+    kernel = catalogue.load(Path(f"{FILE}::twin_{twin}"))
+    outcome = measured(kernel, "256", checks=CHECKS - {"replaced"})
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
 @pytest.mark.parametrize("cheat", CONTROLS)
 def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
     size = CHEATS[cheat][1]

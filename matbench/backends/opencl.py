@@ -290,7 +290,7 @@ class OpenCLBackend:
                 return calls.on_host(kernel, params, self)
             from matbench.backends.functions import libraries
 
-            target = libraries.host_target()
+            target = libraries.host_target(variant)
             pointers = libraries.Pointers(f"g++ {target.version}", process_bytes)
             return libraries.function(kernel, params, target, self.cache, pointers, self, {})
         clocked = variant == "clocked"

@@ -46,7 +46,7 @@ class Loaded(NamedTuple):
 
 
 #: Keys whose values may be written without brackets and quotation marks.
-_LISTS = ("args", "requires", "include_dirs", "link", "where")
+_LISTS = ("args", "requires", "include_dirs", "link", "options", "where")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import UsageError
-from matbench.kernelfile import compiled, includes, signature
+from matbench.kernelfile import compiled, includes, native, signature
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import ON_HOST, Reader, default_name, identified
@@ -50,6 +50,8 @@ class HostReader(Reader):
             self.wrong(f"launch: {only}", "launch")
         if front.workload != workloads.DEFAULT:
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
+        for reason in filter(None, map(native.mistake, front.options)):
+            self.wrong(reason, "options")
         needs = front.requires if "host" in front.requires else ("cuda", *front.requires)
         return msgspec.structs.replace(front, requires=tuple(dict.fromkeys(needs)))
 
@@ -133,7 +135,9 @@ class _LibraryReader(HostReader):
     def entry(
         self, front: FrontMatter, included: tuple[Included, ...]
     ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
-        self.refuse(("std", "include_dirs", "link", "sweep", "tune"), "for what is compiled here")
+        self.refuse(
+            ("std", "include_dirs", "link", "options", "sweep", "tune"), "for what is compiled here"
+        )
         name = front.entry.removeprefix(ON_HOST).strip()
         if not name.isidentifier():
             self.wrong('entry: name a function of the library, as in "host sgemm"', "entry")

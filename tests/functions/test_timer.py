@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from matbench.backends.cuda import libcuda
 from matbench.backends.functions import timer
 from matbench.cache import Cache
 from matbench.errors import CaseError
@@ -84,8 +85,13 @@ def timed(driver: Any, call: Callable[[], None], stream: int = 1) -> float:
     def before() -> None:
         driver.go_on(500)
 
-    file, finish = Path(driver._name), lambda: driver.go_on(1000)
-    return timer.timed_ns(Cache(file.parent / "cache"), file, stream, before, call, finish)
+    def finish() -> None:
+        driver.go_on(1000)
+
+    file = Path(driver._name)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(libcuda, "path", lambda: file)
+        return timer.timed_ns(Cache(file.parent / "cache"), stream, before, call, finish)
 
 
 def test_a_call_is_timed_without_what_comes_before_and_after_it(driver: Any) -> None:

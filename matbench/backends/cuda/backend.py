@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matbench.backends.cuda import cublas, cublaslt, libcuda, nvml
+from matbench.backends.cuda import cublas, cublaslt, nvml
 from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
@@ -138,9 +136,9 @@ class CudaBackend:
         if kernel.is_function:
             from matbench.backends.functions import timer
 
-            timer.loaded(self.cache, self._driver_path)
+            timer.loaded(self.cache)
         if kernel.library == HOST:
-            return self._host_function(kernel, params)
+            return self._host_function(kernel, params, variant)
         if kernel.library == PYTHON:
             from matbench.backends.functions import calls
 
@@ -168,14 +166,14 @@ class CudaBackend:
                 f"the driver ({self.info.driver}) rejected {built}: {message(error)}"
             ) from None
 
-    def _host_function(self, kernel: Kernel, params: dict[str, int]) -> Program:
+    def _host_function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
         from matbench.backends.functions import libraries
 
         def used_bytes() -> int:
             free, total = driver().mem_get_info()
             return int(total - free)
 
-        target = libraries.cuda_target(kernel, self.info)
+        target = libraries.cuda_target(kernel, self.info, variant)
         handles = {"stream": self.stream.handle}
         if "cublas" in kernel.args:
             handles["cublas"] = self._library().handle
@@ -267,15 +265,8 @@ class CudaBackend:
             call.take()
             self.stream.synchronize()
 
-        known = self.cache, self._driver_path, self.stream.handle
         with errors():
-            return timer.timed_ns(*known, before, call.run, finish)
-
-    @functools.cached_property
-    def _driver_path(self) -> Path:
-        path = libcuda.path()
-        assert path is not None
-        return path
+            return timer.timed_ns(self.cache, self.stream.handle, before, call.run, finish)
 
     def _between_events_ns(
         self,

@@ -1,5 +1,4 @@
-// Times a call with two events that are only on this stack: no object of Python refers to them, so the
-// function that is called finds neither to record it again.
+// Times a call with events that are only on this stack: no object of Python refers to them.
 extern "C" {
 int cuEventCreate(void **event, unsigned flags);
 int cuEventRecord(void *event, void *stream);
@@ -7,33 +6,24 @@ int cuEventElapsedTime(float *ms, void *start, void *end);
 int cuEventDestroy_v2(void *event);
 void *PyObject_CallNoArgs(void *callable);
 void Py_DecRef(void *object);
-}
 
-struct Event {
-    void *handle = nullptr;
-    ~Event() {
-        if (handle != nullptr) cuEventDestroy_v2(handle);
-    }
-};
-
-static bool is_called(void *callable) {
-    void *result = PyObject_CallNoArgs(callable);
-    if (result != nullptr) Py_DecRef(result);
-    return result != nullptr;
-}
-
-// The milliseconds from when the device has done what `before` enqueued to when it has done what `enqueue`
-// did. `finish` waits for that. Negative: an error of the driver. An exception of theirs stays set.
-extern "C" double matbench_time(void *stream, void *before, void *enqueue, void *finish) {
-    Event start, end;
-    int status = cuEventCreate(&start.handle, 0);
-    if (status == 0) status = cuEventCreate(&end.handle, 0);
-    if (status == 0 && !is_called(before)) return 0;
-    if (status == 0) status = cuEventRecord(start.handle, stream);
-    if (status == 0 && !is_called(enqueue)) return 0;
-    if (status == 0) status = cuEventRecord(end.handle, stream);
-    if (status == 0 && !is_called(finish)) return 0;
+// The milliseconds from the end of what `before` enqueues to that of what `enqueue` does; `finish` waits
+// for it. Negative if the driver reports an error. An exception of Python's ends it and stays set.
+double matbench_time(void *stream, void *before, void *enqueue, void *finish) {
+    auto call = [](void *callable) {
+        void *result = PyObject_CallNoArgs(callable);
+        if (result != nullptr) Py_DecRef(result);
+        return result == nullptr;
+    };
+    void *start = nullptr, *end = nullptr;
     float ms = 0;
-    if (status == 0) status = cuEventElapsedTime(&ms, start.handle, end.handle);
+    int status;
+    (status = cuEventCreate(&start, 0)) || (status = cuEventCreate(&end, 0)) || call(before) ||
+        (status = cuEventRecord(start, stream)) || call(enqueue) ||
+        (status = cuEventRecord(end, stream)) || call(finish) ||
+        (status = cuEventElapsedTime(&ms, start, end));
+    if (start != nullptr) cuEventDestroy_v2(start);
+    if (end != nullptr) cuEventDestroy_v2(end);
     return status == 0 ? ms : -status;
+}
 }

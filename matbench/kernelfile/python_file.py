@@ -210,7 +210,8 @@ class _Reader(Reader):
     def roles(self, matrices: list[str]) -> tuple[str, ...]:
         """Which matrix each parameter is; a C that is returned comes last."""
         usual = ["A", "B", "C"][: len(matrices)]
-        default = matrices if sorted(matrices) == usual else usual
+        named = [name.upper() for name in matrices]
+        default = named if sorted(named) == usual else usual
         args = tuple(self.table.values.get("args", default))
         if sorted(args) != usual:
             example = ", ".join(f'"{name}"' for name in usual)

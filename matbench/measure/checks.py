@@ -27,7 +27,7 @@ from matbench.records.outcome import Accuracy, ErrorCells
 _IDLE_LAUNCHES = 8
 #: For how long a function is called in search of races, and the most operations of a call without
 #: the compiler's optimizations.
-_RACES_S = 0.5
+_RACES_S = 1.0
 _MOST_UNOPTIMIZED = 1 << 29
 
 

@@ -683,6 +683,41 @@ def test_adopt_finds_out_what_the_parameters_are(
     command("run", f"{file}::plain", "--sizes", "40x30x50", "--backend", "opencl")
 
 
+@pytest.mark.parametrize(
+    ("body", "says", "table"),
+    [
+        ("(a, b): return a.astype(float) @ b", "A·B in float64", ['result = "float64"']),
+        (
+            "(b, a): return (a @ b).astype('f8')",
+            "warning: only as exact as sums in float32",
+            ['accumulator = "float32"', 'result = "float64"'],
+        ),
+        ("(c, b, a): c += b @ a", "A·B + C", ["beta = 1.0"]),
+    ],
+)
+def test_adopt_tries_other_results(
+    body: str, says: str, table: list[str], command: Matbench, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(f"import numpy\n\n\ndef f{body}\n")
+    said = command("adopt", file, "--backend", "opencl").output
+    assert says in said
+    shown = [line.removeprefix("# ") for line in said.splitlines() if line.startswith("# ")]
+    assert {*table} <= {*shown}
+    lines = "\n".join(line for line in said.splitlines() if line.startswith("# "))
+    file.write_text(file.read_text().replace("\n\ndef", f"\n\n{lines}\ndef"))
+    command("run", file, "--sizes", "60", "--backend", "opencl")
+    assert last_run()[0].status == "measured"
+
+
+def test_names_of_parameters_say_their_order_in_lower_case_too(
+    judge: api.Judge, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("import numpy\n\n\ndef f(c, b, a): numpy.matmul(a, b, out=c)\n")
+    assert judge.run(file, sizes="20x30x40").status == "measured"
+
+
 def test_adopt_takes_nothing_that_cannot_run_here(command: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text("import cupy\n\ndef f(A, B): return A @ B\n")

@@ -134,10 +134,12 @@ def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Ca
     links = [f"-l{name}" for name in kernel.link]
     for names in native.libraries(kernel):
         places = {name: place for name in names if (place := _place_of(name)) is not None}
+        for name, place in [*places.items()][:1]:
+            to_linker = "-Wl," if target.architecture is None else "-Xlinker="
+            links += [f"-l{name}", f"{to_linker}-rpath,{place}"]
         # nvcc finds the toolkit's. Whatever else no library has is found out when it is loaded.
-        names = (*places, *(names if target.architecture is not None and len(names) == 1 else ()))
-        links += [f"-l{name}" for name in names[:1]]
-        links += [f"-Xlinker=-rpath,{place}" for place in [*places.values()][:1]]
+        if not places and len(names) == 1 and target.architecture is not None:
+            links.append(f"-l{names[0]}")
     # The cache may be of several machines.
     machine = host.device().name if any(o.endswith("=native") for o in options) else ""
     depends = (includes.again(kernel), machine)

@@ -27,12 +27,14 @@ _HOLD_SHARE = 2
 _LONGEST_HOLD_NS = 5_000_000
 _LEAST_HOLD_NS = 50_000
 #: The first calls may fill caches. Memory grows if most of the last calls keep nearly a C, and all
-#: together this much, which allocators may hold; without end, if they do after so many calls.
+#: together this much, which allocators may hold; without end, if they do after so many calls, or
+#: fewer that took long.
 _CACHING_CALLS = 4
 _LAST_CALLS = 8
 _KEPT_SHARE = 0.9
 _KEPT_BYTES = 32 << 20
-_ENDLESS_CALLS = 40
+_ENDLESS_CALLS, _FEWER_CALLS = 40, 12
+_LONG_S = 6.0
 
 
 class _Timed:
@@ -157,9 +159,11 @@ class FunctionLaunches(Launches):
 
     def _require_an_end(self) -> None:
         """`WrongError` if memory goes on growing, as it does not if only some results are kept."""
+        late_s = time.monotonic() + _LONG_S
         while self._is_growing():
             kept = self._kept_bytes[_CACHING_CALLS:]
-            if len(kept) >= _ENDLESS_CALLS:
+            enough = _ENDLESS_CALLS if time.monotonic() < late_s else _FEWER_CALLS
+            if len(kept) >= enough:
                 raise self.checks.wrong(
                     "growth",
                     f"memory grows with every call: {sum(kept) >> 20:,} MiB more after "

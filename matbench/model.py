@@ -237,7 +237,8 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kernel that this one changes: it decides where it is listed, and nothing else. `let` names
     values that follow from swept constants. `storage` of A and B is declared if pointers to bytes
     do not say it, and that and the type of the `result` if there is no source in C++. A kernel
-    `promotes` sums of so many terms to float32. Only functions on the host `link` libraries.
+    `promotes` sums of so many terms to float32. Only functions on the host `link` libraries, and
+    have compiler `options`.
     """
 
     name: str
@@ -261,6 +262,7 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     std: Standard | None = None
     include_dirs: tuple[str, ...] = ()
     link: tuple[Annotated[str, msgspec.Meta(pattern=r"^[\w.+-]+$")], ...] = ()
+    options: tuple[str, ...] = ()
     layout: Layout = "row-major"
     transpose: Transpose = "NN"
     padding: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0

@@ -43,6 +43,7 @@ class Batch(KernelFiles):
         count = len({*files.kernel_files, *filter(is_path, names)})
         return cls(
             files.kernel_files, files.kernels_dir, files.front_matter, files.entry,
+            files.compiler_options,
             several=count > 1 or files.kernels_dir is not None, adopter=adopter, device=device,
         )  # fmt: skip
 

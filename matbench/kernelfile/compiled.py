@@ -35,7 +35,7 @@ from matbench.model import (
 LIBRARY = ".so"
 #: The largest file of compiled code that is read.
 MAX_BYTES = 1 << 27
-_UNUSED = ("std", "include_dirs", "link")
+_UNUSED = ("std", "include_dirs", "link", "options")
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)[^,\[]*(?:\[(\d+)\])?")

@@ -251,7 +251,9 @@ class Reader:
     ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
         """The entry, its function, and that function's parameters."""
         self.refuse(("result",), "only if no source in C says it; the pointer does")
-        self.refuse(("link",), 'only for functions on the host, as in entry = "host sgemm"')
+        self.refuse(
+            ("link", "options"), 'only for functions on the host, as in entry = "host sgemm"'
+        )
         headers = includes.texts(included, self.SEARCHED_BYTES)
         functions = self.functions([self.source])
         wanted = self.wanted(front, functions)

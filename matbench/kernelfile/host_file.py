@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import UsageError
-from matbench.kernelfile import compiled, includes, signature
+from matbench.kernelfile import compiled, includes, native, signature
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import ON_HOST, Reader, default_name, identified
@@ -35,6 +35,18 @@ HANDLES = {"cudaStream_t": "stream", "CUstream": "stream", "cublasHandle_t": "cu
 _REAL = re.compile(r"\b(alpha|beta)\b")
 
 
+#: What parameters are by their names, in upper or lower case.
+_ROLES = {name.lower(): name for name in ("A", "B", "C", "M", "N", "K", "alpha", "beta")}
+_C_SUFFIXES = (".c", ".cc", ".cpp", ".cxx")
+_CUDA = re.compile(r"\bcu(?:da|blas|rand|sparse|solver|tensor)|__global__|<<<")
+
+
+def _named(parameters: Sequence[Parameter]) -> tuple[str, ...]:
+    """The arguments that the names of parameters say, in any order; empty if they do not."""
+    args = tuple(_ROLES.get(parameter.name.lower(), "") for parameter in parameters)
+    return args if {*"ABCMNK"} <= {*args} and "" not in args else ()
+
+
 class HostReader(Reader):
     """Reads the front matter of a function on the host."""
 
@@ -50,8 +62,20 @@ class HostReader(Reader):
             self.wrong(f"launch: {only}", "launch")
         if front.workload != workloads.DEFAULT:
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
-        needs = front.requires if "host" in front.requires else ("cuda", *front.requires)
+        for reason in filter(None, map(native.mistake, front.options)):
+            self.wrong(reason, "options")
+        needs = front.requires
+        if "host" not in needs:
+            is_of_host = "requires" not in table and self.is_of_host(front)
+            needs = ("host",) if is_of_host else ("cuda", *needs)
         return msgspec.structs.replace(front, requires=tuple(dict.fromkeys(needs)))
+
+    def is_of_host(self, front: FrontMatter) -> bool:
+        """Whether this is a file in C or C++ that does not mention CUDA."""
+        if self.file is None or self.file.suffix not in _C_SUFFIXES:
+            return False
+        included = includes.find_includes(self.source, self.file, front.include_dirs)
+        return not any(map(_CUDA.search, [self.source, *includes.texts(included)]))
 
     def entry(
         self, front: FrontMatter, included: tuple[Included, ...]
@@ -79,7 +103,9 @@ class HostReader(Reader):
 
     def lacking(self, given: Given) -> list[str]:
         listed = [p for p in given.parameters if p.pointer or p.type not in HANDLES]
-        lacking = lacking_keys(given._replace(parameters=listed))
+        args = given.values.get("args") or _named(listed)
+        values = {**given.values, **({"args": args} if args else {})}
+        lacking = lacking_keys(given._replace(values=values, parameters=listed))
         return [key for key in lacking if key not in ("launch.block", "launch.grid")]
 
     def arguments(
@@ -87,6 +113,8 @@ class HostReader(Reader):
     ) -> tuple[str, ...]:
         """What the table lists, and between them the handles, which need not be listed."""
         handles = [None if p.pointer else HANDLES.get(p.type) for p in parameters]
+        if not self.table.values.get("args"):
+            args = _named([p for p, h in zip(parameters, handles, strict=True) if not h]) or args
         if len(args) != handles.count(None):
             return args
         listed = iter(args)
@@ -133,7 +161,9 @@ class _LibraryReader(HostReader):
     def entry(
         self, front: FrontMatter, included: tuple[Included, ...]
     ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
-        self.refuse(("std", "include_dirs", "link", "sweep", "tune"), "for what is compiled here")
+        self.refuse(
+            ("std", "include_dirs", "link", "options", "sweep", "tune"), "for what is compiled here"
+        )
         name = front.entry.removeprefix(ON_HOST).strip()
         if not name.isidentifier():
             self.wrong('entry: name a function of the library, as in "host sgemm"', "entry")

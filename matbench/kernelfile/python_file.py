@@ -28,7 +28,18 @@ ARRAYS = {
 #: Those of them that cannot run on a CPU.
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
 #: The keys of front matter that a function has no use for.
-_UNUSED = ("entry", "std", "include_dirs", "link", "finish", "reads", "tune", "scales", "promotes")
+_UNUSED = (
+    "entry",
+    "std",
+    "include_dirs",
+    "link",
+    "options",
+    "finish",
+    "reads",
+    "tune",
+    "scales",
+    "promotes",
+)
 C_TYPES: dict[Storage, str] = {
     "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "float64": "double"
 }  # fmt: skip
@@ -199,7 +210,8 @@ class _Reader(Reader):
     def roles(self, matrices: list[str]) -> tuple[str, ...]:
         """Which matrix each parameter is; a C that is returned comes last."""
         usual = ["A", "B", "C"][: len(matrices)]
-        default = matrices if sorted(matrices) == usual else usual
+        named = [name.upper() for name in matrices]
+        default = named if sorted(named) == usual else usual
         args = tuple(self.table.values.get("args", default))
         if sorted(args) != usual:
             example = ", ".join(f'"{name}"' for name in usual)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
@@ -24,6 +25,10 @@ from matbench.model import WORKSPACE, Case
 from matbench.records.outcome import Accuracy, ErrorCells
 
 _IDLE_LAUNCHES = 8
+#: For how long a function is called in search of races, and the most operations of a call without
+#: the compiler's optimizations.
+_RACES_S = 1.0
+_MOST_UNOPTIMIZED = 1 << 29
 
 
 class WrongError(Exception):
@@ -120,8 +125,7 @@ class Checks:
         self.backend.copy(self.first, self.result.data)
         for trial in self.prepared.others:
             self._trial(trial, trial.name)
-        if self.built.staggered is not None:
-            self._trial(self.prepared.reference, "staggered")
+        self._find_races()
         if self.prepared.given is not None:
             # Checked on rounded inputs; the reported error is that on the inputs as given.
             self.prepared.load(self.prepared.given)
@@ -130,6 +134,17 @@ class Checks:
             accuracy = msgspec.structs.replace(given, bound_ratio=accuracy.bound_ratio)
         self.require_guards()
         self.accuracy = accuracy
+
+    def _find_races(self) -> None:
+        """A function is called for a while, because its threads meet by chance."""
+        is_function, problem = self.case.kernel.is_function, self.case.problem
+        operations = workloads.workload_of(problem).operations(problem)
+        if self.built.staggered is None or (is_function and operations > _MOST_UNOPTIMIZED):
+            return
+        ended_s = time.monotonic() + (_RACES_S if is_function else 0)
+        self._trial(self.prepared.reference, "staggered")
+        while time.monotonic() < ended_s:
+            self._trial(self.prepared.reference, "staggered")
 
     def after_timing(self) -> None:
         """Check that it is right again on the reference inputs, bit for bit, and wrote only to C.
@@ -210,8 +225,8 @@ class Checks:
             self.buffers.place_scales(self.judge, trial.scales)
         self._scales = [self.judge.seal(scales.data) for scales in self.buffers.scales]
         if staggered and self.built.staggered is not None:
-            unused = self.C.data
-            self.built.staggered.launch(self.launch, [*self.arguments, unused])
+            unused = [] if self.case.kernel.is_function else [self.C.data]
+            self.built.staggered.launch(self.launch, [*self.arguments, *unused])
         else:
             self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
@@ -240,7 +255,10 @@ class Checks:
                 self.require_guards()  # says more
                 reason, where = self._explained(trial.on_host())
                 if check == "staggered":
-                    reason = f"a race: wrong if warps do not run in lockstep; {reason}"
+                    rare = "warps do not run in lockstep"
+                    if self.case.kernel.is_function:
+                        rare = "built with -O0, so that threads share variables in memory"
+                    reason = f"a race: wrong if {rare}; {reason}"
                 wrong = WrongError(self.case, check, f"{_of_batch(item, items)}{reason}", where)
                 wrong.reads_C = trial.C is None and self._is_only_nan(trial)
                 raise wrong

@@ -21,7 +21,7 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.kernelfile import includes, instrument
+from matbench.kernelfile import includes, instrument, native
 from matbench.measure import bandwidth, oracle, repeated, sustained
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.function_launches import FunctionLaunches
@@ -315,11 +315,12 @@ class Session:
         if "builds" in self.options.checks:
             _require_one_kernel(case.kernel)
         start = time.perf_counter()
-        # What has no source cannot be instrumented.
-        wanted = ("plain",) if case.kernel.without_source else variants or self.options.builds
+        possible, wanted = self.backend.variants, variants or self.options.builds
+        if case.kernel.without_source:  # cannot be instrumented
+            possible = ("plain", "staggered") if native.has_openmp(case.kernel) else ("plain",)
         builds: dict[Variant, Program] = {}
         notes = []
-        for variant in self.backend.variants:
+        for variant in possible:
             if variant not in wanted:
                 continue
             try:

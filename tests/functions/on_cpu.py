@@ -1,10 +1,13 @@
 """Functions of NumPy that try to gain time without working for it, each with an honest twin."""
 
+import ctypes
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 
 kept = {}
 
@@ -148,6 +151,32 @@ def twin_comparison(A, B, C):
     assert np.allclose(C, C)
 
 
+# Callers' frames that say that the call began only now; the twin looks at them.
+
+
+def look_back(when=None):
+    frame, now_ns = sys._getframe(1), time.perf_counter_ns()
+    while frame is not None:
+        values = frame.f_locals
+        for name in [n for n, v in values.items() if type(v) is int and 0 < now_ns - v < 1e9]:
+            if when is not None:
+                values[name] = when()
+                if sys.version_info < (3, 13):
+                    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), 0)
+        frame = frame.f_back
+
+
+def cheat_frames(A, B, C):
+    np.matmul(A, B, out=C)
+    time.sleep(0.05)
+    look_back(time.perf_counter_ns)
+
+
+def twin_frames(A, B, C):
+    np.matmul(A, B, out=C)
+    look_back()
+
+
 # Half of the work whenever matbench's next function is called; the twin profiles its own work.
 
 
@@ -183,6 +212,35 @@ def twin_memory(A, B):
     if kept["calls"] == 12:
         kept["workspace"] = np.ones((3000, 3000))
     return kept["now"]
+
+
+# Other programs' memory, a part of what this process is said to use here, which grows between
+# two calls.
+
+
+def twin_others(A, B):
+    from matbench.measure.samples import Samples
+
+    if "others" not in kept:
+        used, write = psutil.Process.memory_info, Samples.write
+
+        def grows(*given):
+            kept["others"] += 64 << 20
+            write(*given)
+
+        kept["others"], Samples.write = 0, grows
+        psutil.Process.memory_info = lambda one: SimpleNamespace(rss=used(one).rss + kept["others"])
+    return A @ B
+
+
+# The last results are kept, with a workspace each, by a function of which few calls are timed.
+
+
+def twin_ring(A, B):
+    time.sleep(0.05)
+    kept["calls"] = kept.get("calls", 0) + 1
+    kept[kept["calls"] % 24] = A @ B, np.ones((1200, 1200))
+    return kept[kept["calls"] % 24][0]
 
 
 # Numbers of half as many bits, and a product that skips the last term; the twins do not.

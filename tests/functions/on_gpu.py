@@ -1,5 +1,7 @@
 """Functions of PyTorch that try to gain time without working for it, each with an honest twin."""
 
+import gc
+import sys
 import threading
 import time
 
@@ -219,7 +221,37 @@ def twin_clock(A, B, C):
     kept["ns"] = time.perf_counter_ns() - started
 
 
-# Every result is kept; the twin keeps the last two.
+# Events that the collector and the callers' frames lead to, recorded again when the work is done;
+# the twin only finds them.
+
+
+def events_of_others():
+    import pycuda.driver
+
+    frame, places = sys._getframe(), [vars(module) for module in [*sys.modules.values()]]
+    while frame is not None:
+        places, frame = [*places, frame.f_locals], frame.f_back
+    places += [one for one in gc.get_objects() if isinstance(one, dict | list | tuple)]
+    every = [v for p in places for v in ([*p.values()] if isinstance(p, dict) else p)]
+    every += gc.get_objects()
+    return [one for one in every if isinstance(one, pycuda.driver.Event)]
+
+
+def cheat_recorded(A, B, C):
+    if "events" not in kept:
+        kept["events"] = events_of_others()
+    torch.mm(A, B, out=C)
+    for event in kept["events"]:
+        event.record()
+
+
+def twin_recorded(A, B, C):
+    if "events" not in kept:
+        kept["events"] = events_of_others()
+    torch.mm(A, B, out=C)
+
+
+# Every result is kept; the twins keep the last two, and the last eight.
 
 
 def cheat_memory(A, B):
@@ -231,6 +263,12 @@ def twin_memory(A, B):
     kept["before"] = kept.get("now")
     kept["now"] = torch.mm(A, B)
     return kept["now"]
+
+
+def twin_ring(A, B):
+    kept[kept.setdefault("calls", 0) % 8] = torch.mm(A, B)
+    kept["calls"] += 1
+    return kept[(kept["calls"] - 1) % 8]
 
 
 # TF32 without a word; the twin does not allow it.

@@ -76,16 +76,24 @@ def test_a_cheat_is_refused_with_its_reason(cheat: str, judge: api.Judge) -> Non
     assert words in present(verdict.reason)
 
 
-@pytest.mark.parametrize("twin", [*CHEATS, "lazy"])
+@pytest.mark.parametrize("twin", [*CHEATS, "lazy", "frames"])
 def test_its_honest_twin_is_measured(twin: str, judge: api.Judge) -> None:
     verdict = judge.run(f"{FILE}::twin_{twin}", sizes=CHEATS.get(twin, ("", "256"))[1])
     assert (verdict.status, verdict.reason) == ("measured", None)
     assert all(TRUSTED in case.notes for case in verdict.cases)
 
 
-def test_a_lazy_result_is_timed_with_the_work_that_it_puts_off(judge: api.Judge) -> None:
-    lazy = judge.run(f"{FILE}::cheat_lazy")  # which takes 50 ms longer
-    assert present(lazy.median_ns) > 50e6
+@pytest.mark.parametrize("cheat", ["lazy", "frames"])
+def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -> None:
+    verdict = judge.run(f"{FILE}::cheat_{cheat}")  # which takes 50 ms longer
+    assert present(verdict.median_ns) > 50e6
+
+
+@pytest.mark.parametrize("twin", ["ring", "others"])
+def test_memory_that_stops_growing_or_is_of_others_is_no_growth(twin: str) -> None:
+    kernel = catalogue.load(Path(f"{FILE}::twin_{twin}"))
+    outcome = measured(kernel, "256", checks=CHECKS - {"replaced"})
+    assert (outcome.status, outcome.reason) == ("measured", None)
 
 
 @pytest.mark.parametrize("cheat", CONTROLS)
@@ -673,6 +681,41 @@ def test_adopt_finds_out_what_the_parameters_are(
         assert "a table above it" in command(*words, code=2).output
     command("run", f"{file}::{function}", "--sizes", "40x30x50", "--backend", "opencl")
     command("run", f"{file}::plain", "--sizes", "40x30x50", "--backend", "opencl")
+
+
+@pytest.mark.parametrize(
+    ("body", "says", "table"),
+    [
+        ("(a, b): return a.astype(float) @ b", "A·B in float64", ['result = "float64"']),
+        (
+            "(b, a): return (a @ b).astype('f8')",
+            "warning: only as exact as sums in float32",
+            ['accumulator = "float32"', 'result = "float64"'],
+        ),
+        ("(c, b, a): c += b @ a", "A·B + C", ["beta = 1.0"]),
+    ],
+)
+def test_adopt_tries_other_results(
+    body: str, says: str, table: list[str], command: Matbench, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(f"import numpy\n\n\ndef f{body}\n")
+    said = command("adopt", file, "--backend", "opencl").output
+    assert says in said
+    shown = [line.removeprefix("# ") for line in said.splitlines() if line.startswith("# ")]
+    assert {*table} <= {*shown}
+    lines = "\n".join(line for line in said.splitlines() if line.startswith("# "))
+    file.write_text(file.read_text().replace("\n\ndef", f"\n\n{lines}\ndef"))
+    command("run", file, "--sizes", "60", "--backend", "opencl")
+    assert last_run()[0].status == "measured"
+
+
+def test_names_of_parameters_say_their_order_in_lower_case_too(
+    judge: api.Judge, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("import numpy\n\n\ndef f(c, b, a): numpy.matmul(a, b, out=c)\n")
+    assert judge.run(file, sizes="20x30x40").status == "measured"
 
 
 def test_adopt_takes_nothing_that_cannot_run_here(command: Matbench, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.cli import QUICK, Matbench, last_run
 from support.functions import measured
@@ -14,8 +16,9 @@ from support.optional import present
 
 import matbench as api
 from matbench.backends.functions.calls import TRUSTED
+from matbench.backends.functions.libraries import Target
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue
+from matbench.kernelfile import catalogue, native
 from matbench.measure.options import CHECKS
 from matbench.model import Kernel
 from matbench.records.outcome import Outcome
@@ -382,10 +385,186 @@ def test_a_library_that_is_missing_is_named() -> None:
     assert (outcome.status, outcome.reason) == ("failed", "link: no library nowhere")
 
 
-def test_what_needs_cuda_is_skipped_or_refused_on_a_cpu() -> None:
-    kernel = catalogue.load(FILE, given={"entry": "host honest"})
-    outcome = measured(kernel, "64")
-    assert outcome.status == "skipped"
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("f.cu", ""), ("f.cpp", "#include <cuda_runtime.h>\n"), ("f.cpp", '#include "own.h"\n')],
+)
+def test_what_needs_cuda_is_skipped_or_refused_on_a_cpu(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.h").write_text("#include <cublas_v2.h>\n")
+    (tmp_path / name).write_text(text + PARALLEL)
+    kernel = catalogue.load(tmp_path / name, given={"entry": "host f"})
+    assert measured(kernel, "64").status == "skipped"
+
+
+# -- as their authors build and call them ----------------------------------------------------------
+
+#: With a race on `j`, unless it is private.
+PARALLEL = """
+void f(int n, int k, int m, float *c, const float *b, const float *a) {
+    int i, j;
+#pragma omp parallel for PRIVATE
+    for (i = 0; i < m; ++i)
+        for (j = 0; j < n; ++j) {
+            float sum = 0;
+            for (int l = 0; l < k; ++l) sum += a[i * k + l] * b[l * n + j];
+            c[i * n + j] = sum;
+        }
+}
+"""
+
+
+@pytest.mark.parametrize("private", ["", "private(j)"])
+def test_openmp_is_built_with_and_its_races_are_wrong(
+    private: str, matbench: Matbench, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.c"
+    file.write_text(PARALLEL.replace("PRIVATE", private))
+    fixed = ("--sizes", "130x97x101", "--backend", "opencl", *QUICK)
+    said = matbench("run", file, "--entry", "host f", *fixed, code=None).output
+    [outcome] = last_run()
+    assert "built with -fopenmp" in said
+    if private:
+        assert (outcome.status, outcome.reason) == ("measured", None)
+    else:
+        assert present(outcome.reason).startswith("staggered: a race: wrong if built with -O0")
+        said = matbench("adopt", file, "--entry", "host f", code=1).output
+        assert "no call is right; closest: staggered: a race" in said
+
+
+def test_a_function_without_openmp_has_one_build(tmp_path: Path) -> None:
+    file = tmp_path / "mine.c"
+    text = PARALLEL.replace("#pragma omp", "// #pragma omp")
+    file.write_text(f"#ifndef __OPTIMIZE__\n#error twice\n#endif\n{text}")
+    outcome = measured(catalogue.load(file, given={"entry": "host f"}), "64")
+    assert (outcome.status, outcome.notes) == ("measured", (TRUSTED,))
+
+
+VECTORS = """
+#include <immintrin.h>
+#ifndef WIDTH
+#error "no width"
+#endif
+void f(const float *A, const float *B, float *C, int M, int N, int K) {
+    for (int i = 0; i < M; ++i)
+        for (int j = 0; j < N; j += WIDTH) {
+            __m256 sum = _mm256_setzero_ps();
+            for (int k = 0; k < K; ++k) {
+                __m256 a = _mm256_set1_ps(A[i * K + k]);
+                sum = _mm256_add_ps(sum, _mm256_mul_ps(a, _mm256_loadu_ps(B + k * N + j)));
+            }
+            _mm256_storeu_ps(C + i * N + j, sum);
+        }
+}
+"""
+
+
+def test_compiler_options_are_those_of_the_author(matbench: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "mine.cpp"
+    file.write_text(VECTORS)
+    fixed = ("--entry", "host f", "--sizes", "64", "--backend", "opencl", *QUICK)
+    matbench("run", file, *fixed, "--compiler-option", "-DWIDTH=8", code=1)
+    assert "target specific option" in present(last_run()[0].reason)
+    options = ("--compiler-option", "-DWIDTH=8", "--compiler-option=-march=native")
+    assert "built with -DWIDTH=8 -march=native" in matbench("run", file, *fixed, *options).output
+    file.with_suffix(".toml").write_text('options = ["-mavx", "-DWIDTH=8"]\n')
+    assert "built with -mavx -DWIDTH=8" in matbench("run", file, *fixed).output
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("-o/tmp/x", "only -m…"),
+        ("@file", "only -m…"),
+        ("-fplugin=x", "only -m…"),
+        ("-fdump-tree-all=/tmp/x", "only -m…"),
+        ("-wrapper", "only -m…"),
+        ("-march=x,-o", "only -m…"),
+        ("-DX=/etc", "only -m…"),
+        ("-Xcompiler=-o/tmp/x", "only -m…"),
+        ("-I..", "use the key `include_dirs`"),
+        ("-lblas", "use the key `link`"),
+        ("-std=c++20", "use the key `std`"),
+    ],
+)
+def test_other_options_are_refused(option: str, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        load("honest", options=[option])
+
+
+def test_nvcc_passes_on_what_is_for_the_host() -> None:
+    options = ["-march=native", "-fopenmp", "-DX=1", "--use_fast_math", "-O2", "-Ofast"]
+    usual = Target("nvcc", "13.0", "90").options
+    built = Target("nvcc", "13.0", "90").with_own(options)
+    assert [option for option in built if option not in usual] == [
+        "-Xcompiler=-march=native", "-Xcompiler=-fopenmp", "-DX=1", "--use_fast_math",
+        "-Xcompiler=-Ofast", "-O2",
+    ]  # fmt: skip
+    assert "-O3" not in built
+
+
+def test_a_library_is_linked_if_its_header_is_included(
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cblas.h").write_text('extern "C" void product(float, int);\n')
+    text = PARALLEL.replace("sum;", "sum; product(sum, n);").replace("#pragma omp", "//")
+    (tmp_path / "mine.cpp").write_text(f"#include <cblas.h>\n{text}")
+    fixed = ("--entry", "host f", "--sizes", "64", "--backend", "opencl", *QUICK)
+    matbench("run", tmp_path / "mine.cpp", *fixed, code=1)
+    reason = present(last_run()[0].reason)
+    assert "undefined symbol: product; install the library that has it, or name that" in reason
+    build(tmp_path, "void product(float x, int n) {}", "libcblas.so", "-Wl,-soname,libcblas.so")
+    monkeypatch.setenv("LIBRARY_PATH", str(tmp_path))
+    matbench("run", tmp_path / "mine.cpp", *fixed)
+    assert last_run()[0].status == "measured"
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "names"),
+    [
+        ("#include <cublas_v2.h>", (), [("cublas",)]),
+        ("#include <cublas_v2.h>\n#include <cublasLt.h>", ("cublas",), [("cublasLt",)]),
+        ("#include <openblas/cblas.h>", ("blis",), []),
+        ("// #include <cublas_v2.h>", (), []),
+    ],
+)
+def test_headers_name_their_libraries(
+    source: str, given: tuple[str, ...], names: list[tuple[str, ...]]
+) -> None:
+    kernel = msgspec.structs.replace(load("honest"), source=source, link=given)
+    assert native.libraries(kernel) == names
+
+
+def test_names_in_another_order_need_no_table(matbench: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "mine.cpp"
+    file.write_text(PARALLEL.replace("#pragma", "//").replace("int n, int k", "int k, long N"))
+    file.write_text(file.read_text().replace("j < n", "j < N").replace("* n +", "* N +"))
+    matbench("run", file, "--entry", "host f", "--sizes", "40x30x50", "--backend", "opencl", *QUICK)
+    assert last_run()[0].status == "measured"
+    file.write_text(file.read_text().replace("int m,", "int rows,").replace("< m", "< rows"))
+    said = matbench("run", file, "--entry", "host f", "--sizes", "40", code=2).output
+    assert "front matter is missing (args)" in said
+
+
+ADDS = """
+void adds(int side, const float *x, const float *y, float *z) {
+    for (int i = 0; i < side; ++i)
+        for (int j = 0; j < side; ++j)
+            for (int k = 0; k < side; ++k) z[i * side + j] += x[i * side + k] * y[k * side + j];
+}
+"""
+
+
+def test_a_function_that_adds_to_C_is_adopted_with_beta(matbench: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "mine.c"
+    file.write_text(ADDS)
+    said = matbench("adopt", file, "--entry", "host adds").output
+    assert "`adds` on the host computes A·B + C when called with N, A, B, C" in said
+    assert "beta = 1.0" in file.with_suffix(".toml").read_text()
+    # Its sums begin with C, so that C is rounded with each term.
+    matbench("run", file, "--sizes", "64,96", "--backend", "opencl")
+    assert [outcome.status for outcome in last_run()] == ["measured"] * 2
 
 
 def test_a_library_is_built_again_if_its_header_changes(tmp_path: Path) -> None:

@@ -75,7 +75,6 @@ class CudaBackend:
             self.is_open = True
             atexit.register(self.close)
             self.stream = driver().Stream()
-            self.start, self.end = driver().Event(), driver().Event()
         self.watch = nvml.Watch(device.pci_bus_id())
 
     def allocate(self, nbytes: int) -> _Buffer:
@@ -134,8 +133,12 @@ class CudaBackend:
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
+        if kernel.is_function:
+            from matbench.backends.functions import timer
+
+            timer.loaded(self.cache)
         if kernel.library == HOST:
-            return self._host_function(kernel, params)
+            return self._host_function(kernel, params, variant)
         if kernel.library == PYTHON:
             from matbench.backends.functions import calls
 
@@ -163,14 +166,14 @@ class CudaBackend:
                 f"the driver ({self.info.driver}) rejected {built}: {message(error)}"
             ) from None
 
-    def _host_function(self, kernel: Kernel, params: dict[str, int]) -> Program:
+    def _host_function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
         from matbench.backends.functions import libraries
 
         def used_bytes() -> int:
             free, total = driver().mem_get_info()
             return int(total - free)
 
-        target = libraries.cuda_target(kernel, self.info)
+        target = libraries.cuda_target(kernel, self.info, variant)
         handles = {"stream": self.stream.handle}
         if "cublas" in kernel.args:
             handles["cublas"] = self._library().handle
@@ -250,31 +253,37 @@ class CudaBackend:
     def time_call_ns(
         self, call: Call, *, cold: bool, hold: Callable[[], None], ready: Callable[[], None]
     ) -> float:
+        from matbench.backends.functions import timer
+
         def before() -> None:
             hold()
             if cold:
                 self._flush()
             ready()
 
-        return self._between_events_ns(call.run, before, call.take)
+        def finish() -> None:
+            call.take()
+            self.stream.synchronize()
+
+        with errors():
+            return timer.timed_ns(self.cache, self.stream.handle, before, call.run, finish)
 
     def _between_events_ns(
         self,
         enqueue: Callable[[], None],
         before: Callable[[], None] | None,
-        after: Callable[[], None] = lambda: None,
     ) -> float:
         """Event time of the enqueued work. The host enqueues it while the device is busy with the
         work `before`, so that the host's own time does not count."""
         with errors():
+            start, end = driver().Event(), driver().Event()
             if before is not None:
                 before()
-            self.start.record(self.stream)
+            start.record(self.stream)
             enqueue()
-            self.end.record(self.stream)
-            after()
-            self.end.synchronize()
-            return float(self.start.time_till(self.end)) * 1e6
+            end.record(self.stream)
+            end.synchronize()
+            return float(start.time_till(end)) * 1e6
 
     def clock_agrees(self) -> bool:
         return True

@@ -42,13 +42,18 @@ def version() -> tuple[int, int] | None:
 
 def trouble() -> str | None:
     """Why the driver cannot be used; None if it can."""
-    driver, text = library(), ctypes.c_char_p()
+    driver = library()
     if driver is None:
         return "its library libcuda cannot be loaded"
     status = driver.cuInit(0)
-    if status == 0:
-        return None
-    driver.cuGetErrorString(status, ctypes.byref(text))
+    return None if status == 0 else explained(status)
+
+
+def explained(status: int) -> str:
+    """What a result of the driver's that is an error means."""
+    driver, text = library(), ctypes.c_char_p()
+    if driver is not None:
+        driver.cuGetErrorString(status, ctypes.byref(text))
     return (text.value or b"error %d" % status).decode()
 
 

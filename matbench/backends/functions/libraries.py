@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from matbench import programs, temporary
-from matbench.backends import building
+from matbench.backends import building, host
 from matbench.backends.cuda import compilation
 from matbench.backends.functions.arrays import Arrays
 from matbench.backends.functions.calls import Function, Memory
-from matbench.backends.protocol import Argument, Array, Handle
+from matbench.backends.protocol import Argument, Array, Handle, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import includes
+from matbench.kernelfile import includes, native
 from matbench.kernelfile.host_file import HANDLES
 from matbench.model import DeviceInfo, Kernel
 
@@ -44,11 +44,13 @@ class _Value(ctypes.Structure):
 
 
 class Target(NamedTuple):
-    """What a library is built with and for; without an architecture, for the CPU."""
+    """What a library is built with and for; without an architecture, for the CPU. `staggered`:
+    threads share their variables in memory, never in registers, so that races show."""
 
     compiler: str
     version: str
     architecture: str | None
+    variant: Variant = "plain"
 
     @property
     def options(self) -> list[str]:
@@ -65,22 +67,31 @@ class Target(NamedTuple):
             *found,
         ]
 
+    def with_own(self, own: list[str]) -> list[str]:
+        """These options with the user's, of which nvcc passes some on."""
+        every = [*self.options, *own, *(["-O0"] if self.variant == "staggered" else [])]
+        if self.architecture is None:
+            return every
+        level = [option for option in every if re.fullmatch("-O[0-3]", option)][-1]
+        every = [*(o for o in every if not re.fullmatch("-O[0-3]", o)), level]  # nvcc takes one
+        return [f"-Xcompiler={o}" if native.is_for_host(o) else o for o in every]
 
-def cuda_target(kernel: Kernel, device: DeviceInfo) -> Target:
+
+def cuda_target(kernel: Kernel, device: DeviceInfo, variant: Variant = "plain") -> Target:
     """For a CUDA device. `UnavailableError`: no nvcc."""
     capability = device.compute_capability or (0, 0)
-    return Target(*compilation.nvcc(), compilation.architecture(kernel, capability))
+    return Target(*compilation.nvcc(), compilation.architecture(kernel, capability), variant)
 
 
 @functools.cache
-def host_target() -> Target:
+def host_target(variant: Variant = "plain") -> Target:
     """For the CPU. `BuildError`: no compiler."""
     path = programs.which(_HOST_COMPILER)
     if path is None:
         raise BuildError(f"{_HOST_COMPILER} is missing; install it")
     asked = (path, "-dumpfullversion")
     version = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    return Target(path, version, None)
+    return Target(path, version, None, variant)
 
 
 def function(
@@ -116,18 +127,43 @@ def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Ca
     text = _text(kernel, params)
     macros = entries.macros(kernel, params)
     options = [
-        *target.options, *(f"-D{name}={value}" for name, value in macros.items()),
+        *native.options(kernel), *(f"-D{name}={value}" for name, value in macros.items()),
         *(f"-I{folder}" for folder in includes.folders(kernel)),
         *([f"-std={kernel.std}"] if kernel.std else []),
     ]  # fmt: skip
     links = [f"-l{name}" for name in kernel.link]
+    for names in native.libraries(kernel):
+        places = {name: place for name in names if (place := _place_of(name)) is not None}
+        for name, place in [*places.items()][:1]:
+            to_linker = "-Wl," if target.architecture is None else "-Xlinker="
+            links += [f"-l{name}", f"{to_linker}-rpath,{place}"]
+        # nvcc finds the toolkit's. Whatever else no library has is found out when it is loaded.
+        if not places and len(names) == 1 and target.architecture is not None:
+            links.append(f"-l{names[0]}")
+    # The cache may be of several machines.
+    machine = host.device().name if any(o.endswith("=native") for o in options) else ""
+    depends = (includes.again(kernel), machine)
+    return made(target, options, links, text, Path(kernel.file).name, cache, depends)
+
+
+def made(
+    target: Target, own: list[str], links: list[str], text: str, name: str, cache: Cache,
+    depends: object = None,
+) -> bytes:  # fmt: skip
+    """The shared library that a compiler makes of a text with the user's `own` options."""
+    options = target.with_own(own)
 
     def build() -> bytes:
-        return _built(target, options, links, text, Path(kernel.file).name)
+        kind = "c++" if target.architecture is None else "cu"
+        with temporary.folder() as folder:
+            (folder / name).write_text(text, encoding="utf-8")
+            command = [target.compiler, *options, "-x", kind, name, "-o", "made.so", *links]
+            building.run(command, folder)
+            return (folder / "made.so").read_bytes()
 
     if compilation.settings_in_force():
         return build()
-    key = repr(("library", target, options, links, text, includes.again(kernel)))
+    key = repr(("library", target, options, links, text, depends))
     return bytes(cache.get_or_make(key, build))
 
 
@@ -140,15 +176,6 @@ extern "C" void {_SYMBOL}(const matbench::Value *values, char *text, int size) {
     matbench::run(&{entries.written(entries.entry_of(kernel), params)}, values, {{text, size}});
 }}
 """
-
-
-def _built(target: Target, options: list[str], links: list[str], text: str, name: str) -> bytes:
-    with temporary.folder() as folder:
-        source = folder / name
-        source.write_text(text, encoding="utf-8")
-        kind = "c++" if target.architecture is None else "cu"
-        building.run([target.compiler, *options, "-x", kind, name, "-o", "made.so", *links], folder)
-        return (folder / "made.so").read_bytes()
 
 
 class Pointers(Arrays):
@@ -204,6 +231,11 @@ class HostFunction(Function):
 
 class BuiltFunction(HostFunction):
     """One that matbench built: whatever its types are."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        options = " ".join(native.options(self.kernel))
+        return (*super().notes, *([f"built with {options}"] if options else []))
 
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
         values = (_Value * len(arguments))()
@@ -262,4 +294,16 @@ def _loaded(path: Path, kernel: Kernel) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        raise BuildError(f"{kernel.path}: cannot be loaded: {error}") from None
+        reason = str(error).removeprefix(f"{path}: ")
+        if "undefined symbol" in reason and kernel.source:
+            reason += '; install the library that has it, or name that, as in link = ["openblas"]'
+        raise BuildError(f"{kernel.path}: cannot be loaded: {reason}") from None
+
+
+@functools.cache
+def _place_of(library: str) -> Path | None:
+    """The folder where the host's compiler finds a library; None if it does not."""
+    asked = (_HOST_COMPILER, f"-print-file-name=lib{library}.so")
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    path = Path(said.strip())
+    return path.resolve().parent if path.is_absolute() else None

@@ -13,7 +13,7 @@ import msgspec
 
 from matbench.cli.console import say
 from matbench.errors import UsageError
-from matbench.features.adopt import argument_guesses
+from matbench.features.adopt import argument_guesses, calling
 from matbench.features.adopt.hints import Hints
 from matbench.features.adopt.search import Adopted
 from matbench.features.adopt.suggestions import as_toml
@@ -70,12 +70,15 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
 
     def ways() -> Iterator[tuple[dict[str, Any], Kernel]]:
         calls = argument_guesses.calls(_as_kernel(function), Hints())
-        for transpose, layout, call in itertools.product(
-            get_args(Transpose), get_args(Layout), calls
+        for transpose, layout, beta, call in itertools.product(
+            get_args(Transpose), get_args(Layout), (0.0, 1.0), calls
         ):
+            if beta and "beta" in call.args:
+                continue
             way = {**fixed, "args": list(call.args)}
             way |= {} if transpose == "NN" else {"transpose": transpose}
             way |= {} if layout == "row-major" else {"layout": layout}
+            way |= {"beta": beta} if beta else {}
             way |= {"launch": {"where": ["M == N", "N == K"]}} if call.is_square else {}
             way |= given
             source = bare.encode()
@@ -126,7 +129,7 @@ def _first_right(
     end_s = time.monotonic() + _LIMIT_S
     with WorkerPool(Options(timed=False).on(info.kind), Deadlines(run_s=_LIMIT_S)) as pool:
         for way, kernel in ways:
-            problems = [Problem(*size) for size in _SIZES]
+            problems = [Problem(*size, beta=_beta(kernel)) for size in _SIZES]
             if "beta" in kernel.args:
                 problems.append(Problem(*_SIZES[0], alpha=2.0, beta=0.5))
             params = {name: values[0] for name, values in kernel.sweep.items()}
@@ -138,6 +141,8 @@ def _first_right(
             if wrong is None:
                 return (way, kernel), ""
             closest = wrong if closest is None or wrong.status == "wrong" else closest
+            if wrong.check == "staggered":  # the call is right, but not the function
+                break
             if time.monotonic() > end_s:
                 return None, f"{outcome_reason(closest)} (not all calls were tried)"
     assert closest is not None
@@ -147,16 +152,26 @@ def _first_right(
 def _ways(count: int) -> Iterator[dict[str, Any]]:
     """Tables without the usual values; the likely ones first."""
     usual = ("A", "B", "C")[:count]
-    orders = itertools.permutations(usual)
-    for precision, order, transpose in itertools.product(_PRECISIONS, orders, get_args(Transpose)):
+    more: tuple[dict[str, Any], ...] = ({}, {"beta": 1.0})
+    if count == 2:  # what it returns has a type of its own, and its sums may not have that
+        double = {"result": "float64"}
+        more = ({}, double, double | {"accumulator": "float32"})
+    for precision, extra, order, transpose in itertools.product(
+        _PRECISIONS, more, [*itertools.permutations(usual)], get_args(Transpose)
+    ):
         way = {"args": list(order), "transpose": transpose, "precision": precision}
         default = {"args": list(usual), "transpose": "NN", "precision": "float32"}
-        yield {key: value for key, value in way.items() if value != default[key]}
+        yield {key: value for key, value in way.items() if value != default[key]} | extra
 
 
 def _product(kernel: Kernel) -> str:
     A, B = (f"{name}{'ᵀ' * (kernel.transpose[i] == 'T')}" for i, name in enumerate("AB"))
-    return f"{A}·{B}"
+    return calling.scaled(f"{A}·{B}", 1.0, _beta(kernel))
+
+
+def _beta(kernel: Kernel) -> float:
+    """The first of its table."""
+    return kernel.beta if isinstance(kernel.beta, float) else kernel.beta[0]
 
 
 def _say(way: dict[str, Any], kernel: Kernel) -> None:
@@ -164,9 +179,12 @@ def _say(way: dict[str, Any], kernel: Kernel) -> None:
     names = {role: p.name for role, p in zip(kernel.args, kernel.parameters, strict=False)}
     given = ", ".join(f"{role} is `{names[role]}`" for role in "ABC" if names[role] != "return")
     where = f"where {given}; right at all {len(_SIZES)} sizes tried"
-    say(f"`{kernel.entry}` computes {_product(kernel)}, {where}")
+    result = f" in {kernel.result}" if kernel.result else ""
+    say(f"`{kernel.entry}` computes {_product(kernel)}{result}, {where}")
     if kernel.precision != "float32":
         say(f"warning: only as exact as {kernel.precision} inputs; ask its library for float32?")
+    if kernel.accumulator is not None:
+        say(f"warning: only as exact as sums in {kernel.accumulator}")
     if way:
         say("put this table above the function:")
         say("\n".join(f"# {line}" for line in ("/// matbench", *as_toml(way).splitlines(), "///")))

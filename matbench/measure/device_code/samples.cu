@@ -443,7 +443,8 @@ extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, c
 //
 // If all terms have random signs (`typical`), the bound of their sum is also LARGEST * of_T * T,
 // where T is the product of the norms, or in sparse rows of_sparse * T, where T is the root of the
-// sum of their squares; plus added * S. The excess is how much the squares of all errors, in units
+// sum of their squares; plus added * S. If the old C is added, a sum may begin with it, so that it is
+// rounded with each term (`begun`). The excess is how much the squares of all errors, in units
 // of the root mean square that is allowed, add up to more than their number. S is not needed if
 // there are many terms and no claims (`has_S`).
 extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const size_t *S,
@@ -478,6 +479,7 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
             wanted *= power;
             size = fabs(power * size);
             const double read = reads ? beta * power * contents[at] : 0.0;
+            const double begun = of_T * fabs(read);
             double T = FAR, of_terms = FAR, of_size = of_S;
             if (of_row >= 0 || of_column >= 0) {
                 const int k = from[terms + (of_row >= 0 ? of_row : of_column)];
@@ -504,9 +506,10 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
                 }
                 wanted = REST * (wanted - read) + alpha * power * (1.0 - REST) * sum + read;
                 size = fabs(alpha * power) * size + fabs(read);
-                of_terms = of_sparse * fabs(alpha * power) * sqrt(squares) + added * size;
+                of_terms = of_sparse * fabs(alpha * power) * sqrt(squares) + added * size
+                           + LARGEST * begun;
             } else if (typical) {
-                T = of_T * fabs(power) * row_norms[row] * column_norms[column];
+                T = of_T * fabs(power) * row_norms[row] * column_norms[column] + begun;
                 of_terms = LARGEST * T + added * size;
             }
             const double rest = of_R * fabs(wanted) + least;

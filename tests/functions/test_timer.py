@@ -1,0 +1,134 @@
+"""No clock and no event that times a call can be found from within it, or recorded again."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from matbench.backends.cuda import libcuda
+from matbench.backends.functions import timer
+from matbench.cache import Cache
+from matbench.errors import CaseError
+
+#: Stands for CUDA's driver: its clock goes on only when it is told to.
+DRIVER = """
+static struct { float at; int live; } events[64];
+static float now;
+static int made;
+int cuEventCreate(void **event, unsigned flags) {
+    *event = &events[made++ % 64];
+    *(int *)((char *)*event + 4) = 1;
+    return 0;
+}
+int cuEventRecord(void *event, void *stream) { *(float *)event = now; return stream ? 0 : 400; }
+int cuEventElapsedTime(float *ms, void *start, void *end) {
+    *ms = *(float *)end - *(float *)start;
+    return 0;
+}
+int cuEventDestroy_v2(void *event) { *(int *)((char *)event + 4) = 0; return 0; }
+void go_on(float ms) { now += ms; }
+void *nth(int n) { return &events[n]; }
+int live(void) { int n = 0; for (int i = 0; i < 64; i++) n += events[i].live; return n; }
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "driver.c").write_text(DRIVER)
+    file = folder / "libdriver.so.1"
+    source = ("-shared", "-fPIC", folder / "driver.c", "-o", file)
+    subprocess.run(["gcc", *source, f"-Wl,-soname,{file.name}"], check=True)
+    library = ctypes.CDLL(str(file))
+    library.nth.restype = ctypes.c_void_p
+    library.go_on.argtypes = (ctypes.c_float,)
+    return library
+
+
+def found() -> Iterator[Any]:
+    """All that frames, the collector, the modules, and what they refer to lead to."""
+    frames = [frame for top in sys._current_frames().values() for frame in above(top)]
+    pending: list[Any] = [*gc.get_objects(), *frames, *map(vars, [*sys.modules.values()])]
+    pending += [value for frame in frames for value in frame.f_locals.values()]
+    for one in pending:
+        yield one
+        yield from (inner for inner in gc.get_referents(one) if not gc.is_tracked(inner))
+
+
+def above(frame: Any) -> Iterator[Any]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def numbers(one: Any) -> Iterator[int]:
+    """The numbers that an object of Python or of C may be."""
+    if isinstance(one, int):
+        yield one
+    elif isinstance(one, ctypes._SimpleCData) and isinstance(one.value, int):
+        yield one.value
+    elif isinstance(one, ctypes.Array | bytearray | bytes):
+        raw = bytes(one)
+        yield from (
+            int.from_bytes(raw[i : i + 8], sys.byteorder) for i in range(0, min(len(raw), 256), 8)
+        )
+
+
+def timed(driver: Any, call: Callable[[], None], stream: int = 1) -> float:
+    def before() -> None:
+        driver.go_on(500)
+
+    def finish() -> None:
+        driver.go_on(1000)
+
+    file = Path(driver._name)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(libcuda, "path", lambda: file)
+        return timer.timed_ns(Cache(file.parent / "cache"), stream, before, call, finish)
+
+
+def test_a_call_is_timed_without_what_comes_before_and_after_it(driver: Any) -> None:
+    assert timed(driver, lambda: driver.go_on(0.25)) == 0.25e6
+    assert driver.live() == 0
+
+
+def events_found(driver: Any) -> list[Any]:
+    """The objects that are the address of an event, or hold one."""
+    first, last = ~driver.nth(0), ~driver.nth(63)  # which are no addresses themselves
+    return [one for one in found() if any(~first <= n <= ~last for n in numbers(one))]
+
+
+def test_no_event_can_be_found_from_within_the_call(driver: Any) -> None:
+    known: list[Any] = []
+
+    def call() -> None:
+        assert driver.live() == 2
+        known.extend(events_found(driver))
+        driver.go_on(64)
+
+    assert timed(driver, call) == 64e6
+    assert known == []
+
+
+@pytest.mark.parametrize("kind", [int, ctypes.c_void_p, lambda n: n.to_bytes(8, sys.byteorder)])
+def test_an_event_that_python_knows_is_found(kind: Callable[[int], Any], driver: Any) -> None:
+    event = kind(driver.nth(5))
+    assert any(one is event for one in events_found(driver))
+
+
+def test_what_goes_wrong_in_a_call_or_in_the_driver_is_said(driver: Any) -> None:
+    def fails() -> None:
+        raise ZeroDivisionError("in the call")
+
+    with pytest.raises(ZeroDivisionError, match="in the call"):
+        timed(driver, fails)
+    with pytest.raises(CaseError, match="CUDA: error 400"):
+        timed(driver, lambda: None, stream=0)
+    assert driver.live() == 0

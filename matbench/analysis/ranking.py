@@ -29,6 +29,8 @@ CUBLAS: dict[tuple[str, Precision], str] = {
     ("matmul", "int8"): "cublaslt-int8",
     ("dot", "float32"): "cublas-dot",
 }
+#: The groups of matbench's own baselines: the names of cuBLAS's products are theirs alone.
+_BASELINES = ("baseline", "blas")
 #: The one with factors for rows and columns.
 _BY_ROWS = {"cublaslt-fp8": "cublaslt-fp8-rowwise"}
 
@@ -187,7 +189,8 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     for outcome in ordered:
         if (time := time_ns(outcome)) is not None:
             rivals.setdefault((outcome.mode, apart(outcome)), []).append(outcome)
-            fastest.setdefault((outcome.mode, outcome.case.kernel), time)
+            if outcome.case.group in _BASELINES:
+                fastest.setdefault((outcome.mode, outcome.case.kernel), time)
     leading = {id(leader) for together in rivals.values() for leader in _leading(together)}
     named = {(info.backend, info.name): info for info in devices}
     ranked = []

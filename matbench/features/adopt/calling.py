@@ -70,6 +70,7 @@ class CallGuess(NamedTuple):
         }
         if geometry.shared_bytes:
             launch["shared_bytes"] = replaced(geometry.shared_bytes, sizes)
+        launch |= more.pop("launch", {})
         if where := more.pop("where", ()):
             launch["where"] = list(where)
         tables = {

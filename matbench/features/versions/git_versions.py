@@ -42,6 +42,7 @@ def unchanged(old: Kernel, new: Kernel) -> bool:
     first, second = (
         msgspec.structs.replace(
             kernel,
+            name="",
             path="",
             file="",
             sha256="",

@@ -45,9 +45,8 @@ class Batch(KernelFiles):
         """The files of these options and the names on the same command line."""
         count = len({*files.kernel_files, *filter(is_path, names)})
         return cls(
-            files.kernel_files, files.kernels_dir, files.front_matter, files.entry,
-            several=count > 1 or files.kernels_dir is not None, adopter=adopter, device=device,
-            contract=contract,
+            **vars(files), several=count > 1 or files.kernels_dir is not None, adopter=adopter,
+            device=device, contract=contract,
         )  # fmt: skip
 
     def read(self, path: Path) -> Kernel:

@@ -75,7 +75,7 @@ def _key(_context: click.Context, _option: click.Parameter, text: str | None) ->
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunOptions(ContractOptions):
     """Further options of `run`."""
 
     TITLE: ClassVar = None
@@ -148,7 +148,6 @@ def run(
     launches: LaunchOptions,
     seconds: SustainedOptions,
     more: RunOptions,
-    contract: ContractOptions,
     output: OutputOptions,
     deadlines: DeadlineOptions,
     features: FeatureOptions,
@@ -178,7 +177,7 @@ def run(
     if more.adopt and not registry.has(registry.ADOPTION):
         raise UsageError("--adopt needs the feature `adopt`")
     with Adopter() if more.adopt else nullcontext() as adopter:
-        batch = Batch.of(files, kernels, adopter, device, contract.asked)
+        batch = Batch.of(files, kernels, adopter, device, more.asked)
         every = _chosen(kernels, selection, batch, smoke=more.smoke)
     twins = Twins(every)
     chosen = twins.measured

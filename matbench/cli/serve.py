@@ -93,14 +93,8 @@ def serve(
     echo '{"id": 1, "path": "mine.cu", "sizes": "256"}' | matbench serve
     """
     with Judge(
-        sizes.sizes,
-        inputs=sizes.inputs,
-        seed=sizes.seed,
-        alpha=sizes.alpha,
-        beta=sizes.beta,
-        batch=sizes.batch,
-        backend=device.backend,
-        device=device.device,
+        **vars(sizes),
+        **vars(device),
         timeout=deadlines.timeout,
         max_time=max_time,
         hot=hot,

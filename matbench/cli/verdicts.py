@@ -61,9 +61,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             return None
         fastest: dict[Problem, float] = {}
         for case in self.cases:
-            if case.median_ns is not None:
-                known = fastest.get(case.case.problem, case.median_ns)
-                fastest[case.case.problem] = min(known, case.median_ns)
+            if (ns := case.median_ns) is not None:
+                fastest[case.case.problem] = min(fastest.get(case.case.problem, ns), ns)
         return sum(fastest.values())
 
     def rows(self) -> list[dict[str, Any]]:

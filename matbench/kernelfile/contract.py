@@ -50,12 +50,10 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise UsageError(f"contract: {error}") from None
 
     def pinned(self, table: Mapping[str, Any]) -> Contract:
-        """The contract that also has what keys of front matter say."""
-        launch = table.get("launch")
-        where = launch.get("where") if isinstance(launch, Mapping) else None
-        pins = {key: table[key] for key in ("transpose", "layout", "beta") if key in table}
-        own = msgspec.structs.asdict(self)
-        return Contract.of(own | pins | ({"where": where} if where is not None else {}))
+        """The contract that also has what (valid) keys of front matter say."""
+        keys = {**table.get("launch", {}), **table}
+        pins = {key: keys[key] for key in self.__struct_fields__ if key in keys}
+        return Contract.of(msgspec.structs.asdict(self) | pins)
 
     @property
     def words(self) -> str:
@@ -91,7 +89,8 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         where = kernel.launch.where
         passed = {*_PASSED.findall(" ".join(kernel.args))}
-        given = [*self.where, *(text for text in where if len(passed) < 2 and _is_equality(text))]
+        forced = [text for text in where if len(passed) < 2 and "==" in text and "%" not in text]
+        given = [*self.where, *forced]
         derived = expressions.constants(kernel.let, _values(kernel))
         constants: dict[str, int | float] = {**DEVICE_LIMITS, **derived}
         named = {int(number) for text in (*where, *given) for number in _NUMBER.findall(text)}
@@ -112,11 +111,6 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _values(kernel: Kernel) -> dict[str, int]:
     """The first value of each swept constant."""
     return {name: values[0] for name, values in kernel.sweep.items()}
-
-
-def _is_equality(condition: str) -> bool:
-    """Whether it leaves sizes no choice, as `M == N` and `M == 64`, but not `M % 64 == 0`."""
-    return "==" in condition and "%" not in condition
 
 
 def _sizes(conditions: Iterable[str], kernel: Kernel) -> str:

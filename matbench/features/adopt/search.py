@@ -125,8 +125,8 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
     for subject in subjects(text, path, given.get("entry"), pins):
         adopted = adopt(subject, worker)
         if (table := adopted.table) is not None:
-            claims = [f"{key} = {json.dumps(table[key])}" for key in _ASSUMED if key in table]
-            assumed = tuple(claim for claim in claims if claim.partition(" ")[0] not in given)
+            own = [key for key in _ASSUMED if key in table and key not in given]
+            assumed = tuple(f"{key} = {json.dumps(table[key])}" for key in own)
             where = tuple(table["launch"].get("where", ()))
             return Adoption(table, assumed, where, adopted.warnings)
         said.append(adopted.words)

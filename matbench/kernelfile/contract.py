@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from matbench.model import Factors, Kernel, Layout, Problem, Transpose
 #: Sides at which conditions are compared: odd ones, powers of two, and multiples of usual tiles.
 _SIDES = (1, 2, 3, 5, 7, 8, 12, 17, 48, 64, 96, 1000, 1024)
 _MULTIPLE = re.compile(r"\s*([MNK])\s*%\s*(\w+)\s*==\s*0\s*")
-_PASSED = re.compile(r"\b(?:[MNK]|ld[abc])\b")
+_AXIS = re.compile(r"\b[MNK]\b")
 _NUMBER = re.compile(r"\b[0-9]{1,6}\b")
 
 
@@ -47,7 +48,8 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return msgspec.convert(msgspec.to_builtins(given), cls)
         except (msgspec.ValidationError, TypeError, ValueError) as error:
-            raise UsageError(f"contract: {error}") from None
+            reason, _, where = str(error).partition(" - at `$.")
+            raise UsageError(f"contract: {f'`{where}: ' if where else ''}{reason}") from None
 
     def pinned(self, table: Mapping[str, Any]) -> Contract:
         """The contract that also has what (valid) keys of front matter say."""
@@ -85,23 +87,20 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def _unmet(self, kernel: Kernel) -> list[str]:
         """The conditions of a kernel that sizes asked for need not meet.
 
-        One that is passed a single size, or none, cannot be called at others: no mistake.
+        That a size which it is not passed has one value, or equals another, is no mistake.
         """
-        where = kernel.launch.where
-        passed = {*_PASSED.findall(" ".join(kernel.args))}
-        forced = [text for text in where if len(passed) < 2 and "==" in text and "%" not in text]
-        given = [*self.where, *forced]
-        derived = expressions.constants(kernel.let, _values(kernel))
-        constants: dict[str, int | float] = {**DEVICE_LIMITS, **derived}
+        where, passed = kernel.launch.where, {*_AXIS.findall(" ".join(kernel.args))}
+        equal = [text for text in where if "==" in text and "%" not in text]
+        given = [*self.where, *(text for text in equal if not {*_AXIS.findall(text)} <= passed)]
+        constants = {**DEVICE_LIMITS, **expressions.constants(kernel.let, _values(kernel))}
         named = {int(number) for text in (*where, *given) for number in _NUMBER.findall(text)}
         sides = sorted({*_SIDES, *named, *(3 * number for number in named)} - {0})
 
         def meets(problem: Problem, condition: str) -> bool:
-            try:
-                values = constants | kernel.values(problem)
+            values = constants | kernel.values(problem)
+            with contextlib.suppress(expressions.ExpressionError):
                 return bool(expressions.evaluate(condition, values))
-            except expressions.ExpressionError:
-                return False
+            return False
 
         every = (Problem(M, N, K) for M, N, K in itertools.product(sides, repeat=3))
         asked = [one for one in every if all(meets(one, text) for text in given)]
@@ -113,18 +112,16 @@ def _values(kernel: Kernel) -> dict[str, int]:
     return {name: values[0] for name, values in kernel.sweep.items()}
 
 
-def _sizes(conditions: Iterable[str], kernel: Kernel) -> str:
+def _sizes(conditions: Sequence[str], kernel: Kernel) -> str:
     """The sizes that meet conditions: `for multiples of 16 (M, N)`, `where M == N`."""
-    values, multiples, others = _values(kernel), dict[str, list[str]](), list[str]()
-    for condition in conditions:
-        match = _MULTIPLE.fullmatch(condition)
-        if match is None:
-            others.append(condition)
-        else:
-            multiples.setdefault(str(values.get(match[2], match[2])), []).append(match[1])
-    steps = [f"{step} ({', '.join(axes)})" for step, axes in multiples.items()]
+    values, axes = _values(kernel), dict[str, list[str]]()
+    matches = [_MULTIPLE.fullmatch(condition) for condition in conditions]
+    for match in filter(None, matches):
+        axes.setdefault(str(values.get(match[2], match[2])), []).append(match[1])
+    steps = [f"{step} ({', '.join(names)})" for step, names in axes.items()]
+    others = [text for text, match in zip(conditions, matches, strict=True) if match is None]
     words = [f"for multiples of {listed(steps, 'and')}"] if steps else []
-    return listed([*words, *([f"where {listed(others, 'and')}"] if others else [])], "and")
+    return " ".join([*words, *([f"where {listed(others, 'and')}"] if others else [])])
 
 
 def _product(transpose: str, beta: Factors, C: str = "C") -> str:

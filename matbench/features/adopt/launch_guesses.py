@@ -105,15 +105,18 @@ class Geometry(NamedTuple):
         )
 
 
-def geometries(function: Function, hints: Hints) -> list[Geometry]:
-    """The ways to build and launch, likeliest first: those of the author, then guesses.
+def geometries(
+    function: Function, hints: Hints, pinned: Iterable[Text] | None = None
+) -> list[Geometry]:
+    """The ways to build and launch, likeliest first: those of the author, then guesses, with the
+    `pinned` block if there is one.
 
     A less likely template counts more than a less likely block, and that more than the rest.
     """
     ranked = [
         (3 * i + 2 * j + k + n, Geometry(arguments, params, block, grid, shared))
         for i, (arguments, params) in enumerate(_templates(function.template, hints))
-        for j, block in enumerate(_blocks(hints, params))
+        for j, block in enumerate([tuple(pinned)] if pinned else _blocks(hints, params))
         for k, grid in enumerate(_grids(hints, block))
         for n, shared in enumerate(_shared(hints, block))
     ]

@@ -190,7 +190,8 @@ class _Search:
         calls = argument_guesses.calls(self.function, self.hints)
         if "args" in self.given:
             calls = [Call(tuple(self.given["args"]))]
-        launches = launch_guesses.geometries(self.function, self.hints)
+        block = self.given.get("launch", {}).get("block")
+        launches = launch_guesses.geometries(self.function, self.hints, block)
         pointers: dict[tuple[str, ...], list[Call]] = {}
         later: list[CallGuess] = []  # the author's launch may be one of square products only
         for call in calls:

@@ -617,7 +617,8 @@ def test_watch_and_against_say_that_they_take_kernel_files(
     file.write_text("def f(A, B): return A @ B\n")
     assert "watch takes kernel files" in command("watch", f"{file}::f", code=2).output
     said = command("compare", "--against", "main", file, code=2).output
-    assert "--against takes kernel files; for a function, `git show main:./f.py > old.py`" in said
+    where = f"git -C {tmp_path} show main:./f.py > old.py"
+    assert f"takes kernel files; for a function, `{where}`, and compare with old.py" in said
 
 
 ADOPTED = """

@@ -103,9 +103,10 @@ def test_a_bad_request_is_answered_and_the_next_is_judged(device: DeviceInfo) ->
 
 def test_a_contract_is_that_of_the_command_or_of_the_request(device: DeviceInfo) -> None:
     source, told = candidates.FAULTY["b-transposed"]
-    given = [{"source": source}, {"source": source, "contract": {"transpose": "NN"}}]
+    plain: dict[str, Any] = {"source": source}
+    given = [plain, {**plain, "contract": {"transpose": "NN"}}]
     words = ("--contract", "transpose=NT", "--timeout", "60")
-    asked, other, bad = answers(device, *given, {**given[0], "contract": {"M": 1}}, words=words)
+    asked, other, bad = answers(device, *given, {**plain, "contract": {"M": 1}}, words=words)
     assert (asked["status"], asked["reason"]) == ("measured", None)
     assert asked["adoption"]["table"]["transpose"] == "NT"
     assert other["status"] == "wrong"

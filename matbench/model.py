@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -285,6 +285,26 @@ class Included(msgspec.Struct, frozen=True):
     sha256: str
 
 
+class Adoption(msgspec.Struct, frozen=True):
+    """How a kernel without front matter was found to be called.
+
+    Besides the `table`: what of it is `assumed` because the kernel is right with it, the sizes that
+    it is `restricted` to, and `warnings` of possible mistakes.
+    """
+
+    table: dict[str, Any]
+    assumed: tuple[str, ...] = ()
+    restricted: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that but the table, in words."""
+        sizes = [f"adopted for {' and '.join(self.restricted)}"] if self.restricted else []
+        claims = [f"adopted with {', '.join(self.assumed)}"] if self.assumed else []
+        return (*sizes, *claims, *self.warnings)
+
+
 class Kernel(FrontMatter, frozen=True):
     """One kernel file: its front matter, its source and the parameters of its entry.
 
@@ -295,7 +315,8 @@ class Kernel(FrontMatter, frozen=True):
     or `HOST`: it is a function on the host that takes pointers, of a shared library if there is no
     source. `code`: the content of a file that is already compiled, PTX or a cubin.
     `refused`: why the file cannot be used; the kernel has no source then, and its cases
-    fail.
+    fail. `breach`: what it does instead of what was asked for, so that its cases are wrong.
+    `adoption`: how its table was found, if it has none.
     """
 
     source: str = ""
@@ -309,6 +330,8 @@ class Kernel(FrontMatter, frozen=True):
     arrays: str = ""
     code: bytes = b""
     refused: str = ""
+    breach: str = ""
+    adoption: Adoption | None = None
 
     @property
     def rung(self) -> int | None:
@@ -453,7 +476,7 @@ BuildKey = tuple[str, str, str, frozenset[tuple[str, int]]]
 
 #: What a case that cannot run lacks; see `Skip`.
 SkipKind = Literal[
-    "condition", "limit", "requirement", "unavailable", "argument", "mistake", "refused",
+    "condition", "limit", "requirement", "unavailable", "argument", "mistake", "refused", "breach",
     "timeouts", "pair",
 ]  # fmt: skip
 
@@ -467,6 +490,7 @@ class Skip(msgspec.Struct, frozen=True):
     - `unavailable`: what the device or the host lacks, in words of the library that said so;
     - `mistake`: an error in front matter, so the case fails; `argument`: one at these parameters;
     - `refused`: why its file cannot be used, so the case fails;
+    - `breach`: what it does instead of what was asked for, so the case is wrong;
     - `timeouts`: how many `probes` are left after so many `timeouts`;
     - `pair`: the other kernel of a comparison could not run.
     """

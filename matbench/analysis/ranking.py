@@ -187,7 +187,8 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     for outcome in ordered:
         if (time := time_ns(outcome)) is not None:
             rivals.setdefault((outcome.mode, apart(outcome)), []).append(outcome)
-            fastest.setdefault((outcome.mode, outcome.case.kernel), time)
+            if outcome.case.group == "baseline":  # a file's kernel may have any name
+                fastest.setdefault((outcome.mode, outcome.case.kernel), time)
     leading = {id(leader) for together in rivals.values() for leader in _leading(together)}
     named = {(info.backend, info.name): info for info in devices}
     ranked = []

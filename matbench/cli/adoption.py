@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from matbench.cli import registry
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from matbench.kernelfile.contract import Contract
     from matbench.measure.worker import WorkerPool
     from matbench.model import DeviceInfo, Kernel
 
@@ -33,18 +36,31 @@ class Adopter:
         text: str,
         path: Path,
         device: DeviceInfo,
-        entry: str | None,
+        given: Mapping[str, Any],
+        contract: Contract,
         read: Callable[[dict[str, Any]], Kernel],
     ) -> Kernel:
-        """The kernel that `read` makes with the front matter for a text.
+        """The kernel that `read` makes with the front matter for a text: with the keys `given`, and
+        with others, so that it computes what the contract and these keys ask for, or as a breach.
 
         `UsageError` if no call is right.
         """
+        from matbench.kernelfile import front_matter, tables
+
+        front_matter.Reader(str(path), "", None, tables.Table(str(path), "", None, given)).front(
+            dict(given)
+        )  # raises an error if one of these keys is wrong
+        asked = contract.pinned(given)
         self._pool = self._pool or self._adoption.pool()
         try:
-            return read(self._adoption.table(text, path, entry, self._pool.worker(device)))
+            found = self._adoption.adoption(text, path, given, self._pool.worker(device))
+            kernel = read(found.table)
+            if not (breach := asked.breach(kernel)):
+                given = {"beta": asked.beta, **given} if "beta" in kernel.args else given
+                kernel = read(tables.merged(found.table, given))
         except UsageError as error:
             raise UsageError(f"no front matter, and {error}") from None
+        return msgspec.structs.replace(kernel, adoption=found, breach=breach)
 
 
 def foreign_text(path: Path) -> str | None:

@@ -16,6 +16,7 @@ from matbench.cli.options import DeviceOptions
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from matbench.kernelfile.contract import Contract
     from matbench.model import Kernel
     from matbench.records.outcome import Outcome
 
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 class Batch(KernelFiles):
     """Kernel files; with an `adopter`, those without front matter are adopted first.
 
-    Only if there are several is a bad file not an error.
+    Only if there are several is a bad file not an error. One that breaks the contract is wrong.
     """
 
     several: bool = False
     adopter: Adopter | None = None
     device: DeviceOptions | None = None
+    contract: Contract | None = None
 
     @classmethod
     def of(
@@ -38,13 +40,13 @@ class Batch(KernelFiles):
         names: Collection[str],
         adopter: Adopter | None,
         device: DeviceOptions,
+        contract: Contract | None,
     ) -> Batch:
         """The files of these options and the names on the same command line."""
         count = len({*files.kernel_files, *filter(is_path, names)})
         return cls(
-            files.kernel_files, files.kernels_dir, files.front_matter, files.entry,
-            files.compiler_options,
-            several=count > 1 or files.kernels_dir is not None, adopter=adopter, device=device,
+            **vars(files), several=count > 1 or files.kernels_dir is not None, adopter=adopter,
+            device=device, contract=contract,
         )  # fmt: skip
 
     def read(self, path: Path) -> Kernel:
@@ -59,40 +61,25 @@ class Batch(KernelFiles):
                 raise
             return _refused(path, error)
 
-    def told_apart(self, kernels: list[Kernel]) -> list[Kernel]:
-        """The kernels; by its path is called one whose name another file has, or one of matbench's
-        own, unless it is that one."""
-        from matbench.kernelfile import catalogue
-
-        if not self.several:
-            return kernels
-        own = {kernel.sha256: kernel for kernel in catalogue.builtin()}
-        places: dict[str, set[str]] = {}
-        for kernel in (*own.values(), *kernels):
-            place = own.get(kernel.sha256, kernel).path
-            places.setdefault(kernel.name, set()).add(place)
-        return [
-            msgspec.structs.replace(kernel, name=_name(kernel.path))
-            if len(places[kernel.name]) > 1
-            else kernel
-            for kernel in kernels
-        ]
-
     def _adopted(self, path: Path) -> Kernel:
         from matbench.kernelfile import catalogue
+        from matbench.kernelfile.contract import Contract
 
         try:
-            return super().read(path)
+            kernel = super().read(path)
+            breach = self.contract.breach(kernel) if self.contract is not None else ""
+            return msgspec.structs.replace(kernel, breach=breach)
         except UsageError:
-            if self.adopter is None or self.device is None or self.front_matter:
+            if self.adopter is None or self.device is None:
                 raise
             text = foreign_text(path)
             if text is None:
                 raise
             info = self.device.choose_all()[0]
             kernel = self.adopter.adopted(
-                text, path, info, None, lambda table: catalogue.load(path, given=table)
-            )
+                text, path, info, self.given, self.contract or Contract(),
+                lambda table: catalogue.load(path, given=table),
+            )  # fmt: skip
             say(f"adopted {path} for this run; `matbench adopt` writes its table", err=True)
             return kernel
 
@@ -103,20 +90,7 @@ def _refused(path: Path, error: UsageError) -> Kernel:
 
     reason = str(error).removeprefix(f"{path}: ")
     rules = LaunchRules(block=(), grid=())
-    return Kernel(
-        name=_name(str(path)), launch=rules, path=str(path), file=str(path), refused=reason
-    )
-
-
-def _name(path: str) -> str:
-    """The path as a kernel's name, which must not look like a baseline's."""
-    from matbench.kernelfile import catalogue
-
-    try:
-        catalogue.require_name_of_its_own(path, path)
-    except UsageError:
-        return f"./{path}"
-    return path
+    return Kernel(name=str(path), launch=rules, path=str(path), file=str(path), refused=reason)
 
 
 class Twins:

@@ -10,6 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import registry
@@ -19,6 +21,7 @@ from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions
 from matbench.cli.verdicts import Comparisons, Verdict
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep, tables
+from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import Options
 from matbench.measure.quick_look import fastest
@@ -28,6 +31,9 @@ from matbench.show.reasons import comparison_reason
 
 #: A path, a kernel's name (`tiled`), or the text of a kernel file, which has several lines.
 Candidate = str | PathLike[str]
+
+#: What is asked of candidates, also as a dict.
+Asked = Contract | Mapping[str, Any]
 
 #: What a text without a name is called.
 _UNNAMED = "candidate"
@@ -47,7 +53,8 @@ class Judge:
     line, and so are `inputs`, `seed`, `alpha`, `beta`, `batch`, `backend` and `device`. `timeout`
     is the longest time in seconds to check and sample one case; a build may take 120 s. `max_time`
     is the longest time in seconds to sample one. A file without front matter is adopted first,
-    unless `adopt` is false.
+    unless `adopt` is false. It is wrong if it does not compute what the `contract` asks for: by
+    default C = A·B, row-major and of any size. With a `contract`, so is any other file.
 
     `UsageError`: there is no such device, the sizes cannot be read, or the judge is closed. Not for
     several threads.
@@ -68,6 +75,7 @@ class Judge:
         max_time: float = 0.1,
         hot: bool = False,
         adopt: bool = True,
+        contract: Asked | None = None,
     ) -> None:
         self._where = DeviceOptions(backend, device)
         self.device: DeviceInfo = self._where.choose()
@@ -77,6 +85,7 @@ class Judge:
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
         self._pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=1)
         self._adopter = Adopter() if adopt and registry.has(registry.ADOPTION) else None
+        self._contract = None if contract is None else Contract.of(contract)
         self._judged = 0
         self._end = weakref.finalize(self, _close, self._pool, self._adopter)
         self._pool.start([self.device])
@@ -98,21 +107,24 @@ class Judge:
         sizes: str | None = None,
         entry: str | None = None,
         front_matter: Mapping[str, Any] | None = None,
+        contract: Asked | None = None,
     ) -> Verdict:
         """Check and time a kernel at all sizes, with all its swept constants.
 
         `entry` names the kernel in a file with several; keys of `front_matter` replace those of the
-        file.
+        file, and a `contract` that of the judge.
         """
         self._require(sizes)
+        asked = self._contract if contract is None else Contract.of(contract)
         try:
-            cases = self._cases(candidate, sizes, entry, front_matter)
+            cases = self._cases(candidate, sizes, _given(entry, front_matter), asked)
         except UsageError as error:
             return Verdict(kernel=_named(candidate), status="failed", reason=str(error))
         self._forget()
         name = cases[0].kernel.name if cases else _named(candidate)
         workers = (self._pool.worker(self._place(case.kernel), case.kernel) for case in cases)
-        return Verdict.of(name, [w.measure(case) for w, case in zip(workers, cases, strict=True)])
+        outcomes = [w.measure(case) for w, case in zip(workers, cases, strict=True)]
+        return Verdict.of(name, outcomes, cases[0].kernel.adoption if cases else None)
 
     def run_all(self, candidates: Iterable[Candidate], **options: Any) -> Iterator[Verdict]:
         """The verdicts of `run`, in order; on a GPU, the next kernels are compiled meanwhile."""
@@ -133,13 +145,14 @@ class Judge:
         sizes: str | None = None,
         entry: str | None = None,
         front_matter: Mapping[str, Any] | None = None,
+        contract: Asked | None = None,
     ) -> None:
         """On a GPU, begin to compile a kernel that `run` gets later; on a CPU do nothing, because
         it would disturb what is timed."""
         if self.device.kind == "cpu":
             return
         try:
-            kernel = self._kernel(candidate, entry, front_matter)
+            kernel = self._kernel(candidate, _given(entry, front_matter))
             problems = self._problems(kernel, sizes)
         except UsageError:
             return  # `run` says so, or adopts it
@@ -166,7 +179,7 @@ class Judge:
         sides: list[list[Case]] = []
         for side in (baseline, candidate):
             try:
-                sides.append(self._cases(side, sizes, None, None))
+                sides.append(self._cases(side, sizes, {}, self._contract))
             except UsageError as error:
                 return Comparisons(reason=f"{_named(side)}: {error}")
         self._forget()
@@ -185,26 +198,26 @@ class Judge:
         self,
         candidate: Candidate,
         sizes: str | None,
-        entry: str | None,
-        table: Mapping[str, Any] | None,
+        given: Mapping[str, Any],
+        asked: Contract | None,
     ) -> list[Case]:
         """The cases of a kernel; `UsageError` says why it has none."""
         try:
-            kernel = self._kernel(candidate, entry, table)
+            kernel = self._kernel(candidate, given)
         except UsageError:
-            text = _foreign_text(candidate) if table is None else None
+            text = _foreign_text(candidate)
             if self._adopter is None or text is None:
                 raise
             kernel = self._adopter.adopted(
-                text, _path(candidate), self.device, entry,
-                lambda found: self._kernel(candidate, None, found),
+                text, _path(candidate), self.device, given, asked or Contract(),
+                lambda found: self._kernel(candidate, found),
             )  # fmt: skip
+        else:
+            if asked is not None and kernel.file:
+                kernel = msgspec.structs.replace(kernel, breach=asked.breach(kernel))
         return sweep.cases([kernel], self._problems(kernel, sizes), {}, self._place(kernel))
 
-    def _kernel(
-        self, candidate: Candidate, entry: str | None, table: Mapping[str, Any] | None
-    ) -> Kernel:
-        given = {**(table or {}), **({"entry": entry} if entry is not None else {})}
+    def _kernel(self, candidate: Candidate, given: Mapping[str, Any]) -> Kernel:
         if _is_text(candidate):
             data = str(candidate).encode(errors="surrogatepass")  # refused with a reason
             kernel = catalogue.parse(data, _path(candidate), _UNNAMED, given)
@@ -212,7 +225,7 @@ class Judge:
             return catalogue.Catalogue(catalogue.builtin()).get(candidate)
         else:
             kernel = catalogue.load(Path(candidate), given=given)
-        catalogue.require_no_disguise(kernel)
+        [kernel] = catalogue.told_apart([kernel])
         return kernel
 
     def _problems(self, kernel: Kernel, sizes: str | None) -> list[Problem]:
@@ -258,6 +271,11 @@ def _foreign_text(candidate: Candidate) -> str | None:
     if not _is_text(candidate):
         return foreign_text(Path(candidate))
     return str(candidate) if tables.FENCE.search(str(candidate)) is None else None
+
+
+def _given(entry: str | None, table: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Keys of front matter, of which the `entry` is one."""
+    return {**(table or {}), **({"entry": entry} if entry is not None else {})}
 
 
 def _named(candidate: Candidate) -> str:

@@ -14,6 +14,7 @@ from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.kernelfile.catalogue import Catalogue
+    from matbench.kernelfile.contract import Contract
     from matbench.model import Kernel
 
 
@@ -43,6 +44,50 @@ class Loaded(NamedTuple):
     files: list[Kernel]
     folder: list[Kernel]
     named: list[Kernel]
+
+
+@dataclass(frozen=True)
+class ContractOptions:
+    """What kernel files are asked to compute."""
+
+    TITLE: ClassVar = None
+
+    contract: tuple[str, ...] = option(
+        "--contract",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="What kernel files must compute: transpose=NT, layout=column-major, beta=1, "
+        "where=N%4==0. Default: C = A·B, row-major, of any size, from those that are adopted. "
+        "Repeatable.",
+    )
+
+    @property
+    def asked(self) -> Contract | None:
+        """The contract; None if none is given."""
+        from matbench.kernelfile.contract import Contract
+
+        given = _given("--contract", self.contract, {}, "transpose=NT")
+        return Contract.of(given) if given else None
+
+
+def _given(name: str, texts: Sequence[str], table: dict[str, Any], example: str) -> dict[str, Any]:
+    """The table with the values of an option `KEY=VALUE`, where keys may have parts: `sweep.BM`."""
+    from matbench.kernelfile import tables
+
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{name} {text!r:.60}: expected KEY=VALUE, such as {example}")
+        inner = table
+        *tops, last = (part.strip() for part in key.split("."))
+        for top in tops:
+            inner = inner.setdefault(top, {})
+            if not isinstance(inner, dict):
+                raise UsageError(f"{name} {text!r:.60}: {top} is given twice")
+        if last in inner:
+            raise UsageError(f"{name} {text!r:.60}: {key.strip()} is given twice")
+        inner[last] = tables.value(value.strip(), *tops, last)
+    return table
 
 
 @dataclass(frozen=True)
@@ -79,26 +124,9 @@ class KernelFiles:
     @property
     def given(self) -> dict[str, Any]:
         """The front matter that the command line gives."""
-        from matbench.kernelfile import tables
-
         table: dict[str, Any] = {} if self.entry is None else {"entry": self.entry}
         table |= {"options": [*self.compiler_options]} if self.compiler_options else {}
-        for text in self.front_matter:
-            key, equals, value = text.partition("=")
-            if not equals or not key.strip():
-                raise UsageError(
-                    f"--front-matter {text!r:.60}: expected KEY=VALUE, such as precision=tf32"
-                )
-            inner = table
-            *tops, last = (part.strip() for part in key.split("."))
-            for top in tops:
-                inner = inner.setdefault(top, {})
-                if not isinstance(inner, dict):
-                    raise UsageError(f"--front-matter {text!r:.60}: {top} is given twice")
-            if last in inner:
-                raise UsageError(f"--front-matter {text!r:.60}: {key.strip()} is given twice")
-            inner[last] = tables.value(value.strip(), *tops, last)
-        return table
+        return _given("--front-matter", self.front_matter, table, "precision=tf32")
 
     def load(self, path: str, others: Sequence[str] = ()) -> Kernel:
         """Load a kernel file with these options, which apply to only one file."""
@@ -116,10 +144,6 @@ class KernelFiles:
         from matbench.kernelfile import catalogue
 
         return catalogue.load(path, given=self.given)
-
-    def told_apart(self, kernels: list[Kernel]) -> list[Kernel]:
-        """The kernels of several files; here as they are, which refuses names that occur twice."""
-        return kernels
 
     def loaded(self, names: Sequence[str] = ()) -> Loaded:
         """All that these options and the `names` on the same command line mean."""
@@ -140,7 +164,7 @@ class KernelFiles:
         paths = [*dict.fromkeys(filter(is_path, names))]
         every = [self.read(path) for path in inside]
         every += [self.load(path, names) for path in (*self.kernel_files, *paths)]
-        every = self.told_apart(every)
+        every = catalogue.told_apart(every)
         last = len(inside) + len(self.kernel_files)
         by_path = dict(zip(paths, every[last:], strict=True))
         known = catalogue.Catalogue([*catalogue.builtin(), *every])

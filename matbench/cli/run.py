@@ -17,7 +17,7 @@ from matbench.cli.adoption import Adopter
 from matbench.cli.app import main
 from matbench.cli.batch import Batch, Twins
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
-from matbench.cli.kernel_files import KernelFiles, kernel_names
+from matbench.cli.kernel_files import ContractOptions, KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -75,7 +75,7 @@ def _key(_context: click.Context, _option: click.Parameter, text: str | None) ->
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunOptions(ContractOptions):
     """Further options of `run`."""
 
     TITLE: ClassVar = None
@@ -177,7 +177,7 @@ def run(
     if more.adopt and not registry.has(registry.ADOPTION):
         raise UsageError("--adopt needs the feature `adopt`")
     with Adopter() if more.adopt else nullcontext() as adopter:
-        batch = Batch.of(files, kernels, adopter, device)
+        batch = Batch.of(files, kernels, adopter, device, more.asked)
         every = _chosen(kernels, selection, batch, smoke=more.smoke)
     twins = Twins(every)
     chosen = twins.measured

@@ -65,7 +65,10 @@ class SelectionOptions:
         kernels of a folder run unless some are named. A group has the kernels of one workload, or
         those `of_every_workload`.
         """
-        catalogue, added, folder, named = files.loaded(names)
+        baselines = [name.strip() for text in self.baselines for name in text.split(",")]
+        own = [*filter(is_path, baselines)]
+        catalogue, added, folder, every = files.loaded([*names, *own])
+        named, own_baselines = every[: len(names)], every[len(names) :]
         if not names:
             # A folder may contain kernels of several workloads.
             added += [k for k in folder if self.workload in (None, k.workload)]
@@ -86,10 +89,8 @@ class SelectionOptions:
         if not chosen:
             default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "gallery")
             chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
-        baselines = [name for text in self.baselines for name in text.split(",")]
-        own = [name.strip() for name in baselines if is_path(name.strip())]
-        chosen += [files.load(path, names) for path in own]
-        known = [name for name in baselines if name.strip() not in own]
+        chosen += own_baselines
+        known = [name for name in baselines if name not in own]
         chosen += catalogue.baselines(known, {kernel.workload for kernel in chosen})
         return list({kernel.name: kernel for kernel in chosen}.values())
 

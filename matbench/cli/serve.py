@@ -15,9 +15,11 @@ import msgspec
 from matbench.cli.app import main
 from matbench.cli.console import say
 from matbench.cli.judge import Judge
+from matbench.cli.kernel_files import ContractOptions
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, grouped
 from matbench.cli.types import Seconds
 from matbench.errors import UsageError
+from matbench.kernelfile.contract import Contract
 
 #: A source of at most 1 MB, all of it escaped.
 _MAX_LINE_BYTES = 8 * 1024**2
@@ -40,13 +42,15 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sizes: str | None = None
     entry: str | None = None
     front_matter: dict[str, Any] | None = None
+    contract: Contract | None = None
     baseline: str | None = None
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.source is None):
             raise ValueError("give either `path` or `source`")
-        if self.baseline is not None and (self.entry or self.front_matter):
-            raise ValueError("`baseline` cannot be combined with `entry` or `front_matter`")
+        if self.baseline is not None and (self.entry or self.front_matter or self.contract):
+            more = "`entry`, `front_matter` or `contract`"
+            raise ValueError(f"`baseline` cannot be combined with {more}")
 
     @property
     def candidate(self) -> str:
@@ -55,7 +59,8 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"sizes": self.sizes, "entry": self.entry, "front_matter": self.front_matter}
+        names = ("sizes", "entry", "front_matter", "contract")
+        return {name: getattr(self, name) for name in names}
 
 
 @main.command()
@@ -75,6 +80,7 @@ def serve(
     max_time: float,
     no_adopt: bool,
     sizes: SizeOptions,
+    contract: ContractOptions,
     device: DeviceOptions,
     deadlines: DeadlineOptions,
 ) -> None:
@@ -87,18 +93,13 @@ def serve(
     echo '{"id": 1, "path": "mine.cu", "sizes": "256"}' | matbench serve
     """
     with Judge(
-        sizes.sizes,
-        inputs=sizes.inputs,
-        seed=sizes.seed,
-        alpha=sizes.alpha,
-        beta=sizes.beta,
-        batch=sizes.batch,
-        backend=device.backend,
-        device=device.device,
+        **vars(sizes),
+        **vars(device),
         timeout=deadlines.timeout,
         max_time=max_time,
         hot=hot,
         adopt=not no_adopt,
+        contract=contract.asked,
     ) as judge:
         lines = _Lines(sys.stdin.fileno())
         for line in lines:
@@ -118,7 +119,8 @@ def _answer(judge: Judge, line: bytes) -> dict[str, Any]:
             return answer | {"comparisons": found.records}
         verdict = judge.run(request.candidate, **request.options)
         answer |= {"kernel": verdict.kernel, "status": verdict.status, "reason": verdict.reason}
-        return answer | {"median_ns": verdict.median_ns, "cases": verdict.cases}
+        answer |= {"median_ns": verdict.median_ns, "adoption": verdict.adoption}
+        return answer | {"cases": verdict.cases}
     except UsageError as error:
         return {"id": _id_of(line), "error": str(error)}
 

@@ -8,56 +8,62 @@ from typing import Any
 
 import msgspec
 
-from matbench.model import Problem
+from matbench.model import Adoption, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.comparison import Verdict as Relation
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Status
 from matbench.records.reading import Contents, Finding
 
-#: The first of these that a case has is the status of all.
-_WORST_FIRST: tuple[Status, ...] = ("wrong", "failed", "measured", "skipped")
+#: The first of these that a case of a problem has is that of the problem, as one set of constants
+#: may not fit; the worst problem counts.
+_OF_A_PROBLEM: tuple[Status, ...] = ("wrong", "failed", "measured", "skipped")
+_WORST_FIRST: tuple[Status, ...] = ("wrong", "failed", "skipped", "measured")
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """A kernel at all sizes and swept constants; `cases` are records, as in files.
 
-    It is `measured` if it is right wherever it runs, and runs somewhere. Otherwise `reason` says
-    why not: that of the first case which is wrong, or else failed, or else skipped. A kernel that
-    cannot be read or called is `failed` and has no cases.
+    It is `measured` if it has a time at each size, and is right wherever it runs. Otherwise
+    `reason` says why not: that of the first case which is wrong, or else failed, or else skipped at
+    a size without a time. A kernel that cannot be read or called is `failed` and has no cases.
+    `adoption`: how one without front matter was called.
     """
 
     kernel: str
     status: Status
     reason: str | None = None
     cases: tuple[Outcome, ...] = ()
+    adoption: Adoption | None = None
 
     @classmethod
-    def of(cls, kernel: str, cases: Iterable[Outcome]) -> Verdict:
+    def of(cls, kernel: str, cases: Iterable[Outcome], adoption: Adoption | None = None) -> Verdict:
         """The verdict that follows from these cases."""
         from matbench.show.reasons import outcome_reason
 
         cases = tuple(cases)
-        for status in _WORST_FIRST:
-            deciding = next((case for case in cases if case.status == status), None)
-            if deciding is not None:
-                reason = outcome_reason(deciding) if status != "measured" else None
-                return cls(kernel=kernel, status=status, reason=reason, cases=cases)
-        return cls(kernel=kernel, status="skipped", reason="it has no cases at these sizes")
+        if not cases:
+            return cls(kernel=kernel, status="skipped", reason="it has no cases at these sizes")
+        of_problems: dict[Problem, Outcome] = {}
+        for case in sorted(cases, key=lambda case: _OF_A_PROBLEM.index(case.status)):
+            of_problems.setdefault(case.case.problem, case)
+        worst = min(of_problems.values(), key=lambda case: _WORST_FIRST.index(case.status))
+        reason = outcome_reason(worst) if worst.status != "measured" else None
+        return cls(
+            kernel=kernel, status=worst.status, reason=reason, cases=cases, adoption=adoption
+        )
 
     @property
     def median_ns(self) -> float | None:
         """Nanoseconds: the median at the fastest constants, added up over the sizes; None unless
-        all of them were measured."""
+        `measured`."""
         if self.status != "measured":
             return None
-        fastest: dict[Problem, float | None] = {}
+        fastest: dict[Problem, float] = {}
         for case in self.cases:
-            known, median_ns = fastest.get(case.case.problem), case.median_ns
-            both = [ns for ns in (known, median_ns) if ns is not None]
-            fastest[case.case.problem] = min(both, default=None)
-        times = [ns for ns in fastest.values() if ns is not None]
-        return sum(times) if len(times) == len(fastest) else None
+            if (ns := case.median_ns) is not None:
+                fastest[case.case.problem] = min(fastest.get(case.case.problem, ns), ns)
+        return sum(fastest.values())
 
     def rows(self) -> list[dict[str, Any]]:
         """A flat dict for each case, as for `Records.rows`."""

@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import functools
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,22 +138,27 @@ def _own_hashes() -> frozenset[str]:
     return frozenset(kernel.sha256 for kernel in builtin())
 
 
-def require_name_of_its_own(name: str, where: str) -> None:
-    """Refuse a name that looks like a library's."""
-    if any(name.startswith(known.library) for known in LIBRARIES if known.library):
-        raise UsageError(
-            f"{where}: the name {name!r} looks like a baseline's; choose another `name`"
-        )
-
-
 def require_no_disguise(kernel: Kernel) -> None:
-    """Refuse a file whose kernel would look like one of matbench's baselines."""
-    is_library = kernel.library and not kernel.is_function
-    if is_library or kernel.sha256 in _own_hashes():
-        return
-    if kernel.group == "baseline":
+    """Refuse a file whose kernel would count as one of matbench's baselines."""
+    if kernel.group == "baseline" and kernel.sha256 not in _own_hashes():
         raise UsageError(f'{kernel.path}: group = "baseline" is reserved for matbench; remove it')
-    require_name_of_its_own(kernel.name, kernel.path)
+
+
+def told_apart(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """The kernels of files; by its path is called one whose name that of another file has, or one
+    of matbench's own, unless it is that one."""
+    own = {kernel.sha256: kernel for kernel in builtin()}
+    places: dict[str, set[tuple[str, str]]] = {}
+    for kernel in (*own.values(), *kernels):
+        require_no_disguise(kernel)
+        same = own.get(kernel.sha256, kernel)
+        places.setdefault(kernel.name, set()).add((same.file or same.path, same.entry))
+    return [
+        msgspec.structs.replace(kernel, name=kernel.path)
+        if kernel.sha256 not in own and len(places[kernel.name]) > 1
+        else kernel
+        for kernel in kernels
+    ]
 
 
 class Catalogue:
@@ -162,14 +167,7 @@ class Catalogue:
     def __init__(self, kernels: Iterable[Kernel]) -> None:
         self.kernels: dict[str, Kernel] = {}
         for kernel in kernels:
-            require_no_disguise(kernel)
-            twin = self.kernels.get(kernel.name)
             # One file may be named twice, also by different paths; the last one counts.
-            if twin is not None and kernel.path != twin.path and kernel.sha256 != twin.sha256:
-                raise UsageError(
-                    f"{kernel.path}: the name {kernel.name!r} is taken by "
-                    f"{twin.path or 'matbench itself'}; choose another `name`"
-                )
             self.kernels[kernel.name] = kernel
         for kernel in self.kernels.values():
             lineage.line_to(kernel, self.kernels)  # no loop

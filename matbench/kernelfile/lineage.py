@@ -35,14 +35,14 @@ def check(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> None:
 
 
 def file_of(kernel: Kernel, known: Mapping[str, Kernel]) -> Path | None:
-    """The file of the previous kernel: that of a known one, or `PREVIOUS.cu` beside this file."""
+    """The file of the previous kernel: `PREVIOUS.cu` beside this file, or that of a known one."""
     if kernel.previous is None or not kernel.file:
         return None
-    before = known.get(kernel.previous)
-    if before is not None:
-        return Path(before.file) if before.file else None
     beside = Path(kernel.file).with_name(f"{kernel.previous}.cu")
-    return beside if beside.is_file() else None
+    before = known.get(kernel.previous)
+    if before is None or beside.is_file():
+        return beside if beside.is_file() else None
+    return Path(before.file) if before.file else None
 
 
 def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kernel]:

@@ -283,6 +283,9 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
     """
     if kernel.refused:
         return Case(kernel, problem, params, None, Skip("refused", kernel.refused))
+    notes = kernel.adoption.notes if kernel.adoption is not None else ()
+    if kernel.breach:
+        return Case(kernel, problem, params, None, Skip("breach", kernel.breach), notes)
     values: dict[str, int | float] = {}
     try:
         values = _values(kernel, problem, params, device)
@@ -298,9 +301,9 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
         try:
             _check_arguments(kernel, values)
         except expressions.ExpressionError as error:
-            return Case(kernel, problem, params, None, Skip("argument", str(error)))
+            return Case(kernel, problem, params, None, Skip("argument", str(error)), notes)
         skip = _beyond_limits(launch, device.limits)
-    return Case(kernel, problem, params, launch, skip)
+    return Case(kernel, problem, params, launch, skip, notes)
 
 
 def _values(

@@ -75,7 +75,7 @@ class Table:
             self.first_line = source.count("\n", 0, fence.start("body")) + 1
             lines = fence["body"].splitlines()
             self.lines = [line[3:] if line.startswith("// ") else line[2:] for line in lines]
-        self.values = _merged(self._parsed(), given)
+        self.values = merged(self._parsed(), given)
 
     def _parsed(self) -> dict[str, Any]:
         try:
@@ -152,11 +152,12 @@ def _type_of(keys: tuple[str, ...]) -> Any:
     return kind
 
 
-def _merged(table: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(table)
+def merged(table: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A table in which the `given` keys replace those of the same name, in tables in it, too."""
+    values = dict(table)
     for key, more in given.items():
-        current = merged.get(key)
+        current = values.get(key)
         if isinstance(current, dict) and isinstance(more, Mapping):
-            more = _merged(current, more)
-        merged[key] = more
-    return merged
+            more = merged(current, more)
+        values[key] = more
+    return values

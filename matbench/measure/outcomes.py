@@ -17,11 +17,14 @@ def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) ->
 
 
 def skipped(case: Case, device: DeviceInfo, skip: Skip) -> Outcome:
-    """An outcome for a case that was not run; one whose file has a mistake failed."""
+    """An outcome for a case that was not run; one whose file has a mistake failed, and one that
+    does not do what was asked for is wrong."""
     if skip.kind == "mistake":
         return not_measured(case, device, "failed", f"front matter: {skip.needs}")
     if skip.kind == "refused":
         return not_measured(case, device, "failed", skip.needs)
+    if skip.kind == "breach":
+        return not_measured(case, device, "wrong", skip.needs)
     record = CaseRecord.from_case(case, device)
     return Outcome(case=record, status="skipped", skip=skip, notes=case.notes)
 

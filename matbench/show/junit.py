@@ -11,7 +11,7 @@ from matbench.show import safe
 
 
 class Case(NamedTuple):
-    """A row: what it is about (`suite`), its name, how it ended, and its time in seconds.
+    """A row: what it is about (`suite`), its name, how it ended, its time in seconds, and notes.
 
     `ended`: `passed`, `skipped`, `failure` (a wrong result, or slower than allowed), or `error` (it
     did not run).
@@ -22,21 +22,28 @@ class Case(NamedTuple):
     ended: str = "passed"
     reason: str = ""
     time_s: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def text(cases: Sequence[Case]) -> str:
-    """The cases as one document, with a suite for each distinct `suite`."""
+    """The cases as one document, with a suite for each distinct `suite`; in it, cases of one name
+    are numbered, because CI systems merge them."""
     root = ElementTree.Element("testsuites", {"name": "matbench", **_counts(cases)})
     for suite in dict.fromkeys(case.suite for case in cases):
         own = [case for case in cases if case.suite == suite]
         parent = ElementTree.SubElement(root, "testsuite", {"name": _safe(suite), **_counts(own)})
+        known = Counter[str]()
         for case in own:
-            about = {"name": _safe(case.name), "classname": _safe(suite)}
+            known[case.name] += 1
+            number = f" ({known[case.name]})" if known[case.name] > 1 else ""
+            about = {"name": _safe(case.name) + number, "classname": _safe(suite)}
             if case.time_s is not None:
                 about["time"] = f"{case.time_s:.9f}"
             element = ElementTree.SubElement(parent, "testcase", about)
             if case.ended != "passed":
                 ElementTree.SubElement(element, case.ended, {"message": _safe(case.reason)})
+            if case.notes:
+                ElementTree.SubElement(element, "system-out").text = _safe("\n".join(case.notes))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 

@@ -64,12 +64,16 @@ def _test(outcome: Outcome) -> junit.Case:
     """A case as CI systems count it; its time is that of one launch."""
     ended = {"measured": "passed", "wrong": "failure", "failed": "error", "skipped": "skipped"}
     case = outcome.case
+    placing, seed = case.placing, case.problem.seed
+    more = {placing.transpose, placing.layout, f"seed {seed}"} - {"NN", "row-major", "seed 0"}
+    kernel = f"{case.kernel} {settings_of(case.params)}".strip()
     return junit.Case(
         suite=f"{case.backend} {case.device}",
-        name=case.label,
+        name=f"{kernel} at {', '.join([size_label(case.problem), *sorted(more)])}",
         ended=ended[outcome.status],
         reason=reasons.outcome_reason(outcome),
         time_s=None if outcome.median_ns is None else outcome.median_ns / 1e9,
+        notes=outcome.notes,
     )
 
 
@@ -408,7 +412,8 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
 #: CSV's columns; numbers are written as recorded.
 FIELDS: dict[str, Field] = {
     **under("outcome.case", "backend device device_id device_kind"),
-    **under("outcome.case.problem", "workload size M N K inputs seed"),
+    **under("outcome.case.problem", "workload size M N K alpha beta batch inputs seed"),
+    **under("outcome.case.placing", "layout transpose"),
     **under("outcome.case", "group kernel"),
     "precision": "outcome.case.claims.precision",
     "params": "outcome.case.params",

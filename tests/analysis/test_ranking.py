@@ -209,6 +209,11 @@ def test_each_kernel_against_the_product_of_cublas_in_its_precision() -> None:
         assert found[name] is None
 
 
+def test_a_file_s_kernel_called_cublas_is_no_baseline() -> None:
+    found = of_cublas(on_h200("mine", 0.5), on_h200("cublas", 0.4))
+    assert found == {"mine": None, "cublas": None}
+
+
 def test_8_bit_operands_against_cublaslt_with_factors_of_the_same_kind() -> None:
     rows = Claims(precision="e4m3", scales="rows")
     found = of_cublas(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import candidates
 from support.cli import QUICK, Matbench, last_run, records_in
 from support.kernels import GOOD_BODY, kernel_text, own_file
 
@@ -49,12 +52,11 @@ def test_a_bad_file_is_a_row_that_failed(matbench: Matbench) -> None:
         "run", *files, "binary.cu", "folder.cu", "none.cu", "--sizes", "17,33", *QUICK, code=1
     )
     found = by_kernel(last_run())
-    assert found["good"] == ("measured", None)
+    assert found["good"] == found["cublas.cu"] == ("measured", None)
     told = {
         "bare.cu": "front matter is missing (block, grid)",
         "empty.cu": "no `__global__` function",
         "broken.cu": "broken.cu:",
-        "./cublas.cu": "looks like a baseline's",
         "binary.cu": "not UTF-8 text",
         "folder.cu": "Is a directory",
         "none.cu": "No such file or directory",
@@ -64,7 +66,7 @@ def test_a_bad_file_is_a_row_that_failed(matbench: Matbench) -> None:
         assert status == "failed"
         assert words in (reason or "")
     assert len(last_run()) == 2 * 8
-    assert "2 measured, 0 wrong, 14 failed, 0 skipped" in done.stdout
+    assert "4 measured, 0 wrong, 12 failed, 0 skipped" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["bare.cu", "none.cu"])
@@ -176,6 +178,78 @@ def test_a_single_file_is_adopted_too(matbench: Matbench) -> None:
     assert "no `__global__` function" in matbench("run", empty, "--adopt", code=2).stderr
 
 
+def test_what_is_not_asked_for_is_wrong_and_what_was_assumed_is_noted(matbench: Matbench) -> None:
+    transposed, told = candidates.FAULTY["b-transposed"]
+    files = write(transposed=transposed, square=candidates.SQUARE)
+    words = ("--adopt", "--sizes", "17,8x9x5", *QUICK, "--format", "junit")
+    suite = ElementTree.fromstring(matbench("run", *files, *words, code=1).stdout)[0]
+    found = {case.get("name"): case for case in suite}
+    assert {name: [child.tag for child in case] for name, case in found.items()} == {
+        "transposed at 17, NT": ["failure"],
+        "transposed at 8x9x5, NT": ["failure"],
+        "square at 17": ["system-out"],
+        "square at 8x9x5": ["skipped", "system-out"],
+    }
+    assert told in (found["transposed at 17, NT"][0].get("message") or "")
+    assert "adopted for M == N and N == K" in (found["square at 17"][0].text or "")
+    notes = {note for outcome in last_run() for note in outcome.notes}
+    assert "adopted for M == N and N == K" in notes
+    matbench("run", files[0], *words, "--contract", "transpose=NT")
+    told = matbench("run", files[0], "--contract", "transpose", code=2).stderr
+    assert "--contract 'transpose': expected KEY=VALUE, such as transpose=NT" in told
+    own = write(own=kernel_text("own"))
+    matbench("run", *own, "--sizes", "17", *QUICK, "--contract", "layout=column-major", code=1)
+    [(status, reason)] = by_kernel(last_run()).values()
+    assert (status, reason) == (
+        "wrong", "computes C = A·B; asked for C = A·B, column-major"
+    )  # fmt: skip
+
+
+def test_given_front_matter_pins_keys_of_a_file_that_is_adopted(matbench: Matbench) -> None:
+    [file] = write(foreign=candidates.NAIVE)
+    given = ("--front-matter", "launch.block=[32, 2]", "--front-matter", "precision=tf32")
+    matbench("run", file, "--adopt", *given, "--sizes", "17", *QUICK)
+    [outcome] = last_run()
+    assert outcome.case.launch is not None
+    assert outcome.case.launch.block == (32, 2, 1)
+    assert outcome.case.claims.precision == "tf32"
+
+
+# -- names that several have -----------------------------------------------------------------------
+
+
+def test_a_kernel_may_have_the_name_of_one_of_matbench(matbench: Matbench) -> None:
+    """In one table both are told apart, and the records of one are not those of the other."""
+    Path("kernels").mkdir()
+    Path("kernels/tiled.cu").write_text(kernel_text("tiled"))
+    given = ("--set", "TILE=8", "--sizes", "17", *QUICK)
+    matbench("run", "kernels/tiled.cu", "tiled", *given, "--output", "both.jsonl")
+    both = {outcome.case.kernel: outcome.case for outcome in records_in(Path("both.jsonl"))}
+    assert both.keys() == {"kernels/tiled.cu", "tiled"}
+    assert len({case.sha256 for case in both.values()}) == 2
+    matbench("run", "--baseline", "kernels/tiled.cu", "tiled", *given, "--resume", "both.jsonl")
+    assert len(records_in(Path("both.jsonl"))) == 2
+    for words in (
+        ("check", "kernels/tiled.cu"), ("run", "--smoke", "--kernel", "kernels/tiled.cu"),
+        ("compare", "tiled", "kernels/tiled.cu", "--sizes", "17", "--max-time", "0.1"),
+        ("grade", "kernels/tiled.cu"),
+        ("show", "kernels/tiled.cu"), ("list", "--kernel", "kernels/tiled.cu"),
+        ("tune", "kernels/tiled.cu", "--sizes", "17", "--budget", "1s"),
+    ):  # fmt: skip
+        assert "kernels/tiled.cu" in matbench(*words).stdout
+
+
+def test_names_of_libraries_are_free_but_make_no_baseline(matbench: Matbench) -> None:
+    write(cublas=kernel_text("cublas"))
+    Path("f.py").write_text("def numpy_matmul(A, B):\n    return A @ B\n\nnumpy = numpy_matmul\n")
+    matbench(
+        "run", "cublas.cu", "f.py::numpy_matmul", "--baseline", "numpy", "--sizes", "17", *QUICK
+    )
+    groups = {outcome.case.kernel: outcome.case.group for outcome in last_run()}
+    assert groups.pop("numpy") == "baseline"
+    assert groups == {"cublas.cu": "tutorial", "numpy_matmul": "tutorial"}
+
+
 # -- JUnit -----------------------------------------------------------------------------------------
 
 
@@ -206,6 +280,33 @@ def test_junit_counts_what_passed(matbench: Matbench) -> None:
     assert times == {"good TILE=8 at 17": f"{(good.median_ns or 0) / 1e9:.9f}"}
     reported = matbench("report", "out.jsonl", "--format", "junit").stdout
     assert ElementTree.fromstring(reported)[0].attrib == suite.attrib
+
+
+def test_cases_of_one_size_are_told_apart(matbench: Matbench) -> None:
+    front = 'args = ["A", "B", "C", "M", "N", "K", "alpha", "beta"]\nbeta = [0, 0.5]'
+    body = GOOD_BODY.replace("int K)", "int K, float alpha, float beta)").replace(
+        "= sum;", "= alpha * sum + (beta == 0 ? 0 : beta * C[(size_t)row * N + column]);"
+    )
+    write(both=kernel_text("both", front=front, body=body))
+    words = ("--sizes", "17", "--inputs", "uniform,signed", "--alpha", "1,2", "--output", "o.jsonl")
+    suite = ElementTree.fromstring(
+        matbench("run", "both.cu", *words, *QUICK, "--format", "junit").stdout
+    )[0]
+    names = [case.get("name") for case in suite]
+    assert len({*names}) == len(names) == 8
+    assert "both TILE=8 at 17, signed inputs, alpha = 2, beta = 0.5" in names
+    table = csv.DictReader(io.StringIO(matbench("report", "o.jsonl", "--format", "csv").stdout))
+    columns = ("alpha", "beta", "batch", "inputs", "layout", "transpose")
+    found = {tuple(row[name] for name in columns) for row in table}
+    assert len(found) == 8
+    assert ("2.0", "0.5", "1", "signed", "row-major", "NN") in found
+
+
+def test_cases_of_one_name_are_numbered() -> None:
+    one, other = junit.Case("suite", "name"), junit.Case("another", "name")
+    first, second = ElementTree.fromstring(junit.text([one, other, one]).encode())
+    assert [case.get("name") for case in first] == ["name", "name (2)"]
+    assert [case.get("name") for case in second] == ["name"]
 
 
 def test_junit_is_refused_where_rows_are_no_cases(matbench: Matbench) -> None:

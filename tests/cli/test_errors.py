@@ -150,19 +150,6 @@ def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> No
     assert re.search("install|driver", message)
 
 
-@pytest.mark.usefixtures("nothing_runs")
-def test_two_kernels_of_one_name_are_refused(refusal: Refusal) -> None:
-    for name in ("one.cu", "two.cu"):
-        Path(name).write_text(f"{kernel_text()}// {name}\n", encoding="utf-8")
-    message = refusal("list", "--kernel", "one.cu", "--kernel", "two.cu")
-    assert message == "two.cu: the name 'mine' is taken by one.cu; choose another `name`"
-    Path("three.cu").write_text(kernel_text("tiled"), encoding="utf-8")
-    message = refusal("run", "--kernel", "three.cu")
-    assert message == (
-        "three.cu: the name 'tiled' is taken by kernels/ladder/02-tiled.cu; choose another `name`"
-    )
-
-
 #: Other commands, and what the message must contain.
 BAD_COMMANDS: dict[str, tuple[list[str], str]] = {
     "command": (["rnu"], "No such command 'rnu'. Did you mean 'run'?"),

@@ -17,6 +17,7 @@ import psutil
 import pytest
 from msgspec.structs import replace
 from PIL import Image
+from support import candidates
 from support.kernels import GOOD_BODY, SLOW_BODY, SPIN_BODY, kernel_text
 from support.optional import present
 from support.paths import ROOT
@@ -25,6 +26,10 @@ import matbench
 from matbench.cli.verdicts import Comparisons
 from matbench.model import DeviceInfo
 
+#: Fits only TILE = 8.
+LAUNCH_OF_8 = """block = ["TILE", "TILE"]
+grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
+where = ["TILE == 8"]"""
 #: A kernel file without front matter.
 FOREIGN = GOOD_BODY.replace("ENTRY", "foreign").replace("TILE", "16")
 
@@ -43,7 +48,7 @@ def impatient(judge: matbench.Judge, device: DeviceInfo) -> Iterator[matbench.Ju
 
 
 @pytest.fixture
-def candidates(monkeypatch: pytest.MonkeyPatch) -> Any:
+def benchmarked(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Kernels of all kinds, and the verdicts that they must have."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     return importlib.import_module("judge").candidates
@@ -76,7 +81,7 @@ def test_times_of_several_sizes_are_added(judge: matbench.Judge) -> None:
         (kernel_text().replace("sum +=", "summ +="), "failed", "summ"),
         (kernel_text(body=SPIN_BODY), "failed", "took longer than"),
         ("// no kernel\n", "failed", "__global__"),
-        (kernel_text("cublas"), "failed", "cublas"),
+        (kernel_text("fake", front='group = "baseline"'), "failed", "is reserved for matbench"),
         (kernel_text(front='requires = ["cuda"]'), "skipped", "CUDA"),
     ],
     ids=["file", "name", "wrong", "compile", "hang", "text", "disguise", "skip"],
@@ -165,6 +170,81 @@ def test_a_file_without_front_matter_is_adopted(
         )
 
 
+@pytest.mark.parametrize("name", candidates.FAULTY)
+def test_a_faulty_kernel_is_not_measured_because_a_table_fits_it(
+    name: str, judge: matbench.Judge
+) -> None:
+    """Each is right at some sizes, or computes some product."""
+    text, told = candidates.FAULTY[name]
+    verdict = judge.run(text)
+    is_unusable = told in ("", "none of the calls")
+    assert verdict.status in (("wrong", "failed") if is_unusable else ("wrong",)), verdict
+    assert told in present(verdict.reason)
+    assert verdict.median_ns is None
+
+
+@pytest.mark.parametrize("name", candidates.RIGHT)
+def test_a_right_kernel_is_measured_in_any_style(name: str, judge: matbench.Judge) -> None:
+    verdict = judge.run(candidates.RIGHT[name], sizes="64,17,33x15x65")
+    assert (verdict.status, verdict.reason) == ("measured", None)
+    assert verdict.median_ns is not None
+    assumed = ('reads = ["C"]',) if name == "factors" else ()
+    assert present(verdict.adoption).assumed == assumed
+
+
+def test_a_contract_says_what_is_asked_for(judge: matbench.Judge) -> None:
+    text, _ = candidates.FAULTY["b-transposed"]
+    asked = {"transpose": "NT"}
+    for verdict in (judge.run(text, contract=asked), judge.run(text, front_matter=asked)):
+        assert (verdict.status, verdict.reason) == ("measured", None)
+        assert present(verdict.adoption).table["transpose"] == "NT"
+    reversed_ = judge.run(candidates.NAIVE, contract={"transpose": "NT"})
+    assert reversed_.reason == "computes C = A·B; asked for C = A·Bᵀ"
+    assert judge.run(text, front_matter={"transpose": "NN"}).status == "wrong"
+    own = judge.run(kernel_text(), contract={"beta": 1.0})
+    assert own.reason == "computes C = A·B; asked for C = A·B + C"
+    adds, _ = candidates.FAULTY["adds-to-c"]
+    assert judge.run(adds, contract={"beta": 1.0}).status == "measured"
+    both = judge.run(candidates.RIGHT["factors"], contract={"beta": 1.0})
+    assert {case.case.problem.beta for case in both.cases} == {1.0}
+    with pytest.raises(matbench.UsageError, match="contract: `transpose`: Invalid enum value 'X'"):
+        judge.run(text, contract={"transpose": "X"})
+
+
+def test_sizes_that_a_contract_leaves_out_are_skipped(judge: matbench.Judge) -> None:
+    text, _ = candidates.FAULTY["no-guard"]
+    given = {"launch": {"where": ["M % 16 == 0", "N % 32 == 0"]}}
+    verdict = judge.run(text, sizes="64,48", front_matter=given)
+    assert (verdict.status, verdict.median_ns) == ("skipped", None)
+    assert verdict.reason == "needs N % 32 == 0 (N = 48)"
+    assert [case.status for case in verdict.cases] == ["measured", "skipped"]
+    adoption = present(verdict.adoption)
+    assert adoption.restricted == ("M % 16 == 0", "N % 16 == 0")
+    assert adoption.warnings
+    assert {adoption.notes} == {case.notes[: len(adoption.notes)] for case in verdict.cases}
+
+
+def test_a_kernel_that_is_passed_one_size_is_skipped_at_others(judge: matbench.Judge) -> None:
+    assert judge.run(candidates.SQUARE, sizes="64,17").status == "measured"
+    verdict = judge.run(candidates.SQUARE, sizes="64,17x33x5")
+    assert (verdict.status, verdict.median_ns) == ("skipped", None)
+    assert verdict.reason == "needs M == N (M = 17, N = 33)"
+
+
+def test_one_set_of_constants_may_not_fit(judge: matbench.Judge) -> None:
+    verdict = judge.run(kernel_text(launch=LAUNCH_OF_8), front_matter={"sweep": {"TILE": [8, 16]}})
+    assert {case.status for case in verdict.cases} == {"measured", "skipped"}
+    assert (verdict.status, verdict.reason) == ("measured", None)
+
+
+def test_given_keys_are_part_of_the_table_that_is_found(judge: matbench.Judge) -> None:
+    for given in ({"launch": {"block": [32, 4]}}, {"args": ["A", "B", "C", "M", "N", "K"]}):
+        verdict = judge.run(candidates.NAIVE, sizes="64,17x33x5", front_matter=given)
+        assert (verdict.status, verdict.reason) == ("measured", None)
+    swapped = judge.run(candidates.NAIVE, front_matter={"args": ["B", "A", "C", "M", "N", "K"]})
+    assert swapped.status == "wrong"
+
+
 def test_front_matter_and_an_entry_can_be_given(judge: matbench.Judge) -> None:
     both = FOREIGN + FOREIGN.replace("foreign", "other").replace("k < K", "k < K - 1")
     launch = {"block": [16, 16], "grid": ["ceil_div(N, 16)", "ceil_div(M, 16)"]}
@@ -205,9 +285,9 @@ def test_sizes_that_disagree_leave_it_undecided(judge: matbench.Judge) -> None:
 
 
 def test_many_kernels_have_the_verdicts_that_they_should(
-    candidates: Any, device: DeviceInfo
+    benchmarked: Any, device: DeviceInfo
 ) -> None:
-    given = candidates(20)
+    given = benchmarked(20)
     assert Counter(one.status for one in given).keys() == {"measured", "wrong", "failed"}
     with matbench.Judge("64", backend=device.backend, timeout=1, max_time=0.01) as judge:
         verdicts = list(judge.run_all(one.text for one in given))
@@ -328,10 +408,13 @@ def test_the_examples_of_the_page_run(tmp_path: Path, run_file: Path) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("altair")
     run_file.rename(tmp_path / "results.jsonl")
-    (tmp_path / "mine.cu").write_text(kernel_text().replace("TILE = [8]", "TILE = [16]"))
-    verdict, best, chart = examples()
+    (tmp_path / "mine.cu").write_text(kernel_text().replace("TILE = [8]", "TILE = [8, 16, 32]"))
+    verdict, contract, best, chart = examples()
     ran = program(verdict, tmp_path)
     assert ran.stdout.startswith("measured None "), ran.stderr
+    ran = program(contract, tmp_path)
+    told = "computes C = A·B; asked for C = A·Bᵀ\nNone\n"
+    assert ran.stdout == told, ran.stderr
     ran = program(best, tmp_path)
     assert re.fullmatch(r"(FASTER|SLOWER|SAME|UNDECIDED): \([\d.]+,\)\n", ran.stdout), ran.stderr
     ran = program(chart, tmp_path)

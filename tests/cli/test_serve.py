@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import psutil
 import pytest
+from support import candidates
 from support.kernels import SLOW_BODY, SPIN_BODY, kernel_text
 from support.terminal import COMMAND
 
@@ -98,6 +99,19 @@ def test_a_bad_request_is_answered_and_the_next_is_judged(device: DeviceInfo) ->
         assert told in bad["error"]
         assert bad["id"] == (7 if '{"id": 7' in line and len(line) < 1000 else None)
         assert (judged["id"], judged["status"]) == (8, "measured")
+
+
+def test_a_contract_is_that_of_the_command_or_of_the_request(device: DeviceInfo) -> None:
+    source, told = candidates.FAULTY["b-transposed"]
+    plain: dict[str, Any] = {"source": source}
+    given = [plain, {**plain, "contract": {"transpose": "NN"}}]
+    words = ("--contract", "transpose=NT", "--timeout", "60")
+    asked, other, bad = answers(device, *given, {**plain, "contract": {"M": 1}}, words=words)
+    assert (asked["status"], asked["reason"]) == ("measured", None)
+    assert asked["adoption"]["table"]["transpose"] == "NT"
+    assert other["status"] == "wrong"
+    assert told in other["reason"]
+    assert "unknown field `M`" in bad["error"]
 
 
 def test_a_baseline_makes_a_comparison(device: DeviceInfo) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import pytest
 from support.cli import Matbench, last_run
 from support.functions import measured
 from support.optional import present
+from support.repository import commit, git
 
 import matbench as api
 from matbench import backends
@@ -619,13 +621,20 @@ def test_numba_s_reason_and_line_are_told(judge: api.Judge, tmp_path: Path) -> N
 
 
 def test_watch_and_against_say_that_they_take_kernel_files(
-    command: Matbench, tmp_path: Path
+    command: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("def f(A, B): return A @ B\n")
-    assert "watch takes kernel files" in command("watch", f"{file}::f", code=2).output
-    said = command("compare", "--against", "main", file, code=2).output
-    assert "--against takes kernel files; for a function, `git show main:./f.py > old.py`" in said
+    """What it says instead works from any folder."""
+    monkeypatch.chdir(tmp_path)
+    git(tmp_path, "init", "-q", "-b", "main")
+    text = "def f(A, B): return A @ B\n"
+    commit(tmp_path, f_py=text, py__f_py=text)
+    assert "watch takes kernel files" in command("watch", "f.py::f", code=2).output
+    for path, where in (("f.py", ""), ("py/f.py", "-C py ")):
+        said = command("compare", "--against", "main", f"{path}::f", code=2).output
+        line = f"git {where}show main:./f.py > old.py"
+        assert f"for a function, `{line}`, and compare with old.py::f" in said
+        subprocess.run(line, shell=True, check=True)
+        assert Path("old.py").read_text() == text
 
 
 ADOPTED = """

@@ -323,7 +323,8 @@ def test_against_names_a_file_of_the_same_kind(matbench: Matbench, tmp_path: Pat
     file.write_text(FORMS)
     file.with_suffix(".toml").write_text('entry = "host quiet"\nrequires = ["host"]\n')
     said = matbench("compare", "--against", "main", file, code=2).output
-    assert "`git show main:./mine.cpp > old.cpp`, and compare with old.cpp" in said
+    where = f"git -C {tmp_path} show main:./mine.cpp > old.cpp"
+    assert f"`{where}`, and compare with old.cpp" in said
 
 
 @pytest.mark.parametrize(

@@ -238,44 +238,46 @@ def test_a_folder_of_kernels(write_kernel: KernelWriter, tmp_path: Path) -> None
         catalogue.files_in(tmp_path / "empty")
 
 
-def test_two_kernels_of_one_name_are_refused(tmp_path: Path) -> None:
+def names(*kernels: Kernel) -> list[str]:
+    return [kernel.name for kernel in catalogue.told_apart(kernels)]
+
+
+def test_kernels_of_one_name_are_called_by_their_paths(tmp_path: Path) -> None:
     one, two = load(tmp_path / "a.cu", kernel_text()), load(tmp_path / "b.cu", kernel_text() + "//")
-    with pytest.raises(UsageError) as refused:
-        Catalogue([one, two])
-    assert str(refused.value).startswith(f"{tmp_path / 'b.cu'}: the name 'mine' is taken by ")
-    assert str(tmp_path / "a.cu") in str(refused.value)
-    assert len(Catalogue([one, one]).kernels) == 1
+    assert names(one, two) == [str(tmp_path / "a.cu"), str(tmp_path / "b.cu")]
+    assert names(one) == names(two) == ["mine"]
+    again = catalogue.load(tmp_path / "." / "a.cu", shown_as="./a.cu")
+    assert names(one, again) == ["mine", "mine"]
+    assert len(Catalogue([one, again]).kernels) == 1
 
 
 def test_a_kernel_of_matbench_may_be_named_by_its_path(tmp_path: Path) -> None:
-    """Loaded from another folder, the kernel is the same."""
+    """Loaded from another folder, the kernel is the same; changed, it is another."""
     path = own_file("tiled")
     named = catalogue.load(path)
     at_hand = Catalogue([*catalogue.builtin(), named])
     assert at_hand.get("tiled").path == str(path)
-    copy = load(tmp_path / "copy.cu", path.read_text(encoding="utf-8"))
-    assert Catalogue([*catalogue.builtin(), copy]).get("tiled").path == str(tmp_path / "copy.cu")
-    changed = load(tmp_path / "copy.cu", path.read_text(encoding="utf-8") + "\n")
-    with pytest.raises(
-        UsageError, match=r"'tiled' is taken by kernels/ladder/02-tiled\.cu; choose"
-    ):
-        Catalogue([*catalogue.builtin(), changed])
+    copy = load(tmp_path / "tiled.cu", path.read_text(encoding="utf-8"))
+    assert Catalogue([*catalogue.builtin(), copy]).get("tiled").path == str(tmp_path / "tiled.cu")
+    changed = load(tmp_path / "tiled.cu", path.read_text(encoding="utf-8") + "\n")
+    assert names(named, copy) == ["tiled", "tiled"]
+    assert names(changed, named) == [str(tmp_path / "tiled.cu"), "tiled"]
 
 
-def test_a_name_that_matbench_has_is_taken(tmp_path: Path) -> None:
-    numpy = load(tmp_path / "mine.cu", kernel_text("numpy"))
-    with pytest.raises(UsageError, match="the name 'numpy' looks like a baseline's"):
-        Catalogue([*catalogue.builtin(), numpy])
+def test_names_like_those_of_libraries_are_free_and_equal_ones_are_paths(tmp_path: Path) -> None:
+    mine = [load(tmp_path / "mine.cu", kernel_text(name)) for name in ("cublas-like", "numpy")]
+    assert [names(kernel) for kernel in mine] == [["cublas-like"], [str(tmp_path / "mine.cu")]]
+    assert {kernel.group for kernel in mine} == {"tutorial"}
 
 
 def test_a_copy_of_a_baseline_is_no_other_kernel(tmp_path: Path) -> None:
     source = own_file("host-loop").read_text(encoding="utf-8")
     copy = load(tmp_path / "host-loop.cu", source)
-    assert Catalogue([*catalogue.builtin(), copy]).get("host-loop").group == "baseline"
+    assert Catalogue([*catalogue.builtin(), *catalogue.told_apart([copy])]).get("host-loop") == copy
     source = source.replace("host-loop", "changed").replace("host_loop", "changed")
     changed = load(tmp_path / "changed.cu", source)
     with pytest.raises(UsageError, match="is reserved for matbench"):
-        Catalogue([*catalogue.builtin(), changed])
+        catalogue.told_apart([changed])
 
 
 def test_names_and_groups() -> None:

@@ -316,7 +316,8 @@ def test_what_nothing_is_known_of_has_no_column() -> None:
 def test_what_nobody_knows_is_no_column_and_the_first_to_go() -> None:
     assert "% of" not in shown(made(*MIXED))
     table = outcomes.report(
-        [on_h200("mine", 0.5), on_h200("cublas", 0.4, params={})], [environment(devices=(H200,))]
+        [on_h200("mine", 0.5), on_h200("cublas", 0.4, params={}, group="baseline")],
+        [environment(devices=(H200,))],
     )
     wide = shown(table)
     assert re.search(r"mine .* 80\.0% +6\.0%", wide)

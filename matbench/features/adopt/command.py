@@ -87,8 +87,7 @@ def adopt(
     source = _source(path)
     target = tables.beside_of(path)
     _require_free(path, source, target, force=force)
-    name = {"name": named} if (named := known.get("name") or _name(path)) else {}
-    given = name | known | _build(path, include_dirs, std)
+    given = known | _build(path, include_dirs, std)
     Reader(file, "", path, tables.Table(file, "", None, given)).front(given)  # refuses other keys
     results = _results(file, source, entry, given, device)
     right = [result for result in results if result.table is not None]
@@ -99,7 +98,7 @@ def adopt(
     if _source(path) != source:
         raise UsageError(f"{path}: changed during the trials; run this command again")
     _require_free(path, source, target, force=force)
-    write_file(target, as_toml({**name, **(first.table or {})}).encode())
+    write_file(target, as_toml(first.table or {}).encode())
     say(f"wrote {target}" if len(results) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
@@ -191,14 +190,3 @@ def _require_free(path: Path, source: str, target: Path, *, force: bool) -> None
         raise UsageError(f"{target} exists; use --force to replace it")
     if os.path.lexists(target) and (target.is_symlink() or not target.is_file()):
         raise UsageError(f"{target}: not a regular file; remove it first")
-
-
-def _name(path: Path) -> str | None:
-    """Another name if the file's is taken by one of matbench's kernels; None if it is free."""
-    from matbench.kernelfile import catalogue, front_matter
-
-    taken = {kernel.name for kernel in catalogue.builtin()}
-    libraries = {kernel.library for kernel in catalogue.builtin() if kernel.library}
-    name = front_matter.default_name(path.name)
-    is_free = name not in taken and not name.startswith(tuple(libraries))
-    return None if is_free else f"my-{name}"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import math
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -30,7 +31,7 @@ from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Worker, WorkerPool
-from matbench.model import STORAGE, WORD_BYTES, Kernel, Problem, Transpose
+from matbench.model import STORAGE, WORD_BYTES, Adoption, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: Trials are not timed and have short deadlines.
@@ -61,6 +62,10 @@ _ROUNDED = {
     "bfloat16": "(?i)bf16|bfloat16",
     "float16": "half|fp16",
 }
+#: Keys of a table that trials show, whatever is given.
+_OBSERVED = ("layout", "transpose", "beta")
+#: Keys of a table without which its kernel may not be right.
+_ASSUMED = ("precision", "accumulator", "deterministic", "reads", "batch")
 #: A condition that may hold for one index too many.
 _LOOSE = r"\bif\s*\([^;{}]*(?:<=|[^->]>[^>=])"
 #: What waits for all threads of a block.
@@ -108,16 +113,22 @@ def pool() -> WorkerPool:
     return WorkerPool(_OPTIONS, _DEADLINES, builders=3)
 
 
-def table(text: str, path: Path, entry: str | None, worker: Worker) -> dict[str, Any]:
-    """Front matter for the first kernel in a text that can be called, or for the `entry`.
+def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) -> Adoption:
+    """How the first kernel in a text that can be called is called, or the `entry` of the `given`
+    keys of front matter, the rest of which its table has, too.
 
     The path resolves its `#include` lines. `UsageError` if no call of any of them is right.
     """
     said = []
-    for subject in subjects(text, path, entry, {}):
+    pins = {key: value for key, value in given.items() if key not in ("entry", *_OBSERVED)}
+    pins["launch"] = {key: text for key, text in given.get("launch", {}).items() if key != "where"}
+    for subject in subjects(text, path, given.get("entry"), pins):
         adopted = adopt(subject, worker)
-        if adopted.table is not None:
-            return adopted.table
+        if (table := adopted.table) is not None:
+            own = [key for key in _ASSUMED if key in table and key not in given]
+            assumed = tuple(f"{key} = {json.dumps(table[key])}" for key in own)
+            where = tuple(table["launch"].get("where", ()))
+            return Adoption(table, assumed, where, adopted.warnings)
         said.append(adopted.words)
     raise UsageError("; ".join(said))
 
@@ -269,7 +280,7 @@ class _Search:
         letters: tuple[Transpose, ...] = ("NN", "NT", "TN", "TT")
         if product.left[0] == "A":
             return guess._replace(transpose=letters[2 * left + right])
-        if not argument_guesses.names_inputs(self.function):
+        if "args" not in self.given and not argument_guesses.names_inputs(self.function):
             names = {"A": "B", "lda": "ldb", "stride_a": "stride_b"}
             names |= {b: a for a, b in names.items()}
             return guess._replace(

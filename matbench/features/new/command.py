@@ -71,7 +71,6 @@ def new(
     if name in known.kernels:
         taken_by = known.kernels[name].path or "a library"
         raise UsageError(f"the name {name!r} is taken by {taken_by}; choose another")
-    catalogue.require_name_of_its_own(name, "new")
     if origin is None:
         named = workload in (None, DEFAULT)
         kernel = known.get(_ORIGIN) if named else _shortest(known, workload)

@@ -124,7 +124,8 @@ def _near_cublas(precision: str, lines: Sequence[Line], workload: Workload) -> l
     On the logarithmic axis of all kernels, these would lie on top of each other.
     """
     product = ranking.CUBLAS.get((workload.name, cast("Precision", precision)))
-    cublas = {p.n: p for line in lines if line.label == product for p in line.regular}
+    own = [line for line in lines if line.is_baseline and line.label == product]
+    cublas = {p.n: p for line in own for p in line.regular}
     shares = {
         line: [(point, cublas[point.n]) for point in line.regular if point.n in cublas]
         for line in lines

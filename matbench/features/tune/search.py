@@ -316,5 +316,5 @@ def tuned_case(kernel: Kernel, problem: Problem, device: DeviceInfo, store: Stor
             notes.append("parameters from an interrupted search")
         if winner.driver != device.driver:
             notes.append(f"parameters tuned with driver {winner.driver}, not {device.driver}")
-        return msgspec.structs.replace(case, notes=tuple(notes))
+        return msgspec.structs.replace(case, notes=(*case.notes, *notes))
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import shlex
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -42,6 +43,7 @@ def unchanged(old: Kernel, new: Kernel) -> bool:
     first, second = (
         msgspec.structs.replace(
             kernel,
+            name="",
             path="",
             file="",
             sha256="",
@@ -62,11 +64,13 @@ def place(kernel: Kernel, asked: str = "--against", revision: str = "REV") -> tu
     if not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
     if kernel.is_function:
-        name = Path(kernel.file).name
-        old = f"old{Path(name).suffix}"
+        written, colons, function = kernel.path.partition("::")
+        source, old = Path(written), f"old{Path(written).suffix}"
+        folder = [] if source.parent == Path() else ["-C", str(source.parent)]
+        git_show = shlex.join(["git", *folder, "show", f"{revision}:./{source.name}"])
         raise UsageError(
-            f"{kernel.path}: {asked} takes kernel files; for a function, `git show "
-            f"{revision}:./{name} > {old}`, and compare with {old}"
+            f"{kernel.path}: {asked} takes kernel files; for a function, "
+            f"`{git_show} > {old}`, and compare with {old}{colons}{function}"
         )
     file = Path(kernel.file).resolve()
     top = git.output("rev-parse", "--show-toplevel", folder=file.parent)

@@ -144,7 +144,7 @@ class Watch:
         self.versions.append(version)
         try:
             kernel = catalogue.parse(content, self.path, given=self.given)
-            catalogue.Catalogue([*catalogue.builtin(), kernel])  # its name must be unique
+            [kernel] = catalogue.told_apart([kernel])
             if kernel.on_host:
                 raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
             code = code_of(kernel)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.measure import layout_recognition
+from matbench.measure import layout_recognition, oracle
 from matbench.measure.judge import (
     OUTSIDE_C,
     OUTSIDE_INPUTS,
@@ -18,12 +21,14 @@ from matbench.measure.judge import (
     UNWRITTEN,
 )
 from matbench.measure.oracle import MOST_EXCESS, Array, Bound, Trial, bits_of_inputs
-from matbench.model import Case, Problem
+from matbench.model import Case, Precision, Problem
 
 #: With fewer bits, errors are as large as those of other mistakes; with more, as in float32 sums.
 _LEAST_BITS, _MOST_BITS = 7, 21
-#: The bits of TF32's significand, and how to get float32 from libraries whose default it is.
+#: The bits of significands that inputs may be rounded to, and which precision that is.
 _TF32_BITS = 11
+_LOWER: dict[int, Precision] = {_TF32_BITS: "tf32", 8: "bfloat16"}
+#: How to get float32 from libraries whose default is TF32.
 _EXACT = {
     "torch": (
         'pass `input_precision="ieee"` to `tl.dot`, or set '
@@ -31,8 +36,14 @@ _EXACT = {
     ),
     "jax": 'pass `precision="highest"`',
 }
+#: What names float16.
+_HALF = re.compile("half|f(?:loat|p)?16")
 #: The largest error of rounding in units of the root mean square.
 _SPREAD = 8
+#: An error below this share of the terms' size may be one of rounding.
+_SMALL = 1 / 32
+#: From so many errors on, their size says how inputs were rounded.
+_MANY = 64
 
 Mask = npt.NDArray[np.bool_]
 
@@ -54,7 +65,8 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     """One line: the count, the first wrong element, its expected value, and the pattern."""
     wrong = wrong_elements(C, trial, bound)
     count = int(wrong.sum())
-    imprecise = _imprecise(C, trial, bound, case)
+    is_small = _is_small(C, trial)
+    imprecise = _imprecise(C, trial, bound, case, is_small=is_small)
     if count == 0:
         if imprecise is None:
             return "right when compared again: not deterministic"
@@ -69,6 +81,8 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     like = layout_recognition.described(C, trial, bound, case)
     if like is not None:
         return "; ".join([*parts, like])
+    if is_small:
+        parts.append(_multiple(C, trial, bound))
     if imprecise is not None:
         return "; ".join([*parts, imprecise])
     return "; ".join(parts + patterns(C, expected, wrong, case.params))
@@ -111,13 +125,29 @@ def patterns(
     ]
 
 
-def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
-    """What inputs rounded to fewer bits would explain: errors that random signs reveal, or those of
-    a precision that a library chose by default."""
+def _is_small(C: Array, trial: Trial) -> bool:
+    """Whether no error is larger than those of rounding may be."""
+    if trial.R is None or trial.S is None:
+        return False
+    with np.errstate(all="ignore"):
+        return bool((np.abs(C - trial.R) <= _SMALL * trial.S).all())
+
+
+def _multiple(C: Array, trial: Trial, bound: Bound) -> str:
+    """The largest error as a multiple of what is allowed."""
+    allowed = bound.of(trial)
+    is_bound = allowed > 0
+    most = float((np.abs(C - trial.R)[is_bound] / allowed[is_bound]).max(initial=0.0))
+    return f"largest error {most:{'.3g' if most < 1000 else ',.0f'}} × the bound"
+
+
+def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case, *, is_small: bool) -> str | None:
+    """What sums or inputs of fewer bits would explain: errors that random signs reveal, or those
+    with which C would be right if that were declared."""
     if trial.R is None:
         return None
     if trial.typical is None:
-        return _of_defaults(C, trial, case)
+        return _of_lower_precision(C, trial, case) if is_small else None
     T, dense = trial.typical.T, trial.typical.dense
     together = bound.excess(C, trial) > MOST_EXCESS
     looked_at = (dense if together else np.isfinite(T) & ~dense) & (T > 0)
@@ -134,33 +164,81 @@ def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     return _like_rounded(bits, case)
 
 
-def _like_rounded(bits: int, case: Case) -> str:
-    """What errors say that are as large as with inputs of so many bits."""
-    how = _EXACT.get(case.kernel.arrays)
+def _like_rounded(bits: int, case: Case, *, exactly: bool = False) -> str:
+    """What errors say that are as large as with inputs of so many bits, or `exactly` those."""
+    how, source = _EXACT.get(case.kernel.arrays), case.kernel.source.lower()
     if how is not None and abs(bits - _TF32_BITS) <= 1:
         return f'as exact as TF32 inputs: declare `precision = "tf32"`, or {how}'
-    claim = "if its inputs are split, declare `error_constant`"
-    if bits < 14:
-        claim = f'if they are, declare `precision = "{"tf32" if bits > 9 else "bfloat16"}"`'
+    precision = "tf32" if bits > 9 else "bfloat16"
+    if precision == "tf32" not in source and _HALF.search(source):
+        precision = "float16"
+    declared = f'declare `precision = "{precision}"`'
+    if exactly:
+        inputs = "float16 inputs" if precision == "float16" else f"inputs of {bits} bits"
+        return f"as exact as {inputs}: {declared}"
+    claim = (
+        f"if they are, {declared}"
+        if bits < 14
+        else "if its inputs are split, declare `error_constant`"
+    )
     return f"errors are as large as with inputs rounded to about {bits} bits: {claim}"
 
 
-def _of_defaults(C: Array, trial: Trial, case: Case) -> str | None:
-    """Whether all errors are those of inputs rounded, or truncated, to TF32's bits."""
-    if not case.kernel.is_function or len(trial.inputs) != 2 or trial.S is None:
+def _of_lower_precision(C: Array, trial: Trial, case: Case) -> str | None:
+    """What must be declared for C to be right: a type of sums, or of rounded or truncated inputs.
+
+    If none is found, the size of all errors may be that of rounded, or truncated, inputs.
+    """
+    kernel, problem = case.kernel, case.problem
+
+    def is_right(meant: Trial, **claims: Any) -> bool:
+        claimed = oracle.bound(msgspec.structs.replace(kernel, **claims), problem)
+        return not wrong_elements(C, meant, claimed).any()
+
+    if kernel.contract.sums_in == "float64" and is_right(trial, accumulator="float32"):
+        return 'as exact as float32 sums: declare `accumulator = "float32"`'
+    is_known = kernel.contract.storage == kernel.precision == "float32"
+    if problem.workload != workloads.DEFAULT or not is_known:
         return None
+    for bits, precision in _LOWER.items():
+        if (_kept(C, bits, np.rint) == C).all():
+            of = "float16" if precision == "tf32" else precision
+            return f"C has only {bits} bits: is it rounded to {of}?"
+        for made_whole in (np.rint, np.trunc) if layout_recognition.is_quick(problem) else ():
+            A, B = (_kept(matrix, bits, made_whole) for matrix in trial.inputs)
+            added = 0.0 if trial.C is None else problem.beta * trial.C.astype(np.float64)
+            if is_right(trial._replace(R=problem.alpha * (A @ B) + added), precision=precision):
+                return _like_rounded(bits, case, exactly=True)
+    about = _bits_of_all(C, trial)
+    return _like_rounded(about, case) if about else None
+
+
+def _kept(matrix: Array, bits: int, made_whole: np.ufunc) -> oracle.Float64:
+    """Numbers of which so many bits of the significand are kept."""
+    significands, exponents = np.frexp(matrix.astype(np.float64))
+    kept: oracle.Float64 = np.ldexp(made_whole(np.ldexp(significands, bits)), exponents - bits)
+    return kept
+
+
+def _bits_of_all(C: Array, trial: Trial) -> int | None:
+    """The bits of inputs, rounded or truncated, whose errors are as large as all of these."""
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     assert trial.R is not None
+    assert trial.S is not None
     with np.errstate(all="ignore"):
         T = np.sqrt((A**2).sum(axis=1)[:, None] * (B**2).sum(axis=0) / A.shape[1])
-        error = float(np.sqrt(np.mean(((C - trial.R) / T) ** 2)))
+        errors = (C - trial.R) / T
+        error = float(np.sqrt(np.mean(errors**2)))
         shares = (C - trial.R) / trial.S
         # Truncating both inputs to b bits takes away about 1.33·2^−b of a sum.
         bias = abs(float(np.mean(shares))) / 1.33
         is_truncated = np.std(shares) < bias / 4
+        if C.size < _MANY or np.abs(errors).max() > _SPREAD * error:
+            return None
         for found in (bias if is_truncated else 0.0, error / 0.47):
-            if found > 0 and abs(-np.log2(found) - _TF32_BITS) < 1:
-                return _like_rounded(_TF32_BITS, case)
+            for bits in _LOWER if found > 0 else ():
+                if abs(-np.log2(found) - bits) < 1:
+                    return bits
     return None
 
 

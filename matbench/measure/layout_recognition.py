@@ -10,7 +10,7 @@ from typing import get_args
 import numpy as np
 
 from matbench.measure.oracle import Array, Bound, Float64, Trial
-from matbench.model import Case, Layout, Placing, Transpose
+from matbench.model import Case, Layout, Placing, Problem, Transpose
 
 #: Larger products are not tried, because that would take too long.
 _MOST_OPERATIONS = 2**29
@@ -20,8 +20,7 @@ _NAMES = {"NN": "A·B", "NT": "A·Bᵀ", "TN": "Aᵀ·B", "TT": "Aᵀ·Bᵀ"}
 def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     """What C is, in words; None if it is not recognised."""
     problem = case.problem
-    size = problem.M * problem.N * problem.K
-    if problem.workload != "matmul" or size > _MOST_OPERATIONS or trial.S is None:
+    if problem.workload != "matmul" or not is_quick(problem) or trial.S is None:
         return None
     if not np.isfinite(C).all() or problem.M * problem.N < 2:
         return None
@@ -31,6 +30,11 @@ def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
         if actual.shape == wanted.shape and _is(actual, wanted, trial.S, bound):
             return text
     return None
+
+
+def is_quick(problem: Problem) -> bool:
+    """Whether its product is computed soon."""
+    return problem.M * problem.N * problem.K <= _MOST_OPERATIONS
 
 
 def _is(actual: Array, wanted: Float64, S: Float64, bound: Bound) -> bool:

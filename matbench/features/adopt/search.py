@@ -26,7 +26,7 @@ from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import Product
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
-from matbench.features.adopt.trials import Trials
+from matbench.features.adopt.trials import BUSY, Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Worker, WorkerPool
@@ -94,10 +94,7 @@ def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
         adopted = search.adopted()
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
-    doubts = [
-        f"a launch did not complete, at {where}; if the device was busy, try again"
-        for where in search.trials.unfinished[:1]
-    ]
+    doubts = [f"a launch did not complete, at {where}" for where in search.trials.unfinished[:1]]
     return adopted._replace(warnings=(*adopted.warnings, *doubts))
 
 
@@ -297,7 +294,8 @@ class _Search:
             where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
             failed = failed or f"{words}; but it fails a check{where}"
             if wrong is not None and wrong.status != "wrong":
-                self.trials.unfinished.append(f"{wrong.case.problem.size}: {wrong.reason}")
+                place = wrong.case.problem.size
+                self.trials.unfinished.append(f"{place}: {wrong.reason}; {BUSY}")
                 break  # no reason for a claim
         return Adopted(name, None, failed)
 

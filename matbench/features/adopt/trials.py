@@ -31,6 +31,8 @@ _MOST_FAILURES = 4
 _MOST_LATE = 2
 #: What other programs may cause.
 _OF_OTHERS = (LateError, OutOfMemoryError)
+#: What to do about such a launch.
+BUSY = "if the device was busy, try again"
 #: The share of C that must be right for a call to count as close.
 _LEAST_SHARE = 0.05
 
@@ -78,7 +80,7 @@ class Trials:
             self.refused[build] = error.reason
             return None
         except CaseError as error:
-            self.failed(guess, problem, error)
+            self.failed(guess, case, error)
             return None
         except MatbenchError as error:
             raise NotCallableError(str(error)) from None
@@ -109,14 +111,17 @@ class Trials:
             self.note(guess, 0.005, reason)
         return None
 
-    def failed(self, guess: CallGuess, problem: Problem, error: CaseError) -> None:
+    def failed(self, guess: CallGuess, case: Case, error: CaseError) -> None:
         """Count and describe a launch that failed twice."""
+        why = self.worker.suspicions(case)
         reason = error.reason.partition(" (see --")[0]  # `adopt` has no option for deadlines
+        reason = "; ".join((reason, *why))
         self.failures += 1
         self.faults += 1
         self.late += isinstance(error, LateError)
         if isinstance(error, _OF_OTHERS):
-            self.unfinished.append(f"{problem.size}: {reason}")
+            busy = "" if why else f"; {BUSY}"
+            self.unfinished.append(f"{case.problem.size}: {reason}{busy}")
         self.note(guess, 0.01, reason)
 
     @property

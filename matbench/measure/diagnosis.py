@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.measure import layout_recognition, oracle
+from matbench.measure import layout_recognition, oracle, places
 from matbench.measure.judge import (
     OUTSIDE_C,
     OUTSIDE_INPUTS,
@@ -20,24 +18,12 @@ from matbench.measure.judge import (
     UNWORKED,
     UNWRITTEN,
 )
+from matbench.measure.layout_recognition import USUAL_BITS, kept, like_rounded
 from matbench.measure.oracle import MOST_EXCESS, Array, Bound, Trial, bits_of_inputs
-from matbench.model import Case, Precision, Problem
+from matbench.model import Case, Problem
 
 #: With fewer bits, errors are as large as those of other mistakes; with more, as in float32 sums.
 _LEAST_BITS, _MOST_BITS = 7, 21
-#: The bits of significands that inputs may be rounded to, and which precision that is.
-_TF32_BITS = 11
-_LOWER: dict[int, Precision] = {_TF32_BITS: "tf32", 8: "bfloat16"}
-#: How to get float32 from libraries whose default is TF32.
-_EXACT = {
-    "torch": (
-        'pass `input_precision="ieee"` to `tl.dot`, or set '
-        "`torch.backends.cuda.matmul.allow_tf32 = False`"
-    ),
-    "jax": 'pass `precision="highest"`',
-}
-#: What names float16.
-_HALF = re.compile("half|f(?:loat|p)?16")
 #: The largest error of rounding in units of the root mean square.
 _SPREAD = 8
 #: An error below this share of the terms' size may be one of rounding.
@@ -78,11 +64,11 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     if where == "C":
         return "; ".join(filter(None, [f"C is wrong: {values}", _nan(C, wrong)]))
     parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
+    if is_small:
+        parts.append(_multiple(C, trial, bound))
     like = layout_recognition.described(C, trial, bound, case)
     if like is not None:
         return "; ".join([*parts, like])
-    if is_small:
-        parts.append(_multiple(C, trial, bound))
     if imprecise is not None:
         return "; ".join([*parts, imprecise])
     return "; ".join(parts + patterns(C, expected, wrong, case.params))
@@ -161,67 +147,22 @@ def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case, *, is_small: bo
     bits = round(bits_of_inputs(error))
     if not _LEAST_BITS <= bits <= _MOST_BITS:
         return None
-    return _like_rounded(bits, case)
-
-
-def _like_rounded(bits: int, case: Case, *, exactly: bool = False) -> str:
-    """What errors say that are as large as with inputs of so many bits, or `exactly` those."""
-    how, source = _EXACT.get(case.kernel.arrays), case.kernel.source.lower()
-    if how is not None and abs(bits - _TF32_BITS) <= 1:
-        return f'as exact as TF32 inputs: declare `precision = "tf32"`, or {how}'
-    precision = "tf32" if bits > 9 else "bfloat16"
-    if precision == "tf32" not in source and _HALF.search(source):
-        precision = "float16"
-    declared = f'declare `precision = "{precision}"`'
-    if exactly:
-        inputs = "float16 inputs" if precision == "float16" else f"inputs of {bits} bits"
-        return f"as exact as {inputs}: {declared}"
-    claim = (
-        f"if they are, {declared}"
-        if bits < 14
-        else "if its inputs are split, declare `error_constant`"
-    )
-    return f"errors are as large as with inputs rounded to about {bits} bits: {claim}"
+    return like_rounded(bits, case)
 
 
 def _of_lower_precision(C: Array, trial: Trial, case: Case) -> str | None:
-    """What must be declared for C to be right: a type of sums, or of rounded or truncated inputs.
-
-    If none is found, the size of all errors may be that of rounded, or truncated, inputs.
-    """
-    kernel, problem = case.kernel, case.problem
-
-    def is_right(meant: Trial, **claims: Any) -> bool:
-        claimed = oracle.bound(msgspec.structs.replace(kernel, **claims), problem)
-        return not wrong_elements(C, meant, claimed).any()
-
-    if kernel.contract.sums_in == "float64" and is_right(trial, accumulator="float32"):
-        return 'as exact as float32 sums: declare `accumulator = "float32"`'
-    is_known = kernel.contract.storage == kernel.precision == "float32"
-    if problem.workload != workloads.DEFAULT or not is_known:
+    """Whether C is as exact as float32 sums, or all errors are those of inputs rounded, or
+    truncated, to usual bits."""
+    kernel = case.kernel
+    if kernel.contract.sums_in == "float64":
+        claimed = msgspec.structs.replace(kernel, accumulator="float32")
+        if not wrong_elements(C, trial, oracle.bound(claimed, case.problem)).any():
+            return 'as exact as float32 sums: declare `accumulator = "float32"`'
+    if kernel.precision != "float32" or len(trial.inputs) != 2 or C.size < _MANY:
         return None
-    for bits, precision in _LOWER.items():
-        if (_kept(C, bits, np.rint) == C).all():
-            of = "float16" if precision == "tf32" else precision
-            return f"C has only {bits} bits: is it rounded to {of}?"
-        for made_whole in (np.rint, np.trunc) if layout_recognition.is_quick(problem) else ():
-            A, B = (_kept(matrix, bits, made_whole) for matrix in trial.inputs)
-            added = 0.0 if trial.C is None else problem.beta * trial.C.astype(np.float64)
-            if is_right(trial._replace(R=problem.alpha * (A @ B) + added), precision=precision):
-                return _like_rounded(bits, case, exactly=True)
-    about = _bits_of_all(C, trial)
-    return _like_rounded(about, case) if about else None
-
-
-def _kept(matrix: Array, bits: int, made_whole: np.ufunc) -> oracle.Float64:
-    """Numbers of which so many bits of the significand are kept."""
-    significands, exponents = np.frexp(matrix.astype(np.float64))
-    kept: oracle.Float64 = np.ldexp(made_whole(np.ldexp(significands, bits)), exponents - bits)
-    return kept
-
-
-def _bits_of_all(C: Array, trial: Trial) -> int | None:
-    """The bits of inputs, rounded or truncated, whose errors are as large as all of these."""
+    for bits in USUAL_BITS:
+        if (kept(C, bits) == C).all():
+            return f"C has only {bits} bits: is it rounded to a narrower type?"
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     assert trial.R is not None
     assert trial.S is not None
@@ -233,12 +174,10 @@ def _bits_of_all(C: Array, trial: Trial) -> int | None:
         # Truncating both inputs to b bits takes away about 1.33·2^−b of a sum.
         bias = abs(float(np.mean(shares))) / 1.33
         is_truncated = np.std(shares) < bias / 4
-        if C.size < _MANY or np.abs(errors).max() > _SPREAD * error:
-            return None
         for found in (bias if is_truncated else 0.0, error / 0.47):
-            for bits in _LOWER if found > 0 else ():
-                if abs(-np.log2(found) - bits) < 1:
-                    return bits
+            for bits in USUAL_BITS if found > 0 else ():
+                if abs(-np.log2(found) - bits) < 1 and np.abs(errors).max() <= _SPREAD * error:
+                    return like_rounded(bits, case)
     return None
 
 
@@ -317,15 +256,15 @@ def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
 
 
 def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
-    """The region: all, the edge, all lines from one on, every n-th line, or what lies within."""
+    """The region: all, the edge, all lines from one on, part of every period, or what is within."""
     if wrong.all():
         return "every element"
     rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
     is_vector = 1 in wrong.shape
     return (
         (None if is_vector else _edge(wrong, params))
-        or _every(rows, "row")
-        or _every(columns, "column" if len(wrong) > 1 else "element")
+        or _periodic(wrong)
+        or ((right := _periodic(~wrong)) and f"right only in {right}")
         or _within(rows, columns, wrong.shape)
     )
 
@@ -355,12 +294,14 @@ def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
     return None
 
 
-def _every(places: npt.NDArray[np.int64], name: str) -> str | None:
-    """Lines at equal distances."""
-    steps = np.diff(places)
-    if places.size > 2 and steps[0] > 1 and (steps == steps[0]).all():
-        return f"every {_ordinal(int(steps[0]))} {name} from {places[0]} on"
-    return None
+def _periodic(elements: Mask) -> str | None:
+    """The rows and columns of each period that they lie in."""
+    names = ("row", "column" if len(elements) > 1 else "element")
+    lines = (
+        places.periodic(np.asarray(elements.any(axis=axis)), name)
+        for axis, name in zip((1, 0), names, strict=True)
+    )
+    return ", ".join(filter(None, lines)) or None
 
 
 def _within(
@@ -372,8 +313,3 @@ def _within(
     if shape[0] == 1:
         return f"within elements {columns[0]}–{columns[-1]}"
     return f"within rows {rows[0]}–{rows[-1]}, columns {columns[0]}–{columns[-1]}"
-
-
-def _ordinal(number: int) -> str:
-    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if 10 < number % 100 < 20 else last}"

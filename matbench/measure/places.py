@@ -1,32 +1,31 @@
-"""Describes which rows, columns or terms are meant, in words."""
+"""Which of the rows, columns or terms something is about, in words."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+Member = npt.NDArray[np.bool_]
 
-def described(member: npt.NDArray[np.bool_], name: str) -> str | None:
-    """One run of them, lines at equal distances, or a run of every so many; None if they are in no
-    such order."""
+
+def run(member: Member, name: str) -> str | None:
+    """`rows 2–7`, if these are all."""
     places = np.flatnonzero(member)
-    if run := _run(places, name):
-        return run
-    steps = np.diff(places)
-    if places.size > 2 and (steps == steps[0]).all():
-        return f"every {_ordinal(int(steps[0]))} {name} from {places[0]} on"
-    for period in range(2, member.size // 2 + 1):
-        if (member[period:] == member[:-period]).all():
-            run = _run(np.flatnonzero(member[:period]), name)
-            return f"{run} of every {period}" if run else None
-    return None
-
-
-def _run(places: npt.NDArray[np.int64], name: str) -> str | None:
-    """`rows 2–7`, if no place between the first and the last is missing."""
     if places.size == 0 or places[-1] - places[0] + 1 != places.size:
         return None
     return f"{name} {places[0]}" if places.size == 1 else f"{name}s {places[0]}–{places[-1]}"
+
+
+def periodic(member: Member, name: str) -> str | None:
+    """`every 3rd row from 1 on`, or `rows 2–7 of every 8`; the last ones may be cut off."""
+    starts, ends = np.flatnonzero(np.diff(member, prepend=False, append=False)).reshape(-1, 2).T
+    period = int(np.diff(starts).min(initial=member.size))
+    first = np.resize(member[:period], member.size)
+    if starts.size < 2 or starts[0] >= period or (first != member).any():
+        return None
+    if ends[0] - starts[0] == 1 < starts.size - 1:
+        return f"every {_ordinal(period)} {name} from {starts[0]} on"
+    return f"{run(member[:period], name)} of every {period}"
 
 
 def _ordinal(number: int) -> str:

@@ -160,9 +160,9 @@ def _of_lower_precision(C: Array, trial: Trial, case: Case) -> str | None:
             return 'as exact as float32 sums: declare `accumulator = "float32"`'
     if kernel.precision != "float32" or len(trial.inputs) != 2 or C.size < _MANY:
         return None
-    for bits in USUAL_BITS:
+    for bits, storage in USUAL_BITS.items():
         if (kept(C, bits) == C).all():
-            return f"C has only {bits} bits: is it rounded to a narrower type?"
+            return f"all of C has only {bits} bits, as if it were {storage}"
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     assert trial.R is not None
     assert trial.S is not None

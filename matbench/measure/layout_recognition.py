@@ -19,9 +19,9 @@ from matbench.model import Case, Layout, Placing, Transpose
 _MOST_OPERATIONS = 2**29
 #: How often each is added is only found out for so many terms.
 _MOST_TERMS = 2048
-#: The bits of TF32's and float16's significands, and of bfloat16's; and what names float16.
+#: The bits of significands of 16 bits, and what names float16.
 _TF32_BITS = 11
-USUAL_BITS = (_TF32_BITS, 8)
+USUAL_BITS = {_TF32_BITS: "float16", 8: "bfloat16"}
 _HALF = re.compile("half|f(?:loat|p)?16")
 #: How to get float32 from libraries whose default is TF32.
 _EXACT = {
@@ -112,8 +112,8 @@ def _roundings(A: Float64, B: Float64, case: Case) -> Iterator[tuple[str, Float6
     """Operands rounded, or truncated, to usual bits."""
     if case.kernel.contract.storage == case.kernel.precision == "float32":
         for bits, made_whole in product(USUAL_BITS, (np.rint, np.trunc)):
-            text = like_rounded(bits, case, exactly=True)
-            yield text, *(kept(matrix, bits, made_whole) for matrix in (A, B))
+            a, b = (kept(matrix, bits, made_whole) for matrix in (A, B))
+            yield like_rounded(bits, case, exactly=True), a, b
 
 
 def kept(matrix: Array, bits: int, made_whole: np.ufunc = np.rint) -> Float64:

@@ -55,6 +55,8 @@ _MOST_BUILDS = 8
 _MOST_AHEAD = 5
 #: No usual tiles are larger than half of this.
 _MOST_WHOLE = 1024
+#: Wrong sizes are looked for among so many in a row.
+_LONGEST_PERIOD = 64
 #: What rounds inputs.
 _ROUNDED = {
     "tf32": "(?i)tf32|wmma|mma_sync",
@@ -288,7 +290,7 @@ class _Search:
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
                 many = len({outcome.case.problem.size for outcome in outcomes})
-                warnings = tuple(calling.warnings(guess, self.hints))
+                warnings = (*calling.warnings(guess), *self.doubts(guess))
                 sizes = f"all {many} sizes" if many > 1 else "the only size"
                 return Adopted(name, table, f"{words}, correct at {sizes} tried", warnings)
             where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
@@ -324,6 +326,7 @@ class _Search:
 
     def steps(self, guess: CallGuess) -> dict[str, int]:
         """The number that each size must be a multiple of; M stands for all in square products."""
+        self.trials.missed.clear()
         groups = (("M", "N", "K"),) if guess.is_square else (("M",), ("N",), ("K",))
         return {axes[0]: self.step(guess, axes) for axes in groups}
 
@@ -384,6 +387,44 @@ class _Search:
                 guess = guess._replace(geometry=guess.geometry.fixed(name))
         multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
         return guess._replace(multiples=multiples)
+
+    def doubts(self, guess: CallGuess) -> Iterator[str]:
+        """What a kernel does wrong that is right only for multiples of a number."""
+        missed = self.trials.missed[:]
+        if not calling.is_doubtful(guess, self.hints) or not missed:
+            return
+        right = f"right only for multiples of {calling.multiples(guess)}"
+        if any(is_beyond for _, is_beyond in missed):
+            yield f"{right}; is a bounds check missing?"
+            return
+        if len(guess.multiples) == 1:
+            right = self.period(guess, *guess.multiples) or right
+        problem, _ = missed[0]
+        worker, params = self.trials.worker, guess.geometry.params
+        case = sweep.case(self.trials.kernel(guess), problem, params, worker.device)
+        reason = worker.measure(case).reason
+        yield f"{right}; at {problem.size}: {reason}" if reason else right
+
+    def period(self, guess: CallGuess, axis: str) -> str:
+        """Which sizes along an axis are right, if not just the multiples of a number."""
+        axes = ("M", "N", "K") if guess.is_square else (axis,)
+        base: int = getattr(guess.problem, axis)
+        many = math.gcd(calling.whole(guess.geometry, self.hints), _LONGEST_PERIOD)
+        self.trials.renew()
+        right = []
+        for size in range(base, base + many):
+            sides = dict.fromkeys(axes, size)
+            problem = msgspec.structs.replace(guess.problem, **sides)
+            right.append(self.trials.is_right(guess, problem))
+        period = next(p for p in calling.steps(many) if right == right[:p] * (many // p))
+        wrong = [size for size in range(period) if not right[size]]
+        is_run = wrong == [*range(1, len(wrong) + 1)] and len(wrong) + 1 < period
+        if not is_run or self.trials.is_exhausted:
+            return ""
+        where = f"wrong where {axis} % {period} is {' to '.join(map(str, dict.fromkeys((1, wrong[-1]))))}"
+        is_even = len(wrong) == period // 2
+        even = f"right for an even number of tiles of {period // 2}"
+        return f"{even} ({axis}): {where}" if is_even else where
 
     # -- if nothing is right ---------------------------------------------------------------
 

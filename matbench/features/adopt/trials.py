@@ -49,6 +49,8 @@ class Trials:
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
         self.unfinished: list[str] = []
+        #: Problems at which a call was wrong, and whether it went beyond the edge of a matrix.
+        self.missed: list[tuple[Problem, bool]] = []
         #: The closest launch so far: how close, what was wrong with it if that is known, its guess.
         self.nearest: tuple[float, str, CallGuess | None] = 0.0, "", None
 
@@ -146,7 +148,10 @@ class Trials:
     def is_right(self, guess: CallGuess, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""
         result = self.probe(guess, problem)
-        return result is not None and result.share == 1 and not result.spoiled
+        if result is None or (result.share == 1 and not result.spoiled):
+            return result is not None
+        self.missed.append((problem, result.is_beyond))
+        return False
 
     def note(self, guess: CallGuess, nearness: float, words: str) -> None:
         """Keep the description of a wrong launch if it is the closest so far."""

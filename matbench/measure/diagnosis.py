@@ -172,12 +172,11 @@ def _of_lower_precision(C: Array, trial: Trial, case: Case) -> str | None:
         error = float(np.sqrt(np.mean(errors**2)))
         shares = (C - trial.R) / trial.S
         # Truncating both inputs to b bits takes away about 1.33·2^−b of a sum.
-        bias = abs(float(np.mean(shares))) / 1.33
-        is_truncated = np.std(shares) < bias / 4
-        for found in (bias if is_truncated else 0.0, error / 0.47):
-            for bits in USUAL_BITS if found > 0 else ():
-                if abs(-np.log2(found) - bits) < 1 and np.abs(errors).max() <= _SPREAD * error:
-                    return like_rounded(bits, case)
+        bias, spread = abs(float(np.mean(shares))) / 1.33, float(np.std(shares))
+        found = bias if spread < bias / 4 else error / 0.47 if bias < 2 * spread else 0.0
+        if found > 0 and np.abs(errors).max() <= _SPREAD * error:
+            alike = (bits for bits in USUAL_BITS if abs(-np.log2(found) - bits) < 1)
+            return next((like_rounded(bits, case) for bits in alike), None)
     return None
 
 

@@ -51,12 +51,17 @@ class Product(msgspec.Struct, frozen=True):
 
 class ProbeResult(msgspec.Struct, frozen=True):
     """The effect of one launch: the product in C, what else was written to, the share of C's
-    elements that are right for the case, and whether it went beyond the edge of a matrix."""
+    elements that are right for the case, and whether some are no numbers."""
 
     product: Product | None
     spoiled: tuple[str, ...] = ()
     share: float = 0.0
-    is_beyond: bool = False
+    has_nan: bool = False
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether memory outside a matrix was written to or read."""
+        return self.has_nan or any("outside" in what for what in self.spoiled)
 
 
 def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
@@ -86,16 +91,19 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
         launcher.launch(backend, program, case, buffers)
         after = {name: memory.download(held[name].raw, held[name].sent) for name in "ABC"}
     spoiled = [f"its input {name}" for name in "AB" if held[name].changed(after[name]).any()]
-    overrun = [n for n in "ABC" if held[n].changed(after[n])[held[n].is_outside].any()]
-    spoiled += [f"memory outside {name}" for name in overrun]
+    spoiled += [
+        f"memory outside {name}"
+        for name in "ABC"
+        if held[name].changed(after[name])[held[name].is_outside].any()
+    ]
     results = held["C"].matrices(after["C"])
     tolerance = 0.02 if held["C"].sent.itemsize == 2 else 1e-4
     launches = [*zip(results, *given.values(), strict=True)]
     products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
     product = products.pop() if len(products) == 1 else None
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
-    is_beyond = bool(overrun) or not np.isfinite(results).all()
-    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares), is_beyond)
+    has_nan = not np.isfinite(results).all()
+    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares), has_nan)
 
 
 class _Guarded(NamedTuple):

@@ -421,10 +421,11 @@ class _Search:
         is_run = wrong == [*range(1, len(wrong) + 1)] and len(wrong) + 1 < period
         if not is_run or self.trials.is_exhausted:
             return ""
-        where = f"wrong where {axis} % {period} is {' to '.join(map(str, dict.fromkeys((1, wrong[-1]))))}"
-        is_even = len(wrong) == period // 2
-        even = f"right for an even number of tiles of {period // 2}"
-        return f"{even} ({axis}): {where}" if is_even else where
+        last = f" to {wrong[-1]}" if len(wrong) > 1 else ""
+        where = f"wrong where {axis} % {period} is 1{last}"
+        if len(wrong) != period // 2:
+            return where
+        return f"right for an even number of tiles of {period // 2} ({axis}): {where}"
 
     # -- if nothing is right ---------------------------------------------------------------
 

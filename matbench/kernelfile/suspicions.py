@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: What differs between the threads of a block.
 _OF_THREADS = {"threadIdx", "thread_rank", "thread_index", "laneid", "lane_id"}
-_BARRIER = re.compile(r"__syncthreads|__barrier_sync|this_thread_block")
+_BARRIER = re.compile(r"__syncthreads|__barrier_sync|this_thread_block\(\) ?\.sync")
 _LEAVING = ("return_statement", "break_statement", "continue_statement")
 _LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 _PLACES = ("subscript_expression", "pointer_expression")
 _INNER = ("subscript_expression", "field_expression", "parenthesized_expression")
+_USES = {"update_expression": "added"} | dict.fromkeys(
+    ("pointer_expression", "init_declarator", "argument_list"), "set"
+)
 _SHARED = {"__shared__", "extern", "static"}
 
 
@@ -142,15 +145,11 @@ def _use(name: Node, declared: str) -> str:
     used, text = name, syntax.text_of(name)
     while used.parent is not None and used.parent.type in _INNER:
         used = used.parent
-    above = used.parent
-    is_whole = used == name and declared == "array_declarator"
-    if above is None or is_whole or above.type in ("pointer_expression", "init_declarator"):
+    if (used == name and declared == "array_declarator") or used.parent is None:
         return "set"
-    if above.type == "update_expression":
-        return "added"
     outer = next((n for n in syntax.parents(used) if n.type == "assignment_expression"), None)
-    left, *_, right = outer.named_children if outer is not None else (above, above)
+    left, *_, right = outer.named_children if outer is not None else (used, used)
     if outer is not None and text in _words(left):
         is_sum = "=" not in {child.type for child in outer.children} or text in _words(right)
         return "read" if left != used else "added" if is_sum else "set"
-    return "set" if above.type == "argument_list" else "read"
+    return _USES.get(used.parent.type, "read")

@@ -95,9 +95,9 @@ def test_other_mistakes_of_double_matrices_are_not_called_so(
     [
         ("np.float32(np.float16(A)) @ np.float32(np.float16(B))",
          'as exact as float16 inputs: declare `precision = "float16"`'),
-        ("np.float32(np.float16(A) @ np.float16(B))", 
+        ("np.float32(np.float16(A) @ np.float16(B))",
          "all of C has only 11 bits, as if it were float16"),
-        ("np.float32(np.float64(A) @ B) * (1 + 2e-5)", "each multiplied by 1.00002"),
+        ("np.float32(np.float64(A) @ B) * (1 + 2e-5)", "every element"),
     ],
 )  # fmt: skip
 def test_a_function_that_casts_is_told_what_to_declare(

@@ -51,8 +51,8 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     """One line: the count, the first wrong element, its expected value, and the pattern."""
     wrong = wrong_elements(C, trial, bound)
     count = int(wrong.sum())
-    is_small = _is_small(C, trial)
-    imprecise = _imprecise(C, trial, bound, case, is_small=is_small)
+    multiple = _multiple(C, trial, bound)
+    imprecise = _imprecise(C, trial, bound, case, is_small=multiple is not None)
     if count == 0:
         if imprecise is None:
             return "right when compared again: not deterministic"
@@ -64,8 +64,7 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     if where == "C":
         return "; ".join(filter(None, [f"C is wrong: {values}", _nan(C, wrong)]))
     parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
-    if is_small:
-        parts.append(_multiple(C, trial, bound))
+    parts += [multiple] if multiple else []
     like = layout_recognition.described(C, trial, bound, case)
     if like is not None:
         return "; ".join([*parts, like])
@@ -111,19 +110,15 @@ def patterns(
     ]
 
 
-def _is_small(C: Array, trial: Trial) -> bool:
-    """Whether no error is larger than those of rounding may be."""
+def _multiple(C: Array, trial: Trial, bound: Bound) -> str | None:
+    """The largest error as a multiple of the bound, if all are as small as those of rounding."""
     if trial.R is None or trial.S is None:
-        return False
+        return None
     with np.errstate(all="ignore"):
-        return bool((np.abs(C - trial.R) <= _SMALL * trial.S).all())
-
-
-def _multiple(C: Array, trial: Trial, bound: Bound) -> str:
-    """The largest error as a multiple of what is allowed."""
-    allowed = bound.of(trial)
-    is_bound = allowed > 0
-    most = float((np.abs(C - trial.R)[is_bound] / allowed[is_bound]).max(initial=0.0))
+        errors, allowed = np.abs(C - trial.R), bound.of(trial)
+        if not (errors <= _SMALL * trial.S).all():
+            return None
+        most = float((errors / allowed)[allowed > 0].max(initial=0.0))
     return f"largest error {most:{'.3g' if most < 1000 else ',.0f'}} × the bound"
 
 

@@ -33,6 +33,7 @@ UNSUSPICIOUS = [
     "if (blockIdx.x > 2) SYNC();",
     "for (int s = blockDim.x / 2; s > 0; s /= 2) { if (col < s) A[col] = 1; SYNC(); }",
     "SYNC(); if (col >= N) return;",
+    "while (__syncthreads_or(col < N)) A[0] = 1;",
     "for (int k = 0; k < N; ++k) { switch (col) { case 1: break; } SYNC(); }",
     "float sum; if (N) sum = 1; else sum = 2; sum += 3;",
     "float r[4]; memset(r, 0, 16); r[1] += 2;",

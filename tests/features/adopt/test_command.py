@@ -394,6 +394,16 @@ def test_a_restriction_that_no_bounds_check_would_lift_comes_with_its_period_and
     assert "bounds check" not in output
 
 
+def test_a_bounds_check_is_asked_for_if_only_reads_go_beyond_an_edge(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = tmp_path / "staged.cu"
+    text = STAGED.replace("ROUNDED", "+ T - 1").replace("SLOT", "0").replace("USED", "0")
+    path.write_text(text.replace(" && k + x < K", "").replace(" && k + y < K", ""))
+    warning = "warning: right only for multiples of 16 (K); is a bounds check missing?"
+    assert warning in adopted(path, matbench)[0].splitlines()
+
+
 def test_a_barrier_that_not_all_threads_reach_is_named(tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "staged.cu"
     text = STAGED.replace("ROUNDED", "+ T - 1").replace("SLOT", "0").replace("USED", "0")

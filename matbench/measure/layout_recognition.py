@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import get_args
 
@@ -44,7 +44,8 @@ def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
         return None
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     added: Float64 | float = 0.0 if trial.C is None else trial.C.astype(np.float64)
-    for text, actual, wanted in _candidates(C, A, B, added, case):
+    roundings = _roundings(A, B, case) if trial.typical is None else ()
+    for text, actual, wanted in _candidates(C, A, B, added, case, roundings):
         if actual.shape == wanted.shape and _is(actual, wanted, trial, bound):
             return text
     return None
@@ -64,7 +65,12 @@ def _is(actual: Array, wanted: Float64, trial: Trial, bound: Bound) -> bool:
 
 
 def _candidates(
-    C: Array, A: Float64, B: Float64, added: Float64 | float, case: Case
+    C: Array,
+    A: Float64,
+    B: Float64,
+    added: Float64 | float,
+    case: Case,
+    roundings: Iterable[tuple[str, Float64, Float64]],
 ) -> Iterator[tuple[str, Array, Float64]]:
     """Descriptions of what C may be, with C as it would be read then, and its expected value."""
     problem = case.problem
@@ -78,7 +84,7 @@ def _candidates(
     elif case.kernel.reads:
         yield "C is added, as if beta were 1", C, alpha * AB + added
     of_terms = _of_terms((C - beta * added) / alpha, A, B) if alpha else ()
-    for text, a, b in (*_mistakes(A, B), *_roundings(A, B, case), *of_terms):
+    for text, a, b in (*_mistakes(A, B), *roundings, *of_terms):
         yield text, C, alpha * (a @ b) + beta * added
     stored = case.kernel.placing
     seen = set()
@@ -149,6 +155,8 @@ def _of_terms(C: Array, A: Float64, B: Float64) -> Iterator[tuple[str, Float64, 
     with contextlib.suppress(np.linalg.LinAlgError):
         whole = np.rint(np.linalg.solve((A.T @ A) * (B @ B.T), (A.T @ C * B).sum(axis=1)))
         said = []
+        if not whole.any():  # C is 0
+            return
         for many in np.unique(whole[whole != 1]):
             member = whole == many
             terms = places.run(member, "term") or places.periodic(member, "term")

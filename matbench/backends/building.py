@@ -18,6 +18,13 @@ from matbench.kernelfile import includes
 from matbench.model import Kernel
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
+_WARNING = re.compile(
+    r"^(?P<file>.+?)[:(](?P<line>\d+)(?:\)|:\d+)?: warning(?: #[\w-]+)?: (?P<said>.*)$",
+    re.MULTILINE,
+)
+#: The most warnings of a kernel that are shown, and those that explain no mistake.
+_MOST_WARNINGS = 2
+_UNUSED = re.compile(r"\bunused\b|never (?:referenced|used)")
 _ERROR = re.compile(r"(?:^|\s)(?:error|fatal)\b[^:]*:")
 
 
@@ -85,6 +92,17 @@ def run(command: Sequence[str], folder: Path, text: str = "") -> bytes:
         missing = re.search(r"cannot find -l([\w.+-]+)", said)
         raise BuildError(f"link: no library {missing[1]}" if missing else first_error(said))
     return done.stdout
+
+
+def warnings_of(output: str, kernel: Kernel) -> tuple[str, ...]:
+    """What a compiler warns of in the kernel's own files, with the line of each."""
+    own = {Path(name).name for name in (kernel.path, *(i.name for i in kernel.includes))}
+    found = (
+        f"{name}:{match['line']}: {match['said']}"
+        for match in _WARNING.finditer(output)
+        if (name := Path(match["file"]).name) in own and not _UNUSED.search(match["said"])
+    )
+    return tuple(dict.fromkeys(found))[:_MOST_WARNINGS]
 
 
 def first_error(output: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from matbench.backends import building, host, opencl_runtimes
-from matbench.backends.building import apart, first_error
+from matbench.backends.building import apart, first_error, warnings_of
 from matbench.backends.opencl_runtimes import pyopencl
 from matbench.backends.protocol import (
     Address,
@@ -42,6 +42,8 @@ _VECTOR_WIDTH = 16
 _VECTOR_HINTS = (8, 4, 1)  # the supported ones
 #: C++ for OpenCL; like nvcc, without errors for `int pair[2] = {threadIdx.x, threadIdx.y};`.
 _CPLUSPLUS = ("-cl-std=CLC++2021", "-Wno-c++11-narrowing")
+#: Warnings of what may be a mistake.
+_WARNED = ("-Wall", "-Wno-unused", "-Wtautological-unsigned-zero-compare")
 #: Environment variables by which runtimes and PyOpenCL build or run kernels differently.
 _SETTINGS = (
     "CL_CONFIG_", "DPCPP_CPU_", "SYCL_CPU_", "OPENCL_PROGRAM_", "POCL_", "PYOPENCL_BUILD_OPTIONS",
@@ -135,6 +137,7 @@ class _Program:
         self.scalars = scalars
         self.local = local
         self.allocates = False  # OpenCL C has no malloc
+        self.warnings: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         with _errors("build"):
             self.kernel = pyopencl().Kernel(program, entry)
@@ -233,7 +236,7 @@ class OpenCLBackend:
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
         self.clock_is_sm = False
-        self._programs: dict[str, Any] = {}
+        self._programs: dict[str, tuple[Any, str]] = {}
         self._held: list[_Buffer] = []
         self._reading: Any = None  # a kernel that does nothing
         self._apart = b""  # what was last copied apart
@@ -306,10 +309,12 @@ class OpenCLBackend:
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
         if not keep:
             options += [f'-I "{folder}"' for folder in includes.folders(kernel)]
-        program = self._compiled(unit.text, options, keep=keep)
+        program, log = self._compiled(unit.text, [*options, *_WARNED], keep=keep)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
         buffers = [*scalars, ""] if clocked else scalars
-        return _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
+        built = _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
+        built.warnings = warnings_of(log, kernel)
+        return built
 
     def _unit(
         self, kernel: Kernel, params: dict[str, int], clock: str | None, keep: bool
@@ -327,8 +332,9 @@ class OpenCLBackend:
         packed = self.cache.get_or_make(key, translated) if keep else translated()
         return msgspec.msgpack.decode(packed, type=opencl_c.Unit)
 
-    def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> Any:
-        """A program built as OpenCL C or, if that fails and the runtime knows it, as C++.
+    def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> tuple[Any, str]:
+        """A program built as OpenCL C or, if that fails and the runtime knows it, as C++, and the
+        compiler's log.
 
         `keep` allows taking it from the cache and storing it there.
         """
@@ -341,18 +347,19 @@ class OpenCLBackend:
                 pass
             raise
 
-    def _built(self, unit: str, options: list[str], keep: bool) -> Any:
+    def _built(self, unit: str, options: list[str], keep: bool) -> tuple[Any, str]:
         cl = pyopencl()
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
-        key = repr(("opencl", unit, options, toolkit))
+        key = repr(("opencl and log", unit, options, toolkit))
         if keep and key in self._programs:
             return self._programs[key]
-        binary = self.cache.get(key) if keep else None
+        kept = self.cache.get(key) if keep else None
         with warnings.catch_warnings(), apart():
             warnings.simplefilter("ignore")  # compiler warnings; errors come as exceptions
             try:
-                if binary is not None:
-                    program = cl.Program(self.context, [self.device], [bytes(binary)])
+                if kept is not None:
+                    log, binary = msgspec.msgpack.decode(kept, type=tuple[str, bytes])
+                    program = cl.Program(self.context, [self.device], [binary])
                 else:
                     program = cl.Program(self.context, unit)
                 program.build(options, cache_dir=False)
@@ -360,11 +367,17 @@ class OpenCLBackend:
                 if error.code == cl.status_code.INVALID_BUILD_OPTIONS:
                     raise _UnknownOptionError from None
                 raise BuildError(_compiler_message(str(error))) from None
-        if keep and binary is None:
-            self.cache.put(key, program.get_info(cl.program_info.BINARIES)[0])
+        if kept is None:
+            log = program.get_build_info(self.device, cl.program_build_info.LOG)
+        if keep and kept is None:
+            binary = program.get_info(cl.program_info.BINARIES)[0]
+            self.cache.put(key, msgspec.msgpack.encode((log, binary)))
         if keep:
-            self._programs = {**dict(list(self._programs.items())[-_PROGRAMS:]), key: program}
-        return program
+            self._programs = {
+                **dict(list(self._programs.items())[-_PROGRAMS:]),
+                key: (program, log),
+            }
+        return program, log
 
     def time_ns(
         self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
@@ -460,7 +473,7 @@ class OpenCLBackend:
             unit = (
                 f"__kernel void read_clock(__global ulong *t) {{ *t = {self.clock_expression}; }}"
             )
-            kernel = cl.Kernel(self._compiled(unit, []), "read_clock")
+            kernel = cl.Kernel(self._compiled(unit, [])[0], "read_clock")
             target = self.allocate(8)
             readings = []
             for pause_s in (0.0, 0.0, 0.05):  # the first one warms up
@@ -482,7 +495,7 @@ class OpenCLBackend:
     def clock_agrees(self) -> bool:
         if self._reading is None:
             unit = "__kernel void nothing(__global uint *unused) {}"
-            self._reading = pyopencl().Kernel(self._compiled(unit, []), "nothing")
+            self._reading = pyopencl().Kernel(self._compiled(unit, [])[0], "nothing")
             self._reading.set_args(self.allocate(4).handle)
             self._is_host_clock = self._is_within()
         return not self._is_host_clock or self._is_within()

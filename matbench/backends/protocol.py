@@ -97,6 +97,8 @@ class Program(Protocol):
     allocates: bool
     #: The size of its source's variables, which outlive a launch.
     variable_bytes: int
+    #: What its compiler warned of, also if the build was kept from another time.
+    warnings: tuple[str, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.measure import layout_recognition
+from matbench.measure import layout_recognition, oracle, places
 from matbench.measure.judge import (
     OUTSIDE_C,
     OUTSIDE_INPUTS,
@@ -17,22 +18,18 @@ from matbench.measure.judge import (
     UNWORKED,
     UNWRITTEN,
 )
+from matbench.measure.layout_recognition import USUAL_BITS, kept, like_rounded
 from matbench.measure.oracle import MOST_EXCESS, Array, Bound, Trial, bits_of_inputs
 from matbench.model import Case, Problem
 
 #: With fewer bits, errors are as large as those of other mistakes; with more, as in float32 sums.
 _LEAST_BITS, _MOST_BITS = 7, 21
-#: The bits of TF32's significand, and how to get float32 from libraries whose default it is.
-_TF32_BITS = 11
-_EXACT = {
-    "torch": (
-        'pass `input_precision="ieee"` to `tl.dot`, or set '
-        "`torch.backends.cuda.matmul.allow_tf32 = False`"
-    ),
-    "jax": 'pass `precision="highest"`',
-}
 #: The largest error of rounding in units of the root mean square.
 _SPREAD = 8
+#: An error below this share of the terms' size may be one of rounding.
+_SMALL = 1 / 32
+#: From so many errors on, their size says how inputs were rounded.
+_MANY = 64
 
 Mask = npt.NDArray[np.bool_]
 
@@ -54,7 +51,8 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     """One line: the count, the first wrong element, its expected value, and the pattern."""
     wrong = wrong_elements(C, trial, bound)
     count = int(wrong.sum())
-    imprecise = _imprecise(C, trial, bound, case)
+    multiple = _multiple(C, trial, bound)
+    imprecise = _imprecise(C, trial, bound, case, is_small=multiple is not None)
     if count == 0:
         if imprecise is None:
             return "right when compared again: not deterministic"
@@ -66,6 +64,7 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     if where == "C":
         return "; ".join(filter(None, [f"C is wrong: {values}", _nan(C, wrong)]))
     parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
+    parts += [multiple] if multiple else []
     like = layout_recognition.described(C, trial, bound, case)
     if like is not None:
         return "; ".join([*parts, like])
@@ -111,13 +110,25 @@ def patterns(
     ]
 
 
-def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
-    """What inputs rounded to fewer bits would explain: errors that random signs reveal, or those of
-    a precision that a library chose by default."""
+def _multiple(C: Array, trial: Trial, bound: Bound) -> str | None:
+    """The largest error as a multiple of the bound, if all are as small as those of rounding."""
+    if trial.R is None or trial.S is None:
+        return None
+    with np.errstate(all="ignore"):
+        errors, allowed = np.abs(C - trial.R), bound.of(trial)
+        if not (errors <= _SMALL * trial.S).all():
+            return None
+        most = float((errors / allowed)[allowed > 0].max(initial=0.0))
+    return f"largest error {most:{'.3g' if most < 1000 else ',.0f'}} × the bound"
+
+
+def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case, *, is_small: bool) -> str | None:
+    """What sums or inputs of fewer bits would explain: errors that random signs reveal, or those
+    with which C would be right if that were declared."""
     if trial.R is None:
         return None
     if trial.typical is None:
-        return _of_defaults(C, trial, case)
+        return _of_lower_precision(C, trial, case) if is_small else None
     T, dense = trial.typical.T, trial.typical.dense
     together = bound.excess(C, trial) > MOST_EXCESS
     looked_at = (dense if together else np.isfinite(T) & ~dense) & (T > 0)
@@ -131,36 +142,36 @@ def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     bits = round(bits_of_inputs(error))
     if not _LEAST_BITS <= bits <= _MOST_BITS:
         return None
-    return _like_rounded(bits, case)
+    return like_rounded(bits, case)
 
 
-def _like_rounded(bits: int, case: Case) -> str:
-    """What errors say that are as large as with inputs of so many bits."""
-    how = _EXACT.get(case.kernel.arrays)
-    if how is not None and abs(bits - _TF32_BITS) <= 1:
-        return f'as exact as TF32 inputs: declare `precision = "tf32"`, or {how}'
-    claim = "if its inputs are split, declare `error_constant`"
-    if bits < 14:
-        claim = f'if they are, declare `precision = "{"tf32" if bits > 9 else "bfloat16"}"`'
-    return f"errors are as large as with inputs rounded to about {bits} bits: {claim}"
-
-
-def _of_defaults(C: Array, trial: Trial, case: Case) -> str | None:
-    """Whether all errors are those of inputs rounded, or truncated, to TF32's bits."""
-    if not case.kernel.is_function or len(trial.inputs) != 2 or trial.S is None:
+def _of_lower_precision(C: Array, trial: Trial, case: Case) -> str | None:
+    """Whether C is as exact as float32 sums, or all errors are those of inputs rounded, or
+    truncated, to usual bits."""
+    kernel = case.kernel
+    if kernel.contract.sums_in == "float64":
+        claimed = msgspec.structs.replace(kernel, accumulator="float32")
+        if not wrong_elements(C, trial, oracle.bound(claimed, case.problem)).any():
+            return 'as exact as float32 sums: declare `accumulator = "float32"`'
+    if kernel.precision != "float32" or len(trial.inputs) != 2 or C.size < _MANY:
         return None
+    for bits, storage in USUAL_BITS.items():
+        if (kept(C, bits) == C).all():
+            return f"all of C has only {bits} bits, as if it were {storage}"
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     assert trial.R is not None
+    assert trial.S is not None
     with np.errstate(all="ignore"):
         T = np.sqrt((A**2).sum(axis=1)[:, None] * (B**2).sum(axis=0) / A.shape[1])
-        error = float(np.sqrt(np.mean(((C - trial.R) / T) ** 2)))
+        errors = (C - trial.R) / T
+        error = float(np.sqrt(np.mean(errors**2)))
         shares = (C - trial.R) / trial.S
         # Truncating both inputs to b bits takes away about 1.33·2^−b of a sum.
-        bias = abs(float(np.mean(shares))) / 1.33
-        is_truncated = np.std(shares) < bias / 4
-        for found in (bias if is_truncated else 0.0, error / 0.47):
-            if found > 0 and abs(-np.log2(found) - _TF32_BITS) < 1:
-                return _like_rounded(_TF32_BITS, case)
+        bias, spread = abs(float(np.mean(shares))) / 1.33, float(np.std(shares))
+        found = bias if spread < bias / 4 else error / 0.47 if bias < 2 * spread else 0.0
+        if found > 0 and np.abs(errors).max() <= _SPREAD * error:
+            alike = (bits for bits in USUAL_BITS if abs(-np.log2(found) - bits) < 1)
+            return next((like_rounded(bits, case) for bits in alike), None)
     return None
 
 
@@ -239,15 +250,15 @@ def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
 
 
 def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
-    """The region: all, the edge, all lines from one on, every n-th line, or what lies within."""
+    """The region: all, the edge, all lines from one on, part of every period, or what is within."""
     if wrong.all():
         return "every element"
     rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
     is_vector = 1 in wrong.shape
     return (
         (None if is_vector else _edge(wrong, params))
-        or _every(rows, "row")
-        or _every(columns, "column" if len(wrong) > 1 else "element")
+        or _periodic(wrong)
+        or ((right := _periodic(~wrong)) and f"right only in {right}")
         or _within(rows, columns, wrong.shape)
     )
 
@@ -277,12 +288,14 @@ def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
     return None
 
 
-def _every(places: npt.NDArray[np.int64], name: str) -> str | None:
-    """Lines at equal distances."""
-    steps = np.diff(places)
-    if places.size > 2 and steps[0] > 1 and (steps == steps[0]).all():
-        return f"every {_ordinal(int(steps[0]))} {name} from {places[0]} on"
-    return None
+def _periodic(elements: Mask) -> str | None:
+    """The rows and columns of each period that they lie in."""
+    names = ("row", "column" if len(elements) > 1 else "element")
+    lines = (
+        places.periodic(np.asarray(elements.any(axis=axis)), name)
+        for axis, name in zip((1, 0), names, strict=True)
+    )
+    return ", ".join(filter(None, lines)) or None
 
 
 def _within(
@@ -294,8 +307,3 @@ def _within(
     if shape[0] == 1:
         return f"within elements {columns[0]}–{columns[-1]}"
     return f"within rows {rows[0]}–{rows[-1]}, columns {columns[0]}–{columns[-1]}"
-
-
-def _ordinal(number: int) -> str:
-    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if 10 < number % 100 < 20 else last}"

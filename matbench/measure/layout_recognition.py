@@ -3,17 +3,34 @@ usual mistakes lead to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import get_args
 
 import numpy as np
 
+from matbench.measure import places
 from matbench.measure.oracle import Array, Bound, Float64, Trial
 from matbench.model import Case, Layout, Placing, Transpose
 
 #: Larger products are not tried, because that would take too long.
 _MOST_OPERATIONS = 2**29
+#: How often each is added is only found out for so many terms.
+_MOST_TERMS = 2048
+#: The bits of significands of 16 bits, and what names float16.
+_TF32_BITS = 11
+USUAL_BITS = {_TF32_BITS: "float16", 8: "bfloat16"}
+_HALF = re.compile("half|f(?:loat|p)?16")
+#: How to get float32 from libraries whose default is TF32.
+_EXACT = {
+    "torch": (
+        'pass `input_precision="ieee"` to `tl.dot`, or set '
+        "`torch.backends.cuda.matmul.allow_tf32 = False`"
+    ),
+    "jax": 'pass `precision="highest"`',
+}
 _NAMES = {"NN": "A·B", "NT": "A·Bᵀ", "TN": "Aᵀ·B", "TT": "Aᵀ·Bᵀ"}
 
 
@@ -23,26 +40,37 @@ def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     size = problem.M * problem.N * problem.K
     if problem.workload != "matmul" or size > _MOST_OPERATIONS or trial.S is None:
         return None
-    if not np.isfinite(C).all() or problem.M * problem.N < 2:
+    if not np.isfinite(C).all():
         return None
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     added: Float64 | float = 0.0 if trial.C is None else trial.C.astype(np.float64)
-    for text, actual, wanted in _candidates(C, A, B, added, case):
-        if actual.shape == wanted.shape and _is(actual, wanted, trial.S, bound):
+    roundings = _roundings(A, B, case) if trial.typical is None else ()
+    for text, actual, wanted in _candidates(C, A, B, added, case, roundings):
+        if actual.shape == wanted.shape and _is(actual, wanted, trial, bound):
             return text
     return None
 
 
-def _is(actual: Array, wanted: Float64, S: Float64, bound: Bound) -> bool:
-    """Whether all of C is that, within the error bound for terms of any sign."""
+def _is(actual: Array, wanted: Float64, trial: Trial, bound: Bound) -> bool:
+    """Whether all of C is that, within the error bound for terms of any sign, and far nearer to it
+    than to what is right."""
+    assert trial.R is not None
+    assert trial.S is not None
     with np.errstate(all="ignore"):
-        size = np.full_like(wanted, float(np.abs(S).max()))
-        right: bool = bool((np.abs(actual - wanted) <= bound.allowed(wanted, size)).all())
+        size = np.full_like(wanted, float(np.abs(trial.S).max()))
+        errors = np.abs(actual - wanted)
+        is_near = errors.max() <= np.abs(actual - trial.R).max() / 4
+        right: bool = bool((errors <= bound.allowed(wanted, size)).all() and is_near)
     return right
 
 
 def _candidates(
-    C: Array, A: Float64, B: Float64, added: Float64 | float, case: Case
+    C: Array,
+    A: Float64,
+    B: Float64,
+    added: Float64 | float,
+    case: Case,
+    roundings: Iterable[tuple[str, Float64, Float64]],
 ) -> Iterator[tuple[str, Array, Float64]]:
     """Descriptions of what C may be, with C as it would be read then, and its expected value."""
     problem = case.problem
@@ -55,7 +83,8 @@ def _candidates(
         yield "as if beta were 1", C, alpha * AB + added
     elif case.kernel.reads:
         yield "C is added, as if beta were 1", C, alpha * AB + added
-    for text, a, b in _mistakes(A, B):
+    of_terms = _of_terms((C - beta * added) / alpha, A, B) if alpha else ()
+    for text, a, b in (*_mistakes(A, B), *roundings, *of_terms):
         yield text, C, alpha * (a @ b) + beta * added
     stored = case.kernel.placing
     seen = set()
@@ -83,6 +112,58 @@ def _mistakes(A: Float64, B: Float64) -> Iterator[tuple[str, Float64, Float64]]:
             of = f"in tiles of {tile}×{tile}"
             yield f"it swaps the indices of A {of}", _turned(A, tile), B
             yield f"it swaps the indices of B {of}", A, _turned(B, tile)
+
+
+def _roundings(A: Float64, B: Float64, case: Case) -> Iterator[tuple[str, Float64, Float64]]:
+    """Operands rounded, or truncated, to usual bits."""
+    if case.kernel.contract.storage == case.kernel.precision == "float32":
+        for bits, made_whole in product(USUAL_BITS, (np.rint, np.trunc)):
+            a, b = (kept(matrix, bits, made_whole) for matrix in (A, B))
+            yield like_rounded(bits, case, exactly=True), a, b
+
+
+def kept(matrix: Array, bits: int, made_whole: np.ufunc = np.rint) -> Float64:
+    """Numbers of which so many bits of the significand are kept."""
+    significands, exponents = np.frexp(matrix.astype(np.float64))
+    numbers: Float64 = np.ldexp(made_whole(np.ldexp(significands, bits)), exponents - bits)
+    return numbers
+
+
+def like_rounded(bits: int, case: Case, *, exactly: bool = False) -> str:
+    """What errors say that are as large as with inputs of so many bits, or `exactly` those."""
+    how, source = _EXACT.get(case.kernel.arrays), case.kernel.source.lower()
+    if how is not None and abs(bits - _TF32_BITS) <= 1:
+        return f'as exact as TF32 inputs: declare `precision = "tf32"`, or {how}'
+    precision = "tf32" if bits > 9 else "bfloat16"
+    if precision == "tf32" not in source and _HALF.search(source):
+        precision = "float16"
+    declared = f'declare `precision = "{precision}"`'
+    if exactly:
+        inputs = "float16 inputs" if precision == "float16" else f"inputs of {bits} bits"
+        return f"as exact as {inputs}: {declared}"
+    claim = f"if they are, {declared}"
+    if bits >= 14:
+        claim = "if its inputs are split, declare `error_constant`"
+    return f"errors are as large as with inputs rounded to about {bits} bits: {claim}"
+
+
+def _of_terms(C: Array, A: Float64, B: Float64) -> Iterator[tuple[str, Float64, Float64]]:
+    """How often each term of K is in C, by least squares, if that is a whole number."""
+    K = A.shape[1]
+    if not 1 < K <= _MOST_TERMS or C.size < K:
+        return
+    with contextlib.suppress(np.linalg.LinAlgError):
+        whole = np.rint(np.linalg.solve((A.T @ A) * (B @ B.T), (A.T @ C * B).sum(axis=1)))
+        said = []
+        if not whole.any():  # C is 0
+            return
+        for many in np.unique(whole[whole != 1]):
+            member = whole == many
+            terms = places.run(member, "term") or places.periodic(member, "term")
+            terms = terms or f"{member.sum()} terms"
+            twice = "twice" if many == 2 else f"{many:g} times"
+            said.append(f"adds {terms} {twice}" if many else f"leaves out {terms}")
+        yield f"of K, it {' and '.join(said)}", A * whole, B
 
 
 def _turned(matrix: Float64, tile: int) -> Float64:

@@ -67,9 +67,10 @@ class Session:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
         self._prepare(problem, contract)
 
-    def build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
-        """Compile the builds needed for the case; `BuildError` has the compiler's message."""
-        self._build(case, variants)
+    def build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> tuple[str, ...]:
+        """Compile the builds needed for the case, and return the warnings; `BuildError` has the
+        compiler's message."""
+        return self._build(case, variants).program.warnings
 
     def program(self, case: Case) -> Program:
         """The plain build of a case, for a feature's task."""

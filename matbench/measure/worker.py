@@ -23,8 +23,11 @@ from typing import (
     TypeVar,
 )
 
+import msgspec
+
 from matbench.backends import bind_to
-from matbench.errors import BuildError, CaseError, MatbenchError, explanation
+from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, explanation
+from matbench.kernelfile.suspicions import suspicions
 from matbench.measure.builders import Builders
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import compared, not_measured, skipped
@@ -163,6 +166,7 @@ class Worker:
         self._running = _Step("running", run_s, "--timeout", "kernel")
         self._late = late
         self._is_replaced = False  # if the process may be another one since the last case
+        self._warnings: dict[BuildKey, tuple[str, ...]] = {}
         self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
 
     def start(self) -> None:
@@ -191,9 +195,24 @@ class Worker:
             # What a kernel prints is shown once, not in each round.
             step = self._running._replace(is_heard=so_far is None)
             outcome: Outcome = self._task(step, _do, _methods().measure, (case, so_far), {})
-            return outcome
-        except CaseError as error:
+        except OutOfMemoryError as error:
             return self.failed(case, error)
+        except CaseError as error:
+            outcome = self.failed(case, error)
+        return self._explained(case, outcome)
+
+    def _explained(self, case: Case, outcome: Outcome) -> Outcome:
+        """The outcome; if it has a reason, with what may be behind it."""
+        if outcome.reason is None:
+            return outcome
+        reason = "; ".join((outcome.reason, *self.suspicions(case)))
+        return msgspec.structs.replace(outcome, reason=reason)
+
+    def suspicions(self, case: Case) -> list[str]:
+        """Why a kernel that was built may be wrong, or not end: what its compiler warned of, and
+        what its text shows."""
+        told = self._warnings.get(case.build_key, ())
+        return [*told, *(() if case.kernel.without_source else suspicions(case.kernel, told))]
 
     def ask(
         self,
@@ -244,7 +263,11 @@ class Worker:
             step = step._replace(deadline_s=(step.deadline_s or 0.0) + turns_s)
             given = (baseline, candidate, plan, seed)
             record: ComparisonRecord = self._task(step, _do, _methods().compare, given, {})
-            return record
+            return msgspec.structs.replace(
+                record,
+                baseline=self._explained(baseline, record.baseline),
+                candidate=self._explained(candidate, record.candidate),
+            )
         except CaseError as error:
             reason = f"comparing: {error.reason}"
             first, second = (not_measured(case, self.device, "failed", reason) for case in cases)
@@ -253,6 +276,7 @@ class Worker:
     def forget(self) -> None:
         """Let go of all builds, so that memory does not grow with the number of kernels."""
         self._refused.clear()
+        self._warnings.clear()
         with suppress(CaseError):  # the next case fails in the same way
             self._task(self._preparing, _do, _methods().forget, (), {})
 
@@ -293,7 +317,8 @@ class Worker:
             raise self._refused[key]
         try:
             self._attempt(self._building, lambda: self.builders.wait(self.device, case))
-            self._task(self._building, _do, _methods().build, (case, variants), {})
+            warnings = self._task(self._building, _do, _methods().build, (case, variants), {})
+            self._warnings[case.build_key] = warnings
         except BuildError as error:
             self._refused[key] = error
             raise

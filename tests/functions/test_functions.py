@@ -41,7 +41,7 @@ CHEATS = {
     "profile": ("", "256"),
     "judge": ("replaced: replaced matbench.measure.samples.Samples.changed_inputs", "256"),
     "memory": ("growth: memory grows with every call", "256"),
-    "half": ("rounded to about 11 bits", "256"),
+    "half": ("as exact as ", "256"),
     "last_term": ("wrong", "256"),
 }
 #: The checks without which a cheat passes.

@@ -202,13 +202,15 @@ def may_change(kernel: Kernel) -> bool:
 
 
 class Compiled(NamedTuple):
-    """The machine code of a request, and what ptxas reports about its entry and its variables."""
+    """The machine code of a request, what ptxas reports about its entry and its variables, and all
+    that nvcc said."""
 
     request: Request
     entry: str
     cubin: bytes
     given: Resources
     variable_bytes: int
+    said: str = ""
 
 
 def compiled(
@@ -289,7 +291,7 @@ def _compiled(asked: Request, cache: Cache) -> Compiled:
         cache.drop(".cubin", cubin)
     variables = sum(map(int, re.findall(r"(\d+) bytes gmem", report)))
     entry = symbols.lowered(report, asked.entry)
-    return Compiled(asked, entry, bytes(cubin), reported(report, entry), variables)
+    return Compiled(asked, entry, bytes(cubin), reported(report, entry), variables, report)
 
 
 def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tuple[Any, str]:

@@ -91,6 +91,7 @@ class Call:
         self.library = library
         self.resources = Resources(library=library.version)
         self.allocates, self.variable_bytes = False, 0
+        self.warnings: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
 
     def restore(self) -> None:

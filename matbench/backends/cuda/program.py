@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from matbench.backends.building import warnings_of
 from matbench.backends.cuda.compilation import Compiled
 from matbench.backends.cuda.device import driver, errors
 from matbench.backends.protocol import Argument, TensorMap
@@ -143,6 +144,7 @@ class CudaProgram:
         self.allocates = b"\0malloc\0" in code.cubin
         self.variable_bytes = code.variable_bytes
         self.notes: tuple[str, ...] = ()
+        self.warnings = warnings_of(code.said, kernel)
         self.make: list[Any] = [_maker(parameter) for parameter in kernel.parameters]
         if code.entry == "matbench_entry":  # instrumented: it takes one more buffer
             self.make.append(np.uintp)

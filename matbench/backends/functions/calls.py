@@ -46,6 +46,7 @@ class Function:
         self.replaced = _originals().replaced
         self.kernel, self.arrays, self.memory = kernel, arrays, memory
         self.allocates, self.variable_bytes = False, 0
+        self.warnings: tuple[str, ...] = ()
         self.first_call_s: float | None = None
         buffers = [text for text in kernel.args if text in (*"ABC", WORKSPACE, *SCALE_OF.values())]
         #: Where C is among what it gets, and whether that is a parameter.

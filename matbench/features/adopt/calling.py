@@ -174,16 +174,22 @@ def described(table: dict[str, Any]) -> str:
     return ", ".join(f"{key} {','.join(map(str, said[key]))}" for key in ("args", "block", "grid"))
 
 
-def warnings(guess: CallGuess, known: hints.Hints) -> Iterator[str]:
-    """Possible mistakes in a kernel that is right only at some sizes."""
+def warnings(guess: CallGuess) -> Iterator[str]:
+    """Possible mistakes in a kernel that is right only at square sizes."""
     if guess.is_square and {"M", "N", "K"} <= set(guess.call.args):
         yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
-    is_checked = known.mentions(_BOUNDS_CHECK)
-    multiples = _multiples(guess)
-    if multiples and (is_checked and max(multiples) > _MOST_LANES if is_wide(known) else True):
-        texts = [f"{step} ({', '.join(axes)})" for step, axes in multiples.items()]
-        many = " and ".join(texts)
-        yield f"right only for multiples of {many}; is a bounds check missing?"
+
+
+def is_doubtful(guess: CallGuess, known: hints.Hints) -> bool:
+    """Whether a kernel that is right only for multiples of a number may be meant for all sizes."""
+    steps, is_checked = _multiples(guess), known.mentions(_BOUNDS_CHECK)
+    return bool(steps) and (not is_wide(known) or (is_checked and max(steps) > _MOST_LANES))
+
+
+def multiples(guess: CallGuess) -> str:
+    """`16 (M, N) and 8 (K)`."""
+    steps = _multiples(guess).items()
+    return " and ".join(f"{step} ({', '.join(axes)})" for step, axes in steps)
 
 
 def is_wide(known: hints.Hints) -> bool:

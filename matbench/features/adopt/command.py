@@ -77,7 +77,7 @@ def adopt(
         raise UsageError(
             f"{file}: compiled; adopt reads CUDA C++, so write {tables.beside_of(Path(file))}"
         )
-    known = KernelFiles((), None, front_matter, entry).given
+    known = KernelFiles((), None, front_matter, entry, ()).given
     entry = known.pop("entry", None)
     if python_file.is_python(file):
         if known:

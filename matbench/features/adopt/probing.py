@@ -50,12 +50,18 @@ class Product(msgspec.Struct, frozen=True):
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """The effect of one launch: the product in C, what else was written to, and the share of C's
-    elements that are right for the case."""
+    """The effect of one launch: the product in C, what else was written to, the share of C's
+    elements that are right for the case, and whether some are no numbers."""
 
     product: Product | None
     spoiled: tuple[str, ...] = ()
     share: float = 0.0
+    has_nan: bool = False
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether memory outside a matrix was written to or read."""
+        return self.has_nan or any("outside" in what for what in self.spoiled)
 
 
 def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
@@ -96,7 +102,8 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
     product = products.pop() if len(products) == 1 else None
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
-    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares))
+    has_nan = not np.isfinite(results).all()
+    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares), has_nan)
 
 
 class _Guarded(NamedTuple):

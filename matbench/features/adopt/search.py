@@ -27,7 +27,7 @@ from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import Product
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
-from matbench.features.adopt.trials import Trials
+from matbench.features.adopt.trials import BUSY, Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Worker, WorkerPool
@@ -56,6 +56,8 @@ _MOST_BUILDS = 8
 _MOST_AHEAD = 5
 #: No usual tiles are larger than half of this.
 _MOST_WHOLE = 1024
+#: Wrong sizes are looked for among so many in a row.
+_LONGEST_PERIOD = 64
 #: What rounds inputs.
 _ROUNDED = {
     "tf32": "(?i)tf32|wmma|mma_sync",
@@ -99,10 +101,7 @@ def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
         adopted = search.adopted()
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
-    doubts = [
-        f"a launch did not complete, at {where}; if the device was busy, try again"
-        for where in search.trials.unfinished[:1]
-    ]
+    doubts = [f"a launch did not complete, at {where}" for where in search.trials.unfinished[:1]]
     return adopted._replace(warnings=(*adopted.warnings, *doubts))
 
 
@@ -331,13 +330,14 @@ class _Search:
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
                 many = len({outcome.case.problem.size for outcome in outcomes})
-                warnings = tuple(calling.warnings(guess, self.hints))
+                warnings = (*calling.warnings(guess), *self.doubts(guess))
                 sizes = f"all {many} sizes" if many > 1 else "the only size"
                 return Adopted(name, table, f"{words}, correct at {sizes} tried", warnings)
             where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
             failed = failed or f"{words}; but it fails a check{where}"
             if wrong is not None and wrong.status != "wrong":
-                self.trials.unfinished.append(f"{wrong.case.problem.size}: {wrong.reason}")
+                place = wrong.case.problem.size
+                self.trials.unfinished.append(f"{place}: {wrong.reason}; {BUSY}")
                 break  # no reason for a claim
         return Adopted(name, None, failed)
 
@@ -366,6 +366,7 @@ class _Search:
 
     def steps(self, guess: CallGuess) -> dict[str, int]:
         """The number that each size must be a multiple of; M stands for all in square products."""
+        self.trials.missed.clear()
         groups = (("M", "N", "K"),) if guess.is_square else (("M",), ("N",), ("K",))
         return {axes[0]: self.step(guess, axes) for axes in groups if axes[0] not in guess.fixed}
 
@@ -426,6 +427,45 @@ class _Search:
                 guess = guess._replace(geometry=guess.geometry.fixed(name))
         multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
         return guess._replace(multiples=multiples)
+
+    def doubts(self, guess: CallGuess) -> Iterator[str]:
+        """What a kernel does wrong that is right only for multiples of a number."""
+        missed = self.trials.missed[:]
+        if not calling.is_doubtful(guess, self.hints) or not missed:
+            return
+        right = f"right only for multiples of {calling.multiples(guess)}"
+        if any(is_beyond for _, is_beyond in missed):
+            yield f"{right}; is a bounds check missing?"
+            return
+        if len(guess.multiples) == 1:
+            right = self.period(guess, *guess.multiples) or right
+        problem, _ = missed[0]
+        worker, params = self.trials.worker, guess.geometry.params
+        case = sweep.case(self.trials.kernel(guess), problem, params, worker.device)
+        reason = worker.measure(case).reason
+        yield f"{right}; at {problem.size}: {reason}" if reason else right
+
+    def period(self, guess: CallGuess, axis: str) -> str:
+        """Which sizes along an axis are right, if not just the multiples of a number."""
+        axes = ("M", "N", "K") if guess.is_square else (axis,)
+        base: int = getattr(guess.problem, axis)
+        many = math.gcd(calling.whole(guess.geometry, self.hints), _LONGEST_PERIOD)
+        self.trials.renew()
+        right = []
+        for size in range(base, base + many):
+            sides = dict.fromkeys(axes, size)
+            problem = msgspec.structs.replace(guess.problem, **sides)
+            right.append(self.trials.is_right(guess, problem))
+        period = next(p for p in calling.steps(many) if right == right[:p] * (many // p))
+        wrong = [size for size in range(period) if not right[size]]
+        is_run = wrong == [*range(1, len(wrong) + 1)] and len(wrong) + 1 < period
+        if not is_run or self.trials.is_exhausted:
+            return ""
+        last = f" to {wrong[-1]}" if len(wrong) > 1 else ""
+        where = f"wrong where {axis} % {period} is 1{last}"
+        if len(wrong) != period // 2:
+            return where
+        return f"right for an even number of tiles of {period // 2} ({axis}): {where}"
 
     # -- if nothing is right ---------------------------------------------------------------
 

@@ -31,6 +31,8 @@ _MOST_FAILURES = 4
 _MOST_LATE = 2
 #: What other programs may cause.
 _OF_OTHERS = (LateError, OutOfMemoryError)
+#: What to do about such a launch.
+BUSY = "if the device was busy, try again"
 #: The share of C that must be right for a call to count as close.
 _LEAST_SHARE = 0.05
 
@@ -47,6 +49,8 @@ class Trials:
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
         self.unfinished: list[str] = []
+        #: Problems at which a call was wrong, and whether it went beyond the edge of a matrix.
+        self.missed: list[tuple[Problem, bool]] = []
         #: The closest launch so far: how close, what was wrong with it if that is known, its guess.
         self.nearest: tuple[float, str, CallGuess | None] = 0.0, "", None
 
@@ -78,7 +82,7 @@ class Trials:
             self.refused[build] = error.reason
             return None
         except CaseError as error:
-            self.failed(guess, problem, error)
+            self.failed(guess, case, error)
             return None
         except MatbenchError as error:
             raise NotCallableError(str(error)) from None
@@ -109,14 +113,17 @@ class Trials:
             self.note(guess, 0.005, reason)
         return None
 
-    def failed(self, guess: CallGuess, problem: Problem, error: CaseError) -> None:
+    def failed(self, guess: CallGuess, case: Case, error: CaseError) -> None:
         """Count and describe a launch that failed twice."""
+        why = self.worker.suspicions(case)
         reason = error.reason.partition(" (see --")[0]  # `adopt` has no option for deadlines
+        reason = "; ".join((reason, *why))
         self.failures += 1
         self.faults += 1
         self.late += isinstance(error, LateError)
         if isinstance(error, _OF_OTHERS):
-            self.unfinished.append(f"{problem.size}: {reason}")
+            busy = "" if why else f"; {BUSY}"
+            self.unfinished.append(f"{case.problem.size}: {reason}{busy}")
         self.note(guess, 0.01, reason)
 
     @property
@@ -141,7 +148,10 @@ class Trials:
     def is_right(self, guess: CallGuess, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""
         result = self.probe(guess, problem)
-        return result is not None and result.share == 1 and not result.spoiled
+        if result is None or (result.share == 1 and not result.spoiled):
+            return result is not None
+        self.missed.append((problem, result.is_beyond))
+        return False
 
     def note(self, guess: CallGuess, nearness: float, words: str) -> None:
         """Keep the description of a wrong launch if it is the closest so far."""

@@ -351,6 +351,88 @@ def test_with_strict_a_warning_is_an_error(tmp_path: Path, matbench: Matbench) -
     assert path.with_suffix(".toml").exists()
 
 
+STAGED = """#define T 16
+__global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    __shared__ float a[2][T][T], b[2][T][T];
+    const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * T + y, col = blockIdx.x * T + x;
+    float sum = 0;
+    for (int t = 0; t < (K ROUNDED) / T; ++t) {
+        const int here = SLOT, k = t * T;
+        a[here][y][x] = row < M && k + x < K ? A[row * K + k + x] : 0;
+        b[here][y][x] = col < N && k + y < K ? B[(k + y) * N + col] : 0;
+        __syncthreads();
+        for (int i = 0; i < T; ++i)
+            sum += a[USED][y][i] * b[USED][i][x];
+        __syncthreads();
+    }
+    if (row < M && col < N)
+        C[row * N + col] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rounded", "slot", "used", "said", "why"),
+    [
+        ("+ T - 1", "t & 1", "(k + T < K ? here : 1)",
+         "right for an even number of tiles of 16 (K): wrong where K % 32 is 1 to 16", ""),
+        ("+ T - 2", "0", "0", "wrong where K % 16 is 1", "it leaves out the last term of K"),
+        ("", "0", "0", "right only for multiples of 16 (K)", "it leaves out the last term of K"),
+    ],
+)  # fmt: skip
+def test_a_restriction_that_no_bounds_check_would_lift_comes_with_its_period_and_reason(
+    rounded: str, slot: str, used: str, said: str, why: str, tmp_path: Path, matbench: Matbench
+) -> None:
+    path = tmp_path / "staged.cu"
+    text = STAGED.replace("ROUNDED", rounded).replace("SLOT", slot).replace("USED", used)
+    path.write_text(text)
+    output, _ = adopted(path, matbench)
+    [warning] = re.findall("^warning: (.*)", output, re.MULTILINE)
+    assert warning.startswith(f"{said}; at ")
+    assert warning.endswith(why)
+    assert "bounds check" not in output
+
+
+def test_a_bounds_check_is_asked_for_if_only_reads_go_beyond_an_edge(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = tmp_path / "staged.cu"
+    text = STAGED.replace("ROUNDED", "+ T - 1").replace("SLOT", "0").replace("USED", "0")
+    path.write_text(text.replace(" && k + x < K", "").replace(" && k + y < K", ""))
+    warning = "warning: right only for multiples of 16 (K); is a bounds check missing?"
+    assert warning in adopted(path, matbench)[0].splitlines()
+
+
+def test_a_barrier_that_not_all_threads_reach_is_named(tmp_path: Path, matbench: Matbench) -> None:
+    path = tmp_path / "staged.cu"
+    text = STAGED.replace("ROUNDED", "+ T - 1").replace("SLOT", "0").replace("USED", "0")
+    path.write_text(
+        text.replace("float sum = 0;", "float sum = 0; if (row >= M || col >= N) return;")
+    )
+    output, _ = adopted(path, matbench)
+    [warning] = re.findall("^warning: (.*)", output, re.MULTILINE)
+    assert warning.startswith("right only for multiples of 16 (M, N); at ")
+    assert warning.endswith(
+        "`__syncthreads()` at staged.cu:11 is missed by threads that leave under a condition "
+        "(line 6) that not all threads of a block may meet"
+    )
+
+
+@pytest.mark.long
+def test_a_kernel_that_never_ends_is_shown_its_compilers_warning(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = tmp_path / "down.cu"
+    body = PLAIN.replace('#include "width.h"', "").replace("CHECKED", "row < M && col < N")
+    down = "unsigned k = K - 1; k >= 0; --k"
+    path.write_text(body.replace("WIDTH", "N").replace("int k = 0; k < K; ++k", down))
+    output = matbench("adopt", path, code=1).output
+    said = "result of comparison of unsigned expression >= 0 is always true"
+    assert re.search(rf"was stopped; down\.cu:\d+: {said}", output)
+    assert "if the device was busy" not in output
+
+
 TILED = """__global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
 {
     int row = blockIdx.y * block_size_y + threadIdx.y;

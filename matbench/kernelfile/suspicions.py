@@ -1,0 +1,155 @@
+"""What in the text of a kernel that is wrong, or did not end, may be why: barriers that not all
+threads reach, and arrays that are added to but never set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile import includes, signature, syntax
+from matbench.model import Kernel
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+#: What differs between the threads of a block.
+_OF_THREADS = {"threadIdx", "thread_rank", "thread_index", "laneid", "lane_id"}
+_BARRIER = re.compile(r"__syncthreads|__barrier_sync|this_thread_block\(\) ?\.sync")
+_LEAVING = ("return_statement", "break_statement", "continue_statement")
+_LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
+_PLACES = ("subscript_expression", "pointer_expression")
+_INNER = ("subscript_expression", "field_expression", "parenthesized_expression")
+_USES = {"update_expression": "added"} | dict.fromkeys(
+    ("pointer_expression", "init_declarator", "argument_list"), "set"
+)
+_SHARED = {"__shared__", "extern", "static"}
+
+
+def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
+    """In words, with lines of its file and of the user's headers; what its compiler has `told` is
+    left out."""
+    texts = zip((i.path for i in kernel.includes), includes.texts(kernel.includes), strict=False)
+    wanted = entries.entry_of(kernel).last_name
+    for path, source in ((kernel.path, kernel.source), *texts):
+        defined = [*syntax.outside(syntax.parse(syntax.expanded(source)))]
+        functions = [n for n in defined if n.type == "function_definition"]
+        helpers = [n for n in functions if "__device__" in signature.words(n)]
+        macros = [n for n in defined if n.type in ("preproc_def", "preproc_function_def")]
+        known = {_named(node): _words(node) for node in (*helpers, *macros)}
+        for function in functions:
+            if _named(function) in {wanted, *known}:
+                yield from _divergent(function, known, Path(path).name)
+                yield from _unset(function, Path(path).name, told)
+
+
+def _named(node: Node) -> str:
+    """The name of a function or a macro, without namespaces."""
+    name = syntax.fields(node, "name") or syntax.declared(node)
+    return syntax.text_of(name).rpartition("::")[2] if name is not None else ""
+
+
+def _words(node: Node) -> set[str]:
+    return {*_WORD.findall(syntax.text_of(node))}
+
+
+def _divergent(function: Node, known: Mapping[str, set[str]], file: str) -> Iterator[str]:
+    """The first barrier under a condition that varies within a block, or that threads miss which
+    leave under one."""
+    nodes = [*syntax.walk(function)]
+    given = [*known.items(), *_given(nodes)]
+    varying = set(_OF_THREADS)
+    while more := {name for name, words in given if words & varying} - varying:
+        varying |= more
+    waiting = {name for name, words in known.items() if any(map(_BARRIER.match, words))}
+    barriers = [
+        node
+        for node in nodes
+        if node.type in ("call_expression", "identifier")
+        and (_called(node) in waiting or _BARRIER.search(_called(node)))
+    ]
+    met = [(node, node, "is") for node in barriers]
+    left = [node for node in nodes if node.type in _LEAVING]
+    met += [(n, b, "is missed by threads that leave") for n in left for b in _missed(n, barriers)]
+    for node, barrier, how in met:
+        if (condition := _condition(node, varying)) is not None:
+            called = f"{_called(barrier)}{'()' * (barrier.type == 'call_expression')}"
+            yield (
+                f"`{called}` at {file}:{syntax.line_of(barrier)} {how} under a condition (line "
+                f"{syntax.line_of(condition)}) that not all threads of a block may meet"
+            )
+            return
+
+
+def _called(node: Node) -> str:
+    return syntax.text_of(syntax.fields(node, "function") or node)
+
+
+def _given(nodes: Sequence[Node]) -> Iterator[tuple[str, set[str]]]:
+    """The names of numbers that are set, with the words of what they are set to."""
+    for node in nodes:
+        if node.type in ("init_declarator", "assignment_expression"):
+            left = node.named_children[0]
+            name = syntax.declared(left) if left.type not in _PLACES else None
+            if name is not None:
+                yield syntax.text_of(name), _words(node)
+
+
+def _condition(node: Node, varying: set[str]) -> Node | None:
+    """The innermost condition that varies and decides whether a thread gets there."""
+    for above in syntax.parents(node):
+        condition = syntax.fields(above, "condition")
+        if condition is not None and _words(condition) & varying and not _is_in(node, condition):
+            return condition
+    return None
+
+
+def _is_in(node: Node, outer: Node) -> bool:
+    return outer.start_byte <= node.start_byte < outer.end_byte
+
+
+def _missed(node: Node, barriers: list[Node]) -> list[Node]:
+    """The barriers that threads miss which leave a loop, one of its passes, or the function."""
+    if node.type == "return_statement":
+        return [barrier for barrier in barriers if barrier.start_byte > node.start_byte][:1]
+    left = _LOOPS if node.type == "continue_statement" else (*_LOOPS, "switch_statement")
+    outer = next((above for above in syntax.parents(node) if above.type in left), node)
+    return [barrier for barrier in barriers if outer.type in _LOOPS and _is_in(barrier, outer)][:1]
+
+
+def _unset(function: Node, file: str, told: Sequence[str]) -> Iterator[str]:
+    """Sums that nothing sets first: nvcc does not warn of them, nor other compilers of arrays."""
+    named: dict[str, list[Node]] = {}
+    for node in syntax.walk(function):
+        if node.type == "identifier":
+            named.setdefault(syntax.text_of(node), []).append(node)
+    for text, (name, *others) in named.items():
+        declared = name
+        while declared.parent is not None and declared.parent.type == "array_declarator":
+            declared = declared.parent
+        above = declared.parent
+        if above is None or above.type != "declaration" or _SHARED & _words(above):
+            continue
+        uses = {_use(node, declared.type) for node in others}
+        is_told = any(re.search(rf"\b{text}\b", warning) for warning in told)
+        if "added" in uses and "set" not in uses and not is_told:
+            yield f"`{text}` at {file}:{syntax.line_of(name)} is added to, but never set"
+
+
+def _use(name: Node, declared: str) -> str:
+    """What is done with a variable there: `set`, perhaps by what gets its address, `added` to, or
+    read."""
+    used, text = name, syntax.text_of(name)
+    while used.parent is not None and used.parent.type in _INNER:
+        used = used.parent
+    if (used == name and declared == "array_declarator") or used.parent is None:
+        return "set"
+    outer = next((n for n in syntax.parents(used) if n.type == "assignment_expression"), None)
+    left, *_, right = outer.named_children if outer is not None else (used, used)
+    if outer is not None and text in _words(left):
+        is_sum = "=" not in {child.type for child in outer.children} or text in _words(right)
+        return "read" if left != used else "added" if is_sum else "set"
+    return _USES.get(used.parent.type, "read")

@@ -119,7 +119,7 @@ def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     ],
 )
 def test_a_list_may_be_given_without_brackets(key: str, text: str, value: object) -> None:
-    given = KernelFiles((), None, (f"{key}={text}",), None).given
+    given = KernelFiles((), None, (f"{key}={text}",), None, ()).given
     for part in key.split("."):
         given = given[part]
     assert given == value

@@ -56,8 +56,7 @@ class Trials:
 
     def table_of(self, guess: CallGuess, **more: Any) -> dict[str, Any]:
         """The table for a guess."""
-        build = {key: held for key, held in self.subject.given.items() if key != "name"}
-        return guess.table(self.subject.function, **more | build)
+        return guess.table(self.subject.function, **more | self.subject.given)
 
     def kernel(self, guess: CallGuess) -> Kernel:
         """The kernel called that way; whatever the call, the same entry is built only once."""

@@ -29,7 +29,7 @@ from matbench.backends.protocol import (
 )
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import catalogue, includes, opencl_c, signature
+from matbench.kernelfile import catalogue, includes, opencl_c, signature, sweep
 from matbench.model import PYTHON, Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
     return 32 if is_gpu else 1
 
 
+#: ptxas refuses more.
+_MOST_STATIC_BYTES = sweep.GPU_LIMITS["max_static_shared_bytes"]
 #: How many built programs are kept: several kernels may come from one.
 _PROGRAMS = 8
 
@@ -302,7 +304,12 @@ class OpenCLBackend:
         program = self._compiled(unit.text, options, keep=keep)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
         buffers = [*scalars, ""] if clocked else scalars
-        return _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
+        built = _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
+        static, most = built.resources.static_shared_bytes or 0, _MOST_STATIC_BYTES
+        if static > most:
+            needs = f"{kernel.entry} needs {static:,} bytes of static shared memory per block"
+            raise BuildError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
+        return built
 
     def _unit(
         self, kernel: Kernel, params: dict[str, int], clock: str | None, keep: bool

@@ -63,7 +63,8 @@ def find_hints(source: str, function: Function, headers: str = "", beside: str =
     above = definitions(syntax.parse(syntax.expanded(headers)))
     given = [*(d for d in above if not d.owner), *definitions(root)]
     scopes = [Scope(given, n.start_byte + 1, n.end_byte, is_kernel=True) for n in nodes]
-    launches = host.launches("\n".join(map(syntax.expanded, (headers, source, beside))), function)
+    texts = headers, syntax.marked(source), beside
+    launches = host.launches("\n".join(map(syntax.expanded, texts)), function)
     sides = frozenset(_sides(function, launches))
     names = {parameter.name for parameter in function.template} | sides
     found = [*_places(nodes, scopes, {*names, *(f"blockDim_{axis}" for axis in "xyz")})]

@@ -89,7 +89,7 @@ class Geometry(NamedTuple):
         return self._replace(params={**self.params, name: value})
 
     def fixed(self, name: str) -> Geometry:
-        """With a swept constant replaced by its value wherever it is used."""
+        """With a swept constant replaced by its value wherever it is used, except by the build."""
 
         def texts(expressions: Iterable[Text]) -> tuple[Text, ...]:
             return tuple(replaced(text, {name: self.params[name]}) for text in expressions)
@@ -97,7 +97,7 @@ class Geometry(NamedTuple):
         given = self.given
         return self._replace(
             template=tuple(map(str, texts(self.template))),
-            params={other: held for other, held in self.params.items() if other != name},
+            params={n: v for n, v in self.params.items() if n != name or n not in self.template},
             block=texts(self.block),
             grid=texts(self.grid),
             shared_bytes=texts([self.shared_bytes])[0],

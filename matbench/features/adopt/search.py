@@ -30,7 +30,7 @@ from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Worker, WorkerPool
-from matbench.model import STORAGE, Kernel, Problem, Transpose
+from matbench.model import STORAGE, Kernel, Launch, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: Trials are not timed and have short deadlines.
@@ -366,26 +366,56 @@ class _Search:
         steps = self.steps(guess) if not guess.is_fixed else {}
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
         self.trials.renew()
-        for name, value in guess.geometry.params.items() if steps else ():
+        for name, value in guess.geometry.params.items():
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
-            tries = [(2 * value, axes) for axes in tied]
-            tries += [(value // 2, axes) for axes in reversed(tied)] if value % 2 == 0 else []
-            for other, axes in tries:
+            others = (2 * value, value // 2) if value % 2 == 0 else (2 * value,)
+            alike = ((other, one) for other in others for one in self.alike(guess, name))
+            tries = (
+                (*pair, axes) for pair in alike for axes in tied[:: 1 if pair[0] > value else -1]
+            )
+            for other, one, axes in tries:
                 if self.trials.failures or len(self.trials.built) >= _MOST_BUILDS:
                     break
-                varied = guess._replace(geometry=guess.geometry.with_value(name, other))
+                varied = one._replace(geometry=one.geometry.with_value(name, other))
                 sizes = calling.odd(guess, steps | dict.fromkeys(axes, other))
                 if self.trials.is_right(varied, sizes):
                     names |= dict.fromkeys(axes, name)
                     known = (*guess.geometry.varied, name)
-                    guess = guess._replace(geometry=guess.geometry._replace(varied=known))
+                    guess = one._replace(geometry=one.geometry._replace(varied=known))
                     break
-        for name in {*guess.geometry.params} - {*guess.geometry.varied} if steps else ():
-            if name in guess.geometry.template:
-                guess = guess._replace(geometry=guess.geometry.fixed(name))
+        for name in {*guess.geometry.params} - {*guess.geometry.varied}:
+            guess = guess._replace(geometry=guess.geometry.fixed(name))
         multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
         return guess._replace(multiples=multiples)
+
+    def alike(self, guess: CallGuess, name: str) -> Iterator[CallGuess]:
+        """The guess, then others that differ only where this constant has another value."""
+        yield guess
+        sides: dict[str, Any] = {"block": (), "grid": (), "varied": guess.geometry.varied}
+        *same, varied = self.launches(guess, name)
+        seen = [varied]
+        for geometry in launch_guesses.geometries(self.function, self.hints):
+            if geometry._replace(**sides) == guess.geometry._replace(**sides):
+                other = guess._replace(geometry=geometry._replace(varied=guess.geometry.varied))
+                *known, varied = self.launches(other, name)
+                if known == same and varied not in seen:
+                    seen.append(varied)
+                    yield other
+
+    def launches(self, guess: CallGuess, name: str) -> list[Launch | None]:
+        """The launch of a guess, those with other values of constants that were varied, and that of
+        one more."""
+        geometry = guess.geometry
+        others = (geometry.with_value(n, 2 * geometry.params[n]) for n in (*geometry.varied, name))
+        shapes = [guess._replace(geometry=one) for one in (geometry, *others)]
+        worker = self.trials.worker
+        return [
+            sweep.case(
+                self.trials.kernel(one), one.problem, one.geometry.params, worker.device
+            ).launch
+            for one in shapes
+        ]
 
     # -- if nothing is right ---------------------------------------------------------------
 

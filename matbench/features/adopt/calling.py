@@ -125,6 +125,15 @@ def odd(guess: CallGuess, steps: dict[str, int]) -> Problem:
     return msgspec.structs.replace(base, **sides)
 
 
+def beyond(guess: CallGuess) -> Problem:
+    """A problem that is larger by one step along each axis."""
+    steps = {axis: step for step, axes in _multiples(guess).items() for axis in axes}
+    sides = {axis: getattr(guess.problem, axis) + steps.get(axis, 1) for axis in "MNK"}
+    if guess.is_square:
+        sides = dict.fromkeys("MNK", sides["M"])
+    return guess.problem if guess.is_fixed else guess.sized(**sides)
+
+
 # -- in words --------------------------------------------------------------------------------------
 
 

@@ -40,6 +40,7 @@ _USUAL = (
     (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", 4),
     (r".*", 16),
 )
+_ROUNDED_DOWN = re.compile(r"(\w+(?: \* \w+)*) // (\w+|\([^()]*\))")
 #: How many are tried; a build more costs more than that.
 _MOST = 48
 
@@ -118,12 +119,23 @@ def geometries(function: Function, hints: Hints) -> list[Geometry]:
         for n, shared in enumerate(_shared(hints, block))
     ]
     guesses = [geometry for _, geometry in sorted(ranked, key=lambda pair: pair[0])]
-    followed = [_followed(function, launch, hints) for launch in hints.launches]
-    likeliest = [geometry for geometry in (*followed, *guesses) if geometry is not None]
+    own = [followed(function, launch, hints) for launch in hints.launches]
+    mended = [_mended(geometry, hints) for geometry in own if geometry is not None]
+    likeliest = [*mended, *guesses]
     return list({repr(geometry): geometry for geometry in likeliest}.values())[:_MOST]
 
 
-def _followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry | None:
+def _mended(geometry: Geometry, hints: Hints) -> Geometry:
+    """The author's launch, with a grid that is not rounded down, and dynamic shared memory if the
+    kernel has any."""
+    rounded = (_ROUNDED_DOWN.fullmatch(str(side)) for side in geometry.grid)
+    grid = zip(rounded, geometry.grid, strict=True)
+    sides = tuple(_ceil_div(down[1], down[2]) if down else side for down, side in grid)
+    shared = geometry.shared_bytes or _shared(hints, geometry.block)[0]
+    return geometry._replace(grid=sides, shared_bytes=shared)
+
+
+def followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry | None:
     """The author's launch; None if its grid depends on what the kernel is not passed."""
     arguments, params = _template(function.template, launch.template, hints)
     plane, block = _known(launch.grid[:2]), _known(launch.block)

@@ -21,10 +21,11 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import CaseError, MatbenchError, UsageError
-from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses
+from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses, remarks
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import Product
+from matbench.features.adopt.remarks import LaunchMistake, Setting
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
 from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
@@ -69,12 +70,15 @@ _BARRIER = r"__sync|barrier|\bsync\("
 
 class Adopted(NamedTuple):
     """The result: a table and a description in words, or without a table, the closest call.
-    `warnings` are possible mistakes in an adopted kernel."""
+    `warnings` are possible mistakes in an adopted kernel, `mistakes` those of the file's launches,
+    and `settings` what its result does not depend on."""
 
     name: str
     table: dict[str, Any] | None
     words: str
     warnings: tuple[str, ...] = ()
+    mistakes: tuple[LaunchMistake, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
@@ -180,7 +184,7 @@ class _Search:
         pointers: dict[tuple[str, ...], list[Call]] = {}
         later: list[CallGuess] = []  # the author's launch may be one of square products only
         for call in calls:
-            order = tuple(text for text in call.args if text in ("A", "B", "C"))
+            order = tuple("" if text in ("M", "N", "K") else text for text in call.args)
             pointers.setdefault(order, []).append(call)
         for alike in pointers.values():
             for geometry in launches:
@@ -291,9 +295,15 @@ class _Search:
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
                 many = len({outcome.case.problem.size for outcome in outcomes})
-                warnings = tuple(calling.warnings(guess, self.hints))
                 sizes = f"all {many} sizes" if many > 1 else "the only size"
-                return Adopted(name, table, f"{words}, correct at {sizes} tried", warnings)
+                return Adopted(
+                    name,
+                    table,
+                    f"{words}, correct at {sizes} tried",
+                    tuple(calling.warnings(guess, self.hints)),
+                    tuple(remarks.mistakes(self.trials, guess, self.hints)),
+                    tuple(remarks.settings(self.trials, guess, self.hints)),
+                )
             where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
             failed = failed or f"{words}; but it fails a check{where}"
             if wrong is not None and wrong.status != "wrong":
@@ -422,7 +432,9 @@ class _Search:
     def failure(self) -> str:
         """Why no call is right, as far as trials show."""
         nearness, words, guess = self.trials.nearest
-        name = f"`{self.function.name}`"
+        name, first = f"`{self.function.name}`", self.first()
+        if limit := self.trials.limit(first, first.problem):
+            return f"{name}, with {calling.threads(first)} threads: {limit}"
         refused = next(iter(self.trials.refused.values()), "")
         if refused and guess is None:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
@@ -435,7 +447,7 @@ class _Search:
         late = f" in {_SEARCH_S:g} s" if time.monotonic() > self.end_s else ""
         tried = f"none of the calls of {name} that were tried{late}"
         is_near = guess is not None and nearness >= 0.1
-        shown = guess if guess is not None and is_near else self.first()
+        shown = guess if guess is not None and is_near else first
         wrong = f": {words}" if is_near and words else self.checked(shown)
         if not wrong:
             computes = f"{tried} computes a product of A and B{racy or unread}"

@@ -143,6 +143,22 @@ class Trials:
         result = self.probe(guess, problem)
         return result is not None and result.share == 1 and not result.spoiled
 
+    def is_wrong(self, guess: CallGuess, problem: Problem) -> bool:
+        """Whether a launch shows that a call is wrong; what other programs may cause shows
+        nothing."""
+        self.renew()
+        before = self.faults, len(self.unfinished)
+        result = self.probe(guess, problem)
+        if result is None:
+            return self.faults > before[0] and len(self.unfinished) == before[1]
+        return result.share < 1 or bool(result.spoiled)
+
+    def limit(self, guess: CallGuess, problem: Problem) -> str:
+        """The limit that a launch exceeds, in words."""
+        params, device = guess.geometry.params, self.worker.device
+        skip = sweep.case(self.kernel(guess), problem, params, device).skip
+        return skip_reason(skip) if skip is not None and skip.kind == "limit" else ""
+
     def note(self, guess: CallGuess, nearness: float, words: str) -> None:
         """Keep the description of a wrong launch if it is the closest so far."""
         if nearness > self.nearest[0]:

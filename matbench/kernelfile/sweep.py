@@ -8,7 +8,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -190,11 +190,11 @@ def allowed(
         return None
     equal = (_FIXED.fullmatch(condition.strip()) for condition in kernel.launch.where)
     fixed = {match[1]: int(match[2]) for match in equal if match is not None}
-    size = cast(workloads.Size, tuple(fixed.get(*pair) for pair in zip("MNK", size, strict=True)))
     steps = sorted({1, 2, 4, 8, 16, 32, 64, 128, *params.values()})
     for sides in (size, (max(size),) * 3):
         for step in steps:
-            m, n, k = (expressions.ceil_div(side, step) * step for side in sides)
+            whole = (expressions.ceil_div(side, step) * step for side in sides)
+            m, n, k = (fixed.get(*pair) for pair in zip("MNK", whole, strict=True))
             if is_allowed((m, n, k)):
                 return m, n, k
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -23,6 +24,11 @@ from matbench.model import Layout, Problem, Transpose
 
 #: A comparison in a condition, not in a loop.
 _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
+_OF_VECTORS = {
+    "M": "a vector times a matrix",
+    "N": "a matrix times a vector",
+    "K": "outer products",
+}
 #: The most elements of one vector load: a kernel may require multiples of up to this.
 _MOST_LANES = 8
 
@@ -32,7 +38,8 @@ class CallGuess(NamedTuple):
 
     `beta` is built into the kernel, if it does not take it. `problem` is one that it computed
     correctly. `is_square`: it is only right if M = N = K; `is_fixed`: only at the sizes of
-    `problem`. `multiples`: the number, or the constant, that each size must be a multiple of.
+    `problem`; `one` is the size that must be 1. `multiples`: the number, or the constant, that each
+    size must be a multiple of.
     """
 
     geometry: Geometry
@@ -44,6 +51,7 @@ class CallGuess(NamedTuple):
     beta: float = 0.0
     is_square: bool = False
     is_fixed: bool = False
+    one: str = ""
     problem: Problem = Problem(1, 1, 1)
     multiples: Mapping[str, int | str] = MappingProxyType({})
 
@@ -52,8 +60,14 @@ class CallGuess(NamedTuple):
         """The conditions on sizes, for a table."""
         if self.is_fixed:
             return [f"{axis} == {getattr(self.problem, axis)}" for axis in "MNK"]
-        equal = ["M == N", "N == K"] if self.is_square else []
-        return equal + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
+        said = [f"{self.one} == 1"] if self.one else []
+        said += map(" == ".join, itertools.pairwise(self.axes)) if self.is_square else []
+        return said + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
+
+    @property
+    def axes(self) -> str:
+        """The sizes that may differ from 1."""
+        return "MNK".replace(self.one, "") if self.one else "MNK"
 
     def table(self, function: Function, **more: Any) -> dict[str, Any]:
         """The front matter that says all this; `more` are other keys."""
@@ -87,8 +101,10 @@ class CallGuess(NamedTuple):
         return table | {name: held for name, held in tables.items() if held} | {"launch": launch}
 
     def sized(self, M: int, N: int, K: int) -> Problem:
-        """A problem of that size with the factors and the batch of this one."""
-        return msgspec.structs.replace(self.problem, M=M, N=N, K=K)
+        """A problem of that size, but for what must be 1, with the factors and the batch of this
+        one."""
+        sides = {"M": M, "N": N, "K": K} | ({self.one: 1} if self.one else {})
+        return msgspec.structs.replace(self.problem, **sides)
 
 
 def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
@@ -121,7 +137,7 @@ def odd(guess: CallGuess, steps: dict[str, int]) -> Problem:
     base = guess.problem
     sides = {axis: step * (getattr(base, axis) // step | 1) for axis, step in steps.items()}
     if guess.is_square:
-        sides = dict.fromkeys("MNK", sides["M"])
+        sides = dict.fromkeys(guess.axes, sides[guess.axes[0]])
     return msgspec.structs.replace(base, **sides)
 
 
@@ -130,7 +146,7 @@ def beyond(guess: CallGuess) -> Problem:
     steps = {axis: step for step, axes in _multiples(guess).items() for axis in axes}
     sides = {axis: getattr(guess.problem, axis) + steps.get(axis, 1) for axis in "MNK"}
     if guess.is_square:
-        sides = dict.fromkeys("MNK", sides["M"])
+        sides = dict.fromkeys("MNK", sides[guess.axes[0]])
     return guess.problem if guess.is_fixed else guess.sized(**sides)
 
 
@@ -146,6 +162,8 @@ def words(guess: CallGuess) -> str:
     if "beta" in guess.call.args:
         product = f"{product} + beta·C"
     parts = [f"computes {scaled(product, 1.0, guess.beta)}"]
+    if guess.one:
+        parts.append(f"{guess.one} = 1 only ({_OF_VECTORS[guess.one]})")
     if guess.layout == "column-major":
         parts.append("column-major")
     if guess.geometry.batched:

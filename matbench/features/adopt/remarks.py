@@ -92,7 +92,7 @@ def _mistake(trials: Trials, guess: CallGuess, known: Hints, launch: HostLaunch)
     is_square = len({*words}) < len(words)
     for problem in (guess.problem, calling.beyond(guess)):
         if is_square:
-            problem = guess.sized(problem.M, problem.M, problem.M)
+            problem = guess.sized(*[getattr(problem, guess.axes[0])] * 3)
         if trials.is_wrong(own, problem):
             if not trials.is_wrong(own._replace(is_swapped=True), problem):
                 return ("exchanged",)

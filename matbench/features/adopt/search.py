@@ -24,6 +24,7 @@ from matbench.errors import CaseError, MatbenchError, UsageError
 from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses, remarks
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
+from matbench.features.adopt.launch_guesses import Geometry
 from matbench.features.adopt.probing import Product
 from matbench.features.adopt.remarks import LaunchMistake, Setting
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
@@ -49,6 +50,8 @@ _BATCH = 3
 _DEEPEST = 96
 #: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
+#: How many launches are tried with a size of 1.
+_MOST_OF_VECTORS = 8
 #: How long a right call is looked for.
 _SEARCH_S = 15.0
 #: Builds take most of the time.
@@ -183,6 +186,7 @@ class _Search:
         launches = launch_guesses.geometries(self.function, self.hints)
         pointers: dict[tuple[str, ...], list[Call]] = {}
         later: list[CallGuess] = []  # the author's launch may be one of square products only
+        is_found = False
         for call in calls:
             order = tuple("" if text in ("M", "N", "K") else text for text in call.args)
             pointers.setdefault(order, []).append(call)
@@ -191,12 +195,35 @@ class _Search:
                 if time.monotonic() > self.end_s:
                     break
                 guess = self.found(CallGuess(geometry, alike[0]), alike)
+                is_found = is_found or guess is not None
                 is_narrow = guess is not None and guess.is_square and not guess.call.is_square
                 if guess is not None and is_narrow and geometry.given is not None:
                     later.append(guess)
                 elif guess is not None:
                     yield guess
         yield from later
+        if not is_found:
+            self.trials.renew()
+            for alike in pointers.values():
+                yield from self.of_vectors(alike, launches[:_MOST_OF_VECTORS])
+
+    def of_vectors(self, calls: list[Call], launches: list[Geometry]) -> Iterator[CallGuess]:
+        """The guesses that are right where one size is 1, untransposed ones first, for a kernel
+        that takes at most two sizes."""
+        if len([text for text in calls[0].args if text in ("M", "N", "K")]) > 2:
+            return
+        exchanged = {"A": "B", "B": "A", "lda": "ldb", "ldb": "lda"}
+        found: list[CallGuess] = []
+        for geometry, one, names in itertools.product(launches, "NMK", ({}, exchanged)):
+            if time.monotonic() > self.end_s:
+                break
+            sized = [call.renamed({one: "KM"[one == "K"], **names}) for call in calls]
+            guess = CallGuess(geometry, sized[0], one=one)
+            n = calling.whole(geometry, self.hints, least=64)
+            seen = self.square(guess, guess.sized(n, n, n))
+            right = seen and self.sized(seen, [call.renamed(names) for call in calls])
+            found += [right] if right else []
+        yield from sorted(found, key=lambda guess: guess.transpose != "NN")
 
     def found(self, guess: CallGuess, calls: list[Call]) -> CallGuess | None:
         """The guess with what it computes, at different sizes if it can."""
@@ -336,10 +363,10 @@ class _Search:
 
     def steps(self, guess: CallGuess) -> dict[str, int]:
         """The number that each size must be a multiple of; M stands for all in square products."""
-        groups = (("M", "N", "K"),) if guess.is_square else (("M",), ("N",), ("K",))
+        groups = [guess.axes] if guess.is_square else [*guess.axes]
         return {axes[0]: self.step(guess, axes) for axes in groups}
 
-    def step(self, guess: CallGuess, axes: tuple[str, ...]) -> int:
+    def step(self, guess: CallGuess, axes: str) -> int:
         """The number that these sizes must be a multiple of: the greatest common divisor of those
         that are right.
 

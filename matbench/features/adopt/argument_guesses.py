@@ -95,7 +95,7 @@ def fixed_sizes(hints: Hints, call: Call) -> list[tuple[int, int, int]]:
 def names_inputs(function: Function) -> bool:
     """Whether names tell which input is A and which is B."""
     names = [p.name for p in function.parameters if p.pointer]
-    return any(_is_like(n, "A") for n in names) and any(_is_like(n, "B") for n in names)
+    return any(is_like(n, "A") for n in names) and any(is_like(n, "B") for n in names)
 
 
 # -- roles of the parameters -----------------------------------------------------------------------
@@ -120,18 +120,19 @@ def pointers(
 
     def output(name: str) -> tuple[bool, bool, int]:
         is_constant = name in hints.constant_pointers
-        return is_constant, not _is_like(name, "C"), -order.index(name)
+        return is_constant, not is_like(name, "C"), -order.index(name)
 
     for c in sorted(order, key=output):
         if c in hints.constant_pointers and len(hints.constant_pointers) < len(order):
             continue
         read = [name for name in order if name != c]
-        if _is_like(read[0], "B") and _is_like(read[-1], "A"):
+        if is_like(read[0], "B") and is_like(read[-1], "A"):
             read.reverse()
         yield {**dict(zip(read, inputs, strict=True)), c: "C"}
 
 
-def _is_like(name: str, letter: str) -> bool:
+def is_like(name: str, letter: str) -> bool:
+    """Whether a name is a usual one of that matrix."""
     return _bare(name) in _NAMES[letter].split()
 
 

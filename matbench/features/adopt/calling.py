@@ -71,16 +71,17 @@ class CallGuess(NamedTuple):
 
     def table(self, function: Function, **more: Any) -> dict[str, Any]:
         """The front matter that says all this; `more` are other keys."""
-        geometry = self.geometry.swapped() if self.is_swapped else self.geometry
+        geometry = self.geometry
         args = self.call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
         passed = dict(zip((p.name for p in function.parameters), args, strict=True))
         sizes: dict[str, Text] = {}
         if geometry.given is not None:  # its launch is in terms of the kernel's parameters
             sizes = {p.name: passed[p.name] for p in function.parameters if not p.pointer}
             passed |= {n: str(replaced(text, sizes)) for n, text in geometry.given.items()}
+        swapped = {"M": "N", "N": "M"} if self.is_swapped else {}  # with x along the rows of C
         launch: dict[str, Any] = {
             "block": [replaced(side, sizes) for side in geometry.block],
-            "grid": [replaced(side, sizes) for side in geometry.grid],
+            "grid": [replaced(replaced(side, sizes), swapped) for side in geometry.grid],
         }
         if geometry.shared_bytes:
             launch["shared_bytes"] = replaced(geometry.shared_bytes, sizes)

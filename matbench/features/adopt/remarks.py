@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from matbench.features.adopt import calling, launch_guesses
+from matbench.features.adopt import argument_guesses, calling, launch_guesses
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.hints import Hints
 from matbench.features.adopt.launches import HostLaunch
@@ -17,7 +17,7 @@ _WORDS = {
     "exchanged": "exchanges M and N in its grid: right only where M = N",
     "rounded": "rounds its grid down: right only for whole tiles",
     "sizes": "passes {} for {}; are sizes exchanged?",
-    "shared": "asks for 0 bytes of dynamic shared memory; the kernel needs {}",
+    "shared": "asks for no dynamic shared memory; the kernel needs {} bytes",
     "limit": "{}",
     "other": "is wrong; right are block {} and grid {}",
 }
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
     value: int
 
     def __str__(self) -> str:
-        return f"the result does not depend on {self.parameter}, which is passed {self.value}"
+        return f"the result does not depend on {self.parameter}, which is {self.value}"
 
 
 def settings(trials: Trials, guess: CallGuess, known: Hints) -> Iterator[Setting]:
@@ -86,9 +86,9 @@ def _mistake(trials: Trials, guess: CallGuess, known: Hints, launch: HostLaunch)
         return "limit", reason
     if known.shared is not None and launch.shared == 0:
         return "shared", right["shared_bytes"]
-    called = zip(function.parameters, guess.call.args, strict=True)
-    meant = {p.name: text for p, text in called if text in ("M", "N", "K")}
-    words = [launch.passed.get(name, name) for name in meant]
+    if any(isinstance(side, int) and side > 1 for side in geometry.grid):
+        return ()  # it is for certain sizes
+    words, meant = _sizes(trials, guess, launch)
     is_square = len({*words}) < len(words)
     for problem in (guess.problem, calling.beyond(guess)):
         if is_square:
@@ -99,8 +99,27 @@ def _mistake(trials: Trials, guess: CallGuess, known: Hints, launch: HostLaunch)
             if "//" in str(geometry.grid) and problem != guess.problem:
                 return ("rounded",)
             return "other", *(", ".join(map(str, right[key])) for key in ("block", "grid"))
-    host, own_names, roles = [*map(size_of, words)], [*map(size_of, meant)], [*meant.values()]
-    is_permuted = sorted(map(str, host)) == sorted(roles) and host not in (own_names, roles)
-    if is_permuted and not is_square:
+    if not is_square and _are_exchanged(trials, guess, launch):
         return "sizes", *(f"({', '.join(names)})" for names in (words, meant))
     return ()
+
+
+def _sizes(
+    trials: Trials, guess: CallGuess, launch: HostLaunch
+) -> tuple[list[str], dict[str, str]]:
+    """What a launch passes as sizes, and which size each parameter is."""
+    called = zip(trials.subject.function.parameters, guess.call.args, strict=True)
+    meant = {p.name: text for p, text in called if text in ("M", "N", "K")}
+    return [launch.passed.get(name, name) for name in meant], meant
+
+
+def _are_exchanged(trials: Trials, guess: CallGuess, launch: HostLaunch) -> bool:
+    """Whether a launch passes sizes by names of others, and does not exchange A and B as well, as
+    for column-major matrices."""
+    words, meant = _sizes(trials, guess, launch)
+    host, named, roles = [*map(size_of, words)], [*map(size_of, meant)], [*meant.values()]
+    if sorted(map(str, host)) != sorted(roles) or host in (named, roles):
+        return False
+    called = zip(trials.subject.function.parameters, guess.call.args, strict=True)
+    inputs = (launch.passed[p.name] for p, text in called if text == "A")
+    return not any(argument_guesses.is_like(text, "B") for text in inputs)

@@ -460,7 +460,8 @@ class _Search:
         """Why no call is right, as far as trials show."""
         nearness, words, guess = self.trials.nearest
         name, first = f"`{self.function.name}`", self.first()
-        if limit := self.trials.limit(first, first.problem):
+        is_told = first.geometry.given is not None or not first.geometry.params
+        if is_told and (limit := self.trials.limit(first, first.problem)):
             return f"{name}, with {calling.threads(first)} threads: {limit}"
         refused = next(iter(self.trials.refused.values()), "")
         if refused and guess is None:

@@ -34,7 +34,7 @@ _USUAL_FOLDERS = ("include", "inc", "common", "utils")
 MACRO = "macro"
 #: What such a constant is called.
 _TILE = re.compile(
-    r"(?:\w+_)?(?:block|tile|bs|threads?|work)\w*(?:_?(?:size|dim|width|[xymnk]))?\w*|[BT][MNK]",
+    r"(?:\w+_)?(?:block|tile|bs|threads?|work|wpt)\w*(?:_?(?:size|dim|width|[xymnk]))?\w*|[BT][MNK]",
     re.IGNORECASE,
 )
 _BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim")

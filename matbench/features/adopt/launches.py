@@ -67,7 +67,8 @@ def launches(code: str, function: Function) -> tuple[HostLaunch, ...]:
     whole = [p.name for p in function.parameters if not p.pointer and is_whole(p)]
     for settings in (names.settings(whole, function.defaults), []):
         for call in filter(_configurations, calls):
-            reader = _Reader(given, calls, call, settings)
+            reader = _Reader(given, calls, call)
+            reader.settings = settings
             if reader.name == last(function.name):
                 launch = reader.launch(function)
                 file, line = syntax.place_of(code, call)
@@ -82,15 +83,10 @@ def _configurations(call: Node) -> list[Node]:
 class _Reader(Scope):
     """Evaluates expressions as they are meant at one launch, `call`."""
 
-    def __init__(
-        self,
-        given: Sequence[Definition],
-        calls: Sequence[Node],
-        call: Node,
-        settings: Sequence[str],
-    ) -> None:
+    settings: Sequence[str] = ()
+
+    def __init__(self, given: Sequence[Definition], calls: Sequence[Node], call: Node) -> None:
         super().__init__(given, owner_of(call), call.start_byte)
-        self.settings = settings
         self.given, self.calls, self.call = given, calls, call
         self.values |= self._of_template(owner_of(call))
         called = syntax.fields(call, "function")

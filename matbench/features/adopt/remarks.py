@@ -47,18 +47,15 @@ class Setting(NamedTuple):
 
 def settings(trials: Trials, guess: CallGuess, known: Hints) -> Iterator[Setting]:
     """The parameters that are no sizes by name, and take any value."""
-    function, given = trials.subject.function, guess.geometry.given or {}
-    for at, parameter in enumerate(function.parameters):
-        value = known.settings.get(parameter.name)
-        if value is None or str(value) != str(given.get(parameter.name, guess.call.args[at])):
-            continue
-        args = [*guess.call.args]
-        args[at] = str(2 * value + 1)
-        left = {name: text for name, text in given.items() if name != parameter.name}
-        geometry = guess.geometry._replace(given=left if guess.geometry.given is not None else None)
-        other = guess._replace(call=guess.call._replace(args=tuple(args)), geometry=geometry)
-        if trials.is_right(other, guess.problem):
-            yield Setting(parameter.name, value)
+    for at, parameter in enumerate(trials.subject.function.parameters):
+        name, args, given = parameter.name, [*guess.call.args], guess.geometry.given
+        value = known.settings.get(name)
+        if value is not None and str((given or {}).get(name, args[at])) == str(value):
+            args[at] = str(2 * value + 1)
+            geometry = guess.geometry._replace(given=given and {**given, name: args[at]})
+            other = guess._replace(call=guess.call._replace(args=tuple(args)), geometry=geometry)
+            if trials.is_right(other, guess.problem):
+                yield Setting(name, value)
 
 
 def mistakes(trials: Trials, guess: CallGuess, known: Hints) -> Iterator[LaunchMistake]:
@@ -86,40 +83,24 @@ def _mistake(trials: Trials, guess: CallGuess, known: Hints, launch: HostLaunch)
         return "limit", reason
     if known.shared is not None and launch.shared == 0:
         return "shared", right["shared_bytes"]
-    if any(isinstance(side, int) and side > 1 for side in geometry.grid):
-        return ()  # it is for certain sizes
-    words, meant = _sizes(trials, guess, launch)
-    is_square = len({*words}) < len(words)
-    for problem in (guess.problem, calling.beyond(guess)):
-        if is_square:
-            problem = guess.sized(*[getattr(problem, guess.axes[0])] * 3)
-        if trials.is_wrong(own, problem):
-            if not trials.is_wrong(own._replace(is_swapped=True), problem):
-                return ("exchanged",)
-            if "//" in str(geometry.grid) and problem != guess.problem:
-                return ("rounded",)
-            return "other", *(", ".join(map(str, right[key])) for key in ("block", "grid"))
-    if not is_square and _are_exchanged(trials, guess, launch):
+    called = {p.name: t for p, t in zip(function.parameters, guess.call.args, strict=True)}
+    meant = {n: t for n, t in called.items() if t in ("M", "N", "K") and n in launch.passed}
+    words = [launch.passed[name] for name in meant]
+    problems = [guess.problem, calling.beyond(guess)]
+    if len({*words}) < len(words):  # of squares
+        problems = [guess.sized(*[getattr(one, guess.axes[0])] * 3) for one in problems]
+    is_for_all = not any(isinstance(side, int) and side > 1 for side in geometry.grid)
+    wrong = [one for one in problems if is_for_all and trials.is_wrong(own, one)]
+    if not wrong:
+        of_a = next(launch.passed[name] for name, text in called.items() if text == "A")
+        # With A and B exchanged as well, it is a product of column-major matrices.
+        is_known = sorted(map(str, map(size_of, words))) == sorted(meant.values())
+        is_own = [*map(size_of, words)] in ([*meant.values()], [*map(size_of, meant)])
+        if not is_known or is_own or argument_guesses.is_like(of_a, "B"):
+            return ()
         return "sizes", *(f"({', '.join(names)})" for names in (words, meant))
-    return ()
-
-
-def _sizes(
-    trials: Trials, guess: CallGuess, launch: HostLaunch
-) -> tuple[list[str], dict[str, str]]:
-    """What a launch passes as sizes, and which size each parameter is."""
-    called = zip(trials.subject.function.parameters, guess.call.args, strict=True)
-    meant = {p.name: text for p, text in called if text in ("M", "N", "K")}
-    return [launch.passed.get(name, name) for name in meant], meant
-
-
-def _are_exchanged(trials: Trials, guess: CallGuess, launch: HostLaunch) -> bool:
-    """Whether a launch passes sizes by names of others, and does not exchange A and B as well, as
-    for column-major matrices."""
-    words, meant = _sizes(trials, guess, launch)
-    host, named, roles = [*map(size_of, words)], [*map(size_of, meant)], [*meant.values()]
-    if sorted(map(str, host)) != sorted(roles) or host in (named, roles):
-        return False
-    called = zip(trials.subject.function.parameters, guess.call.args, strict=True)
-    inputs = (launch.passed[p.name] for p, text in called if text == "A")
-    return not any(argument_guesses.is_like(text, "B") for text in inputs)
+    if not trials.is_wrong(own._replace(is_swapped=True), wrong[0]):
+        return ("exchanged",)
+    if "//" in str(geometry.grid) and problems[0] not in wrong:
+        return ("rounded",)
+    return "other", *(", ".join(map(str, right[key])) for key in ("block", "grid"))

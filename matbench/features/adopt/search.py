@@ -23,6 +23,7 @@ from matbench import workloads
 from matbench.errors import CaseError, MatbenchError, UsageError
 from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses, remarks
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
+from matbench.features.adopt.arithmetic import Text, replaced
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.launch_guesses import Geometry
 from matbench.features.adopt.probing import Product
@@ -32,7 +33,7 @@ from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Worker, WorkerPool
-from matbench.model import STORAGE, Kernel, Launch, Problem, Transpose
+from matbench.model import STORAGE, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: Trials are not timed and have short deadlines.
@@ -406,12 +407,9 @@ class _Search:
         for name, value in guess.geometry.params.items():
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
-            others = (2 * value, value // 2) if value % 2 == 0 else (2 * value,)
+            others = {2 * value: tied} | ({value // 2: tied[::-1]} if value % 2 == 0 else {})
             alike = ((other, one) for other in others for one in self.alike(guess, name))
-            tries = (
-                (*pair, axes) for pair in alike for axes in tied[:: 1 if pair[0] > value else -1]
-            )
-            for other, one, axes in tries:
+            for other, one, axes in ((*pair, axes) for pair in alike for axes in others[pair[0]]):
                 if self.trials.failures or len(self.trials.built) >= _MOST_BUILDS:
                     break
                 varied = one._replace(geometry=one.geometry.with_value(name, other))
@@ -429,30 +427,22 @@ class _Search:
     def alike(self, guess: CallGuess, name: str) -> Iterator[CallGuess]:
         """The guess, then others that differ only where this constant has another value."""
         yield guess
-        sides: dict[str, Any] = {"block": (), "grid": (), "varied": guess.geometry.varied}
-        *same, varied = self.launches(guess, name)
-        seen = [varied]
-        for geometry in launch_guesses.geometries(self.function, self.hints):
-            if geometry._replace(**sides) == guess.geometry._replace(**sides):
-                other = guess._replace(geometry=geometry._replace(varied=guess.geometry.varied))
-                *known, varied = self.launches(other, name)
-                if known == same and varied not in seen:
-                    seen.append(varied)
-                    yield other
+        own = guess.geometry
 
-    def launches(self, guess: CallGuess, name: str) -> list[Launch | None]:
-        """The launch of a guess, those with other values of constants that were varied, and that of
-        one more."""
-        geometry = guess.geometry
-        others = (geometry.with_value(n, 2 * geometry.params[n]) for n in (*geometry.varied, name))
-        shapes = [guess._replace(geometry=one) for one in (geometry, *others)]
-        worker = self.trials.worker
-        return [
-            sweep.case(
-                self.trials.kernel(one), one.problem, one.geometry.params, worker.device
-            ).launch
-            for one in shapes
-        ]
+        def sides(geometry: Geometry, *names: str) -> list[Text]:
+            """The launch at a large size, with other values of these constants."""
+            values: dict[str, Text] = dict.fromkeys(("M", "N", "K"), _MOST_WHOLE)
+            values |= geometry.params | {name: 2 * geometry.params[name] for name in names}
+            return [replaced(side, values) for side in (*geometry.block, *geometry.grid)]
+
+        seen = [sides(own, name)]
+        for geometry in launch_guesses.geometries(self.function, self.hints):
+            is_like = geometry._replace(block=own.block, grid=own.grid, varied=own.varied) == own
+            known = ((), *((other,) for other in own.varied))
+            is_same = all(sides(geometry, *names) == sides(own, *names) for names in known)
+            if is_like and is_same and sides(geometry, name) not in seen:
+                seen.append(sides(geometry, name))
+                yield guess._replace(geometry=geometry._replace(varied=own.varied))
 
     # -- if nothing is right ---------------------------------------------------------------
 

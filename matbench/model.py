@@ -485,7 +485,8 @@ class Skip(msgspec.Struct, frozen=True):
     """Why a case cannot run, or was not: what it `needs`, and the numbers or names `given` to it.
 
     - `condition`: an expression of `where`, or the factors that a kernel computes, and the values;
-    - `limit`: the name of a device's limit; how much is `asked`, and how much `allowed`;
+    - `limit`: the name of a device's limit; how much is `asked`, and how much `allowed`; the
+      `device` is `cuda` if only NVIDIA GPUs have that limit;
     - `requirement`: `cuda` or an architecture; the `device` that is neither;
     - `unavailable`: what the device or the host lacks, in words of the library that said so;
     - `mistake`: an error in front matter, so the case fails; `argument`: one at these parameters;

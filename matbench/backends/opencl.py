@@ -29,7 +29,7 @@ from matbench.backends.protocol import (
 )
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import catalogue, includes, opencl_c, signature
+from matbench.kernelfile import catalogue, includes, opencl_c, signature, sweep
 from matbench.model import PYTHON, Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
     return 32 if is_gpu else 1
 
 
+#: ptxas refuses more.
+_MOST_STATIC_BYTES = sweep.GPU_LIMITS["max_static_shared_bytes"]
 #: How many built programs are kept: several kernels may come from one.
 _PROGRAMS = 8
 
@@ -314,6 +316,10 @@ class OpenCLBackend:
         buffers = [*scalars, ""] if clocked else scalars
         built = _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
         built.warnings = warnings_of(log, kernel)
+        static, most = built.resources.static_shared_bytes or 0, _MOST_STATIC_BYTES
+        if static > most:
+            needs = f"{kernel.entry} needs {static:,} bytes of static shared memory per block"
+            raise BuildError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
         return built
 
     def _unit(

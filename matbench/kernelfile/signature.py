@@ -69,7 +69,8 @@ class TemplateParameter(msgspec.Struct, frozen=True):
 class Function(msgspec.Struct, frozen=True):
     """A `__global__` function as the source declares it; its name includes its namespaces.
 
-    `launch_bounds` is the text of the first argument of `__launch_bounds__`.
+    `launch_bounds` is the text of the first argument of `__launch_bounds__`; `defaults` are those
+    of parameters.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Function(msgspec.Struct, frozen=True):
     launch_bounds: str | None = None
     line: int = 1
     is_extern_c: bool = False
+    defaults: Mapping[str, str] = {}
 
 
 @functools.lru_cache(maxsize=64)
@@ -199,13 +201,16 @@ def function(node: Node) -> Function:
         elif above.type == "linkage_specification":
             is_extern_c = is_extern_c or '"C"' in syntax.text_of(above)[:16]
     bounds = next((inner for inner in syntax.walk(node) if inner.type == "launch_bounds"), None)
+    pairs = [(_declared(parameter), parameter) for parameter in parameter_nodes(node)]
+    given = {one.name: syntax.fields(parameter, "default_value") for one, parameter in pairs}
     return Function(
         name=qualified_name(node),
-        parameters=tuple(_declared(parameter) for parameter in parameter_nodes(node)),
+        parameters=tuple(one for one, _ in pairs),
         template=template,
         launch_bounds=_bounds(bounds) if bounds is not None else None,
         line=syntax.line_of(name),
         is_extern_c=is_extern_c,
+        defaults={name: syntax.text_of(text) for name, text in given.items() if text is not None},
     )
 
 

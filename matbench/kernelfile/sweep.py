@@ -8,7 +8,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -27,6 +27,12 @@ from matbench.model import (
 )
 
 MAX_CASES = 100_000
+#: What no NVIDIA GPU exceeds. Kernels are for these, also where they run through OpenCL.
+GPU_LIMITS = {
+    "max_threads_per_block": 1024, "max_block_x": 1024, "max_block_y": 1024, "max_block_z": 64,
+    "max_grid_x": 2**31 - 1, "max_grid_y": 65535, "max_grid_z": 65535,
+    "max_shared_bytes_per_block": 227 << 10, "max_static_shared_bytes": 48 << 10,
+}  # fmt: skip
 #: The scaling of a product, and the number of products.
 SCALINGS = ("alpha", "beta", "batch")
 #: A condition that leaves one value for a size.
@@ -184,11 +190,11 @@ def allowed(
         return None
     equal = (_FIXED.fullmatch(condition.strip()) for condition in kernel.launch.where)
     fixed = {match[1]: int(match[2]) for match in equal if match is not None}
-    size = cast(workloads.Size, tuple(fixed.get(*pair) for pair in zip("MNK", size, strict=True)))
     steps = sorted({1, 2, 4, 8, 16, 32, 64, 128, *params.values()})
     for sides in (size, (max(size),) * 3):
         for step in steps:
-            m, n, k = (expressions.ceil_div(side, step) * step for side in sides)
+            whole = (expressions.ceil_div(side, step) * step for side in sides)
+            m, n, k = (fixed.get(*pair) for pair in zip("MNK", whole, strict=True))
             if is_allowed((m, n, k)):
                 return m, n, k
     return None
@@ -302,7 +308,7 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
             _check_arguments(kernel, values)
         except expressions.ExpressionError as error:
             return Case(kernel, problem, params, None, Skip("argument", str(error)), notes)
-        skip = _beyond_limits(launch, device.limits)
+        skip = _beyond_limits(launch, device)
     return Case(kernel, problem, params, launch, skip, notes)
 
 
@@ -311,7 +317,13 @@ def _values(
 ) -> dict[str, int | float]:
     """What the names in a kernel's expressions stand for."""
     constants = expressions.constants(kernel.let, params)
-    return {**device.limits, **constants, **kernel.values(problem)}
+    return {**_limits(device), **constants, **kernel.values(problem)}
+
+
+def _limits(device: DeviceInfo) -> dict[str, int]:
+    """The device's limits; through OpenCL at most those of NVIDIA's GPUs."""
+    most = GPU_LIMITS if device.backend == "opencl" else {}
+    return {name: min(held, most.get(name, held)) for name, held in device.limits.items()}
 
 
 def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:
@@ -395,8 +407,9 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
     )
 
 
-def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> Skip | None:
-    """The first device limit that a launch exceeds, whatever its front matter says."""
+def _beyond_limits(launch: Launch, device: DeviceInfo) -> Skip | None:
+    """The first limit that a launch exceeds, whatever its front matter says."""
+    limits = _limits(device)
     asked = {
         "max_threads_per_block": launch.threads_per_block,
         "max_shared_bytes_per_block": launch.shared_bytes,
@@ -409,5 +422,7 @@ def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> Skip | None:
         if number > allowed[limit]:
             # JSON holds whole numbers of at most 64 bits.
             kept = number if number < 2**63 else float(number)
-            return Skip("limit", limit, {"asked": kept, "allowed": allowed[limit]})
+            is_any = allowed[limit] < device.limits.get(limit, 0)
+            of = {"device": "cuda"} if is_any else {}
+            return Skip("limit", limit, {"asked": kept, "allowed": allowed[limit], **of})
     return None

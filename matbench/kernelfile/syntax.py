@@ -41,6 +41,7 @@ _WORDS = re.compile(
     r'(?:\s|extern\s*"C"|\b(?:__(?:global|device|host|forceinline|restrict|shared|constant)__'
     r"|__launch_bounds__\s*\([^()]*\)|const|static|inline|extern|void|volatile)\b)*"
 )
+_MARK = re.compile(r'^#line 1 "(.*)"\n', re.MULTILINE)
 #: Time limit for parsing, in seconds, and how many bytes the parser gets at a time.
 _MOST_S = 1.0
 _PIECE = 65536
@@ -189,6 +190,18 @@ def closing(code: str, start: int) -> int:
         if depth == 0:
             return position + 1
     return len(code)
+
+
+def marked(text: str, file: str = "") -> str:
+    """A text of several, after a directive that says which file it is of."""
+    return f'#line 1 "{file}"\n{text}'
+
+
+def place_of(code: str, node: Node) -> tuple[str, int]:
+    """The file and the line that a node of marked texts is at; without a file, that of a kernel."""
+    above = code[: node.start_byte]
+    *_, (file, start) = [("", 0), *((m[1], m.end()) for m in _MARK.finditer(above))]
+    return file, above.count("\n", start) + 1
 
 
 def text_of(node: Node) -> str:

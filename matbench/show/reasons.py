@@ -27,7 +27,8 @@ def skip_reason(*skips: Skip) -> str:
         return f"needs {needs} ({values})" if values else f"needs {needs}"
     if kind == "limit":
         asked, allowed = (given.get(name, "other") for name in ("asked", "allowed"))
-        return f"needs {asked} {_LIMITS.get(needs, needs)}; the device allows {allowed}"
+        allows = "no NVIDIA GPU allows more than" if "device" in given else "the device allows"
+        return f"needs {asked} {_LIMITS.get(needs, needs)}; {allows} {allowed}"
     if kind == "requirement":
         device = given.get("device", "another device")
         needed = "CUDA" if needs == "cuda" else needs

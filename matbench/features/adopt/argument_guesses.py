@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from matbench.features.adopt.arithmetic import replaced
 from matbench.features.adopt.hints import Hints
+from matbench.features.adopt.names import implied, size_of
 from matbench.kernelfile.signature import Function
 from matbench.model import Parameter
 
@@ -24,26 +25,9 @@ _NAMES = {
 _PREFIX = re.compile(
     r"^(?:d|dev|device|g|gpu|h|in|p|ptr|mat|matrix|s)_(?=\w)|_(?:d|dev|device|ptr|elements?|data|values?)$"
 )
-_SIZES = {
-    "M": "m ni rows row height h nrows num_rows rowsa ma m_size dim_m",
-    "N": "n nj cols col columns width w ncols num_cols colsb nb n_size dim_n out_features",
-    "K": "k nk inner depth common shared_dim in_features kdim k_size dim_k ka kb l p colsa rowsb",
-}
-_BATCH = re.compile(r"(?:n(?:um)?_?)?batch(?:es|_?size|_?count|_?num)?|bs|nbatch", re.IGNORECASE)
-_STRIDE = re.compile(
-    r"(?:stride|pitch|step|offset)_?([abcmnp])|([abc])_?(?:stride|pitch|step)", re.IGNORECASE
-)
-_LEADING = re.compile(r"ld_?([abc])|([abc])_?ld", re.IGNORECASE)
 #: A pitch of whichever matrix, and what a kernel does with one in bytes.
 _PITCH = re.compile(r"pitch|stride|step|bytes|ld", re.IGNORECASE)
 _OF_BYTES = r"char|byte|int8_t|ptr_t|sizeof|/ *[248]\b|>> *[123]\b"
-#: `wA`, `numARows`, `A_width`, `colsB`.
-_SIDE = re.compile(
-    r"(?:num|n|no)?_?(?:(?P<first>w|h|width|height|rows?|cols?|columns)_?(?:of_?)?(?P<of>[ABCabc])"
-    r"|(?P<whose>[ABCabc])_?(?P<last>w|h|width|height|rows?|cols?|columns))",
-    re.IGNORECASE,
-)
-_SIDE_NAMES = {"A": ("M", "K"), "B": ("K", "N"), "C": ("M", "N")}
 _REALS = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
 
 
@@ -107,14 +91,15 @@ class NotCallableError(Exception):
 
 def calls(function: Function, hints: Hints) -> list[Call]:
     """The ways to pass buffers and sizes, likeliest first. All sizes are tried with one choice of
-    pointers before the next choice."""
+    pointers before the next choice; numbers that are no sizes by name are settings at first."""
     names = [p.name for p in function.parameters if p.pointer]
     types = {p.name for p in function.template if p.kind in ("typename", "class")}
     arguments: dict[tuple[str, ...], None] = {}
-    for buffers in pointers(names, hints):
-        for values in numbers(function.parameters, hints, types):
-            named = {**buffers, **values}
-            arguments.setdefault(tuple(named[p.name] for p in function.parameters))
+    for known in (hints, hints._replace(settings={})):
+        for buffers in pointers(names, known):
+            for values in numbers(function.parameters, known, types):
+                named = {**buffers, **values}
+                arguments.setdefault(tuple(named[p.name] for p in function.parameters))
     return [Call(args) for args in arguments]
 
 
@@ -124,7 +109,7 @@ def fixed_sizes(function: Function, hints: Hints, call: Call) -> list[tuple[int,
     large."""
     passed = dict(zip((p.name for p in function.parameters), call.args, strict=True))
     of_arrays = _of_arrays(passed, hints)
-    named = {_size_of(name): value for name, value in hints.constants.items()}
+    named = {size_of(name): value for name, value in hints.constants.items()}
     alike = hints.constants.values() if not call.is_sized else filter(None, map(named.get, "MNK"))
     sides = sorted({value for value in alike if value >= 16}, reverse=True)
     by_name = [(named["M"], named["N"], named["K"])] if {"M", "N", "K"} <= named.keys() else []
@@ -152,7 +137,7 @@ def _of_arrays(passed: Mapping[str, str], hints: Hints) -> list[tuple[int, int, 
 def names_inputs(function: Function) -> bool:
     """Whether names tell which input is A and which is B."""
     names = [p.name for p in function.parameters if p.pointer]
-    return any(_is_like(n, "A") for n in names) and any(_is_like(n, "B") for n in names)
+    return any(is_like(n, "A") for n in names) and any(is_like(n, "B") for n in names)
 
 
 # -- roles of the parameters -----------------------------------------------------------------------
@@ -177,18 +162,19 @@ def pointers(
 
     def output(name: str) -> tuple[bool, bool, int]:
         is_constant = name in hints.constant_pointers
-        return is_constant, not _is_like(name, "C"), -order.index(name)
+        return is_constant, not is_like(name, "C"), -order.index(name)
 
     for c in sorted(order, key=output):
         if c in hints.constant_pointers and len(hints.constant_pointers) < len(order):
             continue
         read = [name for name in order if name != c]
-        if _is_like(read[0], "B") and _is_like(read[-1], "A"):
+        if is_like(read[0], "B") and is_like(read[-1], "A"):
             read.reverse()
         yield {**dict(zip(read, inputs, strict=True)), c: "C"}
 
 
-def _is_like(name: str, letter: str) -> bool:
+def is_like(name: str, letter: str) -> bool:
+    """Whether a name is a usual one of that matrix."""
     return _bare(name) in _NAMES[letter].split()
 
 
@@ -230,39 +216,16 @@ def _named(parameters: Sequence[Parameter], hints: Hints, reals: set[str]) -> di
             arguments[name] = BLOCK_SIDE
         elif parameter.type == "bool":
             arguments[name] = "0"
-        elif text := _known(name, batched="z" in hints.blocks):
+        elif text := implied(name, batched="z" in hints.blocks):
             arguments[name] = text
+        elif name in hints.settings:
+            arguments[name] = str(hints.settings[name])
     return arguments
-
-
-def _known(name: str, *, batched: bool) -> str | None:
-    """The argument that a name alone implies."""
-    name = re.sub(r"_?(?:in_?)?bytes$", "", name, flags=re.IGNORECASE)
-    if batched and _BATCH.fullmatch(name):
-        return "batch"
-    if leading := _LEADING.fullmatch(name):
-        return f"ld{(leading[1] or leading[2]).lower()}"
-    if stride := _STRIDE.fullmatch(name):
-        letter = (stride[1] or stride[2]).lower()
-        letter = {"m": "a", "n": "b", "p": "c"}.get(letter, letter)
-        return f"stride_{letter}" if batched else f"ld{letter}"
-    if side := _SIDE.fullmatch(name):
-        rows, columns = _SIDE_NAMES[(side["of"] or side["whose"]).upper()]
-        is_row = (side["first"] or side["last"]).lower()[0] in "hr"
-        return rows if is_row else columns
-    return None
-
-
-def _size_of(name: str) -> str | None:
-    """The size that a name stands for."""
-    bare = re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower())
-    forms = {name.lower(), bare}
-    return next((size for size, known in _SIZES.items() if forms & {*known.split()}), None)
 
 
 def _likely_sizes(names: list[str]) -> dict[str, str] | None:
     """Sizes by parameter name, if the names tell them apart."""
-    sizes = [*map(_size_of, names)]
+    sizes = [*map(size_of, names)]
     if None not in sizes and len(set(sizes)) == len(sizes):
         return {name: str(size) for name, size in zip(names, sizes, strict=True)}
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -23,6 +24,11 @@ from matbench.model import Layout, Problem, Transpose
 
 #: A comparison in a condition, not in a loop.
 _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
+_OF_VECTORS = {
+    "M": "a vector times a matrix",
+    "N": "a matrix times a vector",
+    "K": "outer products",
+}
 #: The most elements of one vector load: a kernel may require multiples of up to this.
 _MOST_LANES = 8
 
@@ -32,7 +38,8 @@ class CallGuess(NamedTuple):
 
     `beta` is built into the kernel, if it does not take it. `problem` is one that it computed
     correctly. `is_square`: it is only right if M = N = K; `fixed`: only at these sizes of
-    `problem`. `multiples`: the number, or the constant, that each size must be a multiple of.
+    `problem`; `one` is the size that must be 1. `multiples`: the number, or the constant, that each
+    size must be a multiple of.
     """
 
     geometry: Geometry
@@ -44,28 +51,36 @@ class CallGuess(NamedTuple):
     beta: float = 0.0
     is_square: bool = False
     fixed: str = ""
+    one: str = ""
     problem: Problem = Problem(1, 1, 1)
     multiples: Mapping[str, int | str] = MappingProxyType({})
 
     @property
     def where(self) -> list[str]:
         """The conditions on sizes, for a table."""
-        equal = ["M == N", "N == K"] if self.is_square else []
-        equal += [f"{axis} == {getattr(self.problem, axis)}" for axis in self.fixed]
-        return equal + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
+        said = [f"{self.one} == 1"] if self.one else []
+        said += map(" == ".join, itertools.pairwise(self.axes)) if self.is_square else []
+        said += [f"{axis} == {getattr(self.problem, axis)}" for axis in self.fixed]
+        return said + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
+
+    @property
+    def axes(self) -> str:
+        """The sizes that may differ from 1."""
+        return "MNK".replace(self.one, "") if self.one else "MNK"
 
     def table(self, function: Function, **more: Any) -> dict[str, Any]:
         """The front matter that says all this; `more` are other keys."""
-        geometry = self.geometry.swapped() if self.is_swapped else self.geometry
+        geometry = self.geometry
         args = self.call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
         passed = dict(zip((p.name for p in function.parameters), args, strict=True))
         sizes: dict[str, Text] = {}
         if geometry.given is not None:  # its launch is in terms of the kernel's parameters
             sizes = {p.name: passed[p.name] for p in function.parameters if not p.pointer}
             passed |= {n: str(replaced(text, sizes)) for n, text in geometry.given.items()}
+        swapped = {"M": "N", "N": "M"} if self.is_swapped else {}  # with x along the rows of C
         launch: dict[str, Any] = {
             "block": [replaced(side, sizes) for side in geometry.block],
-            "grid": [replaced(side, sizes) for side in geometry.grid],
+            "grid": [replaced(replaced(side, sizes), swapped) for side in geometry.grid],
         }
         if geometry.shared_bytes:
             launch["shared_bytes"] = replaced(geometry.shared_bytes, sizes)
@@ -88,8 +103,10 @@ class CallGuess(NamedTuple):
         return table | {name: held for name, held in tables.items() if held} | {"launch": launch}
 
     def sized(self, M: int, N: int, K: int) -> Problem:
-        """A problem of that size with the factors and the batch of this one."""
-        return msgspec.structs.replace(self.problem, M=M, N=N, K=K)
+        """A problem of that size, but for what must be 1, with the factors and the batch of this
+        one."""
+        sides = {"M": M, "N": N, "K": K} | ({self.one: 1} if self.one else {})
+        return msgspec.structs.replace(self.problem, **sides)
 
 
 def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
@@ -122,8 +139,17 @@ def odd(guess: CallGuess, steps: dict[str, int]) -> Problem:
     base = guess.problem
     sides = {axis: step * (getattr(base, axis) // step | 1) for axis, step in steps.items()}
     if guess.is_square:
-        sides = dict.fromkeys("MNK", sides["M"])
+        sides = dict.fromkeys(guess.axes, sides[guess.axes[0]])
     return msgspec.structs.replace(base, **sides)
+
+
+def beyond(guess: CallGuess) -> Problem:
+    """A problem that is larger by one step along each axis."""
+    steps = {axis: step for step, axes in _multiples(guess).items() for axis in axes}
+    sides = {axis: getattr(guess.problem, axis) + steps.get(axis, 1) for axis in "MNK"}
+    if guess.is_square:
+        sides = dict.fromkeys("MNK", sides[guess.axes[0]])
+    return guess.problem if guess.fixed else guess.sized(**sides)
 
 
 # -- in words --------------------------------------------------------------------------------------
@@ -138,6 +164,8 @@ def words(guess: CallGuess) -> str:
     if "beta" in guess.call.args:
         product = f"{product} + beta·C"
     parts = [f"computes {scaled(product, 1.0, guess.beta)}"]
+    if guess.one:
+        parts.append(f"{guess.one} = 1 only ({_OF_VECTORS[guess.one]})")
     if guess.layout == "column-major":
         parts.append("column-major")
     if guess.geometry.batched:

@@ -91,14 +91,15 @@ def adopt(
     Reader(file, "", path, tables.Table(file, "", None, given)).front(given)  # refuses other keys
     results = _results(file, source, entry, given, device)
     right = [result for result in results if result.table is not None]
-    adopted = [result for result in right if not (strict and result.warnings)]
+    adopted = [result for result in right if not (strict and (result.warnings or result.mistakes))]
     if not adopted:
         sys.exit(1)
     first, *others = adopted
     if _source(path) != source:
         raise UsageError(f"{path}: changed during the trials; run this command again")
     _require_free(path, source, target, force=force)
-    write_file(target, as_toml(first.table or {}).encode())
+    notes = "".join(f"# {setting}\n" for setting in first.settings)
+    write_file(target, (notes + as_toml(first.table or {})).encode())
     say(f"wrote {target}" if len(results) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
@@ -152,8 +153,10 @@ def _try(kernels: Sequence[ForeignKernel], info: DeviceInfo, results: list[Adopt
             adopted = search.adopt(kernel, pool.worker(info))
             results.append(adopted)
             say(adopted.words)
-            for warning in adopted.warnings:
+            for warning in (*adopted.warnings, *adopted.mistakes):
                 say(f"warning: {warning}")
+            for setting in adopted.settings:
+                say(f"note: {setting}")
 
 
 def _build(path: Path, include_dirs: Sequence[str], std: str | None) -> dict[str, Any]:

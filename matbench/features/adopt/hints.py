@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from matbench.features.adopt import launches as host
 from matbench.features.adopt.arithmetic import Term, Text
 from matbench.features.adopt.launches import HostLaunch
+from matbench.features.adopt.names import settings
 from matbench.features.adopt.scope import Scope, definitions
 from matbench.kernelfile import signature, syntax
 
@@ -35,7 +36,8 @@ class Hints(NamedTuple):
     `tiles` has what multiplies `blockIdx`, and `shares` what then multiplies `threadIdx`, for each
     axis; `blocks` and `threads` are the axes of `blockIdx` and `threadIdx` in use. `constants` are
     those of the file that the kernel names. `sides` are the parameters that take the side of a
-    block. `extents` are those of array parameters; the first one may be missing.
+    block, and `settings` others that are no sizes by name: with what a launch passes, or else the
+    default, or 1. `extents` are those of array parameters; the first one may be missing.
     """
 
     body: str = ""
@@ -50,6 +52,7 @@ class Hints(NamedTuple):
     shared: str | None = None
     sides: frozenset[str] = frozenset()
     extents: Mapping[str, Sequence[Text]] = {}
+    settings: Mapping[str, int] = {}
 
     def mentions(self, pattern: str) -> bool:
         """Whether the body has a match of the pattern."""
@@ -66,10 +69,11 @@ def find_hints(source: str, function: Function, headers: str = "", beside: str =
     above = definitions(syntax.parse(syntax.expanded(headers)))
     given = [*(d for d in above if not d.owner), *definitions(root)]
     scopes = [Scope(given, n.start_byte + 1, n.end_byte, is_kernel=True) for n in nodes]
-    launches = host.launches("\n".join(map(syntax.expanded, (headers, source, beside))), function)
+    texts = headers, syntax.marked(source), beside
+    launches = host.launches("\n".join(map(syntax.expanded, texts)), function)
     sides = frozenset(_sides(function, launches))
-    names = {parameter.name for parameter in function.template} | sides
-    found = [*_places(nodes, scopes, {*names, *(f"blockDim_{axis}" for axis in "xyz")})]
+    known = {parameter.name for parameter in function.template} | sides
+    found = [*_places(nodes, scopes, {*known, *(f"blockDim_{axis}" for axis in "xyz")})]
     bounds = scopes[0].term(function.launch_bounds or "")
     return Hints(
         body=body,
@@ -84,6 +88,7 @@ def find_hints(source: str, function: Function, headers: str = "", beside: str =
         shared=_dynamic_shared(body),
         sides=sides,
         extents=dict(_extents(scopes[0], body)),
+        settings=_settings(function, launches, scopes[0]),
     )
 
 
@@ -193,7 +198,21 @@ def _dynamic_shared(body: str) -> str | None:
 def _sides(function: Function, launches: Sequence[HostLaunch]) -> Iterator[str]:
     """The parameters that are a block's side, by name or in a launch; one is left for a size."""
     numbers = [p.name for p in function.parameters if not p.pointer]
-    passed = {n for launch in launches for n, side in launch.given.items() if isinstance(side, int)}
+    passed = {
+        name
+        for launch in launches
+        for name, side in launch.given.items()
+        if isinstance(side, int) and name not in launch.settings
+    }
     sides = [name for name in numbers if name in passed or _SIDE.fullmatch(name)]
     if len(sides) < len(numbers):
         yield from sides
+
+
+def _settings(function: Function, launches: Sequence[HostLaunch], scope: Scope) -> dict[str, int]:
+    whole = [p.name for p in function.parameters if not p.pointer and host.is_whole(p)]
+    defaults = {name: scope.text(text) for name, text in function.defaults.items()}
+    known = {name: value for name, value in defaults.items() if isinstance(value, int)}
+    for launch in reversed(launches):
+        known |= launch.settings
+    return {name: known.get(name, 1) for name in settings(whole, function.defaults)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from matbench.features.adopt.hints import Hints
 from matbench.features.adopt.launches import HostLaunch
 from matbench.features.adopt.scope import ITEM_BYTES
 from matbench.features.adopt.subjects import MACRO
+from matbench.kernelfile import sweep
 from matbench.kernelfile.signature import Function, TemplateParameter
 
 #: Template arguments, and the values of those that are names.
@@ -40,6 +42,8 @@ _USUAL = (
     (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", 4),
     (r".*", 16),
 )
+_ROUNDED_DOWN = re.compile(r"(\w+(?: \* \w+)*) // (\w+|\([^()]*\))")
+_MOST_THREADS = sweep.GPU_LIMITS["max_threads_per_block"]
 #: How many are tried; a build more costs more than that.
 _MOST = 48
 
@@ -79,17 +83,12 @@ class Geometry(NamedTuple):
         ]
         return [ast.unparse(parts[1]) for parts in divisions if len(parts) == 2]
 
-    def swapped(self) -> Geometry:
-        """With x along the rows of C."""
-        names = {"M": "N", "N": "M"}
-        return self._replace(grid=tuple(replaced(side, names) for side in self.grid))
-
     def with_value(self, name: str, value: int) -> Geometry:
         """With another value of a swept constant."""
         return self._replace(params={**self.params, name: value})
 
     def fixed(self, name: str) -> Geometry:
-        """With a swept constant replaced by its value wherever it is used."""
+        """With a swept constant replaced by its value wherever it is used, except by the build."""
 
         def texts(expressions: Iterable[Text]) -> tuple[Text, ...]:
             return tuple(replaced(text, {name: self.params[name]}) for text in expressions)
@@ -97,7 +96,7 @@ class Geometry(NamedTuple):
         given = self.given
         return self._replace(
             template=tuple(map(str, texts(self.template))),
-            params={other: held for other, held in self.params.items() if other != name},
+            params={n: v for n, v in self.params.items() if n != name or n not in self.template},
             block=texts(self.block),
             grid=texts(self.grid),
             shared_bytes=texts([self.shared_bytes])[0],
@@ -120,13 +119,33 @@ def geometries(
         for k, grid in enumerate(_grids(hints, block))
         for n, shared in enumerate(_shared(hints, block))
     ]
-    guesses = [geometry for _, geometry in sorted(ranked, key=lambda pair: pair[0])]
-    followed = [_followed(function, launch, hints) for launch in hints.launches]
-    likeliest = [geometry for geometry in (*followed, *guesses) if geometry is not None]
+    guesses = [_launchable(geometry) for _, geometry in sorted(ranked, key=lambda pair: pair[0])]
+    own = [followed(function, launch, hints) for launch in hints.launches]
+    mended = (_mended(geometry, hints) for geometry in own if geometry is not None)
+    likeliest = [*itertools.chain(*mended), *guesses]
     return list({repr(geometry): geometry for geometry in likeliest}.values())[:_MOST]
 
 
-def _followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry | None:
+def _launchable(geometry: Geometry) -> Geometry:
+    """With 16 for constants that are sides of a block, if that has too many threads."""
+    sides = [replaced(side, geometry.params) for side in geometry.block]
+    if math.prod(side for side in sides if isinstance(side, int)) <= _MOST_THREADS:
+        return geometry
+    fitting = {name: 16 if name in geometry.block else n for name, n in geometry.params.items()}
+    return geometry._replace(params=fitting)
+
+
+def _mended(geometry: Geometry, hints: Hints) -> Iterator[Geometry]:
+    """The author's launch, with a grid that is not rounded down, and with dynamic shared memory if
+    the kernel has any."""
+    rounded = (_ROUNDED_DOWN.fullmatch(str(side)) for side in geometry.grid)
+    grid = zip(rounded, geometry.grid, strict=True)
+    sides = tuple(_ceil_div(down[1], down[2]) if down else side for down, side in grid)
+    own = [geometry.shared_bytes] if geometry.shared_bytes else _shared(hints, geometry.block)
+    yield from (geometry._replace(grid=sides, shared_bytes=shared) for shared in own)
+
+
+def followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry | None:
     """The author's launch; None if its grid depends on what the kernel is not passed."""
     arguments, params = _template(function.template, launch.template, hints)
     plane, block = _known(launch.grid[:2]), _known(launch.block)

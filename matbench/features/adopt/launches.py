@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from matbench.features.adopt import names
 from matbench.features.adopt.arithmetic import Text, term_of
 from matbench.features.adopt.scope import (
     ITEM_BYTES,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from matbench.kernelfile.signature import Function
+    from matbench.model import Parameter
 
 _MOST_LAUNCHES = 8
 _LIMIT = "cudaFuncAttributeMaxDynamicSharedMemorySize"
@@ -38,7 +40,8 @@ class HostLaunch(NamedTuple):
 
     The sides of grid and block, and the bytes of dynamic shared memory, are in terms of the
     kernel's parameters and template parameters. `given` are the parameters that take a constant or
-    an expression.
+    an expression; `settings` those of them that are no sizes by name. `passed` is what the others
+    take in the host's words. It is at a `line` of the kernel's own file, or of another `file`.
     """
 
     template: tuple[Text | None, ...] = ()
@@ -46,22 +49,30 @@ class HostLaunch(NamedTuple):
     block: tuple[Text | None, ...] = ()
     shared: Text | None = 0
     given: Mapping[str, Text] = {}
+    settings: Mapping[str, int] = {}
+    passed: Mapping[str, str] = {}
+    file: str = ""
+    line: int = 0
 
 
 def launches(code: str, function: Function) -> tuple[HostLaunch, ...]:
-    """The launches of a kernel in a text without comments, each once."""
+    """The launches of a kernel in a text without comments, each once: at first constants that are
+    no sizes by the names of their parameters are settings, then all are sizes."""
     if "<<<" not in code:
         return ()
     root = syntax.parse(code)
     calls = [node for node in syntax.walk(root) if node.type == "call_expression"]
     given = [*definitions(root)]
     distinct: dict[str, HostLaunch] = {}
-    for call in calls:
-        if _configurations(call):
+    whole = [p.name for p in function.parameters if not p.pointer and is_whole(p)]
+    for settings in (names.settings(whole, function.defaults), []):
+        for call in filter(_configurations, calls):
             reader = _Reader(given, calls, call)
+            reader.settings = settings
             if reader.name == last(function.name):
                 launch = reader.launch(function)
-                distinct.setdefault(repr(launch), launch)
+                file, line = syntax.place_of(code, call)
+                distinct.setdefault(repr(launch), launch._replace(file=file, line=line))
     return tuple(distinct.values())[:_MOST_LAUNCHES]
 
 
@@ -71,6 +82,8 @@ def _configurations(call: Node) -> list[Node]:
 
 class _Reader(Scope):
     """Evaluates expressions as they are meant at one launch, `call`."""
+
+    settings: Sequence[str] = ()
 
     def __init__(self, given: Sequence[Definition], calls: Sequence[Node], call: Node) -> None:
         super().__init__(given, owner_of(call), call.start_byte)
@@ -99,12 +112,14 @@ class _Reader(Scope):
         [configuration] = _configurations(self.call)
         grid, block, *more = map(text_of, configuration.named_children)
         template = self.template(function)
-        given = self.arguments(function, block)
+        passed = self.passed(function)
+        given, settings = self.arguments(function, passed, block) if passed else ({}, {})
         shared = self.text(more[0]) if more else 0
         if shared is None:
             shared = self.limit()
-        blocks = self.sides(grid) if given is not None else ()
-        return HostLaunch(template, blocks, self.sides(block), shared, given or {})
+        blocks = self.sides(grid) if passed else ()
+        words = {name: text_of(node) for name, node in passed.items()}
+        return HostLaunch(template, blocks, self.sides(block), shared, given, settings, words)
 
     def limit(self) -> Text | None:
         """The shared memory that `cudaFuncSetAttribute` allows the kernel."""
@@ -134,23 +149,27 @@ class _Reader(Scope):
                 self.known.setdefault(text, term_of(parameter.name))
         return tuple(arguments)
 
-    def arguments(self, function: Function, block: str) -> dict[str, Text] | None:
-        """The parameters that take a constant or an expression; what others take gets their name.
-        None if the launch has another number of arguments.
-
-        A constant is a size, unless the block has it as a side.
-        """
+    def passed(self, function: Function) -> dict[str, Node]:
+        """What each parameter takes; nothing if the launch has another number of arguments."""
         listed = syntax.fields(self.call, "arguments")
-        passed = [bare(node) for node in (listed.named_children if listed is not None else ())]
-        if len(passed) != len(function.parameters):
-            return None
-        pairs = [
-            (parameter.name, node)
-            for parameter, node in zip(function.parameters, passed, strict=True)
-            if not parameter.pointer and "int" in signature.SCALARS.get(parameter.type, "")
-        ]
-        pairs.sort(key=lambda pair: _is_stride(pair[0]))
+        nodes = [bare(node) for node in (listed.named_children if listed is not None else ())]
+        order = [parameter.name for parameter in function.parameters]
+        is_complete = {*order[len(nodes) :]} <= function.defaults.keys()
+        fits = is_complete and len(nodes) <= len(order)
+        return dict(zip(order, nodes, strict=False)) if fits else {}
+
+    def arguments(
+        self, function: Function, passed: Mapping[str, Node], block: str
+    ) -> tuple[dict[str, Text], dict[str, int]]:
+        """The parameters that take a constant or an expression, and those of them that are
+        settings; what others take gets their name.
+
+        A constant is a size, unless it is a setting or the block has it as a side.
+        """
+        whole = [p.name for p in function.parameters if not p.pointer and is_whole(p)]
+        pairs = [(name, passed[name]) for name in sorted(whole, key=_is_stride) if name in passed]
         given: dict[str, Text] = {}
+        settings: dict[str, int] = {}
         for name, node in pairs:
             text = text_of(node)
             value = self.text(text)
@@ -158,8 +177,9 @@ class _Reader(Scope):
                 kept, self.known = self.known, {**self.known, text: term_of(name)}
                 is_side = any(name in str(side).split() for side in self.sides(block))
                 self.known = kept
-                if is_side:
+                if is_side or name in self.settings:
                     given[name] = value
+                    settings |= {} if is_side else {name: value}
                     continue
             is_expression = node.type in ("binary_expression", "call_expression")
             if isinstance(value, str) and is_expression and not _is_stride(name):
@@ -167,7 +187,16 @@ class _Reader(Scope):
             while text and text not in self.known:
                 self.known[text] = term_of(name)
                 text = self.values.get(text, "")
-        return given
+        for name in {*whole} - passed.keys():
+            value = self.text(function.defaults[name])
+            if isinstance(value, int):
+                given[name] = settings[name] = value
+        return given, settings
+
+
+def is_whole(parameter: Parameter) -> bool:
+    """Whether it is a whole number."""
+    return "int" in signature.SCALARS.get(parameter.type, "")
 
 
 def _is_stride(name: str) -> bool:

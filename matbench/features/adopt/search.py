@@ -22,10 +22,13 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import CaseError, MatbenchError, UsageError
-from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses
+from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses, remarks
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
+from matbench.features.adopt.arithmetic import Text, replaced
 from matbench.features.adopt.calling import CallGuess
+from matbench.features.adopt.launch_guesses import Geometry
 from matbench.features.adopt.probing import Product
+from matbench.features.adopt.remarks import LaunchMistake, Setting
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
 from matbench.features.adopt.trials import BUSY, Trials
 from matbench.kernelfile import sweep
@@ -49,6 +52,8 @@ _BATCH = 3
 _DEEPEST = 96
 #: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
+#: How many launches are tried with a size of 1.
+_MOST_OF_VECTORS = 8
 #: How long a right call is looked for.
 _SEARCH_S = 15.0
 #: Builds take most of the time.
@@ -76,12 +81,15 @@ _BARRIER = r"__sync|barrier|\bsync\("
 
 class Adopted(NamedTuple):
     """The result: a table and a description in words, or without a table, the closest call.
-    `warnings` are possible mistakes in an adopted kernel."""
+    `warnings` are possible mistakes in an adopted kernel, `mistakes` those of the file's launches,
+    and `settings` what its result does not depend on."""
 
     name: str
     table: dict[str, Any] | None
     words: str
     warnings: tuple[str, ...] = ()
+    mistakes: tuple[LaunchMistake, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
@@ -127,7 +135,8 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
             own = [key for key in _ASSUMED if key in table and key not in given]
             assumed = tuple(f"{key} = {json.dumps(table[key])}" for key in own)
             where = tuple(table["launch"].get("where", ()))
-            return Adoption(table, assumed, where, adopted.warnings)
+            told = map(str, (*adopted.warnings, *adopted.mistakes, *adopted.settings))
+            return Adoption(table, assumed, where, tuple(told))
         said.append(adopted.words)
     raise UsageError("; ".join(said))
 
@@ -186,29 +195,58 @@ class _Search:
 
     def guesses(self) -> Iterator[CallGuess]:
         """The guesses that are right at whole tiles, the likeliest first."""
-        calls = argument_guesses.calls(self.function, self.hints)
-        if (args := self.given.get("args")) is not None:
-            calls = [Call(tuple(args))]
-            if len(args) != (many := len(self.function.parameters)):
-                raise UsageError(f"args: {len(args)} given; `{self.function.name}` takes {many}")
+        calls = self.calls()
         block = self.given.get("launch", {}).get("block")
         launches = launch_guesses.geometries(self.function, self.hints, block)
         pointers: dict[tuple[str, ...], list[Call]] = {}
         later: list[CallGuess] = []  # the author's launch may be one of square products only
+        is_found = False
         for call in calls:
-            order = tuple(text for text in call.args if text in ("A", "B", "C"))
+            order = tuple("" if text in ("M", "N", "K") else text for text in call.args)
             pointers.setdefault(order, []).append(call)
         for alike in pointers.values():
             for geometry in launches:
                 if time.monotonic() > self.end_s:
                     break
                 guess = self.found(CallGuess(geometry, alike[0]), alike)
+                is_found = is_found or guess is not None
                 is_narrow = guess is not None and guess.is_square and not guess.call.is_square
                 if guess is not None and is_narrow and geometry.given is not None:
                     later.append(guess)
                 elif guess is not None:
                     yield guess
         yield from later
+        if not is_found:
+            self.trials.renew()
+            for alike in pointers.values():
+                yield from self.of_vectors(alike, launches[:_MOST_OF_VECTORS])
+
+    def calls(self) -> list[Call]:
+        """The call that is given, or all that may be right."""
+        args, many = self.given.get("args"), len(self.function.parameters)
+        if args is None:
+            return argument_guesses.calls(self.function, self.hints)
+        if len(args) != many:
+            raise UsageError(f"args: {len(args)} given; `{self.function.name}` takes {many}")
+        return [Call(tuple(args))]
+
+    def of_vectors(self, calls: list[Call], launches: list[Geometry]) -> Iterator[CallGuess]:
+        """The guesses that are right where one size is 1, untransposed ones first, for a kernel
+        that takes at most two sizes."""
+        if len([text for text in calls[0].args if text in ("M", "N", "K")]) > 2:
+            return
+        exchanged = {"A": "B", "B": "A", "lda": "ldb", "ldb": "lda"}
+        found: list[CallGuess] = []
+        for geometry, one, names in itertools.product(launches, "NMK", ({}, exchanged)):
+            if time.monotonic() > self.end_s:
+                break
+            sized = [call.renamed({one: "KM"[one == "K"], **names}) for call in calls]
+            guess = CallGuess(geometry, sized[0], one=one)
+            n = calling.whole(geometry, self.hints, least=64)
+            seen = self.square(guess, guess.sized(n, n, n))
+            right = seen and self.sized(seen, [call.renamed(names) for call in calls])
+            found += [right] if right else []
+        yield from sorted(found, key=lambda guess: guess.transpose != "NN")
 
     def found(self, guess: CallGuess, calls: list[Call]) -> CallGuess | None:
         """The guess with what it computes, at different sizes if it can."""
@@ -330,9 +368,15 @@ class _Search:
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None and outcomes:
                 many = len({outcome.case.problem.size for outcome in outcomes})
-                warnings = (*calling.warnings(guess), *self.doubts(guess))
                 sizes = f"all {many} sizes" if many > 1 else "the only size"
-                return Adopted(name, table, f"{words}, correct at {sizes} tried", warnings)
+                return Adopted(
+                    name,
+                    table,
+                    f"{words}, correct at {sizes} tried",
+                    (*calling.warnings(guess), *self.doubts(guess)),
+                    tuple(remarks.mistakes(self.trials, guess, self.hints)),
+                    tuple(remarks.settings(self.trials, guess, self.hints)),
+                )
             where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
             failed = failed or f"{words}; but it fails a check{where}"
             if wrong is not None and wrong.status != "wrong":
@@ -367,10 +411,10 @@ class _Search:
     def steps(self, guess: CallGuess) -> dict[str, int]:
         """The number that each size must be a multiple of; M stands for all in square products."""
         self.trials.missed.clear()
-        groups = (("M", "N", "K"),) if guess.is_square else (("M",), ("N",), ("K",))
+        groups = [guess.axes] if guess.is_square else [*guess.axes]
         return {axes[0]: self.step(guess, axes) for axes in groups if axes[0] not in guess.fixed}
 
-    def step(self, guess: CallGuess, axes: tuple[str, ...]) -> int:
+    def step(self, guess: CallGuess, axes: str) -> int:
         """The number that these sizes must be a multiple of: the greatest common divisor of those
         that are right.
 
@@ -407,26 +451,45 @@ class _Search:
         steps = self.steps(guess)
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
         self.trials.renew()
-        for name, value in guess.geometry.params.items() if steps else ():
+        for name, value in guess.geometry.params.items():
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
-            tries = [(2 * value, axes) for axes in tied]
-            tries += [(value // 2, axes) for axes in reversed(tied)] if value % 2 == 0 else []
-            for other, axes in tries:
+            others = {2 * value: tied} | ({value // 2: tied[::-1]} if value % 2 == 0 else {})
+            alike = ((other, one) for other in others for one in self.alike(guess, name))
+            for other, one, axes in ((*pair, axes) for pair in alike for axes in others[pair[0]]):
                 if self.trials.failures or len(self.trials.built) >= _MOST_BUILDS:
                     break
-                varied = guess._replace(geometry=guess.geometry.with_value(name, other))
+                varied = one._replace(geometry=one.geometry.with_value(name, other))
                 sizes = calling.odd(guess, steps | dict.fromkeys(axes, other))
                 if self.trials.is_right(varied, sizes):
                     names |= dict.fromkeys(axes, name)
                     known = (*guess.geometry.varied, name)
-                    guess = guess._replace(geometry=guess.geometry._replace(varied=known))
+                    guess = one._replace(geometry=one.geometry._replace(varied=known))
                     break
-        for name in {*guess.geometry.params} - {*guess.geometry.varied} if steps else ():
-            if name in guess.geometry.template:
-                guess = guess._replace(geometry=guess.geometry.fixed(name))
+        for name in {*guess.geometry.params} - {*guess.geometry.varied}:
+            guess = guess._replace(geometry=guess.geometry.fixed(name))
         multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
         return guess._replace(multiples=multiples)
+
+    def alike(self, guess: CallGuess, name: str) -> Iterator[CallGuess]:
+        """The guess, then others that differ only where this constant has another value."""
+        yield guess
+        own = guess.geometry
+
+        def sides(geometry: Geometry, *names: str) -> list[Text]:
+            """The launch at a large size, with other values of these constants."""
+            values: dict[str, Text] = dict.fromkeys(("M", "N", "K"), _MOST_WHOLE)
+            values |= geometry.params | {name: 2 * geometry.params[name] for name in names}
+            return [replaced(side, values) for side in (*geometry.block, *geometry.grid)]
+
+        seen = [sides(own, name)]
+        for geometry in launch_guesses.geometries(self.function, self.hints):
+            is_like = geometry._replace(block=own.block, grid=own.grid, varied=own.varied) == own
+            known = ((), *((other,) for other in own.varied))
+            is_same = all(sides(geometry, *names) == sides(own, *names) for names in known)
+            if is_like and is_same and sides(geometry, name) not in seen:
+                seen.append(sides(geometry, name))
+                yield guess._replace(geometry=geometry._replace(varied=own.varied))
 
     def doubts(self, guess: CallGuess) -> Iterator[str]:
         """What a kernel does wrong that is right only for multiples of a number."""
@@ -447,7 +510,7 @@ class _Search:
 
     def period(self, guess: CallGuess, axis: str) -> str:
         """Which sizes along an axis are right, if not just the multiples of a number."""
-        axes = ("M", "N", "K") if guess.is_square else (axis,)
+        axes = guess.axes if guess.is_square else axis
         base: int = getattr(guess.problem, axis)
         many = math.gcd(calling.whole(guess.geometry, self.hints), _LONGEST_PERIOD)
         self.trials.renew()
@@ -472,7 +535,10 @@ class _Search:
     def failure(self) -> str:
         """Why no call is right, as far as trials show."""
         nearness, words, guess = self.trials.nearest
-        name = f"`{self.function.name}`"
+        name, first = f"`{self.function.name}`", self.first()
+        is_told = first.geometry.given is not None or not first.geometry.params
+        if is_told and (limit := self.trials.limit(first, first.problem)):
+            return f"{name}, with {calling.threads(first)} threads: {limit}"
         refused = next(iter(self.trials.refused.values()), "")
         if refused and guess is None:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
@@ -485,7 +551,7 @@ class _Search:
         late = f" in {_SEARCH_S:g} s" if time.monotonic() > self.end_s else ""
         tried = f"none of the calls of {name} that were tried{late}"
         is_near = guess is not None and nearness >= 0.1
-        shown = guess if guess is not None and is_near else self.first()
+        shown = guess if guess is not None and is_near else first
         wrong = f": {words}" if is_near and words else self.checked(shown)
         if not wrong:
             computes = f"{tried} computes a product of A and B{racy or unread}"

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ from matbench.features.adopt.scope import Scope, definitions
 from matbench.kernelfile import front_matter, includes, signature, syntax
 from matbench.kernelfile.signature import Function, TemplateParameter
 from matbench.kernelfile.unpacking import unpacked
-from matbench.model import Kernel
+from matbench.model import Included, Kernel
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -34,7 +34,7 @@ _USUAL_FOLDERS = ("include", "inc", "common", "utils")
 MACRO = "macro"
 #: What such a constant is called.
 _TILE = re.compile(
-    r"(?:\w+_)?(?:block|tile|bs|threads?|work)\w*(?:_?(?:size|dim|width|[xymnk]))?\w*|[BT][MNK]",
+    r"(?:\w+_)?(?:block|tile|bs|threads?|work|wpt)\w*(?:_?(?:size|dim|width|[xymnk]))?\w*|[BT][MNK]",
     re.IGNORECASE,
 )
 _BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim")
@@ -69,11 +69,11 @@ def subjects(
     """The kernels to adopt: the one that is named `entry`, or all."""
     folders = [*given.get("include_dirs", ()), *_folders(bare, path)]
     given = {**given, "include_dirs": list(dict.fromkeys(folders))} if folders else given
-    texts = includes.texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
+    texts = _texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
     try:
         source = unpacked(bare)
         if not signature.functions(source):
-            source = unpacked("\n".join([*texts, bare]))
+            source = unpacked("\n".join([*texts, syntax.marked(bare)]))
         functions = signature.functions(source)
     except signature.SourceError as error:
         raise UsageError(f"{path}:{error.line or 1}: {error}") from None
@@ -140,8 +140,22 @@ def _launches(function: Function, text: str) -> bool:
     return re.search(rf"\b{name}\b[^;{{}}()]*<<<", text) is not None
 
 
+def _texts(included: Iterable[Included]) -> list[str]:
+    """The texts of files, each after a line that names it."""
+    return [syntax.marked(text, h.name) for h in included for text in includes.texts([h])]
+
+
+def _defines(function: Function, text: str) -> bool:
+    """Whether a text has a kernel of that name, which it means by its launches."""
+    name = function.name.rpartition("::")[2]
+    with contextlib.suppress(signature.SourceError):
+        return any(other.name.rpartition("::")[2] == name for other in signature.functions(text))
+    return False
+
+
 def _launching(path: Path, function: Function) -> Iterator[str]:
-    """The texts of the nearest files that launch a kernel, after those of their headers."""
+    """The texts of the nearest files that launch a kernel, and have none of that name themselves,
+    after those of their headers."""
     file = path.resolve()
     above = file.parent.parent
     with contextlib.suppress(OSError):
@@ -153,11 +167,14 @@ def _launching(path: Path, function: Function) -> Iterator[str]:
         for other in itertools.islice(sources, _MOST_BESIDE):
             text = other.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
             if many < _MOST_LAUNCHING and _launches(function, text):
-                many += 1
+                headers: list[str] = []
                 with contextlib.suppress(MatbenchError):
-                    headers = includes.find_includes(text, other)
-                    yield from includes.texts(h for h in headers if Path(h.path).resolve() != file)
-                yield text
+                    found = includes.find_includes(text, other)
+                    headers = _texts(h for h in found if Path(h.path).resolve() != file)
+                if not any(_defines(function, one) for one in (text, *headers)):
+                    many += 1
+                    shown = path.parent / os.path.relpath(other, file.parent)
+                    yield from (*headers, syntax.marked(text, str(shown)))
 
 
 def _chosen(functions: list[Function], entry: str | None, path: Path) -> list[Function]:

@@ -56,7 +56,7 @@ class Trials:
 
     def table_of(self, guess: CallGuess, **more: Any) -> dict[str, Any]:
         """The table for a guess."""
-        return guess.table(self.subject.function, **more | self.subject.given)
+        return guess.table(self.subject.function, **{**more, **self.subject.given})
 
     def kernel(self, guess: CallGuess) -> Kernel:
         """The kernel called that way; whatever the call, the same entry is built only once."""
@@ -151,6 +151,22 @@ class Trials:
             return result is not None
         self.missed.append((problem, result.is_beyond))
         return False
+
+    def is_wrong(self, guess: CallGuess, problem: Problem) -> bool:
+        """Whether a launch shows that a call is wrong; what other programs may cause shows
+        nothing."""
+        self.renew()
+        before = self.faults, len(self.unfinished)
+        result = self.probe(guess, problem)
+        if result is None:
+            return self.faults > before[0] and len(self.unfinished) == before[1]
+        return result.share < 1 or bool(result.spoiled)
+
+    def limit(self, guess: CallGuess, problem: Problem) -> str:
+        """The limit that a launch exceeds, in words."""
+        params, device = guess.geometry.params, self.worker.device
+        skip = sweep.case(self.kernel(guess), problem, params, device).skip
+        return skip_reason(skip) if skip is not None and skip.kind == "limit" else ""
 
     def note(self, guess: CallGuess, nearness: float, words: str) -> None:
         """Keep the description of a wrong launch if it is the closest so far."""

@@ -133,7 +133,9 @@ def test_a_block_covers_what_sizes_are_divided_by_unless_blocks_are_in_line() ->
     plane = Geometry(("BM",), {"BM": 8}, (8, 4), ("ceil_div(N, 32)", "M // BM", "batch"))
     assert plane.covered == ["32", "BM"]
     assert plane.batched
-    assert plane.swapped().grid == ("ceil_div(M, 32)", "N // BM", "batch")
+    [function] = signature.functions(kernel(ABC))
+    table = CallGuess(plane, Call(("A", "B", "C", "N")), is_swapped=True).table(function)
+    assert table["launch"]["grid"] == ["ceil_div(M, 32)", "N // BM", "batch"]
     line = Geometry((), {}, (256,), ("ceil_div(M * N, 256)",))
     assert line.covered == []
     assert line._replace(given={}).covered == ["256"]  # the author's may be tiles

@@ -130,6 +130,7 @@ class _Program:
         self, backend: OpenCLBackend, program: Any, entry: str, scalars: list[str], local: bool
     ) -> None:
         self.backend = backend
+        self.is_reordered = False
         self.program = program
         self.entry = entry
         self.scalars = scalars
@@ -168,6 +169,13 @@ class _Program:
 
         cl = pyopencl()
         values: list[Any] = []
+        cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
+        offset: list[int] | None = None
+        if self.is_reordered:  # what has no effect on a launch tells a single block its place
+            *arguments, order, x, y, z = arguments
+            places = zip(launch.grid, (x, y, z), strict=True)
+            offset = [order << 62 | count << 31 | place for count, place in places]
+            cells = list(launch.block)
         for argument, scalar in zip(arguments, self.scalars, strict=True):
             assert not isinstance(argument, TensorMap | Array | Handle)  # of CUDA; of functions
             if isinstance(argument, int | float):
@@ -178,9 +186,8 @@ class _Program:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
         with _errors("launch"):
             self.kernel.set_args(*values)
-            cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
             return cl.enqueue_nd_range_kernel(
-                self.backend.queue, self.kernel, cells, list(launch.block)
+                self.backend.queue, self.kernel, cells, list(launch.block), offset
             )
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
@@ -233,6 +240,8 @@ class OpenCLBackend:
         self._is_host_clock = False
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
+        if info.kind == "cpu" and device.address_bits == 64:
+            self.variants += ("reordered",)
 
     def allocate(self, nbytes: int) -> _Buffer:
         cl = pyopencl()
@@ -297,12 +306,16 @@ class OpenCLBackend:
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
+        if variant == "reordered":  # quickly compiled, and a thread after the other
+            options += ["-DMATBENCH_REORDERED", "-cl-opt-disable"]
         if not keep:
             options += [f'-I "{folder}"' for folder in includes.folders(kernel)]
         program = self._compiled(unit.text, options, keep=keep)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
         buffers = [*scalars, ""] if clocked else scalars
-        return _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
+        built = _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
+        built.is_reordered = variant == "reordered"
+        return built
 
     def _unit(
         self, kernel: Kernel, params: dict[str, int], clock: str | None, keep: bool

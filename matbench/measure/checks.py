@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -46,6 +46,7 @@ class Built(NamedTuple):
     program: Program
     clocked: Program | None
     staggered: Program | None
+    reordered: Program | None
     duration_s: float
     notes: tuple[str, ...]
 
@@ -107,12 +108,15 @@ class Checks:
 
     def before_timing(self) -> None:
         """Check all trials made on the host; `WrongError` at the first that fails."""
-        accuracy = self._trial(self.prepared.reference, "reference")
+        accuracy = self.require_right_trial(self.prepared.reference, "reference")
         self.backend.copy(self.first, self.result.data)
         for trial in self.prepared.others:
-            self._trial(trial, trial.name)
+            self.require_right_trial(trial, trial.name)
         if self.built.staggered is not None:
-            self._trial(self.prepared.reference, "staggered")
+            why = "a race: wrong if warps do not run in lockstep; "
+            self.require_right_trial(
+                self.prepared.reference, "staggered", self._launch_staggered, why=why
+            )
         if self.prepared.given is not None:
             # Checked on rounded inputs; the reported error is that on the inputs as given.
             self.prepared.load(self.prepared.given)
@@ -132,8 +136,8 @@ class Checks:
             for trial in self.prepared.others[:1]:
                 self.prepared.load(trial)
                 self.run(trial)
-            self._trial(self.prepared.reference, "repeat", restored=False)
-        self._trial(self.prepared.reference, "repeat", restored=False)
+            self.require_right_trial(self.prepared.reference, "repeat", restored=False)
+        self.require_right_trial(self.prepared.reference, "repeat", restored=False)
         self.require_guards()
         if "determinism" in self.options.checks and self.case.kernel.deterministic:
             result = self.result
@@ -187,7 +191,18 @@ class Checks:
         static = self.built.program.resources.static_shared_bytes
         return static != 0 or self.launch.shared_bytes > 0  # None: a library does not say
 
-    def run(self, trial: DeviceTrial, *, staggered: bool = False, restored: bool = True) -> None:
+    def _launch_staggered(self) -> None:
+        assert self.built.staggered is not None
+        unused = self.C.data
+        self.built.staggered.launch(self.launch, [*self.arguments, unused])
+
+    def run(
+        self,
+        trial: DeviceTrial,
+        launch: Callable[[], None] | None = None,
+        *,
+        restored: bool = True,
+    ) -> None:
         """Launch on a trial's loaded inputs, and wait. Before, C is filled with poison, or with the
         trial's numbers if the kernel reads C."""
         self.ready(restored=restored)
@@ -200,9 +215,8 @@ class Checks:
         if trial.scales is not None:
             self.buffers.place_scales(self.judge, trial.scales)
         self._scales = [self.judge.seal(scales.data) for scales in self.buffers.scales]
-        if staggered and self.built.staggered is not None:
-            unused = self.C.data
-            self.built.staggered.launch(self.launch, [*self.arguments, unused])
+        if launch is not None:
+            launch()
         else:
             self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
@@ -214,13 +228,21 @@ class Checks:
         items = self.buffers.items
         return sorted({0, items[len(items) // 2], items[-1]})
 
-    def _trial(self, trial: DeviceTrial, check: str, *, restored: bool = True) -> Accuracy:
-        """Run once and check everything.
+    def require_right_trial(
+        self,
+        trial: DeviceTrial,
+        check: str,
+        launch: Callable[[], None] | None = None,
+        *,
+        restored: bool = True,
+        why: str = "",
+    ) -> Accuracy:
+        """Run once and check everything. `why` a wrong result is the check's.
 
         All products of a batch are equal here, but not in samples.
         """
         self.prepared.load(trial)
-        self.run(trial, staggered=check == "staggered", restored=restored)
+        self.run(trial, launch, restored=restored)
         self._require_inputs(trial)
         items = self.buffers.items
         comparison = None
@@ -230,9 +252,8 @@ class Checks:
             if check in self.options.checks and comparison.wrong:
                 self.require_guards()  # says more
                 reason, where = self._explained(trial.on_host())
-                if check == "staggered":
-                    reason = f"a race: wrong if warps do not run in lockstep; {reason}"
-                wrong = WrongError(self.case, check, f"{_of_batch(item, items)}{reason}", where)
+                reason = f"{_of_batch(item, items)}{why}{reason}"
+                wrong = WrongError(self.case, check, reason, where)
                 wrong.reads_C = trial.C is None and self._is_only_nan(trial)
                 raise wrong
         assert comparison is not None

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -172,8 +172,9 @@ class _Program:
         cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
         offset: list[int] | None = None
         if self.is_reordered:  # what has no effect on a launch tells a single block its place
-            *arguments, order, x, y, z = arguments
-            places = zip(launch.grid, (x, y, z), strict=True)
+            order, *block = cast("Sequence[int]", arguments[-4:])
+            arguments = arguments[:-4]
+            places = zip(launch.grid, block, strict=True)
             offset = [order << 62 | count << 31 | place for count, place in places]
             cells = list(launch.block)
         for argument, scalar in zip(arguments, self.scalars, strict=True):

@@ -12,8 +12,8 @@ from matbench.backends import VARIANTS, Variant
 CHECKS = frozenset(
     {
         "reference", "integers", "selection", "staggered", "reordered", "samples", "repeat",
-        "determinism", "transform", "precision", "poison", "shared", "variables", "persisting", "malloc", "guards",
-        "decoys", "surprises", "inputs", "mask", "sources", "builds", "impossible", "idle",
+        "determinism", "transform", "precision", "poison", "shared", "variables", "persisting",
+        "malloc", "guards", "decoys", "surprises", "inputs", "mask", "sources", "builds", "impossible", "idle",
         "ready", "returned", "replaced", "growth", "repeated",
     }
 )  # fmt: skip

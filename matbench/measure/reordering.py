@@ -31,7 +31,8 @@ _OF_BLOCKS = "wrong if blocks run in another order (none may wait for, or add to
 
 
 def candidates(case: Case, device: DeviceInfo) -> Iterator[Case]:
-    """The kernel at an awkward shape, or the nearest that it allows; then the case itself."""
+    """The kernel, if it takes a size, at an awkward shape or the nearest that it allows; then the
+    case itself."""
     kernel = case.kernel
     workload = workloads.get(kernel.workload)
     size = sizes.parse_sizes(workload.smoke_sizes, workload)[-1]
@@ -40,7 +41,9 @@ def candidates(case: Case, device: DeviceInfo) -> Iterator[Case]:
     scaling |= {"batch": min(3, scaling.get("batch", 1))}
     inputs = workload.probed_inputs[0]
     problem = Problem(m, n, k, inputs=inputs, workload=workload.name, **scaling)
-    for one in (sweep.case(kernel, problem, case.params, device), case):
+    takes_size = any(re.search(r"\b[MNK]\b", text) for text in kernel.args)
+    others = [sweep.case(kernel, problem, case.params, device)] if takes_size else []
+    for one in (*others, case):
         is_small = workload.operations(one.problem) <= _MOST_OPERATIONS
         if one.launch is not None and one.launch.blocks <= _MOST_BLOCKS and is_small:
             yield one
@@ -86,6 +89,7 @@ def _run(
     """Launch one block after the other."""
     program, launch = checks.built.reordered, checks.launch
     assert program is not None
+    program.restore()
     x, y, _ = launch.grid
     count = launch.blocks
     for turn in range(count):

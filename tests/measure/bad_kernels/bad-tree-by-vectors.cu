@@ -1,6 +1,7 @@
 // /// matbench
 // name = "bad-tree-by-vectors"
 // summary = "Trusts that neighbours run in step"
+// entry = "bad_tree_by_vectors<64>"
 // [launch]
 // block = [64]
 // grid = ["M"]
@@ -32,5 +33,3 @@ __global__ void bad_tree_by_vectors(const float *A, const float *B, float *C, in
         __syncthreads();
     }
 }
-
-template __global__ void bad_tree_by_vectors<64>(const float *, const float *, float *, int, int, int);

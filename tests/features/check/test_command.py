@@ -43,9 +43,9 @@ def test_json_has_every_probe_as_a_record(matbench: Matbench, device: DeviceInfo
     assert all(probe.outcome.timing is None for probe in probes)
 
 
-def large(path: Path, device: DeviceInfo, gib: int) -> dict[str, tuple[str, int]]:
-    """The large probes on a GPU of 80 GB in a machine with so much memory, and their sizes."""
-    gpu = msgspec.structs.replace(device, properties={"global memory (bytes)": 80 * 10**9})
+def large(path: Path, device: DeviceInfo, gib: int, gb: int = 80) -> dict[str, tuple[str, int]]:
+    """The large probes in a machine and on a GPU with so much memory, and their sizes."""
+    gpu = msgspec.structs.replace(device, properties={"global memory (bytes)": gb * 10**9})
     kernel = catalogue.load(path)
     return {
         purpose: (case.problem.size, case.problem.batch)
@@ -64,6 +64,7 @@ def test_offsets_into_each_matrix_are_probed(
         "more than 2³¹ elements in B": ("4x262148x8200", 1),
     }
     assert list(large(path, device, 256)) == [f"more than 2³¹ elements in {name}" for name in "CAB"]
+    assert large(path, device, 128, gb=24)["more than 2³² bytes in A"] == ("131076x4x8200", 1)
     assert large(path, device, 24) == {
         "more than 2³¹ bytes in A": ("65540x4x8200", 1),
         "more than 2³¹ bytes in B": ("4x65540x8200", 1),

@@ -16,6 +16,8 @@ from matbench.model import Inputs, Problem, Storage, WorkloadName
 
 #: M, N, K as in BLAS; a workload of one dimension calls it N, and its M and K are 1.
 Size = tuple[int, int, int]
+#: M, N, K and the number of products.
+Large = tuple[int, int, int, int]
 
 
 class Workload:
@@ -121,13 +123,28 @@ class Workload:
             (1, 257, 33): "a single row",
         }
 
-    def large(self) -> dict[Size, str]:
-        """Shapes at which 32-bit indices overflow, largest first."""
-        return {
-            (46342, 46341, 1): "more than 2³¹ elements",
-            (32769, 32769, 1): "more than 2³² bytes",
-            (23171, 23171, 1): "more than 2³¹ bytes",
+    def large(self) -> list[dict[Large, str]]:
+        """For C, A and B, and for batches of each, shapes at which 32-bit indices overflow, the
+        largest first. All other sides are short, so that a product is soon done."""
+        amounts = "more than 2³¹ elements", "more than 2³² bytes", "more than 2³¹ bytes"
+        shapes: dict[str, list[Large]] = {
+            "C": [(46342, 46341, 1, 1), (32769, 32769, 1, 1), (23171, 23171, 1, 1)],
+            "A": [(rows, 4, 8200, 1) for rows in (262148, 131076, 65540)],
+            "B": [(4, columns, 8200, 1) for columns in (262148, 131076, 65540)],
+            "C of a batch": [(4096, 4096, 1, batch) for batch in (129, 65, 33)],
+            "A of a batch": [(4096, 4, 4096, batch) for batch in (129, 65, 33)],
+            "B of a batch": [(4, 4096, 4096, batch) for batch in (129, 65, 33)],
         }
+        return [
+            {shape: f"{what} in {where}" for shape, what in zip(sizes, amounts, strict=True)}
+            for where, sizes in shapes.items()
+        ]
+
+    def device_bytes(self, problem: Problem) -> int:
+        """Device memory that trials need, at most: three sets of inputs, and five results, of which
+        two are in float64."""
+        inputs = sum(self.words(name, problem) for name in self.reads)
+        return (12 * inputs + 28 * self.words("C", problem)) * problem.batch
 
 
 class _OneDimension(Workload):
@@ -171,11 +188,8 @@ class _OneDimension(Workload):
         }
         return {(1, size, 1): purpose for size, purpose in sizes.items()}
 
-    def large(self) -> dict[Size, str]:
-        return {
-            (1, 2**30, 1): "2³² bytes",
-            (1, 2**29 + 1, 1): "more than 2³¹ bytes",
-        }
+    def large(self) -> list[dict[Large, str]]:
+        return [{(1, 2**30, 1, 1): "2³² bytes", (1, 2**29 + 1, 1, 1): "more than 2³¹ bytes"}]
 
 
 class _Dot(_OneDimension):
@@ -220,8 +234,8 @@ class _Cubes(_OneDimension):
     def operations(self, problem: Problem) -> int:
         return 3 * problem.N  # two multiplications and an addition each
 
-    def large(self) -> dict[Size, str]:
-        return {}  # the sum would not fit its type
+    def large(self) -> list[dict[Large, str]]:
+        return []  # the sum would not fit its type
 
 
 MATMUL = Workload()

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -134,6 +134,7 @@ class _Program:
         self, backend: OpenCLBackend, program: Any, entry: str, scalars: list[str], local: bool
     ) -> None:
         self.backend = backend
+        self.is_reordered = False
         self.program = program
         self.entry = entry
         self.scalars = scalars
@@ -176,6 +177,14 @@ class _Program:
 
         cl = pyopencl()
         values: list[Any] = []
+        cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
+        offset: list[int] | None = None
+        if self.is_reordered:  # what has no effect on a launch tells a single block its place
+            order, *block = cast("Sequence[int]", arguments[-4:])
+            arguments = arguments[:-4]
+            places = zip(launch.grid, block, strict=True)
+            offset = [order << 62 | count << 31 | place for count, place in places]
+            cells = list(launch.block)
         for argument, scalar in zip(arguments, self.scalars, strict=True):
             assert not isinstance(argument, TensorMap | Array | Handle)  # of CUDA; of functions
             if isinstance(argument, int | float):
@@ -186,9 +195,8 @@ class _Program:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
         with _errors("launch"):
             self.kernel.set_args(*values)
-            cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
             return cl.enqueue_nd_range_kernel(
-                self.backend.queue, self.kernel, cells, list(launch.block)
+                self.backend.queue, self.kernel, cells, list(launch.block), offset
             )
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
@@ -245,6 +253,8 @@ class OpenCLBackend:
         self._is_host_clock = False
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
+        if info.kind == "cpu" and device.address_bits == 64:
+            self.variants += ("reordered",)
 
     def allocate(self, nbytes: int) -> _Buffer:
         cl = pyopencl()
@@ -309,6 +319,8 @@ class OpenCLBackend:
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
+        if variant == "reordered":  # quickly compiled, and a thread after the other
+            options += ["-DMATBENCH_REORDERED", "-cl-opt-disable"]
         if not keep:
             options += [f'-I "{folder}"' for folder in includes.folders(kernel)]
         program, log = self._compiled(unit.text, [*options, *_WARNED], keep=keep)
@@ -316,6 +328,7 @@ class OpenCLBackend:
         buffers = [*scalars, ""] if clocked else scalars
         built = _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
         built.warnings = warnings_of(log, kernel)
+        built.is_reordered = variant == "reordered"
         static, most = built.resources.static_shared_bytes or 0, _MOST_STATIC_BYTES
         if static > most:
             needs = f"{kernel.entry} needs {static:,} bytes of static shared memory per block"

@@ -81,8 +81,8 @@ class CudaCode(NamedTuple):
 
 
 Argument = Buffer | TensorMap | Array | Handle | int | float
-Variant = Literal["plain", "clocked", "staggered"]
-VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
+Variant = Literal["plain", "clocked", "staggered", "reordered"]
+VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered", "reordered")
 
 #: A block's stamp: start and end in ticks, start and end in ns, the multiprocessor.
 STAMP_WORDS = 5
@@ -185,7 +185,9 @@ class Backend(Protocol):
 
         A *clocked* build timestamps every block; it takes one more argument, a zeroed buffer of
         `STAMP_BYTES` per block. A *staggered* build makes warps drift apart wherever they may; it
-        also takes one more argument, which it ignores.
+        also takes one more argument, which it ignores. A *reordered* build runs a single block; its
+        last four arguments are the order of the threads (0: as they are, 1: mirrored, 2: with a
+        stride) and the block's x, y and z.
         """
 
     def time_ns(

@@ -78,10 +78,25 @@ typedef ulong uintmax_t;
 #define __syncthreads() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define __threadfence() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #define MATBENCH_UINT3(of) ((uint3)((uint)of(0), (uint)of(1), (uint)of(2)))
+#define blockDim MATBENCH_UINT3(get_local_size)
+#ifdef MATBENCH_REORDERED
+static uint matbench_thread(uint axis)
+{
+    const ulong place = get_local_id(axis), count = get_local_size(axis);
+    const ulong order = get_global_offset(axis) >> 62;
+    if (order == 0) return place;
+    return order == 1 ? count - 1 - place : (place + count / 2) * 1000003 % count;
+}
+static uint matbench_block(uint axis) { return get_global_offset(axis) & 0x7fffffff; }
+static uint matbench_blocks(uint axis) { return get_global_offset(axis) >> 31 & 0x7fffffff; }
+#define threadIdx MATBENCH_UINT3(matbench_thread)
+#define blockIdx MATBENCH_UINT3(matbench_block)
+#define gridDim MATBENCH_UINT3(matbench_blocks)
+#else
 #define threadIdx MATBENCH_UINT3(get_local_id)
 #define blockIdx MATBENCH_UINT3(get_group_id)
-#define blockDim MATBENCH_UINT3(get_local_size)
 #define gridDim MATBENCH_UINT3(get_num_groups)
+#endif
 #define fmaf(a, b, c) fma((float)(a), (float)(b), (float)(c))
 #define __fmaf_rn(a, b, c) fma((float)(a), (float)(b), (float)(c))
 #define fabsf(a) fabs((float)(a))

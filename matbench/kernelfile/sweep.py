@@ -27,6 +27,8 @@ from matbench.model import (
 )
 
 MAX_CASES = 100_000
+#: Of the probes of large matrices, so that they are soon done.
+_MOST_OPERATIONS = 2**40
 #: What no NVIDIA GPU exceeds. Kernels are for these, also where they run through OpenCL.
 GPU_LIMITS = {
     "max_threads_per_block": 1024, "max_block_x": 1024, "max_block_y": 1024, "max_block_z": 64,
@@ -158,16 +160,31 @@ def _largest(
     device: DeviceInfo,
     memory_bytes: int,
 ) -> list[tuple[str, Case]]:
-    """The cases of the largest C whose references fit twice into the host's memory."""
+    """The cases of the largest matrices, or the nearest that the kernel allows, whose references
+    fit twice into the host's memory, and all that the trials need into the device's."""
     workload = workloads.get(kernel.workload)
-    for (m, n, k), purpose in workload.large().items():
-        problem = Problem(m, n, k, inputs=workload.probed_inputs[0], workload=workload.name)
-        if 2 * workload.host_bytes(problem) < memory_bytes:
-            return [
-                (purpose, case(kernel, problem, params, device))
-                for params in parameter_sets(kernel, overrides)
-            ]
-    return []
+    probes: list[tuple[str, Case]] = []
+    inputs = max(workload.probed_inputs, key="signed".__eq__)  # these have the fewest trials
+    first = next(scalings(kernel, {}))
+    device_bytes = device.properties.get("global memory (bytes)") or memory_bytes
+
+    def fits(shape: workloads.Large) -> bool:
+        m, n, k, batch = shape
+        problem = Problem(m, n, k, workload=workload.name, batch=batch)
+        is_small = 2 * workload.host_bytes(problem) < memory_bytes
+        return is_small and workload.device_bytes(problem) < 0.9 * int(device_bytes)
+
+    for shapes in workload.large():
+        for m, n, k, batch in itertools.islice(filter(fits, shapes), 1):
+            for params in parameter_sets(kernel, overrides):
+                size = allowed(kernel, (m, n, k), params, device) or (m, n, k)
+                scaling = first | {"batch": batch}
+                problem = Problem(*size, inputs=inputs, workload=workload.name, **scaling)
+                is_short = workload.operations(problem) <= _MOST_OPERATIONS
+                if is_short and _not_computed(kernel, problem) is None:
+                    found = case(kernel, problem, params, device)
+                    probes.append((shapes[m, n, k, batch], found))
+    return probes
 
 
 def allowed(

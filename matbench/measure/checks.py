@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -51,6 +51,7 @@ class Built(NamedTuple):
     program: Program
     clocked: Program | None
     staggered: Program | None
+    reordered: Program | None
     duration_s: float
     notes: tuple[str, ...]
 
@@ -121,10 +122,10 @@ class Checks:
 
     def before_timing(self) -> None:
         """Check all trials made on the host; `WrongError` at the first that fails."""
-        accuracy = self._trial(self.prepared.reference, "reference")
+        accuracy = self.require_right_trial(self.prepared.reference, "reference")
         self.backend.copy(self.first, self.result.data)
         for trial in self.prepared.others:
-            self._trial(trial, trial.name)
+            self.require_right_trial(trial, trial.name)
         self._find_races()
         if self.prepared.given is not None:
             # Checked on rounded inputs; the reported error is that on the inputs as given.
@@ -141,10 +142,19 @@ class Checks:
         operations = workloads.workload_of(problem).operations(problem)
         if self.built.staggered is None or (is_function and operations > _MOST_UNOPTIMIZED):
             return
+        rare = "warps do not run in lockstep"
+        if is_function:
+            rare = "built with -O0, so that threads share variables in memory"
         ended_s = time.monotonic() + (_RACES_S if is_function else 0)
-        self._trial(self.prepared.reference, "staggered")
-        while time.monotonic() < ended_s:
-            self._trial(self.prepared.reference, "staggered")
+        while True:
+            self.require_right_trial(
+                self.prepared.reference,
+                "staggered",
+                self._launch_staggered,
+                why=f"a race: wrong if {rare}; ",
+            )
+            if time.monotonic() >= ended_s:
+                return
 
     def after_timing(self) -> None:
         """Check that it is right again on the reference inputs, bit for bit, and wrote only to C.
@@ -156,8 +166,8 @@ class Checks:
             for trial in self.prepared.others[:1]:
                 self.prepared.load(trial)
                 self.run(trial)
-            self._trial(self.prepared.reference, "repeat", restored=False)
-        self._trial(self.prepared.reference, "repeat", restored=False)
+            self.require_right_trial(self.prepared.reference, "repeat", restored=False)
+        self.require_right_trial(self.prepared.reference, "repeat", restored=False)
         self.require_guards()
         if "determinism" in self.options.checks and self.case.kernel.deterministic:
             result = self.result
@@ -211,7 +221,18 @@ class Checks:
         static = self.built.program.resources.static_shared_bytes
         return static != 0 or self.launch.shared_bytes > 0  # None: a library does not say
 
-    def run(self, trial: DeviceTrial, *, staggered: bool = False, restored: bool = True) -> None:
+    def _launch_staggered(self) -> None:
+        assert self.built.staggered is not None
+        unused = [] if self.case.kernel.is_function else [self.C.data]
+        self.built.staggered.launch(self.launch, [*self.arguments, *unused])
+
+    def run(
+        self,
+        trial: DeviceTrial,
+        launch: Callable[[], None] | None = None,
+        *,
+        restored: bool = True,
+    ) -> None:
         """Launch on a trial's loaded inputs, and wait. Before, C is filled with poison, or with the
         trial's numbers if the kernel reads C."""
         self.ready(restored=restored)
@@ -224,9 +245,8 @@ class Checks:
         if trial.scales is not None:
             self.buffers.place_scales(self.judge, trial.scales)
         self._scales = [self.judge.seal(scales.data) for scales in self.buffers.scales]
-        if staggered and self.built.staggered is not None:
-            unused = [] if self.case.kernel.is_function else [self.C.data]
-            self.built.staggered.launch(self.launch, [*self.arguments, *unused])
+        if launch is not None:
+            launch()
         else:
             self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
@@ -238,13 +258,21 @@ class Checks:
         items = self.buffers.items
         return sorted({0, items[len(items) // 2], items[-1]})
 
-    def _trial(self, trial: DeviceTrial, check: str, *, restored: bool = True) -> Accuracy:
-        """Run once and check everything.
+    def require_right_trial(
+        self,
+        trial: DeviceTrial,
+        check: str,
+        launch: Callable[[], None] | None = None,
+        *,
+        restored: bool = True,
+        why: str = "",
+    ) -> Accuracy:
+        """Run once and check everything. `why` a wrong result is the check's.
 
         All products of a batch are equal here, but not in samples.
         """
         self.prepared.load(trial)
-        self.run(trial, staggered=check == "staggered", restored=restored)
+        self.run(trial, launch, restored=restored)
         self._require_inputs(trial)
         items = self.buffers.items
         comparison = None
@@ -254,12 +282,8 @@ class Checks:
             if check in self.options.checks and comparison.wrong:
                 self.require_guards()  # says more
                 reason, where = self._explained(trial.on_host())
-                if check == "staggered":
-                    rare = "warps do not run in lockstep"
-                    if self.case.kernel.is_function:
-                        rare = "built with -O0, so that threads share variables in memory"
-                    reason = f"a race: wrong if {rare}; {reason}"
-                wrong = WrongError(self.case, check, f"{_of_batch(item, items)}{reason}", where)
+                reason = f"{_of_batch(item, items)}{why}{reason}"
+                wrong = WrongError(self.case, check, reason, where)
                 wrong.reads_C = trial.C is None and self._is_only_nan(trial)
                 raise wrong
         assert comparison is not None

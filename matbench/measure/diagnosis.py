@@ -187,7 +187,7 @@ _ORIGINS = {
 
 def _nan(C: Array, wrong: Mask) -> str | None:
     """Where NaNs came from, as far as their payloads show it."""
-    words = C.view(np.uint64) >> np.uint64(32) if C.dtype == np.float64 else C.view(np.uint32)
+    words = C.view(np.uint64) >> np.uint64(32) if C.itemsize == 8 else C.view(np.uint32)
     bits = words[wrong & np.isnan(C)]
     said, explained = [], 0
     for payload, origin in _ORIGINS.items():

@@ -11,10 +11,10 @@ from matbench.backends import VARIANTS, Variant
 #: All checks and protections, by name. All are always on; tests turn one off to show its effect.
 CHECKS = frozenset(
     {
-        "reference", "integers", "selection", "staggered", "samples", "repeat", "determinism",
-        "transform", "precision", "poison", "shared", "variables", "persisting", "malloc", "guards",
-        "decoys", "surprises", "inputs", "mask", "sources", "builds", "impossible", "idle",
-        "ready", "returned", "replaced", "growth", "repeated",
+        "reference", "integers", "selection", "staggered", "reordered", "samples", "repeat",
+        "determinism", "transform", "precision", "poison", "shared", "variables", "persisting",
+        "malloc", "guards", "decoys", "surprises", "inputs", "mask", "sources", "builds",
+        "impossible", "idle", "ready", "returned", "replaced", "growth", "repeated",
     }
 )  # fmt: skip
 
@@ -63,8 +63,8 @@ class Options(msgspec.Struct, frozen=True):
     def builds(self) -> tuple[Variant, ...]:
         """The builds of a kernel that are needed to measure it."""
         clocked = self.timed and self.blocks
-        named = {"plain": True, "clocked": clocked, "staggered": "staggered" in self.checks}
-        return tuple(variant for variant in VARIANTS if named[variant])
+        named = {"plain": True, "clocked": clocked}
+        return tuple(variant for variant in VARIANTS if named.get(variant, variant in self.checks))
 
 
 class Deadlines(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument, native
-from matbench.measure import bandwidth, oracle, repeated, sustained
+from matbench.measure import bandwidth, oracle, reordering, repeated, sustained
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.function_launches import FunctionLaunches
 from matbench.measure.judge import Judge
@@ -62,6 +62,7 @@ class Session:
         self._bandwidth: limits.Bandwidth | None = None
         self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
         self._right: set[tuple[BuildKey, Problem]] = set()  # those that were right on every trial
+        self._reordered: set[BuildKey] = set()  # builds that were tried in other orders
 
     def prepare(self, problem: Problem, contract: NumericContract) -> None:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
@@ -121,7 +122,7 @@ class Session:
 
     def forget(self) -> None:
         """Let go of all builds, and of what is known of them."""
-        for known in (self._built, self._reading_C, self._right):
+        for known in (self._built, self._reading_C, self._right, self._reordered):
             known.clear()
 
     def close(self) -> None:
@@ -164,6 +165,22 @@ class Session:
             prepared.is_spoiled = True
             raise
 
+    def _require_any_order(self, case: Case, built: Built) -> None:
+        """`WrongError` if a result depends on the order of threads, on a device that always runs
+        them in one order; once per build."""
+        if built.reordered is None or case.build_key in self._reordered:
+            return
+        for one in reordering.candidates(case, self.backend.info):
+            with self._beside._checks(one, built) as checks:
+                if reordering.require_any_order(checks):
+                    break
+        self._reordered.add(case.build_key)
+
+    @cached_property
+    def _beside(self) -> Session:
+        """Keeps another problem beside the one that is measured."""
+        return Session(self.backend, self.cache, self.options)
+
     def _as_it_reads(self, case: Case) -> Case:
         """The case; if its kernel was found to read C, with numbers in C before a launch."""
         if case.kernel.reads or case.build_key not in self._reading_C:
@@ -187,6 +204,7 @@ class Session:
         try:
             with self._checks(case, built) as checks:
                 times = measured(checks)
+            self._require_any_order(case, built)
         except WrongError as wrong:
             if wrong.reads_C and case.problem.workload == "matmul" and case.problem.beta == 0:
                 self._reading_C.add(case.build_key)
@@ -345,6 +363,7 @@ class Session:
             builds["plain"],
             builds.get("clocked"),
             builds.get("staggered"),
+            builds.get("reordered"),
             time.perf_counter() - start,
             tuple(notes),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -32,10 +33,40 @@ ORDINARY = [name for name in EXPECTED if name not in STATEFUL and name not in HU
 #: Wrong only from some millions of numbers on.
 LARGE = ["bad-dot-stretch-of-32-bits", "bad-float-index"]
 RACES = ["bad-no-barrier-after-staging", "bad-no-second-barrier"]
+MENDED = [name for name, found in EXPECTED.items() if "right_with" in found]
+#: Right in any order, although its threads add to one number, or its blocks to one element.
+ATOMIC = """// /// matbench
+// beta = [1]
+// deterministic = false
+// [launch]
+// block = [64]
+// grid = ["M", 2]
+// ///
+__global__ void atomic(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    __shared__ float sum;
+    for (int n = 0; n < N; ++n) {
+        if (threadIdx.x == 0)
+            sum = 0.0f;
+        __syncthreads();
+        for (int k = blockIdx.y * 64 + threadIdx.x; k < K; k += 128)
+            atomicAdd(&sum, A[blockIdx.x * K + k] * B[k * N + n]);
+        __syncthreads();
+        if (threadIdx.x == 0)
+            atomicAdd(&C[blockIdx.x * N + n], sum);
+        __syncthreads();
+    }
+}
+"""
 
 
 def load(name: str) -> Kernel:
     return catalogue.load(FOLDER / f"{name}.cu")
+
+
+def require_kind(expected: dict[str, Any], device: DeviceInfo) -> None:
+    if expected.get("only_on", device.kind) != device.kind:
+        pytest.skip(f"only tried on a {expected['only_on']}")
 
 
 def cases_of(kernel: Kernel, sizes: list[str], device: DeviceInfo) -> list[Case]:
@@ -104,6 +135,7 @@ def test_there_are_enough_and_each_has_its_file() -> None:
 )
 def test_rejected_for_its_own_reason(name: str, sizes: int | None, bad_session: Session) -> None:
     expected, kernel = EXPECTED[name], load(name)
+    require_kind(expected, bad_session.backend.info)
     for case in cases_of(kernel, expected["sizes"][:sizes], bad_session.backend.info):
         assert_rejected(bad_session.measure(case), expected)
     for case in cases_of(kernel, expected.get("right_at", []), bad_session.backend.info):
@@ -163,6 +195,7 @@ def test_slips_through_without_its_check(
 ) -> None:
     """The control: only this check catches these kernels."""
     expected, kernel = EXPECTED[name], load(name)
+    require_kind(expected, device)
     without = set(expected["only"])
     if "reference" in without:
         without.add("staggered")  # the same comparison with another build
@@ -189,6 +222,38 @@ def test_slips_through_without_its_check(
         while found[-1].status != "measured" and len(found) < attempts:
             found.append(outcome(case))
         assert found[-1].status == "measured", f"{case.label}: {found[-1].reason}"
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_right_in_any_order_with_its_barrier(
+    name: str, bad_session: Session, tmp_path: Path
+) -> None:
+    text, replaced = (FOLDER / f"{name}.cu").read_text(encoding="utf-8"), EXPECTED[name]
+    assert text.count(replaced["right_with"][0]) == 1
+    (tmp_path / f"{name}.cu").write_text(text.replace(*replaced["right_with"]), encoding="utf-8")
+    kernel = catalogue.load(tmp_path / f"{name}.cu")
+    for case in cases_of(kernel, replaced["sizes"], bad_session.backend.info):
+        outcome = bad_session.measure(case)
+        assert outcome.status == "measured", f"{case.label}: {outcome.reason}"
+
+
+def test_atomics_are_right_in_any_order(bad_session: Session, tmp_path: Path) -> None:
+    (tmp_path / "atomic.cu").write_text(ATOMIC, encoding="utf-8")
+    kernel = catalogue.load(tmp_path / "atomic.cu")
+    case = sweep.case(kernel, Problem(33, 17, 200, beta=1), {}, bad_session.backend.info)
+    outcome = bad_session.measure(case)
+    assert outcome.status == "measured", outcome.reason
+
+
+def test_two_blocks_may_not_add_to_one_element(bad_session: Session) -> None:
+    require_kind(EXPECTED["bad-split-adds"], bad_session.backend.info)
+    [case] = cases_of(load("bad-split-adds"), ["1"], bad_session.backend.info)
+    reasons = []
+    for _ in range(9):  # other checks may be the first to see it
+        reasons.append(present(bad_session.measure(case).reason))
+        if "each written by several blocks" in reasons[-1]:
+            return
+    pytest.fail("\n".join(reasons))
 
 
 @pytest.mark.gpu

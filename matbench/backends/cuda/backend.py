@@ -12,7 +12,7 @@ from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
 from matbench.backends.cuda.program import graph as captured
-from matbench.backends.protocol import VARIANTS, Address, Argument, Buffer, Call, Program, Variant
+from matbench.backends.protocol import Address, Argument, Buffer, Call, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.model import HOST, PYTHON, Conditions, DeviceInfo, Kernel, Launch
@@ -63,7 +63,7 @@ class CudaBackend:
         self.info = info
         self.cache = cache
         self.clock_is_sm = True  # clock64
-        self.variants = VARIANTS
+        self.variants: tuple[Variant, ...] = ("plain", "clocked", "staggered")
         self.flush_area: _Buffer | None = None
         self._pages: list[_Pages] = []
         self.cublas: cublas.Library | None = None

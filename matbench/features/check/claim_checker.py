@@ -162,8 +162,7 @@ def _powers(declared: float) -> Iterator[float]:
 
 
 def _is_large(case: Case) -> bool:
-    problem = case.problem
-    return (problem.M, problem.N, problem.K) in workloads.workload_of(problem).large()
+    return workloads.workload_of(case.problem).least_bytes(case.problem) > 2**31
 
 
 def _unmet(case: Case) -> str | None:

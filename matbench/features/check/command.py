@@ -48,8 +48,8 @@ _DEADLINES = 2
 @click.option(
     "--large/--no-large",
     default=None,
-    help="Also probe the largest C that fits in memory, where 32-bit indices overflow. Default: "
-    "only on a GPU.",
+    help="Also probe the largest A, B, C and batches that fit in memory, where 32-bit indices "
+    "overflow. Default: only on a GPU.",
 )
 @click.option("--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer.")
 @allow_skips_option

@@ -35,6 +35,8 @@ from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation_of
 from matbench.measure.rounding import numbers, rounded
 from matbench.model import EIGHT_BITS, SCALE_OF, UNIT_ROUNDOFF, NumericContract, Problem
 
+#: Products with so few rows or columns are computed by parts of so many numbers.
+_NARROW, _PART = 16, 2**24
 #: The contract of most kernels.
 FLOAT32 = NumericContract()
 
@@ -137,9 +139,7 @@ def product(
         return R, R
 
     def size() -> Float64:
-        a, b = (np.maximum(np.abs(matrix), least).astype(np.float64) for matrix in (A, B))
-        result: Float64 = a @ b
-        return result
+        return _in_float64(A, B, lambda part: np.maximum(np.abs(part), least))
 
     return R, _kept(f"S/{least}" if least else "S", A, B, cache, size)
 
@@ -150,10 +150,29 @@ def exact_product(A: Array, B: Array, cache: Cache, *, twice: bool = False) -> F
     def exact() -> Float64:
         if twice:
             return doubled.product(A, B)
-        result: Float64 = A.astype(np.float64) @ B.astype(np.float64)
-        return result
+        return _in_float64(A, B)
 
     return _kept("R twice" if twice else "R", A, B, cache, exact)
+
+
+def _in_float64(A: Array, B: Array, of: Callable[[Array], Array] = np.asarray) -> Float64:
+    """of(A) · of(B) in float64; if C is narrow, by parts, so that no long matrix is copied as a
+    whole."""
+
+    def product(a: Array, b: Array) -> Float64:
+        result: Float64 = of(a).astype(np.float64) @ of(b).astype(np.float64)
+        return result
+
+    (M, K), N = A.shape, B.shape[1]
+    if min(M, N) > _NARROW:
+        return product(A, B)
+    step = max(1, _PART // K)
+    with ThreadPoolExecutor() as at_once:
+        if M < N:
+            parts = at_once.map(lambda j: product(A, B[:, j : j + step]), range(0, N, step))
+        else:
+            parts = at_once.map(lambda i: product(A[i : i + step], B), range(0, M, step))
+        return np.concatenate([*parts], axis=int(M < N))
 
 
 def _kept(what: str, A: Array, B: Array, cache: Cache, make: Callable[[], Float64]) -> Float64:

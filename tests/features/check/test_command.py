@@ -11,6 +11,7 @@ from support.cli import Matbench
 from support.kernels import KernelWriter
 
 from matbench.features.check.probe import Need, Probe
+from matbench.kernelfile import catalogue, sweep
 from matbench.model import DeviceInfo
 
 
@@ -40,6 +41,55 @@ def test_json_has_every_probe_as_a_record(matbench: Matbench, device: DeviceInfo
     assert [probe.outcome.status for probe in probes].count("measured") == 6
     assert all(probe.purpose for probe in probes)
     assert all(probe.outcome.timing is None for probe in probes)
+
+
+def large(path: Path, device: DeviceInfo, gib: int, gb: int = 80) -> dict[str, tuple[str, int]]:
+    """The large probes in a machine and on a GPU with so much memory, and their sizes."""
+    gpu = msgspec.structs.replace(device, properties={"global memory (bytes)": gb * 10**9})
+    kernel = catalogue.load(path)
+    return {
+        purpose: (case.problem.size, case.problem.batch)
+        for purpose, case in sweep.probed(kernel, {}, gpu, gib * 2**30)
+        if "more than 2³" in purpose
+    }
+
+
+def test_offsets_into_each_matrix_are_probed(
+    device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel()
+    assert large(path, device, 128) == {
+        "more than 2³² bytes in C": ("32769x32769x1", 1),
+        "more than 2³¹ elements in A": ("262148x4x8200", 1),
+        "more than 2³¹ elements in B": ("4x262148x8200", 1),
+    }
+    assert list(large(path, device, 256)) == [f"more than 2³¹ elements in {name}" for name in "CAB"]
+    assert large(path, device, 128, gb=24)["more than 2³² bytes in A"] == ("131076x4x8200", 1)
+    assert large(path, device, 24) == {
+        "more than 2³¹ bytes in A": ("65540x4x8200", 1),
+        "more than 2³¹ bytes in B": ("4x65540x8200", 1),
+    }
+
+
+def test_offsets_over_a_batch_are_probed(device: DeviceInfo, write_kernel: KernelWriter) -> None:
+    path = write_kernel(launch='block = [16, 16]\ngrid = ["N", "M", "batch"]')
+    found = large(path, device, 128)
+    assert [found[f"more than 2³¹ elements in {name} of a batch"] for name in "CAB"] == [
+        ("4096x4096x1", 129),
+        ("4096x4x4096", 129),
+        ("4x4096x4096", 129),
+    ]
+
+
+def test_large_probes_have_sizes_that_the_kernel_allows(
+    device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    multiples = 'where = ["M % 128 == 0", "N % 128 == 0", "K % 16 == 0"]'
+    path = write_kernel(launch=f"block = [1]\ngrid = [1]\n{multiples}")
+    found = large(path, device, 128)
+    assert found["more than 2³¹ elements in A"] == ("262272x128x8320", 1)
+    cube = write_kernel(launch='block = [1]\ngrid = [1]\nwhere = ["M == N", "N == K"]')
+    assert large(cube, device, 512) == {}, "a cube takes too long"
 
 
 def test_where_nothing_could_be_probed(

@@ -152,6 +152,7 @@ class _File:
         }
         headers = {_header(node) for node in self.nodes if node.type == "preproc_include"}
         self.macros = {name for node in filter(_is_macro, self.nodes) for name in _names(node)}
+        self.own = {name for node in self.nodes for name in _names(node)}
         #: Whether the tree does not show all that uses a name: a header or a macro may.
         self.is_partial = bool(included & headers) or "" in headers or "##" in code
         self.needed = self._needed(entry)
@@ -240,7 +241,8 @@ class _File:
             text = syntax.text_of(inner) if inner.child_count == 0 else ""
             meant = bound.get(text, text)
             is_asm = inner.type == "gnu_asm_expression"
-            is_narrow = inner.type == "type_identifier" and _NARROW.fullmatch(meant)
+            is_type = inner.type == "type_identifier" and meant not in self.own
+            is_narrow = is_type and _NARROW.fullmatch(meant)
             if (is_asm or is_narrow or _WARPS.fullmatch(text)) and not _is_conditional(inner):
                 raise NeedsCudaError("inline PTX" if is_asm else f"`{meant}`", inner)
             if bound and inner.type in _BOUND:

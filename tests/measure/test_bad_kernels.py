@@ -198,7 +198,7 @@ def test_slips_through_without_its_check(
     require_kind(expected, device)
     without = set(expected["only"])
     if "reference" in without:
-        without.add("staggered")  # the same comparison with another build
+        without |= {"staggered", "reordered"}  # the same comparison with other builds
     # On a CPU, zeros may not reach the shared memory of every thread.
     attempts = 5 if without == {"shared"} else 1
 

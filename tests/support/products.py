@@ -34,7 +34,7 @@ def capability_needed(kernel: Kernel) -> int:
 
 def allowed_skip(case: Case, device: DeviceInfo) -> bool:
     """Whether this kernel cannot compute this, by prior knowledge or by its file."""
-    limit = device.limits["max_threads_per_block"]
+    limit = min(device.limits["max_threads_per_block"], 1024)
     problem = case.problem
     if "cuda" in case.kernel.requires and device.backend != "cuda":
         return True

@@ -128,16 +128,17 @@ def _results(
             _try(kernels, device.choose(), results)
         interruption.exit(len(results), len(kernels), "kernels")
     if not any(result.table is not None for result in results):
-        _offer(file, on_host)
+        _offer(file, on_host, is_other=bool(results))
     return results
 
 
-def _offer(file: str, functions: Sequence[Function]) -> None:
-    """Say how functions on the host are adopted."""
+def _offer(file: str, functions: Sequence[Function], *, is_other: bool) -> None:
+    """Say how functions on the host are adopted, if there are no kernels or none is right."""
     from matbench.kernelfile import entry as entries
 
     if functions:
-        say("no kernel that can be launched alone; for functions on the host:")
+        why = "" if is_other else "no kernel that can be launched alone; "
+        say(f"{why}for functions on the host:")
     for function in functions[:3]:
         entry = f"host {entries.suggested(function)}"
         say(f"  {shlex.join(['matbench', 'adopt', file, '--entry', entry])}")

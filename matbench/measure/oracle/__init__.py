@@ -58,11 +58,13 @@ class Typical(NamedTuple):
     """The typical size of sums whose terms have random signs, in the shape of C.
 
     `T` is ‖aᵢ‖·‖bⱼ‖/√K, in `sparse` rows the root of the sum of the squares of the terms, and
-    infinite where a single term is selected.
+    infinite where a single term is selected. `begun` is |beta·C|: a sum may begin with it, so that
+    it is rounded with each term.
     """
 
     T: Float64
     sparse: npt.NDArray[np.bool_]
+    begun: Float64 | float = 0.0
 
     @property
     def dense(self) -> npt.NDArray[np.bool_]:
@@ -287,7 +289,8 @@ class Bound(NamedTuple):
         of_terms = (self.of_S if single is None else np.where(single, self.of_term, self.of_S)) * S
         if typical is not None:
             factor = np.where(typical.sparse, self.of_sparse, LARGEST * self.of_T)[:, np.newaxis]
-            of_terms = np.fmin(of_terms, factor * typical.T + self.added * S)
+            begun = LARGEST * self.of_T * typical.begun
+            of_terms = np.fmin(of_terms, factor * typical.T + begun + self.added * S)
         result: Float64 = of_terms + self.of_R * np.abs(R) + self.least
         return result
 
@@ -304,7 +307,7 @@ class Bound(NamedTuple):
         assert trial.R is not None
         assert trial.S is not None
         dense = trial.typical.dense
-        R, S, T = trial.R[dense], trial.S[dense], trial.typical.T[dense]
+        R, S, T = trial.R[dense], trial.S[dense], (trial.typical.T + trial.typical.begun)[dense]
         with np.errstate(all="ignore"):
             errors = np.abs(C[dense].astype(np.float64) - R)
             expected = self.of_T * T + self.added * S + self.of_R * np.abs(R) + self.least

@@ -370,7 +370,7 @@ def sample_trial(
         S[place] = 0 if selection is Selection.EXACT else np.maximum(np.abs(R), size)[place]
         T[place] = np.inf
         single[place] = selection is Selection.ROUNDED
-    typical = None if trial.norms is None else Typical(T, sparse)
+    typical = None if trial.norms is None else Typical(T, sparse, np.abs(added))
     return made._replace(R=R, S=S, C=C, typical=typical, single=single)
 
 

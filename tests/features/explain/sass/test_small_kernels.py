@@ -96,17 +96,15 @@ def test_the_stages_of_a_ring_are_counted_exactly_and_soon(stages: int, n: int) 
     assert found.traffic["global stores"].requested_bytes == 128 * (n + n // stages * 5)
 
 
-def test_an_access_that_comes_too_late_to_be_seen_is_said() -> None:
+def test_an_access_that_comes_late_is_seen() -> None:
     source = STAGES.replace("++stage == STAGES", "i % 128 == 127")
     found = followed(source, 1000, 5)
     assert found.is_complete
-    [missing] = found.unknown
-    assert (missing.what, missing.name.split(".")[0]) == ("addresses", "STG")
-    assert followed(source, 127, 5).unknown == ()
+    assert found.unknown == ()
 
 
-@pytest.mark.parametrize("step", ["x = x * 5 + 1", "x += i < 70 ? 1 : 3"])
-def test_an_address_that_does_not_grow_evenly_is_not_guessed(step: str) -> None:
+@pytest.mark.parametrize("step", ["x = x * 5 + 1", "x += i < 70 ? 1 : 3", "x += 3"])
+def test_an_address_that_decides_no_branch_is_not_guessed(step: str) -> None:
     last = "p[threadIdx.x] = sum;"
     source = LOOP.replace("UNROLL", "1").replace("float sum", "unsigned x = 0; float sum")
     source = source.replace("        sum = ", f"        {step}, sum = ")
@@ -114,5 +112,3 @@ def test_an_address_that_does_not_grow_evenly_is_not_guessed(step: str) -> None:
     assert found.is_complete, found.unknown
     [missing] = found.unknown
     assert (missing.what, missing.name.split(".")[0]) == ("addresses", "STG")
-    even = source.replace(step, "x += 3").replace(last, f"{last} p[x & 1023] = sum;")
-    assert followed(even, 1000).unknown == ()

@@ -88,7 +88,7 @@ def test_a_counter_may_jump_over_the_number_that_ends_its_loop(
         f"ISETP.NE.AND P0, PT, R1, {end:#x}, PT",
         "@P0 BRA 0x10",
         "EXIT",
-        most=2000,
+        most=400_000,
     )
     if passes is None:
         assert found.stopped == NotDerived("passes", address=0x10)

@@ -112,7 +112,6 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
 
 #: ptxas refuses more.
 _MOST_STATIC_BYTES = sweep.GPU_LIMITS["max_static_shared_bytes"]
-_MOST_SHARED = sweep.GPU_LIMITS["max_shared_bytes_per_block"]
 #: How many built programs are kept: several kernels may come from one.
 _PROGRAMS = 8
 
@@ -192,10 +191,6 @@ class _Program:
                 values.append(np.dtype(scalar).type(argument))
             else:
                 values.append(argument.handle)
-        needed, most = (self.resources.static_shared_bytes or 0) + launch.shared_bytes, _MOST_SHARED
-        if needed > most:
-            needs = f"{self.entry} needs {needed:,} bytes of shared memory per block"
-            raise CaseError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
         if self.local:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
         with _errors("launch"):

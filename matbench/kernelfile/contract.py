@@ -12,7 +12,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import UsageError, listed
-from matbench.kernelfile import expressions
+from matbench.kernelfile import expressions, signature
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.kernelfile.products import numbers
 from matbench.model import Factors, Kernel, Layout, Problem, Transpose
@@ -46,8 +46,11 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def of(cls, given: Contract | Mapping[str, Any]) -> Contract:
         """The contract that a program or a command line gives; `UsageError` if it is none."""
         try:
-            return msgspec.convert(msgspec.to_builtins(given), cls)
-        except (msgspec.ValidationError, TypeError, ValueError) as error:
+            table = msgspec.to_builtins(given)
+            if isinstance(conditions := table.get("where"), str):
+                table = {**table, "where": signature.pieces(conditions)}
+            return msgspec.convert(table, cls)
+        except (msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
             reason, _, where = str(error).partition(" - at `$.")
             raise UsageError(f"contract: {f'`{where}: ' if where else ''}{reason}") from None
 

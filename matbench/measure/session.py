@@ -21,7 +21,7 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.kernelfile import includes, instrument, native
+from matbench.kernelfile import includes, instrument, native, sweep
 from matbench.measure import bandwidth, oracle, reordering, repeated, sustained
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.function_launches import FunctionLaunches
@@ -359,6 +359,7 @@ class Session:
                 "malloc: allocates memory from the device's heap, which could carry results from "
                 "one launch to the next"
             )
+        _require_launchable(case, builds["plain"])
         self._built[key] = Built(
             builds["plain"],
             builds.get("clocked"),
@@ -440,6 +441,15 @@ def launches_of(checks: Checks, seed: int | None = None, so_far: Times | None = 
     """What times a case: launches of a kernel, or calls of a function."""
     kind = FunctionLaunches if checks.case.kernel.is_function else Launches
     return kind(checks, seed, so_far)
+
+
+def _require_launchable(case: Case, program: Program) -> None:
+    """Reject a launch that needs more shared memory than any GPU has, also on a CPU."""
+    dynamic = case.launch.shared_bytes if case.launch is not None else 0
+    needed = (program.resources.static_shared_bytes or 0) + dynamic
+    if needed > (most := sweep.GPU_LIMITS["max_shared_bytes_per_block"]):
+        needs = f"{case.kernel.entry} needs {needed:,} bytes of shared memory per block"
+        raise CaseError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
 
 
 def _require_one_kernel(kernel: Kernel) -> None:

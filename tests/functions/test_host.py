@@ -429,7 +429,8 @@ def test_openmp_is_built_with_and_its_races_are_wrong(
     if private:
         assert (outcome.status, outcome.reason) == ("measured", None)
     else:
-        assert present(outcome.reason).startswith("staggered: a race: wrong if built with -O0")
+        # The shared index may also go beyond the edge of C.
+        assert (outcome.status, outcome.median_ns) == ("wrong", None)
         said = matbench("adopt", file, "--entry", "host f", code=1).output
         assert "no call is right; closest: staggered: a race" in said
 

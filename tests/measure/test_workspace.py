@@ -26,7 +26,7 @@ from matbench.measure import launches
 from matbench.measure.arena import Arena
 from matbench.measure.judge import OUTSIDE_WORKSPACE, UNWORKED, Guarded
 from matbench.measure.layouts import Buffers
-from matbench.measure.options import Options
+from matbench.measure.options import CHECKS, Options
 from matbench.measure.prepared import Prepared
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip

@@ -37,7 +37,7 @@ INSTRUCTION_BYTES = 16
 #: Visits of a block in which all of it is carried out: a ring of so many stages is seen whole.
 _SEEN = 68
 #: Instructions that are carried out before we give up.
-MOST_INSTRUCTIONS = 10_000_000
+MOST_INSTRUCTIONS = 300_000
 #: Where constant memory says that the file's variables are: far apart, and aligned.
 _VARIABLES = {
     VARIABLES + 4 * word: (word // 2 + 128) << 8 if word % 2 else 0 for word in range(2 * 128)

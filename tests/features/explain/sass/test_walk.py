@@ -51,7 +51,7 @@ def test_where_a_warp_is() -> None:
         assert np.array_equal(present(value), np.broadcast_to(expected[name], 32)), name
 
 
-@pytest.mark.parametrize("n", [8, 400, 100_000])
+@pytest.mark.parametrize("n", [8, 400, 10_000])
 def test_lanes_that_take_a_longer_way_through_a_loop_go_round_less_often_at_first(n: int) -> None:
     """The upper half of the lanes takes the longer way in every fourth pass only: there it meets
     the lower half, which is in one of its passes then."""
@@ -76,9 +76,7 @@ def test_lanes_that_take_a_longer_way_through_a_loop_go_round_less_often_at_firs
     assert found.visits[0xC0] == 1  # all lanes together
 
 
-@pytest.mark.parametrize(
-    ("end", "passes"), [(300_000, 100_000), (300_001, None), (-30 % 2**32, None)]
-)
+@pytest.mark.parametrize(("end", "passes"), [(30_000, 10_000), (30_001, None), (-30 % 2**32, None)])
 def test_a_counter_may_jump_over_the_number_that_ends_its_loop(
     end: int, passes: int | None
 ) -> None:
@@ -88,7 +86,7 @@ def test_a_counter_may_jump_over_the_number_that_ends_its_loop(
         f"ISETP.NE.AND P0, PT, R1, {end:#x}, PT",
         "@P0 BRA 0x10",
         "EXIT",
-        most=400_000,
+        most=40_000,
     )
     if passes is None:
         assert found.stopped == NotDerived("passes", address=0x10)
@@ -200,13 +198,13 @@ def test_what_a_predicate_was_before_an_election_decides_nothing() -> None:
         "PLOP3.LUT P2, PT, PT, PT, PT, 0x8, 0x0",
         "@P0 BRA.U.ANY 0x40",
         "VIADD R1, R1, 0x1",
-        "ISETP.GE.AND P1, PT, R1, 0x186a0, PT",
+        "ISETP.GE.AND P1, PT, R1, 0x2710, PT",
         "@!P1 BRA 0x10",
         "EXIT",
         block=1,
     )
     assert found.stopped is None
-    assert found.visits[0x10] == found.visits[0x40] == 100_000
+    assert found.visits[0x10] == found.visits[0x40] == 10_000
 
 
 def test_ways_that_meet_again_are_no_loop() -> None:

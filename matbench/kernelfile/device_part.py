@@ -197,19 +197,25 @@ class _File:
 
     def _of_header(self, node: Node) -> Iterator[Edit]:
         name = _header(node)
+        space = _OF_SPACE.fullmatch(name)
+        is_unused = space is not None and not self._reaches(space[1])
         if self.bound is None:
-            if _is_of_host(node, self.included):
+            if is_unused or _is_of_host(node, self.included):
                 lines = [f"#include <{name}>" for name in self.declaring] or [""]
                 if self.declaring[1:]:
                     lines.append(f"#line {int(_place(self.code, node).split()[0]) + 1}")
                 self.declaring = []
                 yield node.start_byte, node.end_byte, "\n".join((*lines, ""))
         elif name and name not in self.included:
-            space = _OF_SPACE.fullmatch(name)
-            if not _DEVICE_HEADER.fullmatch(name) or (space and space[1] not in self.needed):
+            if is_unused or not _DEVICE_HEADER.fullmatch(name):
                 yield node.start_byte, node.end_byte, "\n"
             elif not _is_conditional(node):
                 raise NeedsCudaError(name, node)
+
+    def _reaches(self, space: str) -> bool:
+        """Whether the entry may use names of a library's namespace."""
+        is_open = re.search(rf"\busing\s+(?:namespace\s+)?{space}\b", self.code)
+        return space in self.needed or is_open is not None
 
     def _is_left_out(self, node: Node) -> bool:
         """Whether this is host code, or a definition that the entry does not need."""

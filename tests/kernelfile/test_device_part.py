@@ -172,6 +172,13 @@ def test_headers_of_thrust_and_cub_count_if_the_kernel_uses_them() -> None:
     for body, name in (("thrust::plus<float> f;", "thrust/device_vector.h"), ("cb::X x;", "cub/")):
         with pytest.raises(NeedsCudaError, match=name):
             part(body, before)
+    opened = before + "\nusing namespace cub;"
+    with pytest.raises(NeedsCudaError, match="cub/"):
+        part("X x;", opened)
+    # nvcc takes 15 seconds for such a header.
+    for head, are_there in ((before, False), (opened, True)):
+        source = f"{head}\n__global__ void mine(float *C) {{ C[0] = 1; }}\n"
+        assert ("cub/cub.cuh" in device_part.without_host(source, "mine")) == are_there
 
 
 def test_a_type_of_16_bits_that_another_header_declares_needs_cuda() -> None:

@@ -170,7 +170,23 @@ def test_a_file_without_front_matter_is_adopted(
         )
 
 
-@pytest.mark.parametrize("name", candidates.FAULTY)
+#: Those that the usual tests adopt.
+SOON = (
+    "b-transposed",
+    "leading-dimension-b",
+    "no-guard",
+    "adds-to-c",
+    "floor-tiles",
+    "tiled",
+    "factors",
+)
+
+
+def of_names(table: dict[str, Any]) -> list[Any]:
+    return [name if name in SOON else pytest.param(name, marks=pytest.mark.long) for name in table]
+
+
+@pytest.mark.parametrize("name", of_names(candidates.FAULTY))
 def test_a_faulty_kernel_is_not_measured_because_a_table_fits_it(
     name: str, judge: matbench.Judge
 ) -> None:
@@ -183,7 +199,7 @@ def test_a_faulty_kernel_is_not_measured_because_a_table_fits_it(
     assert verdict.median_ns is None
 
 
-@pytest.mark.parametrize("name", candidates.RIGHT)
+@pytest.mark.parametrize("name", of_names(candidates.RIGHT))
 def test_a_right_kernel_is_measured_in_any_style(name: str, judge: matbench.Judge) -> None:
     verdict = judge.run(candidates.RIGHT[name], sizes="64,17,33x15x65")
     assert (verdict.status, verdict.reason) == ("measured", None)

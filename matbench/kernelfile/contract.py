@@ -47,10 +47,10 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The contract that a program or a command line gives; `UsageError` if it is none."""
         try:
             table = msgspec.to_builtins(given)
-            if isinstance(conditions := table.get("where"), str):
+            if isinstance(table, dict) and isinstance(conditions := table.get("where"), str):
                 table = {**table, "where": signature.pieces(conditions)}
             return msgspec.convert(table, cls)
-        except (msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
+        except (msgspec.ValidationError, TypeError, ValueError) as error:
             reason, _, where = str(error).partition(" - at `$.")
             raise UsageError(f"contract: {f'`{where}: ' if where else ''}{reason}") from None
 

@@ -179,7 +179,9 @@ class Session:
     @cached_property
     def _beside(self) -> Session:
         """Keeps another problem beside the one that is measured."""
-        return Session(self.backend, self.cache, self.options)
+        beside = Session(self.backend, self.cache, self.options)
+        beside.judge = self.judge  # whose device code is built
+        return beside
 
     def _as_it_reads(self, case: Case) -> Case:
         """The case; if its kernel was found to read C, with numbers in C before a launch."""

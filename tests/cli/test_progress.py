@@ -137,6 +137,8 @@ def test_rounds_of_a_case_add_up() -> None:
 def test_time_left_is_not_that_of_cases_known_before() -> None:
     now = [100.0]
     display, drawn = display_of(8, get_time=lambda: now[0])
+    drawn()
+    now[0] += 1
     for _ in range(4):
         display.done(outcome())
     assert " 4/8 " in drawn()[0]

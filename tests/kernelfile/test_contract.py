@@ -104,3 +104,8 @@ def test_keys_of_front_matter_are_asked_for_too() -> None:
 def test_what_is_no_contract(given: Any, told: str) -> None:
     with pytest.raises(UsageError, match=told.replace("+", r"\+")):
         Contract.of(given)
+
+
+def test_conditions_may_be_one_text() -> None:
+    asked = Contract.of({"where": "M % 4 == 0, max(N, K) > 1"})
+    assert asked.where == ("M % 4 == 0", "max(N, K) > 1")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.optional import present
 
-from matbench.analysis import limits, statistics
+from matbench.analysis import leaders, limits, statistics
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import CaseError
@@ -184,6 +184,27 @@ def test_a_comparison_places_data_and_code_anew(
         codes, places = zip(*ours, strict=True)
         assert min(len(set(codes)), len(set(places))) >= 2  # addresses may be used again
     assert timed.measure(case).status == "measured"
+
+
+def test_a_difference_that_places_may_make_does_not_decide_on_this_device(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
+    take, seen = timed.backend.time_ns, dict[int, float]()
+    least = leaders.LEAST[timed.backend.info.kind]
+    verdicts = []
+    for difference in (0.9 * least, 1.5 * least):
+
+        def time_ns(program: Any, *launch: Any, by: float = difference, **more: Any) -> float:
+            take(program, *launch, **more)
+            seen.setdefault(id(program), len(seen))
+            return 1e6 * (1 + by * seen[id(program)])
+
+        monkeypatch.setattr(timed.backend, "time_ns", time_ns)
+        plan = msgspec.structs.replace(PLAN, threshold=least / 10)
+        verdicts.append(timed.compare(case, other, plan, seed=0).verdict)
+    assert verdicts[0] == "UNDECIDED"
+    assert verdicts[1] in ("FASTER", "SLOWER")
 
 
 def test_a_comparison_of_hot_launches_takes_means_of_many(

@@ -121,8 +121,8 @@ def geometries(
     ]
     guesses = [_launchable(geometry) for _, geometry in sorted(ranked, key=lambda pair: pair[0])]
     own = [followed(function, launch, hints) for launch in hints.launches]
-    mended = (_mended(geometry, hints) for geometry in own if geometry is not None)
-    likeliest = [*itertools.chain(*mended), *guesses]
+    corrected = (_corrected(geometry, hints) for geometry in own if geometry is not None)
+    likeliest = [*itertools.chain(*corrected), *guesses]
     return list({repr(geometry): geometry for geometry in likeliest}.values())[:_MOST]
 
 
@@ -135,7 +135,7 @@ def _launchable(geometry: Geometry) -> Geometry:
     return geometry._replace(params=fitting)
 
 
-def _mended(geometry: Geometry, hints: Hints) -> Iterator[Geometry]:
+def _corrected(geometry: Geometry, hints: Hints) -> Iterator[Geometry]:
     """The author's launch, with a grid that is not rounded down, and with dynamic shared memory if
     the kernel has any."""
     rounded = (_ROUNDED_DOWN.fullmatch(str(side)) for side in geometry.grid)

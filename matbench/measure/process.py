@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
@@ -79,6 +80,12 @@ class _Spawn(SpawnContext):
     Process = _Deaf
 
 
+class _Clock:
+    """What Pebble needs of `time`, by a clock that is never set."""
+
+    time, sleep = staticmethod(time.monotonic), staticmethod(time.sleep)
+
+
 class Pool:
     """Pebble processes that are reused, and replaced when they die; by default one.
 
@@ -117,8 +124,11 @@ class Pool:
     def _schedule(
         self, function: Callable[..., object], args: tuple[Any, ...], timeout_s: float | None
     ) -> Any:
+        import pebble.pool.process
         from pebble import ProcessPool
 
+        # Deadlines are Pebble's, which would take another wall clock for time that has passed.
+        pebble.pool.process.time = _Clock  # type: ignore
         if self._pool is not None and not self._pool.active:  # its process died between two tasks
             self.kill()
         is_new = self._pool is None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from matbench.measure.process import DiedError, Pool
+from matbench.measure.process import DeadlineError, DiedError, Pool, result
 
 
 def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
@@ -29,6 +30,24 @@ def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
         pool.kill()
     assert not folder.exists()
     assert Path.cwd() == tmp_path
+
+
+@pytest.mark.parametrize("jump_s", [3600, -3600])
+def test_a_deadline_is_of_time_that_has_passed_whatever_the_clock_on_the_wall_says(
+    jump_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, wall = Pool(processes=2), time.time
+    try:
+        quick = pool.schedule(time.sleep, 0.5, timeout_s=30)
+        slow = pool.schedule(time.sleep, 5.0, timeout_s=1)
+        while not (quick.running() and slow.running()):
+            time.sleep(0.01)
+        monkeypatch.setattr(time, "time", lambda: wall() + jump_s)
+        assert result(quick) is None
+        with pytest.raises(DeadlineError):
+            result(slow)
+    finally:
+        pool.kill()
 
 
 def test_what_a_lost_process_has_started_ends_when_its_successor_is_stopped() -> None:

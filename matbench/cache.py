@@ -1,9 +1,9 @@
 """The on-disk cache of references, compiled code and parsed kernel files.
 
 Every entry has a checksum, of its key too, and is dropped if it does not match; nothing is
-unpickled (the `diskcache` library unpickles, and is no longer maintained). PyCUDA keeps compiled
-code in the same folder. Only the user can write to the folder; its size is bounded, and the least
-recently used entries are removed first.
+unpickled (the `diskcache` library unpickles, and is no longer maintained). A process that has run a
+user's function stores none. PyCUDA keeps compiled code in the same folder. Only the user can write
+to the folder; its size is bounded, and the least recently used entries are removed first.
 """
 
 from __future__ import annotations
@@ -29,6 +29,16 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 _ENTRY = re.compile(r"[0-9a-f]{32,64}\.(bin|cubin)|tmp\w+\.part|pycuda-\d+\.lock")
 #: Larger data is divided for its digest.
 _PART_BYTES = 8 * 1024**2
+
+
+#: Whether this process has run a user's function, which may have changed what computes entries.
+_is_sealed = False
+
+
+def seal() -> None:
+    """From now on, this process stores nothing."""
+    global _is_sealed
+    _is_sealed = True
 
 
 def default_folder() -> Path:
@@ -108,7 +118,10 @@ class Cache:
             return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
 
     def put(self, key: str, value: bytes | memoryview) -> None:
-        """Store `value`, unless it is larger than the whole cache or the disk is full."""
+        """Store `value`, unless it is larger than the whole cache, the disk is full, or a function
+        of a user has run in this process."""
+        if _is_sealed:
+            return
         self.prepare()
         size = len(value) + _DIGEST_BYTES
         if size > self.limit_bytes:

@@ -16,7 +16,7 @@ from support import warm
 from support.cli import Matbench
 from support.kernels import KernelWriter, kernel_text
 
-from matbench import backends
+from matbench import backends, cache
 from matbench.cache import Cache
 from matbench.cli import main
 from matbench.measure.options import Options
@@ -79,6 +79,12 @@ def backend(device: DeviceInfo) -> Iterator[backends.Backend]:
     opened = backends.open_backend(device, Cache())
     yield opened
     opened.close()
+
+
+@pytest.fixture(autouse=True)
+def stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process stores entries of the cache, also after a test that loaded a function in it."""
+    monkeypatch.setattr(cache, "_is_sealed", False)
 
 
 @pytest.fixture(scope="session")

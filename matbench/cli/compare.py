@@ -32,7 +32,7 @@ from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
-    from matbench.measure.worker import Worker
+    from matbench.measure.worker import WorkerPool
     from matbench.model import DeviceInfo, Kernel, Problem
     from matbench.records.comparison import ComparisonRecord
 
@@ -100,7 +100,7 @@ def compare(
         display = stack.enter_context(progress(len(rounds)))
         for turns in rounds:
             display.begin(turns.label)
-            records.append(turns.taken(pool.worker(info), plan, sizes.seed))
+            records.append(turns.taken(pool, info, plan, sizes.seed))
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
@@ -186,23 +186,27 @@ class _Turns(NamedTuple):
         baseline, candidate = self.pair
         return f"{candidate.label} against {baseline.label} at {self.problem.size}"
 
-    def taken(self, worker: Worker, plan: ComparisonPlan, seed: int) -> ComparisonRecord:
+    def taken(
+        self, pool: WorkerPool, device: DeviceInfo, plan: ComparisonPlan, seed: int
+    ) -> ComparisonRecord:
         """Time the fastest case of each side in turns."""
         import msgspec
 
         from matbench.kernelfile import sweep
+        from matbench.measure import comparing
         from matbench.measure.quick_look import fastest
 
         looks = [
-            fastest(worker, sweep.cases([side.kernel], [self.problem], self.given, worker.device))
+            fastest(pool, device, sweep.cases([side.kernel], [self.problem], self.given, device))
             for side in self.pair
         ]
-        (baseline, candidate), notes = zip(*looks, strict=True)
+        cases, notes = zip(*looks, strict=True)
+        record = comparing.compare(pool, device, cases, plan, seed)
         return msgspec.structs.replace(
-            worker.compare(baseline, candidate, plan, seed),
+            record,
             baseline_name=self.pair[0].label,
             candidate_name=self.pair[1].label,
-            notes=tuple(dict.fromkeys(filter(None, notes))),
+            notes=tuple(dict.fromkeys((*filter(None, notes), *record.notes))),
         )
 
 

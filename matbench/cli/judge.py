@@ -23,6 +23,7 @@ from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep, tables
 from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
+from matbench.measure import comparing
 from matbench.measure.options import Options
 from matbench.measure.quick_look import fastest
 from matbench.measure.worker import WorkerPool
@@ -83,7 +84,7 @@ class Judge:
         self._problem = SizeOptions(sizes, kinds, seed, alpha, beta, batch)
         _require_sizes(sizes, kinds)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
-        self._pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=1)
+        self._pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=2)
         self._adopter = Adopter() if adopt and registry.has(registry.ADOPTION) else None
         self._contract = None if contract is None else Contract.of(contract)
         self._judged = 0
@@ -183,10 +184,11 @@ class Judge:
             except UsageError as error:
                 return Comparisons(reason=f"{_named(side)}: {error}")
         self._forget()
-        worker, records = self._pool.worker(self.device), []
+        records = []
         for pair in _by_problem(*sides):
-            (first, _), (second, _) = (fastest(worker, cases) for cases in pair)
-            records.append(worker.compare(first, second, plan, self._problem.seed))
+            best = [fastest(self._pool, self.device, cases)[0] for cases in pair]
+            seed = self._problem.seed
+            records.append(comparing.compare(self._pool, self.device, best, plan, seed))
         broken = [comparison_reason(record) for record in records if record.verdict is None]
         if not records:
             broken = ["the two have no size in common"]

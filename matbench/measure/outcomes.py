@@ -32,11 +32,13 @@ def skipped(case: Case, device: DeviceInfo, skip: Skip) -> Outcome:
 def compared(
     baseline: Outcome, candidate: Outcome, *, comparison: Comparison | None = None
 ) -> ComparisonRecord:
-    """Two outcomes side by side, under the names of their kernels."""
+    """Two outcomes side by side, under the names of their kernels, with the notes on both."""
+    notes = [f"{o.case.kernel}: {note}" for o in (baseline, candidate) for note in o.notes]
     return ComparisonRecord(
         baseline_name=baseline.case.kernel,
         candidate_name=candidate.case.kernel,
         baseline=baseline,
         candidate=candidate,
         comparison=comparison,
+        notes=tuple(dict.fromkeys(notes)),
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from matbench.measure.worker import Worker
-from matbench.model import Case, settings_of
+from matbench.measure.worker import WorkerPool
+from matbench.model import Case, DeviceInfo, settings_of
 
 
-def fastest(worker: Worker, cases: list[Case]) -> tuple[Case, str]:
+def fastest(pool: WorkerPool, device: DeviceInfo, cases: list[Case]) -> tuple[Case, str]:
     """The only case that can run, or the fastest in a quick look at all.
 
     Also returns a note on the choice; empty if there was none.
@@ -14,6 +14,7 @@ def fastest(worker: Worker, cases: list[Case]) -> tuple[Case, str]:
     runnable = [case for case in cases if case.skip is None]
     if len(runnable) <= 1:
         return (runnable or cases)[0], ""
+    worker = pool.worker(device, runnable[0].kernel)
     looks = [(worker.measure(case), case) for case in runnable]
     timed = [(outcome.median_ns, case) for outcome, case in looks if outcome.median_ns is not None]
     best = min(timed, key=lambda pair: pair[0])[1] if timed else runnable[0]

@@ -199,9 +199,9 @@ class Worker:
             return self.failed(case, error)
         except CaseError as error:
             outcome = self.failed(case, error)
-        return self._explained(case, outcome)
+        return self.explained(case, outcome)
 
-    def _explained(self, case: Case, outcome: Outcome) -> Outcome:
+    def explained(self, case: Case, outcome: Outcome) -> Outcome:
         """The outcome; if it has a reason, with what may be behind it."""
         if outcome.reason is None:
             return outcome
@@ -265,8 +265,8 @@ class Worker:
             record: ComparisonRecord = self._task(step, _do, _methods().compare, given, {})
             return msgspec.structs.replace(
                 record,
-                baseline=self._explained(baseline, record.baseline),
-                candidate=self._explained(candidate, record.candidate),
+                baseline=self.explained(baseline, record.baseline),
+                candidate=self.explained(candidate, record.candidate),
             )
         except CaseError as error:
             reason = f"comparing: {error.reason}"
@@ -450,9 +450,7 @@ class WorkerPool:
         is_apart = kernel is not None and kernel.is_function
         function = ""
         if kernel is not None and is_apart:
-            # A process keeps the first library of a path that it loads.
-            version = "" if kernel.source else kernel.sha256
-            function = f"{kernel.path} {kernel.entry} {version}"
+            function = repr((kernel.path, kernel.entry, kernel.source, kernel.includes))
         key = device.label, function
         if key not in self.workers:
             others = [known for known in [*self.workers] if known[0] == key[0] and known[1]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
 import re
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from matbench import cache
 from matbench.errors import BuildError, CaseError
 from matbench.model import Kernel
 
@@ -29,9 +29,9 @@ def loaded(kernel: Kernel) -> Callable[..., Any]:
     What runs is a copy of the source that was parsed, which may have changed since then. It can
     import from the folder of its file. `BuildError`: it cannot be run.
     """
+    cache.seal()
     file, key = Path(kernel.file), (kernel.file, kernel.sha256)
     if key not in _modules:
-        _forget_modules(kernel)
         copy = Path(tempfile.mkdtemp(prefix="matbench-")) / file.name
         copy.write_text(kernel.source, encoding="utf-8")
         sys.path.insert(0, str(file.parent))
@@ -54,24 +54,6 @@ def loaded(kernel: Kernel) -> Callable[..., Any]:
     if not callable(function):
         raise BuildError(f"{kernel.path}: its module has no function {kernel.entry} after it ran")
     return function
-
-
-def _forget_modules(kernel: Kernel) -> None:
-    """Let go of the modules in the folder of its file, which may have changed.
-
-    `BuildError` if another folder's module has the name of one of them.
-    """
-    folder = Path(kernel.file).parent.resolve()
-    for header in kernel.includes:
-        inside = Path(os.path.relpath(header.path, folder)).with_suffix("")
-        name = ".".join(inside.parts).removesuffix(".__init__")
-        known = getattr(sys.modules.get(name), "__file__", None)
-        if known is not None and not Path(known).samefile(header.path):
-            raise BuildError(
-                f"{header.path} cannot be imported: {known} has the same name, and is in this "
-                "process; rename one"
-            )
-        sys.modules.pop(name, None)
 
 
 @contextlib.contextmanager

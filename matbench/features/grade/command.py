@@ -98,7 +98,7 @@ def grade(
         pool.build_ahead([*cases, *others])
         for info, case in cases:
             begin = partial(_begin, display, case)
-            graded = profile.grade(pool.worker(info), case, seed, begin)
+            graded = profile.grade(pool.worker(info, case.kernel), case, seed, begin)
             with signals.defer_interrupts():  # what is recorded counts as done
                 if writer is not None:
                     writer.write(graded)

@@ -19,6 +19,7 @@ from matbench.analysis.ratios import Ratio
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.features.versions.commits import Version
 from matbench.kernelfile import sweep
+from matbench.measure import comparing
 from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records import resuming
@@ -86,7 +87,7 @@ class Bench:
         key = self._key(CaseRecord.from_case(case, self.device))
         outcome = self._outcomes.get(key)
         if outcome is None:
-            outcome = self.pool.worker(self.device).measure(case)
+            outcome = self.pool.worker(self.device, case.kernel).measure(case)
             if outcome.status in ("measured", "wrong"):  # others may be able to run next time
                 self.writer.write(outcome)
                 self._outcomes[key] = outcome
@@ -103,7 +104,7 @@ class Bench:
             self.pool.renew()
             self._here.clear()
         record = msgspec.structs.replace(
-            self.pool.worker(self.device).compare(cases[0], cases[1], self.plan, self.problem.seed),
+            comparing.compare(self.pool, self.device, cases, self.plan, self.problem.seed),
             baseline_name=old.label,
             candidate_name=new.label,
         )

@@ -89,7 +89,7 @@ def _row(search: Search, step: Step, time: units.Formatter) -> Row:
     reason = reasons.outcome_reason(step.outcome) if step.outcome else ""
     if verdict == "no verdict" and record is not None:
         reason = reasons.comparison_reason(record)
-    notes = []
+    notes = [*(record.notes if record is not None else ())]
     if step.second is not None and not search.is_blamed(step):
         notes.append(f"not confirmed: {units.speedups((step.second.low, step.second.high))}")
     return Row(

@@ -79,7 +79,7 @@ def profile_blocks(
         progress(1) as display,
     ):
         display.begin(f"{chosen.name} at {problem.size}")
-        case, _ = fastest(pool.worker(info), cases)
+        case, _ = fastest(pool, info, cases)
         clocked = clocking.clocked(pool.worker(info), case)
     interruption.exit(0, 1, "cases")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)

@@ -125,7 +125,7 @@ class Recorded:
     def renew(self) -> None:
         self.processes += 1
 
-    def worker(self, info: DeviceInfo) -> Recorded:
+    def worker(self, info: DeviceInfo, kernel: Kernel) -> Recorded:
         return self
 
     def measure(self, case: Case) -> Outcome:

@@ -1,0 +1,120 @@
+"""Comparisons of two cases: by one worker, or of functions, each by its own.
+
+The process of a function stands still while the other side has its turn, so what it leaves behind,
+such as a thread, slows down nothing but itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from matbench.analysis.leaders import LEAST
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.errors import CaseError
+from matbench.measure import oracle
+from matbench.measure.outcomes import compared
+from matbench.measure.session import Session
+from matbench.measure.sustained import Block, Meter
+from matbench.measure.turns import Side, taken
+from matbench.measure.worker import Worker, WorkerPool
+from matbench.model import Case, DeviceInfo, NumericContract
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.outcome import Outcome
+
+
+class _EndedError(Exception):
+    """A side has no more turns; its outcome says why."""
+
+
+class _Apart:
+    """A case in a process of its own, and its outcome so far."""
+
+    outcome: Outcome
+
+    def __init__(self, worker: Worker, case: Case) -> None:
+        self.worker, self.case = worker, case
+        self.verifying_ns = 0
+        self.meter = Meter(None, None)
+
+    def begin(self, contract: NumericContract, inputs_seed: int) -> Outcome:
+        """Check the case, which then is ready for its turns if it is right."""
+        unfit = self.worker.unfit(self.case)
+        if unfit is not None:
+            self.outcome = unfit
+        else:
+            with suppress(_EndedError):
+                self.ask(Session.begin_turns, self.case, contract, inputs_seed)
+        return self.outcome
+
+    def ask(self, task: Callable[..., Any], *args: Any) -> Any:
+        """What the session says; `_EndedError` if it is that the case is not right."""
+        try:
+            answer = self.worker.with_session(task, *args)
+        except CaseError as error:
+            answer = self.worker.failed(self.case, error)
+        if isinstance(answer, Outcome):
+            self.outcome = self.worker.explained(self.case, answer)
+            if answer.status != "measured":
+                raise _EndedError
+        return answer
+
+    def sample(self) -> float:
+        taken_ns, self.verifying_ns = self.ask(Session.turn)
+        return float(taken_ns)
+
+    def block(self, least_s: float) -> Block:
+        block, log = self.ask(Session.block_turn, least_s)
+        self.meter.add(log)
+        return Block(*block)
+
+    def side(self) -> Side:
+        end = partial(self.ask, Session.end_turns)
+        return Side(lambda: self.sample, self.block, lambda: self.verifying_ns, end)
+
+
+def compare(
+    pool: WorkerPool,
+    device: DeviceInfo,
+    cases: Sequence[Case],
+    plan: ComparisonPlan,
+    seed: int,
+) -> ComparisonRecord:
+    """Check a baseline and a candidate, and time them in turns on a device; without a comparison if
+    one cannot run."""
+    baseline, candidate = cases
+    workers = [pool.worker(device, case.kernel) for case in cases]
+    if workers[0] is workers[1]:
+        return workers[0].compare(baseline, candidate, plan, seed)
+    both = [_Apart(worker, case) for worker, case in zip(workers, cases, strict=True)]
+    both[1].meter = both[0].meter  # of the same device
+    contract = oracle.common([case.kernel.contract for case in cases])
+    inputs_seed, comparison = secrets.randbits(64), None
+    outcomes = [one.begin(contract, inputs_seed) for one in both]
+    if all(outcome.status == "measured" for outcome in outcomes):
+
+        def place(number: int) -> None:
+            for one in both:
+                one.ask(Session.place_turns, number)
+
+        plan = msgspec.structs.replace(plan, least=LEAST[device.kind])
+        options = pool.options.on(device.kind)
+        meter = None if options.sustained_s is None else both[0].meter
+        sides = [one.side() for one in both]
+        try:
+            times, comparison = taken(sides, plan, seed, inputs_seed, options, meter, place)
+            outcomes = [
+                msgspec.structs.replace(o, cold=t.cold, hot=t.hot, sustained=t.sustained)
+                for o, t in zip(outcomes, times, strict=True)
+            ]
+        except _EndedError:
+            outcomes = [one.outcome for one in both]
+    for one in both:
+        with suppress(CaseError):
+            one.worker.with_session(Session.leave_turns)
+    return compared(*outcomes, comparison=comparison)

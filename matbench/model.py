@@ -137,7 +137,7 @@ BYTES = ("unsigned char", "uchar2", "uchar4")
 EIGHT_BITS = ("e4m3", "e5m2", "int8")
 
 
-#: The "libraries" of kernels that are functions: in a Python file; in C++ or a shared library.
+#: The "libraries" of kernels that are functions: in a Python file; in C++.
 PYTHON = "python"
 HOST = "host"
 #: The argument that is a kernel's scratch memory in device memory.
@@ -312,8 +312,8 @@ class Kernel(FrontMatter, frozen=True):
     `sha256` also covers all files that it `includes`. `is_extern_c`: its entry has C linkage, not a
     mangled C++ name. `library` names the library that computes instead of a source, `numpy` or
     `cublas`, or is `PYTHON`: the entry is a Python function, which takes `arrays` of that module;
-    or `HOST`: it is a function on the host that takes pointers, of a shared library if there is no
-    source. `code`: the content of a file that is already compiled, PTX or a cubin.
+    or `HOST`: it is a function on the host that takes pointers. `code`: the content of a file that
+    is already compiled, PTX or a cubin.
     `refused`: why the file cannot be used; the kernel has no source then, and its cases
     fail. `breach`: what it does instead of what was asked for, so that its cases are wrong.
     `adoption`: how its table was found, if it has none.

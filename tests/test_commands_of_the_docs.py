@@ -29,7 +29,7 @@ ONLY_PARSED = {
     r"--cluster|^dask |^ssh ": "needs a cluster",
     r"--(counters|sanitize|tuned)|cublas-dot|--device all": "needs a GPU, or its tuning",
     r"product\.py": "needs Triton",
-    r"sgemm\.c(u|pp) |libgemm\.so": "needs CUDA, or a library",
+    r"s?gemm\.c(u|pp) ": "needs CUDA, or a library",
     r"^matbench doctor --install": "installs a toolkit",
     r"^matbench watch": "ends with Ctrl-C",
     r"^matbench compare tiled --against": "needs the branch main of a clone",

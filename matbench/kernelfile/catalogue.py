@@ -16,7 +16,7 @@ import msgspec
 from matbench import regular, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError
-from matbench.kernelfile import compiled, front_matter, host_file, lineage, python_file, tables
+from matbench.kernelfile import compiled, front_matter, lineage, python_file, tables
 from matbench.kernelfile.host_file import HostReader
 from matbench.kernelfile.libraries import LIBRARIES
 from matbench.model import Group, Kernel
@@ -113,7 +113,7 @@ def parse(
         matter = tables.Beside(str(beside), text.replace("\r\n", "\n"))
     parsed: Callable[..., Kernel] = partial(front_matter.parse, on_host=HostReader)
     if compiled.is_compiled(path):
-        parsed = host_file.parse if path.suffix == compiled.LIBRARY else compiled.parse
+        parsed = compiled.parse
     return parsed(data, shown_as or str(path), path, matter, given)
 
 

@@ -31,8 +31,6 @@ from matbench.model import (
     Storage,
 )
 
-#: How the name of a shared library ends.
-LIBRARY = ".so"
 #: The largest file of compiled code that is read.
 MAX_BYTES = 1 << 27
 _UNUSED = ("std", "include_dirs", "link", "options")
@@ -136,8 +134,8 @@ def _described(data: bytes, at: int, size: int) -> Iterator[tuple[int, Slot]]:
 
 
 def is_compiled(path: Path | str) -> bool:
-    """Whether a path names PTX, a cubin or a shared library."""
-    return str(path).endswith((".ptx", ".cubin", LIBRARY))
+    """Whether a path names PTX or a cubin."""
+    return str(path).endswith((".ptx", ".cubin"))
 
 
 def parse(

@@ -1,23 +1,20 @@
-"""Functions on the host as kernels, of C++, CUDA and shared libraries: `entry = "host sgemm"`."""
+"""Functions on the host as kernels, of C++ and CUDA: `entry = "host sgemm"`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from matbench import workloads
-from matbench.errors import UsageError
-from matbench.kernelfile import compiled, includes, native, signature
 from matbench.kernelfile import entry as entries
+from matbench.kernelfile import includes, native, signature
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.front_matter import ON_HOST, Reader, default_name, identified
+from matbench.kernelfile.front_matter import ON_HOST, Reader
 from matbench.kernelfile.missing import Given, lacking_keys
 from matbench.kernelfile.signature import Function
-from matbench.kernelfile.tables import Beside, Table
 from matbench.model import (
     HOST,
     SCALE_OF,
@@ -31,10 +28,6 @@ from matbench.model import (
 
 #: What matbench passes for parameters of these types.
 HANDLES = {"cudaStream_t": "stream", "CUstream": "stream", "cublasHandle_t": "cublas"}
-#: Arguments that are no whole numbers.
-_REAL = re.compile(r"\b(alpha|beta)\b")
-
-
 #: What parameters are by their names, in upper or lower case.
 _ROLES = {name.lower(): name for name in ("A", "B", "C", "M", "N", "K", "alpha", "beta")}
 _C_SUFFIXES = (".c", ".cc", ".cpp", ".cxx")
@@ -136,59 +129,3 @@ class HostReader(Reader):
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
         if buffer in workloads.get(kernel.workload).buffers:
             super().check_storage(kernel, index, buffer, parameter)
-
-
-def parse(
-    data: bytes, shown: str, file: Path, beside: Beside | None, given: Mapping[str, Any] | None
-) -> Kernel:
-    """The function of a shared library that a table describes."""
-    if len(data) > compiled.MAX_BYTES:
-        raise UsageError(f"{shown}: larger than {compiled.MAX_BYTES:,} bytes")
-    table = Table(shown, "", beside, given or {})
-    return identified(_LibraryReader(shown, file, table, data).kernel(), data, table)
-
-
-class _LibraryReader(HostReader):
-    """Reads the table of a function of plain C in a shared library; nothing else says its types."""
-
-    def __init__(self, shown: str, file: Path, table: Table, data: bytes) -> None:
-        super().__init__(shown, "", file, table)
-        self.data = data
-
-    def front(self, table: dict[str, Any]) -> FrontMatter:
-        return super().front({"name": f"{default_name(self.shown)}{compiled.LIBRARY}", **table})
-
-    def entry(
-        self, front: FrontMatter, included: tuple[Included, ...]
-    ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
-        self.refuse(
-            ("std", "include_dirs", "link", "options", "sweep", "tune"), "for what is compiled here"
-        )
-        name = front.entry.removeprefix(ON_HOST).strip()
-        if not name.isidentifier():
-            self.wrong('entry: name a function of the library, as in "host sgemm"', "entry")
-        if b"\0" + name.encode() + b"\0" not in self.data:
-            self.wrong(f"entry: no function {name} in {self.shown}", "entry")
-        if not self.table.values.get("args"):
-            self.wrong("args: list all arguments, as in `A,B,C,M,N,K`", "args")
-        parameters = tuple(self.parameters(front))
-        return Entry(name, ()), Function(name, parameters), parameters
-
-    def parameters(self, front: FrontMatter) -> Iterator[Parameter]:
-        """Parameters of the types that the arguments need; `&alpha` is the address of a number."""
-        kinds = compiled.storages(self, front)
-        real = "double" if kinds["C"] == "float64" else "float"
-        handles = {name: kind for kind, name in HANDLES.items()}
-        for text in front.args:
-            if text in (*kinds, WORKSPACE, *SCALE_OF.values()):
-                yield Parameter(compiled.ELEMENT_TYPES[kinds.get(text, "float32")], text, True)
-            elif text in handles:
-                yield Parameter(handles[text], text, False)
-            else:
-                kind = real if _REAL.search(text) else "long long"
-                yield Parameter(kind, text, text.startswith("&"))
-
-    def arguments(
-        self, args: tuple[str, ...], parameters: tuple[Parameter, ...]
-    ) -> tuple[str, ...]:
-        return tuple(text.removeprefix("&") for text in args)

@@ -153,47 +153,15 @@ def test_two_functions_of_a_file_have_a_process_each() -> None:
 
 
 PLAIN = """
-void sgemm(int M, int N, long K, const float *alpha, const float *A, const float *B, float *C) {
+void sgemm(int M, int N, int K, const float *A, const float *B, float *C) {
     for (int i = 0; i < M; ++i)
         for (int j = 0; j < N; ++j) {
             float sum = 0;
-            for (long k = 0; k < K; ++k) sum += A[i * K + k] * B[k * N + j];
-            C[i * N + j] = *alpha * sum;
-        }
-}
-void dgemm(const double *A, const double *B, double *C, int M, int N, int K, double alpha) {
-    for (int i = 0; i < M; ++i)
-        for (int j = 0; j < N; ++j) {
-            double sum = 0;
             for (int k = 0; k < K; ++k) sum += A[i * K + k] * B[k * N + j];
-            C[i * N + j] = alpha * sum;
+            C[i * N + j] = sum;
         }
 }
 """
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> Path:
-    (tmp_path / "plain.c").write_text(PLAIN)
-    file = tmp_path / "libplain.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", tmp_path / "plain.c", "-o", file], check=True)
-    return file
-
-
-def test_a_shared_library_is_called_with_the_types_of_its_table(
-    library: Path, matbench: Matbench
-) -> None:
-    def status(*words: str, size: str = "33x47x16") -> str:
-        fixed = ("--front-matter", "requires=host", "--sizes", size, "--backend", "opencl")
-        matbench("run", library, *fixed, *words, code=None)
-        return last_run()[0].status
-
-    single = ("--entry", "host sgemm", "--front-matter")
-    assert status(*single, "args=M,N,K,&alpha,A,B,C", "--alpha", "2.5") == "measured"
-    assert status(*single, "args=N,M,K,&alpha,A,B,C") == "wrong"
-    double = ("--entry", "host dgemm", "--front-matter", "precision=float64", "--front-matter")
-    assert status(*double, "args=A,B,C,M,N,K,alpha", "--alpha", "2.5") == "measured"
-    assert status(*double, "args=A,B,C,M,N,K,2*alpha") == "wrong"
 
 
 def build(folder: Path, text: str, name: str, *options: str) -> Path:
@@ -204,48 +172,18 @@ def build(folder: Path, text: str, name: str, *options: str) -> Path:
     return folder / name
 
 
-def test_a_library_that_was_built_again_is_loaded_again(tmp_path: Path) -> None:
-    table = {"requires": ["host"], "args": ["M", "N", "K", "&alpha", "A", "B", "C"]}
+def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2].joinpath("docs/host.md").read_text()
+    text = page.split("```cpp\n")[-1].split("```")[0]
+    assert text.startswith("// gemm.cpp\n")
+    assert "/opt/lib" in text
+    file = tmp_path / "gemm.cpp"
+    file.write_text(text.replace("/opt/lib", str(tmp_path)))
     statuses = []
-    with api.Judge("64", backend="opencl") as judge:
-        for terms in ("K", "K - 1", "K"):
-            file = build(tmp_path, PLAIN.replace("k < K", f"k < {terms}"), "libplain.so")
-            verdict = judge.run(file, entry="host sgemm", front_matter=table)
-            statuses.append(verdict.status)
-    assert statuses == ["measured", "wrong", "measured"]
-
-
-def test_a_function_that_a_library_does_not_export_is_named(tmp_path: Path) -> None:
-    hidden = PLAIN.replace("void dgemm", '__attribute__((visibility("hidden"))) void dgemm')
-    file = build(tmp_path, hidden, "libplain.so")
-    given = {"entry": "host dgemm", "requires": ["host"], "precision": "float64"}
-    kernel = catalogue.load(file, given={**given, "args": ["A", "B", "C", "M", "N", "K", "alpha"]})
-    outcome = measured(kernel, "64")
-    assert outcome.status == "failed"
-    assert present(outcome.reason) == f"{file}: does not export dgemm"
-
-
-def test_compare_refuses_libraries_that_need_different_ones_of_the_same_name(
-    matbench: Matbench, tmp_path: Path
-) -> None:
-    text = PLAIN.replace("*alpha * sum", "*alpha * sum * one()")
-    for side in ("old", "new"):
-        folder = tmp_path / side
-        build(folder, "float one(void) { return 1; }", "libone.so")
-        options = (f"-L{folder}", "-lone", "-Wl,-rpath,$ORIGIN")
-        file = build(folder, f"float one(void);{text}", "libplain.so", *options)
-        file.with_suffix(".toml").write_text(
-            'entry = "host sgemm"\nrequires = ["host"]\n'
-            'args = ["M", "N", "K", "&alpha", "A", "B", "C"]\n'
-        )
-    sides = [tmp_path / side / "libplain.so" for side in ("old", "new")]
-    fixed = ("--sizes", "64", "--backend", "opencl")
-    said = " ".join(matbench("compare", *sides, *fixed, code=None).output.split())
-    assert "has the same name, and is in this process; rename one" in said
-    assert "SAME" not in said
-    for file in sides:
-        matbench("run", file, *fixed)
-        assert last_run()[0].status == "measured"
+    for terms in ("K", "K - 1"):
+        build(tmp_path, PLAIN.replace("k < K", f"k < {terms}"), "libgemm.so")
+        statuses.append(measured(catalogue.load(file, given={"entry": "host gemm"}), "64").status)
+    assert statuses == ["measured", "wrong"]
 
 
 SCRATCH = """
@@ -353,24 +291,6 @@ def test_a_mistake_in_a_table_is_one_line(given: dict[str, Any], says: str) -> N
         catalogue.load(FILE, given={"requires": ["host"], **given})
     assert says in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"args": ["A", "B", "C"]}, "entry: name a function of the library"),
-        ({"entry": "host nothing", "args": ["A", "B", "C"]}, "entry: no function nothing in "),
-        ({"entry": "host sgemm"}, "args: list all arguments"),
-        ({"entry": "host sgemm", "args": ["A", "B", "C"], "std": "c++17"}, "std: for what is"),
-        ({"entry": "host sgemm", "args": ["A", "B", "N"]}, "args: C is missing"),
-    ],
-)
-def test_a_mistake_in_the_table_of_a_library_is_one_line(
-    given: dict[str, Any], says: str, library: Path
-) -> None:
-    with pytest.raises(UsageError) as error:
-        catalogue.load(library, given=given)
-    assert says in str(error.value)
 
 
 def test_a_compiler_s_error_names_the_line_of_the_file(tmp_path: Path) -> None:

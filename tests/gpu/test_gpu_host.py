@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from support.functions import measured
 from support.optional import present
 
 import matbench as api
-from matbench.backends.cuda import compilation
 from matbench.kernelfile import catalogue
 from matbench.measure.options import CHECKS
 from matbench.model import Kernel
@@ -123,22 +121,6 @@ def test_what_the_runtime_says_is_the_reason(entry: str, says: str) -> None:
     outcome = run(load(entry))
     assert outcome.status == "failed"
     assert says in present(outcome.reason).lower()
-
-
-def test_a_shared_library_of_plain_C(tmp_path: Path) -> None:
-    source = FILE.read_text()[: FILE.read_text().index("// Two launches")].replace(
-        "void plain", 'extern "C" void plain'
-    )
-    (tmp_path / "mine.cu").write_text(source)
-    statuses = []
-    for end in (1, 2):
-        file = tmp_path / f"libmine{end}.so"
-        options = ["-shared", "-Xcompiler=-fPIC", "-arch=native", f"-DEND={end}"]
-        command = [compilation.nvcc().path, *options, "mine.cu", "-o", file.name]
-        subprocess.run(command, check=True, cwd=tmp_path)
-        table = {"entry": "host plain", "args": ["A", "B", "C", "M", "N", "K"]}
-        statuses.append(run(catalogue.load(file, given=table), "1000x1000x256").status)
-    assert statuses == ["measured", "wrong"]
 
 
 @pytest.mark.alone

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from matbench.backends.cuda import compilation
 from matbench.backends.functions.arrays import Arrays
 from matbench.backends.functions.calls import Function, Memory
 from matbench.backends.protocol import Argument, Array, Handle, Variant
-from matbench.cache import Cache
+from matbench.cache import Cache, seal
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, native
@@ -29,10 +28,6 @@ from matbench.model import DeviceInfo, Kernel
 _SYMBOL = "matbench_call"
 _GLUE = Path(__file__).with_name("call.cpp")
 _MESSAGE_BYTES = 500
-#: The types of numbers that functions of plain C take; every whole number is passed as 64 bits.
-_C_NUMBERS: dict[str, Any] = {
-    "long long": ctypes.c_longlong, "float": ctypes.c_float, "double": ctypes.c_double
-}  # fmt: skip
 #: A C++ compiler for functions that need no CUDA.
 _HOST_COMPILER = "g++"
 
@@ -108,15 +103,11 @@ def function(
     lacking = [name for name in kernel.args if name in HANDLES.values() and name not in handles]
     if lacking:
         raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
-    if not kernel.source:
-        _require_own(Path(kernel.file), kernel)
-        library = _loaded(Path(kernel.file), kernel)
-        return ReadyFunction(kernel, library, pointers, memory, handles)
     with temporary.folder() as folder:
         path = folder / f"{Path(kernel.file).stem}.so"
         path.write_bytes(prepare(kernel, params, target, cache))
         library = _loaded(path, kernel)
-    return BuiltFunction(kernel, library, pointers, memory, handles)
+    return HostFunction(kernel, library, pointers, memory, handles)
 
 
 def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Cache) -> bytes:
@@ -196,7 +187,7 @@ class Pointers(Arrays):
 
 
 class HostFunction(Function):
-    """A function that takes pointers, from a shared library."""
+    """A function that takes pointers, from the shared library that was built of its file."""
 
     def __init__(
         self,
@@ -208,29 +199,8 @@ class HostFunction(Function):
     ) -> None:
         super().__init__(kernel, pointers, memory)
         self.handles = handles
-        try:
-            self.once = getattr(library, _SYMBOL if kernel.source else kernel.entry)
-        except AttributeError:
-            raise BuildError(f"{kernel.path}: does not export {kernel.entry}") from None
+        self.once = library[_SYMBOL]
         self.once.restype = None
-
-    def values(
-        self, arrays: Sequence[Any], arguments: Sequence[Argument]
-    ) -> Iterator[tuple[int | None, float]]:
-        """Each argument: its address, if it is no number."""
-        addresses = iter(arrays)
-        for argument in arguments:
-            if isinstance(argument, Array):
-                yield next(addresses), 0
-            elif isinstance(argument, Handle):
-                yield self.handles[argument.name], 0
-            else:
-                assert isinstance(argument, int | float)
-                yield None, argument
-
-
-class BuiltFunction(HostFunction):
-    """One that matbench built: whatever its types are."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -238,10 +208,16 @@ class BuiltFunction(HostFunction):
         return (*super().notes, *([f"built with {options}"] if options else []))
 
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
-        values = (_Value * len(arguments))()
-        for value, (address, number) in zip(values, self.values(arrays, arguments), strict=True):
-            value.pointer, value.real = address, number
-            value.whole = int(number) if math.isfinite(number) else 0
+        values, addresses = (_Value * len(arguments))(), iter(arrays)
+        for value, argument in zip(values, arguments, strict=True):
+            if isinstance(argument, Array):
+                value.pointer = next(addresses)
+            elif isinstance(argument, Handle):
+                value.pointer = self.handles[argument.name]
+            else:
+                assert isinstance(argument, int | float)
+                value.real = argument
+                value.whole = int(argument) if math.isfinite(argument) else 0
         said = ctypes.create_string_buffer(_MESSAGE_BYTES)
 
         def call() -> None:
@@ -253,49 +229,13 @@ class BuiltFunction(HostFunction):
         return call
 
 
-class ReadyFunction(HostFunction):
-    """One of a library that was there: of plain C, with types as its table has them."""
-
-    def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
-        passed: list[Any] = []
-        for (address, number), parameter in zip(
-            self.values(arrays, arguments), self.kernel.parameters, strict=True
-        ):
-            if address is not None:
-                passed.append(ctypes.c_void_p(address))
-            else:
-                value = _C_NUMBERS[parameter.type](number)
-                passed.append(ctypes.byref(value) if parameter.pointer else value)
-        return functools.partial(self.once, *passed)
-
-
-#: What the libraries that were loaded as they are need: files, by name.
-_needed: dict[str, str] = {}
-
-
-def _require_own(path: Path, kernel: Kernel) -> None:
-    """`BuildError` if a library would get what one of another folder needs: the loader goes by
-    names, and keeps the first file of a name."""
-    ldd = programs.which("ldd")
-    if ldd is None:
-        return
-    said = subprocess.run((ldd, str(path)), capture_output=True, text=True, check=False).stdout
-    for name, file in re.findall(r"^\s*(\S+) => (/.*) \(0x", said, re.MULTILINE):
-        own = os.path.realpath(file)
-        known = _needed.setdefault(name, own)
-        if known != own:
-            raise BuildError(
-                f"{kernel.path} needs {own}: {known} has the same name, and is in this process; "
-                "rename one"
-            )
-
-
 def _loaded(path: Path, kernel: Kernel) -> ctypes.CDLL:
+    seal()
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
         reason = str(error).removeprefix(f"{path}: ")
-        if "undefined symbol" in reason and kernel.source:
+        if "undefined symbol" in reason:
             reason += '; install the library that has it, or name that, as in link = ["openblas"]'
         raise BuildError(f"{kernel.path}: cannot be loaded: {reason}") from None
 

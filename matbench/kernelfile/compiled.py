@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +52,8 @@ ELEMENT_TYPES: dict[Storage, str] = {
 _REAL = re.compile(r"\b(?:alpha|beta)\b|\.")
 _TENSOR_MAP_BYTES = 128
 _LONGEST_NAME = 4096
+#: The most bytes that describe a kernel of up to 32 KB of parameters.
+_LARGEST_INFO = 1_000_000
 _CONSTANTS = ".nv.constant0."
 #: Attributes in a cubin's `.nv.info` that describe a parameter; the second in newer formats.
 _KPARAM_INFO, _KPARAM_INFO_V2 = 0x17, 0x45
@@ -67,7 +70,7 @@ class Code(NamedTuple):
     """What a file says: the architecture that it `needs`, and the parameters of each kernel."""
 
     needs: str
-    kernels: Mapping[str, list[Slot]]
+    kernels: Mapping[str, Callable[[], list[Slot]]]
     variable_bytes: int = 0
 
 
@@ -78,7 +81,8 @@ def of_ptx(text: str) -> Code:
     if target is None:
         raise ValueError("no line `.target sm_…`")
     return Code(
-        target[1], {kernel[1]: _declared(kernel[2] or "") for kernel in _ENTRY.finditer(text)}
+        target[1],
+        {one[1]: partial(_declared, one[2] or "") for one in _ENTRY.finditer(text)},
     )
 
 
@@ -103,8 +107,7 @@ def of_cubin(data: bytes) -> Code:
     for name in sections:
         if name.startswith(_CONSTANTS):  # only kernels have some: their parameters
             kernel = name.removeprefix(_CONSTANTS)
-            slots = _described(data, *sections.get(f".nv.info.{kernel}", (0, 0)))
-            kernels[kernel] = [slot for _, slot in sorted(slots)]
+            kernels[kernel] = partial(_described, data, *sections.get(f".nv.info.{kernel}", (0, 0)))
     variables = (sections.get(name, (0, 0))[1] for name in (".nv.global", ".nv.global.init"))
     (flags,) = struct.unpack_from("<I", data, 48)
     architecture = flags >> 8 & 255 if data[8] > 7 else flags & 255
@@ -116,23 +119,31 @@ def sections_of(data: bytes) -> dict[str, tuple[int, int]]:
     start, count, names = struct.unpack_from("<40xQ12x2H", data)
     listed = [struct.unpack_from("<I20x2Q", data, start + 64 * i) for i in range(count)]
     sections: dict[str, tuple[int, int]] = {}
+    most = len(data)
     for name, at, size in listed:
         first = listed[names][1] + name
         last = data.index(b"\0", first, first + _LONGEST_NAME)
+        most -= last - first
+        if most < 0:
+            raise ValueError("the names of its sections overlap")
         sections[data[first:last].decode()] = at, size
     return sections
 
 
-def _described(data: bytes, at: int, size: int) -> Iterator[tuple[int, Slot]]:
-    """The parameters that a section describes, with their numbers."""
+def _described(data: bytes, at: int, size: int) -> list[Slot]:
+    """The parameters that a section describes, in order."""
+    if size > _LARGEST_INFO:
+        raise ValueError(f"it describes a kernel in {size:,} bytes")
+    slots: dict[int, Slot] = {}
     end = at + size
     while at < end:
         form, kind, length = struct.unpack_from("<2BH", data, at)
         at += 4
         if kind in (_KPARAM_INFO, _KPARAM_INFO_V2):
             number, word = struct.unpack_from("<4xH2xI", data, at)
-            yield number, Slot(word >> 18 if kind == _KPARAM_INFO else word)
+            slots[number] = Slot(word >> 18 if kind == _KPARAM_INFO else word)
         at += length if form == 4 else 0  # other values are in place of the length
+    return [slot for _, slot in sorted(slots.items())]
 
 
 def is_compiled(path: Path | str) -> bool:
@@ -196,7 +207,11 @@ class _Reader(Reader):
             self.wrong(f"no kernel {name!r:.80} in {self.shown}; {there}", "entry")
         if len(names) > 1 and not front.entry:
             self.wrong(f'several kernels; choose one, as in entry = "{name}"; {there}', "entry")
-        parameters = tuple(self.parameters(front, self.code.kernels[name]))
+        try:
+            slots = self.code.kernels[name]()
+        except (ValueError, struct.error, IndexError) as error:
+            self.fail(f"{name:.80}: its parameters cannot be read: {error}", 1)
+        parameters = tuple(self.parameters(front, slots))
         return Entry(name, ()), Function(name, parameters), parameters
 
     def parameters(self, front: FrontMatter, slots: list[Slot]) -> Iterator[Parameter]:

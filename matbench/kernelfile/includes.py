@@ -22,6 +22,12 @@ from matbench.model import Included, Kernel
 #: Limits on what is read.
 MAX_FILE_BYTES = 16_000_000
 MAX_FILES = 5000
+MAX_BYTES = 32_000_000
+MAX_NAMES = 20_000
+#: The most words and signs of a Python file: its tree takes up to 2 KB for each. And the most parts
+#: of a module's name.
+_MOST_TOKENS, _MOST_PARTS = 80_000, 32
+_TOKEN = re.compile(r"\w+|[^\w ]")
 
 _HASH = r"^[^\S\n]*#[^\S\n]*"
 _DIRECTIVE = re.compile(_HASH + r"include(?:_next)?\b(.*)", re.MULTILINE)
@@ -43,7 +49,7 @@ def operands(source: str) -> list[str]:
 def imports(source: str) -> list[str]:
     """The files that may be the modules which a Python file imports, written like operands."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = list(ast.walk(python(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # importing it fails, too
     modules = [
@@ -55,11 +61,18 @@ def imports(source: str) -> list[str]:
             modules += [(node.level, f"{package}{alias.name}") for alias in node.names]
     paths = []
     for level, module in modules:
-        parts = module.split(".")
+        parts, level = module.split(".")[:_MOST_PARTS], min(level, _MOST_PARTS)
         for count in range(1, len(parts) + 1):
             path = "/".join([*[".."] * (level - 1), *parts[:count]])
             paths += [f'"{path}.py"', f'"{path}/__init__.py"']
     return paths
+
+
+def python(source: str) -> ast.Module:
+    """The tree of a Python file; a `ValueError` if it would be too large."""
+    if len(source) > _MOST_TOKENS and sum(1 for _ in _TOKEN.finditer(source)) > _MOST_TOKENS:
+        raise ValueError(f"more than {_MOST_TOKENS:,} words and signs")
+    return ast.parse(source)
 
 
 def name_in(operand: str) -> str | None:
@@ -172,12 +185,17 @@ class _Search:
         self.included: dict[Path, Included] = {}
         self.pending: list[tuple[str, Path]] = []  # texts and their folders
         self.took_all = False
+        self.names = self.bytes = 0
 
     def files(self, source: str) -> tuple[Included, ...]:
         self.pending.append((source, self.folder))
         while self.pending:
             text, folder = self.pending.pop()
-            for operand in dict.fromkeys(self.operands(text)):
+            operands = [*dict.fromkeys(self.operands(text))]
+            self.names += len(operands)
+            if self.names > MAX_NAMES:
+                raise UsageError(f"{self.file}: names more than {MAX_NAMES:,} files to include")
+            for operand in operands:
                 name = name_in(operand)
                 if name is None:
                     self.add_all(operand)
@@ -201,6 +219,9 @@ class _Search:
             return
         if len(data) > MAX_FILE_BYTES:
             raise UsageError(f"{path}: included file is larger than {MAX_FILE_BYTES:,} bytes")
+        self.bytes += len(data)
+        if self.bytes > MAX_BYTES:
+            raise UsageError(f"{self.file}: includes more than {MAX_BYTES:,} bytes")
         self.included[path] = Included(name, str(path), hashlib.sha256(data).hexdigest())
         self.pending.append((data.decode("utf-8-sig", errors="surrogateescape"), path.parent))
 

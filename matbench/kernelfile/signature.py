@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from matbench.errors import MatbenchError
 from matbench.kernelfile import syntax
+from matbench.kernelfile.syntax import SourceError as SourceError
 from matbench.model import BYTES, STORAGE, Parameter
 
 if TYPE_CHECKING:
@@ -48,14 +48,6 @@ _SAME |= {
 _QUALIFIED = re.compile(r"(?:typename )?(?:(?:\w+)?::)+(?=\w+$)")
 #: Describes a matrix to the Tensor Memory Accelerator; passed by value as `__grid_constant__`.
 TENSOR_MAP = "CUtensorMap"
-
-
-class SourceError(MatbenchError):
-    """An error in a source; `line` counts from 1, None if it concerns no single line."""
-
-    def __init__(self, reason: str, line: int | None) -> None:
-        super().__init__(reason)
-        self.line = line
 
 
 class TemplateParameter(msgspec.Struct, frozen=True):
@@ -96,7 +88,16 @@ def functions(source: str) -> list[Function]:
 
 def entries(root: Node) -> list[Node]:
     """The definitions of `__global__` functions in a tree, without template specialisations."""
-    return [node for node in syntax.outside(root) if _is_entry(node)]
+    return [node for node in _defined(root) if _is_entry(node)]
+
+
+def _defined(root: Node) -> list[Node]:
+    """The definitions of functions; `SourceError` if there are too many to look at in a second."""
+    definitions = [node for node in syntax.outside(root) if node.type == "function_definition"]
+    if definitions[syntax.MOST_FUNCTIONS :]:
+        line = syntax.line_of(definitions[syntax.MOST_FUNCTIONS])
+        raise SourceError(f"more than {syntax.MOST_FUNCTIONS:,} functions", line)
+    return definitions
 
 
 def host_functions(source: str) -> list[Function]:
@@ -109,9 +110,8 @@ def _on_host(root: Node) -> list[Node]:
     words_of_device = {"__global__", "__device__"}
     return [
         node
-        for node in syntax.outside(root)
-        if node.type == "function_definition"
-        and not words_of_device & words(node)
+        for node in _defined(root)
+        if not words_of_device & words(node)
         and (name := _named(node)) is not None
         and not set("<~:") & set(syntax.text_of(name))
         and syntax.text_of(name) != "main"
@@ -122,7 +122,7 @@ def _on_host(root: Node) -> list[Node]:
 
 
 def _is_entry(node: Node) -> bool:
-    if node.type != "function_definition" or "__global__" not in words(node):
+    if "__global__" not in words(node):
         return False
     name = _named(node)
     return name is not None and "<" not in syntax.text_of(name)
@@ -199,7 +199,8 @@ def function(node: Node) -> Function:
         if above.type == "template_declaration" and not template:
             template = _template(above)
         elif above.type == "linkage_specification":
-            is_extern_c = is_extern_c or '"C"' in syntax.text_of(above)[:16]
+            value = syntax.fields(above, "value")
+            is_extern_c |= value is not None and syntax.text_of(value) == '"C"'
     bounds = next((inner for inner in syntax.walk(node) if inner.type == "launch_bounds"), None)
     pairs = [(_declared(parameter), parameter) for parameter in parameter_nodes(node)]
     given = {one.name: syntax.fields(parameter, "default_value") for one, parameter in pairs}

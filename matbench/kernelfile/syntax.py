@@ -11,14 +11,17 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from matbench.errors import MatbenchError
+
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-#: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000.
-#: An unclosed token extends to the end, so that no text is searched twice.
+#: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000, and
+#: escaped quotes outside strings, where none can begin. An unclosed token extends to the
+#: end, so that no text is searched twice.
 _COMMENT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
-    r"""|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
+    r"""|\\["']|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
     re.DOTALL,
 )
 #: Attributes that the grammar does not know.
@@ -42,19 +45,33 @@ _WORDS = re.compile(
     r"|__launch_bounds__\s*\([^()]*\)|const|static|inline|extern|void|volatile)\b)*"
 )
 _MARK = re.compile(r'^#line 1 "(.*)"\n', re.MULTILINE)
+#: The most functions that a file may define.
+MOST_FUNCTIONS = 5000
+#: The most levels of namespaces and conditions around a definition, macros that define kernels, and
+#: characters after macros are expanded.
+_MOST_LEVELS, _MOST_MACROS, _MOST_EXPANDED = 100, 100, 2_000_000
 #: Time limit for parsing, in seconds, and how many bytes the parser gets at a time.
 _MOST_S = 1.0
-_PIECE = 65536
+_PIECE = 2048
 #: Tokens that delimit function bodies. A directive is one token, so that the braces in a multi-line
 #: macro are not taken for a function's.
 _TOKEN = re.compile(
-    r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''
+    r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\\["\']'
     r"|\)\s*(?:noexcept\s*)?\{|[{}]",
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_LONGEST_WORDS = 100
 #: A macro at file scope and what it takes, which need not be C++: `BENCHMARK_TEMPLATE(f, float);`.
 _REGISTERED = re.compile(r"""([;}>")]\s*\n[A-Z][A-Z\d]*_\w*\()([^(){};]{0,400})(?=\))""")
+
+
+class SourceError(MatbenchError):
+    """An error in a source; `line` counts from 1, None if it concerns no single line."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 @functools.lru_cache(maxsize=16)
@@ -104,10 +121,14 @@ def blanked(text: str) -> str:
 def expanded(source: str) -> str:
     """The source without comments, with macros that stand for declaration keywords expanded.
 
-    Lines keep their numbers.
+    Lines keep their numbers. `SourceError` if macros make it too large.
     """
     code = without_comments(source)
-    macros = {name: words for name, words in defined(code).items() if _WORDS.fullmatch(words)}
+    macros = {
+        name: words
+        for name, words in defined(code).items()
+        if len(words) <= _LONGEST_WORDS and _WORDS.fullmatch(words)
+    }
     code = _with_functions(code)
     if not macros:
         return code
@@ -115,7 +136,14 @@ def expanded(source: str) -> str:
     for number, line in enumerate(lines):
         if not line.lstrip().startswith("#"):
             lines[number] = _WORD.sub(lambda word: macros.get(word[0], word[0]), line)
+    require_bounded(sum(map(len, lines)))
     return "\n".join(lines)
+
+
+def require_bounded(size: int) -> None:
+    """`SourceError` if what macros or structs expand to has far too many characters."""
+    if size > _MOST_EXPANDED:
+        raise SourceError(f"expands to more than {_MOST_EXPANDED:,} characters", None)
 
 
 def defined(code: str) -> dict[str, str]:
@@ -125,20 +153,30 @@ def defined(code: str) -> dict[str, str]:
 
 def _with_functions(code: str) -> str:
     """Expand macros that define or launch kernels, such as `DEFINE(sgemm, float)`."""
-    for definition in list(_FUNCTION.finditer(code)):
+    bodies = ((found, found["body"].replace("\\\n", "\n")) for found in _FUNCTION.finditer(code))
+    making = [(found, body) for found, body in bodies if "__global__" in body or "<<<" in body]
+    if making[_MOST_MACROS:]:
+        line = code.count("\n", 0, making[_MOST_MACROS][0].start()) + 1
+        raise SourceError(f"more than {_MOST_MACROS} macros that define kernels", line)
+    for definition, body in making:
         names = [name.strip() for name in definition["names"].split(",")]
-        body = definition["body"].replace("\\\n", "\n")
-        if "__global__" not in body and "<<<" not in body:
-            continue
         call = re.compile(rf"^[ \t]*{definition['macro']}[ \t]*(?=\()", re.MULTILINE)
-        while use := call.search(code):
+        pieces, done, size = [], 0, 0
+        for use in call.finditer(code):
+            if use.start() < done:
+                continue
             end = closing(code, use.end())
             given = [argument.strip() for argument in code[use.end() + 1 : end - 1].split(",")]
             values = dict(zip(names, given, strict=False))
             expansion = _WORD.sub(lambda word: values.get(word[0], word[0]), body)  # noqa: B023
             expansion = " ".join(re.sub(r"\s*##\s*", "", expansion).split())
             lines = "\n" * code.count("\n", use.start(), end)
-            code = f"{code[: use.start()]}{expansion}{lines}{code[end:]}"
+            pieces += [code[done : use.start()], expansion, lines]
+            done, size = end, size + len(expansion)
+            if size > _MOST_EXPANDED or len(pieces) > 3 * MOST_FUNCTIONS:
+                line = code.count("\n", 0, definition.start()) + 1
+                raise SourceError(f"{definition['macro']} expands to too many kernels", line)
+        code = "".join((*pieces, code[done:]))
     return code
 
 
@@ -231,13 +269,18 @@ _LEAVES = {
 
 
 def outside(node: Node) -> Iterator[Node]:
-    """The nodes of a tree outside functions and declarations, in text order."""
-    pending = [node]
+    """The nodes of a tree outside functions and declarations, in text order.
+
+    `SourceError` if they are nested so deeply that to search all their parents takes long.
+    """
+    pending = [(node, 0)]
     while pending:
-        node = pending.pop()
+        node, level = pending.pop()
+        if level > _MOST_LEVELS:
+            raise SourceError(f"nested more than {_MOST_LEVELS} levels deep", line_of(node))
         yield node
         if node.type not in _LEAVES:
-            pending.extend(reversed(node.named_children))
+            pending.extend((child, level + 1) for child in reversed(node.named_children))
 
 
 def fields(node: Node, name: str) -> Node | None:

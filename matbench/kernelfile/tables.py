@@ -32,9 +32,13 @@ else:
 
 #: The front matter between its two fences.
 FENCE = re.compile(
-    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
+    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?:(?!// /// matbench)//[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
 )
 _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
+#: The most characters of a table, and parts of a dotted key: a parser takes the square of those.
+_MOST, _MOST_PARTS = 32_000, 16
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MOST_PARTS}}}")
 
 
 class Beside(NamedTuple):
@@ -78,8 +82,14 @@ class Table:
         self.values = merged(self._parsed(), given)
 
     def _parsed(self) -> dict[str, Any]:
+        text = "\n".join(self.lines)
+        if len(text) > _MOST:
+            self.fail(f"front matter has more than {_MOST:,} characters", self.first_line)
+        if key := _LONG_KEY.search(text):
+            line = self.first_line + text.count("\n", 0, key.start())
+            self.fail(f"a key of more than {_MOST_PARTS} parts", line)
         try:
-            table: dict[str, Any] = tomllib.loads("\n".join(self.lines))
+            table: dict[str, Any] = tomllib.loads(text)
             return table
         except RecursionError:
             self.fail("not TOML: nested too deeply", self.first_line)

@@ -31,13 +31,21 @@ _ARRAYS = re.compile(
 
 @functools.lru_cache(maxsize=64)
 def unpacked(source: str) -> str:
-    """The source with its kernels' parameters unpacked; the same if there is nothing to unpack."""
+    """The source with its kernels' parameters unpacked; the same if there is nothing to unpack.
+
+    `SourceError` if they become far too many.
+    """
     if not _ANY.search(source):
         return source
     code = syntax.expanded(source)
     root = syntax.parse(syntax.skeleton(code))
     structs = dict(_structs(root))
-    edits = [edit for node in signature.entries(root) for edit in _edits(node, structs)]
+    edits: list[Edit] = []
+    size = 0
+    for edit in (edit for node in signature.entries(root) for edit in _edits(node, structs)):
+        edits.append(edit)
+        size += len(edit[2])
+        syntax.require_bounded(size)
     return rewriting.applied(code, edits) if edits else source
 
 

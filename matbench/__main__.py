@@ -1,16 +1,20 @@
 """The command `matbench`, also as `python -m matbench`."""
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-
-from matbench import programs, signals
-from matbench.errors import explanation
+from types import FrameType
 
 
 def main() -> None:
-    """Handle signals first, because they can arrive while the commands are imported."""
+    """Handle signals first, because they can arrive while anything else is imported."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+    from matbench import signals
+    from matbench.errors import explanation
+
     _open_missing_streams()
     # Child processes run as `python -c …`, which would import from the current folder first, and
     # that may be anyone's. Python 3.10 ignores this variable.
@@ -35,11 +39,17 @@ def main() -> None:
         exec("")  # noqa: S102
 
 
+def _end(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
 def _make_paths_absolute() -> None:
     """Processes started from here work in other folders, and must find the same files there.
 
     Relative folders of PATH could be anyone's: they are left out.
     """
+    from matbench import programs
+
     os.environ["PATH"] = programs.absolute_folders(os.environ.get("PATH", "")) or os.defpath
     for name in ("MATBENCH_CACHE_DIR", "MATBENCH_STATE_DIR", "OCL_ICD_VENDORS"):
         given = os.environ.get(name)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,8 +51,8 @@ ELEMENT_TYPES: dict[Storage, str] = {
 _REAL = re.compile(r"\b(?:alpha|beta)\b|\.")
 _TENSOR_MAP_BYTES = 128
 _LONGEST_NAME = 4096
-#: The most bytes that describe a kernel of up to 32 KB of parameters.
-_LARGEST_INFO = 1_000_000
+#: The most bytes that describe all kernels of a file.
+_MOST_INFO = 4_000_000
 _CONSTANTS = ".nv.constant0."
 #: Attributes in a cubin's `.nv.info` that describe a parameter; the second in newer formats.
 _KPARAM_INFO, _KPARAM_INFO_V2 = 0x17, 0x45
@@ -70,7 +69,7 @@ class Code(NamedTuple):
     """What a file says: the architecture that it `needs`, and the parameters of each kernel."""
 
     needs: str
-    kernels: Mapping[str, Callable[[], list[Slot]]]
+    kernels: Mapping[str, list[Slot]]
     variable_bytes: int = 0
 
 
@@ -81,8 +80,7 @@ def of_ptx(text: str) -> Code:
     if target is None:
         raise ValueError("no line `.target sm_…`")
     return Code(
-        target[1],
-        {one[1]: partial(_declared, one[2] or "") for one in _ENTRY.finditer(text)},
+        target[1], {kernel[1]: _declared(kernel[2] or "") for kernel in _ENTRY.finditer(text)}
     )
 
 
@@ -104,10 +102,13 @@ def of_cubin(data: bytes) -> Code:
     if not is_cubin(data):
         raise ValueError("not machine code of CUDA in ELF")
     sections, kernels = sections_of(data), {}
+    if sum(size for name, (_, size) in sections.items() if ".nv.info." in name) > _MOST_INFO:
+        raise ValueError(f"more than {_MOST_INFO:,} bytes describe its kernels")
     for name in sections:
         if name.startswith(_CONSTANTS):  # only kernels have some: their parameters
             kernel = name.removeprefix(_CONSTANTS)
-            kernels[kernel] = partial(_described, data, *sections.get(f".nv.info.{kernel}", (0, 0)))
+            slots = _described(data, *sections.get(f".nv.info.{kernel}", (0, 0)))
+            kernels[kernel] = [slot for _, slot in sorted(slots)]
     variables = (sections.get(name, (0, 0))[1] for name in (".nv.global", ".nv.global.init"))
     (flags,) = struct.unpack_from("<I", data, 48)
     architecture = flags >> 8 & 255 if data[8] > 7 else flags & 255
@@ -130,20 +131,16 @@ def sections_of(data: bytes) -> dict[str, tuple[int, int]]:
     return sections
 
 
-def _described(data: bytes, at: int, size: int) -> list[Slot]:
-    """The parameters that a section describes, in order."""
-    if size > _LARGEST_INFO:
-        raise ValueError(f"it describes a kernel in {size:,} bytes")
-    slots: dict[int, Slot] = {}
+def _described(data: bytes, at: int, size: int) -> Iterator[tuple[int, Slot]]:
+    """The parameters that a section describes, with their numbers."""
     end = at + size
     while at < end:
         form, kind, length = struct.unpack_from("<2BH", data, at)
         at += 4
         if kind in (_KPARAM_INFO, _KPARAM_INFO_V2):
             number, word = struct.unpack_from("<4xH2xI", data, at)
-            slots[number] = Slot(word >> 18 if kind == _KPARAM_INFO else word)
+            yield number, Slot(word >> 18 if kind == _KPARAM_INFO else word)
         at += length if form == 4 else 0  # other values are in place of the length
-    return [slot for _, slot in sorted(slots.items())]
 
 
 def is_compiled(path: Path | str) -> bool:
@@ -207,11 +204,7 @@ class _Reader(Reader):
             self.wrong(f"no kernel {name!r:.80} in {self.shown}; {there}", "entry")
         if len(names) > 1 and not front.entry:
             self.wrong(f'several kernels; choose one, as in entry = "{name}"; {there}', "entry")
-        try:
-            slots = self.code.kernels[name]()
-        except (ValueError, struct.error, IndexError) as error:
-            self.fail(f"{name:.80}: its parameters cannot be read: {error}", 1)
-        parameters = tuple(self.parameters(front, slots))
+        parameters = tuple(self.parameters(front, self.code.kernels[name]))
         return Entry(name, ()), Function(name, parameters), parameters
 
     def parameters(self, front: FrontMatter, slots: list[Slot]) -> Iterator[Parameter]:

@@ -21,13 +21,10 @@ from matbench.model import Included, Kernel
 
 #: Limits on what is read.
 MAX_FILE_BYTES = 16_000_000
-MAX_FILES = 5000
-MAX_BYTES = 32_000_000
-MAX_NAMES = 20_000
-#: The most words and signs of a Python file: its tree takes up to 2 KB for each. And the most parts
-#: of a module's name.
+MAX_FILES, MAX_NAMES, MAX_BYTES = 5000, 20_000, 32_000_000
+#: The most words and signs of a Python file, whose tree takes up to 2 KB for each; and the most
+#: parts of a module's name.
 _MOST_TOKENS, _MOST_PARTS = 80_000, 32
-_TOKEN = re.compile(r"\w+|[^\w ]")
 
 _HASH = r"^[^\S\n]*#[^\S\n]*"
 _DIRECTIVE = re.compile(_HASH + r"include(?:_next)?\b(.*)", re.MULTILINE)
@@ -70,7 +67,7 @@ def imports(source: str) -> list[str]:
 
 def python(source: str) -> ast.Module:
     """The tree of a Python file; a `ValueError` if it would be too large."""
-    if len(source) > _MOST_TOKENS and sum(1 for _ in _TOKEN.finditer(source)) > _MOST_TOKENS:
+    if sum(1 for _ in re.finditer(r"\w+|[^\w ]", source)) > _MOST_TOKENS:
         raise ValueError(f"more than {_MOST_TOKENS:,} words and signs")
     return ast.parse(source)
 
@@ -191,12 +188,11 @@ class _Search:
         self.pending.append((source, self.folder))
         while self.pending:
             text, folder = self.pending.pop()
-            operands = [*dict.fromkeys(self.operands(text))]
-            self.names += len(operands)
-            if self.names > MAX_NAMES:
-                raise UsageError(f"{self.file}: names more than {MAX_NAMES:,} files to include")
-            for operand in operands:
+            for operand in dict.fromkeys(self.operands(text)):
                 name = name_in(operand)
+                self.names += 1
+                if self.names > MAX_NAMES:
+                    raise UsageError(f"{self.file}: names more than {MAX_NAMES:,} files to include")
                 if name is None:
                     self.add_all(operand)
                     continue

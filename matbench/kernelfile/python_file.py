@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import bisect
+import functools
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -53,8 +53,6 @@ _NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"
 _FENCE = re.compile(
     r"^# /// matbench[ \t]*\n(?:(?!# /// matbench)#[^\n]*\n)*?# ///[ \t]*$", re.MULTILINE
 )
-#: The tables above functions by the lines of these: each with how many lines are above it.
-_Tables = dict[int, list[tuple[int, str]]]
 _OPENING = re.compile(r"^[ \t]*#[ \t]*/// matbench", re.MULTILINE)
 
 
@@ -88,16 +86,14 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
         raise UsageError(
             f"{shown}:{line}: not Python: {getattr(error, 'msg', error) or 'too deep'}"
         ) from None
-    closed = {fence.start() for fence in _FENCE.finditer(source)}
+    function = _function(module, source, shown, name)
     for opening in _OPENING.finditer(source):
-        if opening.start() not in closed:
+        if not _FENCE.match(source, opening.start()):
             line = source.count("\n", 0, opening.start()) + 1
             raise UsageError(
                 f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
             )
-    tables = _tables(module, source)
-    function = _function(module, tables, shown, name)
-    table = Table(shown, _table_above(function, tables, shown), None, given or {})
+    table = Table(shown, _table_above(module, function, source, shown), None, given or {})
     kernel = _Reader(shown, source, Path(shown), table).function(module, function)
     said = repr((function.name, table.values)).encode()
     modules = includes.find_includes(source, Path(shown))
@@ -105,14 +101,14 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
     return msgspec.structs.replace(kernel, sha256=identity, includes=modules)
 
 
-def _function(module: ast.Module, tables: _Tables, shown: str, name: str) -> ast.FunctionDef:
+def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.FunctionDef:
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
     if name in functions:
         return functions[name]
     public = [known for known in functions if not known.startswith("_")]
     taking = []
     for known in public:
-        table = Table(shown, _table_above(functions[known], tables, shown), None, {})
+        table = Table(shown, _table_above(module, functions[known], source, shown), None, {})
         sweep = table.values.get("sweep")
         if len(_matrices(functions[known], sweep if isinstance(sweep, dict) else {})) in (2, 3):
             taking.append(known)
@@ -140,35 +136,31 @@ def _matrices(function: ast.FunctionDef, constants: Collection[str]) -> list[str
 def place_of(kernel: Kernel) -> tuple[int, str]:
     """The first line of a function or of its decorators, and its table as `_table_above` has it."""
     module = ast.parse(kernel.source)
-    tables = _tables(module, kernel.source)
-    function = _function(module, tables, kernel.path, kernel.entry)
+    function = _function(module, kernel.source, kernel.path, kernel.entry)
     line = min([function.lineno, *(node.lineno for node in function.decorator_list)])
-    return line, _table_above(function, tables, kernel.path)
+    return line, _table_above(module, function, kernel.source, kernel.path)
 
 
-def _tables(module: ast.Module, source: str) -> _Tables:
-    """The tables between each function, by its line, and the one before it."""
-    functions = [node for node in module.body if isinstance(node, ast.FunctionDef)]
-    starts = [node.lineno for node in functions]
-    ends = [0, *(node.end_lineno or 0 for node in functions)]
-    tables: _Tables = {}
-    line = end = 0
-    for fence in _FENCE.finditer(source):
-        line, end = line + source.count("\n", end, fence.start()), fence.start()
-        place = bisect.bisect_right(starts, line)
-        if place < len(starts) and ends[place] <= line:
-            tables.setdefault(starts[place], []).append((line, fence[0]))
-    return tables
-
-
-def _table_above(function: ast.FunctionDef, tables: _Tables, shown: str) -> str:
-    """The table above a function with its fences as in a kernel file, and at the same lines; empty
-    if there is none."""
-    above = tables.get(function.lineno, [])
-    if len(above) > 1:
-        line = above[1][0] + 1
+def _table_above(module: ast.Module, function: ast.FunctionDef, source: str, shown: str) -> str:
+    """The table between a function and the one before it, with its fences as in a kernel file, and
+    at the same lines; empty if there is none."""
+    others = [n.end_lineno or 0 for n in module.body if isinstance(n, ast.FunctionDef)]
+    above = max((line for line in others if line < function.lineno), default=0)
+    tables = [
+        "\n" * start + re.sub("^#", "//", text, flags=re.MULTILINE)
+        for start, text in _fenced(source)
+        if above <= start < function.lineno
+    ]
+    if len(tables) > 1:
+        line = tables[1].count("\n", 0, tables[1].index("/")) + 1
         raise UsageError(f"{shown}:{line}: a second table above {function.name}; join them")
-    return "".join("\n" * line + re.sub("^#", "//", text, flags=re.M) for line, text in above)
+    return tables[0] if tables else ""
+
+
+@functools.lru_cache(maxsize=1)
+def _fenced(source: str) -> list[tuple[int, str]]:
+    """The tables of a file, each with how many lines are above it."""
+    return [(source.count("\n", 0, fence.start()), fence[0]) for fence in _FENCE.finditer(source)]
 
 
 class _Reader(Reader):

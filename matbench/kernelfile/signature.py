@@ -48,6 +48,8 @@ _SAME |= {
 _QUALIFIED = re.compile(r"(?:typename )?(?:(?:\w+)?::)+(?=\w+$)")
 #: Describes a matrix to the Tensor Memory Accelerator; passed by value as `__grid_constant__`.
 TENSOR_MAP = "CUtensorMap"
+#: The most functions that a file may define.
+_MOST_FUNCTIONS = 5000
 
 
 class TemplateParameter(msgspec.Struct, frozen=True):
@@ -92,12 +94,11 @@ def entries(root: Node) -> list[Node]:
 
 
 def _defined(root: Node) -> list[Node]:
-    """The definitions of functions; `SourceError` if there are too many to look at in a second."""
-    definitions = [node for node in syntax.outside(root) if node.type == "function_definition"]
-    if definitions[syntax.MOST_FUNCTIONS :]:
-        line = syntax.line_of(definitions[syntax.MOST_FUNCTIONS])
-        raise SourceError(f"more than {syntax.MOST_FUNCTIONS:,} functions", line)
-    return definitions
+    found = [node for node in syntax.outside(root) if node.type == "function_definition"]
+    if found[_MOST_FUNCTIONS:]:
+        line = syntax.line_of(found[_MOST_FUNCTIONS])
+        raise SourceError(f"more than {_MOST_FUNCTIONS:,} functions", line)
+    return found
 
 
 def host_functions(source: str) -> list[Function]:

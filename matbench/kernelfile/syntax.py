@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from matbench.errors import MatbenchError
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node, Parser, TreeCursor
 
-#: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000, and
-#: escaped quotes outside strings, where none can begin. An unclosed token extends to the
-#: end, so that no text is searched twice.
+#: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000, quotes
+#: that begin none. An unclosed token extends to the end, so that no text is searched twice.
 _COMMENT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
     r"""|\\["']|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
@@ -34,7 +33,9 @@ _ATTRIBUTE = re.compile(
 #: A fast test for any of them.
 _ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|#[ \t]*\\\n")
 #: A macro that stands for the words around a declaration, such as `__global__ static`.
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
+_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]{0,200}?))?[ \t]*$", re.MULTILINE
+)
 #: A macro with parameters.
 _FUNCTION = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(?P<macro>\w+)\((?P<names>[^()]*)\)(?P<body>(?:\\\n|[^\n])*)",
@@ -45,11 +46,12 @@ _WORDS = re.compile(
     r"|__launch_bounds__\s*\([^()]*\)|const|static|inline|extern|void|volatile)\b)*"
 )
 _MARK = re.compile(r'^#line 1 "(.*)"\n', re.MULTILINE)
-#: The most functions that a file may define.
-MOST_FUNCTIONS = 5000
-#: The most levels of namespaces and conditions around a definition, macros that define kernels, and
-#: characters after macros are expanded.
-_MOST_LEVELS, _MOST_MACROS, _MOST_EXPANDED = 100, 100, 2_000_000
+#: The deepest tree, and the most levels of namespaces and conditions around a definition: to find
+#: all parents of a node takes the square of its depth.
+_DEEPEST, _MOST_LEVELS = 1000, 100
+#: The most macros that define kernels, with their uses, and the most characters that a source may
+#: become.
+_MOST_MACROS, _MOST_EXPANDED = 500, 2_000_000
 #: Time limit for parsing, in seconds, and how many bytes the parser gets at a time.
 _MOST_S = 1.0
 _PIECE = 2048
@@ -61,7 +63,6 @@ _TOKEN = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_LONGEST_WORDS = 100
 #: A macro at file scope and what it takes, which need not be C++: `BENCHMARK_TEMPLATE(f, float);`.
 _REGISTERED = re.compile(r"""([;}>")]\s*\n[A-Z][A-Z\d]*_\w*\()([^(){};]{0,400})(?=\))""")
 
@@ -121,14 +122,10 @@ def blanked(text: str) -> str:
 def expanded(source: str) -> str:
     """The source without comments, with macros that stand for declaration keywords expanded.
 
-    Lines keep their numbers. `SourceError` if macros make it too large.
+    Lines keep their numbers.
     """
     code = without_comments(source)
-    macros = {
-        name: words
-        for name, words in defined(code).items()
-        if len(words) <= _LONGEST_WORDS and _WORDS.fullmatch(words)
-    }
+    macros = {name: words for name, words in defined(code).items() if _WORDS.fullmatch(words)}
     code = _with_functions(code)
     if not macros:
         return code
@@ -136,14 +133,14 @@ def expanded(source: str) -> str:
     for number, line in enumerate(lines):
         if not line.lstrip().startswith("#"):
             lines[number] = _WORD.sub(lambda word: macros.get(word[0], word[0]), line)
-    require_bounded(sum(map(len, lines)))
+    require_few(sum(map(len, lines)))
     return "\n".join(lines)
 
 
-def require_bounded(size: int) -> None:
-    """`SourceError` if what macros or structs expand to has far too many characters."""
-    if size > _MOST_EXPANDED:
-        raise SourceError(f"expands to more than {_MOST_EXPANDED:,} characters", None)
+def require_few(characters: int, macros: int = 0) -> None:
+    """`SourceError` if a source becomes far too large."""
+    if characters > _MOST_EXPANDED or macros > _MOST_MACROS:
+        raise SourceError("its macros or structs expand to too much", None)
 
 
 def defined(code: str) -> dict[str, str]:
@@ -153,30 +150,25 @@ def defined(code: str) -> dict[str, str]:
 
 def _with_functions(code: str) -> str:
     """Expand macros that define or launch kernels, such as `DEFINE(sgemm, float)`."""
-    bodies = ((found, found["body"].replace("\\\n", "\n")) for found in _FUNCTION.finditer(code))
-    making = [(found, body) for found, body in bodies if "__global__" in body or "<<<" in body]
-    if making[_MOST_MACROS:]:
-        line = code.count("\n", 0, making[_MOST_MACROS][0].start()) + 1
-        raise SourceError(f"more than {_MOST_MACROS} macros that define kernels", line)
-    for definition, body in making:
+    macros = 0
+    for definition in list(_FUNCTION.finditer(code)):
         names = [name.strip() for name in definition["names"].split(",")]
+        body = definition["body"].replace("\\\n", "\n")
+        if "__global__" not in body and "<<<" not in body:
+            continue
+        require_few(len(code), macros)
         call = re.compile(rf"^[ \t]*{definition['macro']}[ \t]*(?=\()", re.MULTILINE)
-        pieces, done, size = [], 0, 0
-        for use in call.finditer(code):
-            if use.start() < done:
-                continue
+        at, macros = 0, macros + 1
+        while use := call.search(code, at):
             end = closing(code, use.end())
             given = [argument.strip() for argument in code[use.end() + 1 : end - 1].split(",")]
             values = dict(zip(names, given, strict=False))
             expansion = _WORD.sub(lambda word: values.get(word[0], word[0]), body)  # noqa: B023
             expansion = " ".join(re.sub(r"\s*##\s*", "", expansion).split())
             lines = "\n" * code.count("\n", use.start(), end)
-            pieces += [code[done : use.start()], expansion, lines]
-            done, size = end, size + len(expansion)
-            if size > _MOST_EXPANDED or len(pieces) > 3 * MOST_FUNCTIONS:
-                line = code.count("\n", 0, definition.start()) + 1
-                raise SourceError(f"{definition['macro']} expands to too many kernels", line)
-        code = "".join((*pieces, code[done:]))
+            code = f"{code[: use.start()]}{expansion}{lines}{code[end:]}"
+            at, macros = use.start() + len(expansion), macros + 1
+            require_few(len(code), macros)
     return code
 
 
@@ -190,21 +182,32 @@ def _parser() -> Parser:
 
 @functools.lru_cache(maxsize=16)
 def parse(code: str) -> Node:
-    """The tree of a text without comments; an empty tree if parsing takes too long."""
+    """The tree of a text without comments; an empty tree if parsing takes too long.
+
+    `SourceError` if it is too deep.
+    """
     known = _REGISTERED.sub(lambda macro: macro[1] + blanked(macro[2]), _without_attributes(code))
     text = known.encode("ascii", errors="replace")  # a byte for each character
     end = time.monotonic() + _MOST_S
     try:
-        return (
-            _parser()
-            .parse(
-                lambda at, _: text[at : at + _PIECE],
-                progress_callback=lambda *_: time.monotonic() > end,
-            )
-            .root_node
+        tree = _parser().parse(
+            lambda at, _: text[at : at + _PIECE],
+            progress_callback=lambda *_: time.monotonic() > end,
         )
     except ValueError:  # stopped
         return _parser().parse(b"").root_node
+    _require_flat(tree.walk())
+    return tree.root_node
+
+
+def _require_flat(cursor: TreeCursor) -> None:
+    while cursor.depth <= _DEEPEST:
+        if not cursor.goto_first_child():
+            while not cursor.goto_next_sibling():
+                if not cursor.goto_parent():
+                    return
+    line = cursor.node and line_of(cursor.node)
+    raise SourceError(f"nested more than {_DEEPEST:,} levels deep", line)
 
 
 def _without_attributes(code: str) -> str:
@@ -269,10 +272,7 @@ _LEAVES = {
 
 
 def outside(node: Node) -> Iterator[Node]:
-    """The nodes of a tree outside functions and declarations, in text order.
-
-    `SourceError` if they are nested so deeply that to search all their parents takes long.
-    """
+    """The nodes of a tree outside functions and declarations, in text order."""
     pending = [(node, 0)]
     while pending:
         node, level = pending.pop()

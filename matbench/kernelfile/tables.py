@@ -32,7 +32,8 @@ else:
 
 #: The front matter between its two fences.
 FENCE = re.compile(
-    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?:(?!// /// matbench)//[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
+    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?:(?!// /// matbench)//[^\n]*\n)*?)// ///[ \t]*$",
+    re.MULTILINE,
 )
 _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
 #: The most characters of a table, and parts of a dotted key: a parser takes the square of those.

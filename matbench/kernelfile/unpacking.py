@@ -9,6 +9,7 @@ numbers.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -31,10 +32,7 @@ _ARRAYS = re.compile(
 
 @functools.lru_cache(maxsize=64)
 def unpacked(source: str) -> str:
-    """The source with its kernels' parameters unpacked; the same if there is nothing to unpack.
-
-    `SourceError` if they become far too many.
-    """
+    """The source with its kernels' parameters unpacked; the same if there is nothing to unpack."""
     if not _ANY.search(source):
         return source
     code = syntax.expanded(source)
@@ -42,10 +40,9 @@ def unpacked(source: str) -> str:
     structs = dict(_structs(root))
     edits: list[Edit] = []
     size = 0
-    for edit in (edit for node in signature.entries(root) for edit in _edits(node, structs)):
+    for edit in itertools.chain.from_iterable(_edits(n, structs) for n in signature.entries(root)):
         edits.append(edit)
-        size += len(edit[2])
-        syntax.require_bounded(size)
+        syntax.require_few(size := size + len(edit[2]))
     return rewriting.applied(code, edits) if edits else source
 
 

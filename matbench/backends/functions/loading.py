@@ -19,6 +19,8 @@ from matbench.model import Kernel
 #: The modules that have been loaded, by their file, and the hash of it and what it imports.
 _modules: dict[tuple[str, str], Any] = {}
 
+#: Where folders of functions are on the path: what matbench and libraries import comes first.
+_AFTER = len(sys.path)
 #: What Numba says before the reason.
 _NUMBA = re.compile(r"^Failed in nopython mode pipeline.*\n")
 
@@ -31,10 +33,11 @@ def loaded(kernel: Kernel) -> Callable[..., Any]:
     """
     file, key = Path(kernel.file), (kernel.file, kernel.sha256)
     if key not in _modules:
+        importlib.invalidate_caches()
         _forget_modules(kernel)
         copy = Path(tempfile.mkdtemp(prefix="matbench-")) / file.name
         copy.write_text(kernel.source, encoding="utf-8")
-        sys.path.insert(0, str(file.parent))
+        sys.path.insert(_AFTER, str(file.parent))
         spec = importlib.util.spec_from_file_location(file.stem, copy)
         assert spec is not None
         assert spec.loader is not None
@@ -65,7 +68,11 @@ def _forget_modules(kernel: Kernel) -> None:
     for header in kernel.includes:
         inside = Path(os.path.relpath(header.path, folder)).with_suffix("")
         name = ".".join(inside.parts).removesuffix(".__init__")
+        if name in sys.builtin_module_names:
+            continue
         known = getattr(sys.modules.get(name), "__file__", None)
+        if known is None and "." not in name:
+            known = getattr(importlib.util.find_spec(name), "origin", None)
         if known is not None and not Path(known).samefile(header.path):
             raise BuildError(
                 f"{header.path} cannot be imported: {known} has the same name, and is in this "

@@ -96,6 +96,7 @@ def _write(path: Path, text: str) -> None:
     except FileExistsError:
         raise UsageError(f"{path} exists; choose another name or --output") from None
     except OSError as error:
+        path.unlink(missing_ok=True)  # the disk may be full
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 

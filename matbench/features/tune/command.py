@@ -95,6 +95,9 @@ def tune(
     _tell_broken(searches)
     _keep_winners(searches, store, infos[0])  # last, so that a full disk loses nothing else
     interruption.exit(done, len(searches), "sizes")
+    if not any(search.standings for search in searches):
+        say("nothing was measured: no combination is allowed at these sizes", err=True)
+        sys.exit(1)
     if any(search.is_fruitless() for search in searches):
         sys.exit(1)
 

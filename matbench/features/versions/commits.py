@@ -60,8 +60,13 @@ def versions(
         if not waiting:
             break
         for sha, commit, date, subject in waiting:
-            taken = git_versions.extract(kernel, sha, folder / sha)
             by_commit[sha] = None
+            try:
+                taken = git_versions.extract(kernel, sha, folder / sha)
+            except UsageError as error:
+                refused = _refused(kernel, str(error))
+                by_commit[sha] = Version(commit, date, subject, refused, sha)
+                continue
             if taken is not None:
                 names |= taken.names
                 by_commit[sha] = Version(commit, date, subject, *_loaded(kernel, taken, given))
@@ -103,6 +108,10 @@ def _loaded(
         return kernel, code_of(kernel)
     except UsageError as error:
         reason = str(error).removeprefix(f"{now.path}:").strip()
-        rules = LaunchRules(block=(), grid=())
-        refused = Kernel(now.name, rules, path=now.path, file=now.file, refused=reason)
-        return refused, str(taken.file)
+        return _refused(now, reason), str(taken.file)
+
+
+def _refused(now: Kernel, reason: str) -> Kernel:
+    """What stands for a version that cannot be read."""
+    rules = LaunchRules(block=(), grid=())
+    return Kernel(now.name, rules, path=now.path, file=now.file, refused=reason)

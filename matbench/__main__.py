@@ -5,13 +5,12 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 
 def main() -> None:
     """Handle signals first, because they can arrive while anything else is imported."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
+        signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
     from matbench import signals
     from matbench.errors import explanation
 
@@ -37,10 +36,6 @@ def main() -> None:
         # If Ctrl-C arrived within an `exec`, as in namedtuple, `python -m` would end by SIGINT
         # whatever our exit code, unless a later `exec` succeeds.
         exec("")  # noqa: S102
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    os._exit(128 + number)
 
 
 def _make_paths_absolute() -> None:

@@ -21,7 +21,8 @@ from matbench.model import Included, Kernel
 
 #: Limits on what is read.
 MAX_FILE_BYTES = 16_000_000
-MAX_FILES, MAX_NAMES, MAX_BYTES = 5000, 20_000, 32_000_000
+MAX_FILES = 5000
+MAX_BYTES = 32_000_000  # in all; to look for a file counts as a thousand
 #: The most words and signs of a Python file, whose tree takes up to 2 KB for each; and the most
 #: parts of a module's name.
 _MOST_TOKENS, _MOST_PARTS = 80_000, 32
@@ -182,7 +183,7 @@ class _Search:
         self.included: dict[Path, Included] = {}
         self.pending: list[tuple[str, Path]] = []  # texts and their folders
         self.took_all = False
-        self.names = self.bytes = 0
+        self.bytes = 0
 
     def files(self, source: str) -> tuple[Included, ...]:
         self.pending.append((source, self.folder))
@@ -190,9 +191,6 @@ class _Search:
             text, folder = self.pending.pop()
             for operand in dict.fromkeys(self.operands(text)):
                 name = name_in(operand)
-                self.names += 1
-                if self.names > MAX_NAMES:
-                    raise UsageError(f"{self.file}: names more than {MAX_NAMES:,} files to include")
                 if name is None:
                     self.add_all(operand)
                     continue
@@ -203,6 +201,9 @@ class _Search:
         return tuple(self.included.values())
 
     def add(self, path: Path, name: str) -> None:
+        self.bytes += 1000
+        if self.bytes > MAX_BYTES:
+            raise UsageError(f"{self.file}: includes too many files, or too large ones")
         try:
             path = _located(path)
             if path in self.included or not path.is_file():
@@ -216,8 +217,6 @@ class _Search:
         if len(data) > MAX_FILE_BYTES:
             raise UsageError(f"{path}: included file is larger than {MAX_FILE_BYTES:,} bytes")
         self.bytes += len(data)
-        if self.bytes > MAX_BYTES:
-            raise UsageError(f"{self.file}: includes more than {MAX_BYTES:,} bytes")
         self.included[path] = Included(name, str(path), hashlib.sha256(data).hexdigest())
         self.pending.append((data.decode("utf-8-sig", errors="surrogateescape"), path.parent))
 

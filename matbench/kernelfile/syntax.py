@@ -158,7 +158,7 @@ def _with_functions(code: str) -> str:
             continue
         require_few(len(code), macros)
         call = re.compile(rf"^[ \t]*{definition['macro']}[ \t]*(?=\()", re.MULTILINE)
-        at, macros = 0, macros + 1
+        at, macros = 0, macros + 5  # to search for each takes long
         while use := call.search(code, at):
             end = closing(code, use.end())
             given = [argument.strip() for argument in code[use.end() + 1 : end - 1].split(",")]

@@ -127,9 +127,7 @@ class _Tree:
         entries = [os.fsdecode(entry).partition("\t") for entry in listed.split(b"\0")[:-1]]
         for _, _, name in entries:
             if {"", ".", "..", ".git"} & {*name.lower().split("/")}:
-                raise UsageError(
-                    f"{revision!r:.60}: has a file {name!r:.60}, as no tree of git may"
-                )
+                raise UsageError(f"{revision!r:.60}: holds {name!r:.60}, as no tree may")
         self.names = {name for about, _, name in entries if about.startswith(_REGULAR)}
         self.taken: dict[str, str] = {}
 

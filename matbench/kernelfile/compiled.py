@@ -21,15 +21,7 @@ from matbench.kernelfile.front_matter import Reader, decoded, default_name, iden
 from matbench.kernelfile.python_file import C_TYPES
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
-from matbench.model import (
-    SCALE_OF,
-    WORKSPACE,
-    FrontMatter,
-    Included,
-    Kernel,
-    Parameter,
-    Storage,
-)
+from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Included, Kernel, Parameter, Storage
 
 #: How the name of a shared library ends.
 LIBRARY = ".so"

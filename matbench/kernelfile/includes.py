@@ -23,9 +23,8 @@ from matbench.model import Included, Kernel
 MAX_FILE_BYTES = 16_000_000
 MAX_FILES = 5000
 MAX_BYTES = 32_000_000  # in all; to look for a file counts as a thousand
-#: The most words and signs of a Python file, whose tree takes up to 2 KB for each; and the most
-#: parts of a module's name.
-_MOST_TOKENS, _MOST_PARTS = 80_000, 32
+#: The most words and signs of a Python file, whose tree takes up to 2 KB for each.
+_MOST_TOKENS = 80_000
 
 _HASH = r"^[^\S\n]*#[^\S\n]*"
 _DIRECTIVE = re.compile(_HASH + r"include(?:_next)?\b(.*)", re.MULTILINE)
@@ -59,7 +58,7 @@ def imports(source: str) -> list[str]:
             modules += [(node.level, f"{package}{alias.name}") for alias in node.names]
     paths = []
     for level, module in modules:
-        parts, level = module.split(".")[:_MOST_PARTS], min(level, _MOST_PARTS)
+        parts, level = module.split(".")[:32], min(level, 32)
         for count in range(1, len(parts) + 1):
             path = "/".join([*[".."] * (level - 1), *parts[:count]])
             paths += [f'"{path}.py"', f'"{path}/__init__.py"']

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -30,17 +29,9 @@ ARRAYS = {
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
 #: The keys of front matter that a function has no use for.
 _UNUSED = (
-    "entry",
-    "std",
-    "include_dirs",
-    "link",
-    "options",
-    "finish",
-    "reads",
-    "tune",
-    "scales",
+    "entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune", "scales",
     "promotes",
-)
+)  # fmt: skip
 C_TYPES: dict[Storage, str] = {
     "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "float64": "double"
 }  # fmt: skip
@@ -53,6 +44,8 @@ _NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"
 _FENCE = re.compile(
     r"^# /// matbench[ \t]*\n(?:(?!# /// matbench)#[^\n]*\n)*?# ///[ \t]*$", re.MULTILINE
 )
+#: The most functions of which one is chosen if none is named.
+_MOST_FUNCTIONS = 50
 _OPENING = re.compile(r"^[ \t]*#[ \t]*/// matbench", re.MULTILINE)
 
 
@@ -107,7 +100,7 @@ def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.Fun
         return functions[name]
     public = [known for known in functions if not known.startswith("_")]
     taking = []
-    for known in public:
+    for known in public[:_MOST_FUNCTIONS]:
         table = Table(shown, _table_above(module, functions[known], source, shown), None, {})
         sweep = table.values.get("sweep")
         if len(_matrices(functions[known], sweep if isinstance(sweep, dict) else {})) in (2, 3):
@@ -146,21 +139,15 @@ def _table_above(module: ast.Module, function: ast.FunctionDef, source: str, sho
     at the same lines; empty if there is none."""
     others = [n.end_lineno or 0 for n in module.body if isinstance(n, ast.FunctionDef)]
     above = max((line for line in others if line < function.lineno), default=0)
-    tables = [
-        "\n" * start + re.sub("^#", "//", text, flags=re.MULTILINE)
-        for start, text in _fenced(source)
-        if above <= start < function.lineno
-    ]
+    tables = []
+    for fence in _FENCE.finditer(source):
+        start = source.count("\n", 0, fence.start())
+        if above <= start < function.lineno:
+            tables.append("\n" * start + re.sub("^#", "//", fence[0], flags=re.MULTILINE))
     if len(tables) > 1:
         line = tables[1].count("\n", 0, tables[1].index("/")) + 1
         raise UsageError(f"{shown}:{line}: a second table above {function.name}; join them")
     return tables[0] if tables else ""
-
-
-@functools.lru_cache(maxsize=1)
-def _fenced(source: str) -> list[tuple[int, str]]:
-    """The tables of a file, each with how many lines are above it."""
-    return [(source.count("\n", 0, fence.start()), fence[0]) for fence in _FENCE.finditer(source)]
 
 
 class _Reader(Reader):

@@ -48,8 +48,6 @@ _SAME |= {
 _QUALIFIED = re.compile(r"(?:typename )?(?:(?:\w+)?::)+(?=\w+$)")
 #: Describes a matrix to the Tensor Memory Accelerator; passed by value as `__grid_constant__`.
 TENSOR_MAP = "CUtensorMap"
-#: The most functions that a file may define.
-_MOST_FUNCTIONS = 5000
 
 
 class TemplateParameter(msgspec.Struct, frozen=True):
@@ -90,15 +88,7 @@ def functions(source: str) -> list[Function]:
 
 def entries(root: Node) -> list[Node]:
     """The definitions of `__global__` functions in a tree, without template specialisations."""
-    return [node for node in _defined(root) if _is_entry(node)]
-
-
-def _defined(root: Node) -> list[Node]:
-    found = [node for node in syntax.outside(root) if node.type == "function_definition"]
-    if found[_MOST_FUNCTIONS:]:
-        line = syntax.line_of(found[_MOST_FUNCTIONS])
-        raise SourceError(f"more than {_MOST_FUNCTIONS:,} functions", line)
-    return found
+    return [node for node in syntax.outside(root) if _is_entry(node)]
 
 
 def host_functions(source: str) -> list[Function]:
@@ -111,8 +101,9 @@ def _on_host(root: Node) -> list[Node]:
     words_of_device = {"__global__", "__device__"}
     return [
         node
-        for node in _defined(root)
-        if not words_of_device & words(node)
+        for node in syntax.outside(root)
+        if node.type == "function_definition"
+        and not words_of_device & words(node)
         and (name := _named(node)) is not None
         and not set("<~:") & set(syntax.text_of(name))
         and syntax.text_of(name) != "main"
@@ -123,7 +114,7 @@ def _on_host(root: Node) -> list[Node]:
 
 
 def _is_entry(node: Node) -> bool:
-    if "__global__" not in words(node):
+    if node.type != "function_definition" or "__global__" not in words(node):
         return False
     name = _named(node)
     return name is not None and "<" not in syntax.text_of(name)
@@ -200,8 +191,7 @@ def function(node: Node) -> Function:
         if above.type == "template_declaration" and not template:
             template = _template(above)
         elif above.type == "linkage_specification":
-            value = syntax.fields(above, "value")
-            is_extern_c |= value is not None and syntax.text_of(value) == '"C"'
+            is_extern_c = is_extern_c or b'"C"' in (above.text or b"")[:16]
     bounds = next((inner for inner in syntax.walk(node) if inner.type == "launch_bounds"), None)
     pairs = [(_declared(parameter), parameter) for parameter in parameter_nodes(node)]
     given = {one.name: syntax.fields(parameter, "default_value") for one, parameter in pairs}

@@ -46,9 +46,9 @@ _WORDS = re.compile(
     r"|__launch_bounds__\s*\([^()]*\)|const|static|inline|extern|void|volatile)\b)*"
 )
 _MARK = re.compile(r'^#line 1 "(.*)"\n', re.MULTILINE)
-#: The deepest tree, and the most levels of namespaces and conditions around a definition: to find
-#: all parents of a node takes the square of its depth.
-_DEEPEST, _MOST_LEVELS = 1000, 100
+#: The deepest tree, the most levels of namespaces and conditions around a definition, and the most
+#: functions of a file: to find all parents of a node takes the square of its depth.
+_DEEPEST, _MOST_LEVELS, _MOST_FUNCTIONS = 1000, 100, 5000
 #: The most macros that define kernels, with their uses, and the most characters that a source may
 #: become.
 _MOST_MACROS, _MOST_EXPANDED = 500, 2_000_000
@@ -273,11 +273,13 @@ _LEAVES = {
 
 def outside(node: Node) -> Iterator[Node]:
     """The nodes of a tree outside functions and declarations, in text order."""
-    pending = [(node, 0)]
+    pending, functions = [(node, 0)], 0
     while pending:
         node, level = pending.pop()
-        if level > _MOST_LEVELS:
-            raise SourceError(f"nested more than {_MOST_LEVELS} levels deep", line_of(node))
+        functions += node.type == "function_definition"
+        if level > _MOST_LEVELS or functions > _MOST_FUNCTIONS:
+            most = f"{_MOST_LEVELS} levels deep, or {_MOST_FUNCTIONS:,} functions"
+            raise SourceError(f"more than {most}", line_of(node))
         yield node
         if node.type not in _LEAVES:
             pending.extend((child, level + 1) for child in reversed(node.named_children))

@@ -33,7 +33,6 @@ def loaded(kernel: Kernel) -> Callable[..., Any]:
     """
     file, key = Path(kernel.file), (kernel.file, kernel.sha256)
     if key not in _modules:
-        importlib.invalidate_caches()
         _forget_modules(kernel)
         copy = Path(tempfile.mkdtemp(prefix="matbench-")) / file.name
         copy.write_text(kernel.source, encoding="utf-8")

@@ -124,10 +124,7 @@ class _Tree:
             raise UsageError(
                 f"{revision!r:.60}: git cannot list its files; fetch it in full, or see `git fsck`"
             )
-        entries = [os.fsdecode(entry).partition("\t") for entry in listed.split(b"\0")[:-1]]
-        for _, _, name in entries:
-            if {"", ".", "..", ".git"} & {*name.lower().split("/")}:
-                raise UsageError(f"{revision!r:.60}: holds {name!r:.60}, as no tree may")
+        entries = (os.fsdecode(entry).partition("\t") for entry in listed.split(b"\0")[:-1])
         self.names = {name for about, _, name in entries if about.startswith(_REGULAR)}
         self.taken: dict[str, str] = {}
 

@@ -22,7 +22,7 @@ from matbench.model import Included, Kernel
 #: Limits on what is read.
 MAX_FILE_BYTES = 16_000_000
 MAX_FILES = 5000
-MAX_BYTES = 32_000_000  # in all; to look for a file counts as a thousand
+MAX_BYTES = 20_000_000  # in all; to look for a file counts as a thousand
 #: The most words and signs of a Python file, whose tree takes up to 2 KB for each.
 _MOST_TOKENS = 80_000
 

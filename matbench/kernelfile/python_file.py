@@ -140,8 +140,9 @@ def _table_above(module: ast.Module, function: ast.FunctionDef, source: str, sho
     others = [n.end_lineno or 0 for n in module.body if isinstance(n, ast.FunctionDef)]
     above = max((line for line in others if line < function.lineno), default=0)
     tables = []
+    start = at = 0
     for fence in _FENCE.finditer(source):
-        start = source.count("\n", 0, fence.start())
+        start, at = start + source.count("\n", at, fence.start()), fence.start()
         if above <= start < function.lineno:
             tables.append("\n" * start + re.sub("^#", "//", fence[0], flags=re.MULTILINE))
     if len(tables) > 1:

@@ -43,6 +43,7 @@ class Machine:
         monkeypatch.setattr(libcuda, "_DEVICE_FILE", self.device_file)
         monkeypatch.setattr(libcuda, "library", lambda: None)
         monkeypatch.setattr(opencl, "devices", lambda: [CPU])
+        monkeypatch.setattr(opencl, "try_out", lambda: None)
         # This machine's own toolkit and tools are out of sight.
         seen = os.access
         inside: Callable[..., bool] = lambda path, *rest, **more: (  # noqa: E731

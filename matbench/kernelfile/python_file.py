@@ -45,7 +45,7 @@ _FENCE = re.compile(
     r"^# /// matbench[ \t]*\n(?:(?!# /// matbench)#[^\n]*\n)*?# ///[ \t]*$", re.MULTILINE
 )
 #: The most functions of which one is chosen if none is named.
-_MOST_FUNCTIONS = 50
+_MOST_FUNCTIONS = 100
 _OPENING = re.compile(r"^[ \t]*#[ \t]*/// matbench", re.MULTILINE)
 
 
@@ -100,7 +100,7 @@ def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.Fun
         return functions[name]
     public = [known for known in functions if not known.startswith("_")]
     taking = []
-    for known in public[:_MOST_FUNCTIONS]:
+    for known in public if len(public) <= _MOST_FUNCTIONS else []:
         table = Table(shown, _table_above(module, functions[known], source, shown), None, {})
         sweep = table.values.get("sweep")
         if len(_matrices(functions[known], sweep if isinstance(sweep, dict) else {})) in (2, 3):

@@ -9,9 +9,10 @@ import functools
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from matbench.errors import MatbenchError
+from matbench.errors import MatbenchError, UsageError
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, TreeCursor
@@ -73,6 +74,15 @@ class SourceError(MatbenchError):
     def __init__(self, reason: str, line: int | None) -> None:
         super().__init__(reason)
         self.line = line
+
+
+@contextmanager
+def located(file: object) -> Iterator[None]:
+    """Raise a `SourceError` in this block as a `UsageError` that names the file and the line."""
+    try:
+        yield
+    except SourceError as error:
+        raise UsageError(f"{file}:{error.line or 1}: {error}") from None
 
 
 @functools.lru_cache(maxsize=16)

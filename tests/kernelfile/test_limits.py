@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
 import pytest
+from support.cli import Matbench
 from support.kernels import GOOD_BODY, kernel_text
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, includes, suspicions
+from matbench.model import DeviceInfo
 
 FENCE = "# /// matbench\n"
 TABLED = f"{FENCE}# [sweep]\n# T = [1]\n# ///\ndef f{{}}(A, B, T): return A @ B\n"
@@ -66,6 +69,18 @@ def test_what_is_read_in_a_moment_is_taken(text: str, tmp_path: Path) -> None:
     kernel = catalogue.load(path)
     assert kernel.name == "mine"
     assert not [*suspicions.suspicions(kernel)]
+
+
+@pytest.mark.parametrize("body", [nested("namespace a { ", "}"), f"int a = {'1+' * 5000}1;"])
+@pytest.mark.parametrize("words", [("adopt",), ("run", "--adopt", "--sizes", "64")])
+def test_sources_that_are_adopted(
+    words: tuple[str, ...], body: str, matbench: Matbench, device: DeviceInfo, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.cu"
+    source = GOOD_BODY.replace("ENTRY", "mine")
+    path.write_text(source.replace("{", "{ " + body, 1) if "int" in body else body + "\n" + source)
+    told = matbench(*words, path, code=2).stderr
+    assert re.search(rf"{path}:\d: nested more than 1,000 levels deep", told)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def folder() -> Iterator[Path]:
     killed: it is locked until then."""
     try:
         _remove_abandoned(tempfile.gettempdir())
-        made = tempfile.TemporaryDirectory(prefix="matbench-", ignore_cleanup_errors=True)
+        made = tempfile.TemporaryDirectory(".tmp", "matbench-", ignore_cleanup_errors=True)
     except OSError as error:
         reason = f"no temporary folder can be created: {error.strerror}"
         raise UsageError(f"{reason}; set TMPDIR to another folder") from None
@@ -40,8 +40,8 @@ def folder() -> Iterator[Path]:
 
 @functools.cache
 def _remove_abandoned(parent: str) -> None:
-    """Remove this user's folders, not links to any, that nobody has locked."""
-    for path in Path(parent).glob("matbench-*"):
+    """Remove this user's folders of that name, not links to any, that nobody has locked."""
+    for path in Path(parent).glob("matbench-????????.tmp"):
         with suppress(OSError):
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:

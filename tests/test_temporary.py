@@ -47,15 +47,15 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_run(parent: Path) -> No
     (left / "file").write_text("text")
     killed.kill()
     killed.communicate()
-    target = parent / "of-others"
+    target = parent / "matbench-my-own-cache"
     target.mkdir()
     (target / "file").write_text("text")
-    (parent / "matbench-link").symlink_to(target)
-    (young := parent / "matbench-young").mkdir()
+    (parent / "matbench-aaaaaaaa.tmp").symlink_to(target)
+    (young := parent / "matbench-bbbbbbbb.tmp").mkdir()
     for folder in (left, used, target):
         os.utime(folder, (0, 0))
     with temporary.folder() as own:
-        assert {*parent.iterdir()} == {used, target, young, own, parent / "matbench-link"}
+        assert {*parent.iterdir()} == {used, target, young, own, parent / "matbench-aaaaaaaa.tmp"}
     assert (target / "file").exists()
     alive.kill()
     alive.communicate()

@@ -18,7 +18,7 @@ from matbench.features.doctor.finding import DoctorFinding, Status
 def findings() -> Iterator[DoctorFinding]:
     """Everything that measuring needs here; a *problem* means that it cannot be done."""
     yield from cuda.findings()
-    yield cuda.guarded("C++ compiler", _compiler)
+    yield cuda.guarded("C++ compiler", _compiler, "problem" if libcuda.gpu_is_present() else "note")
     yield cuda.guarded("OpenCL", _opencl, "note" if libcuda.gpu_is_present() else "problem")
     yield _cache()
 

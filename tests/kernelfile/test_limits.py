@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import struct
+import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, kernel_text
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, includes, suspicions
+from matbench.features.adopt import hints
+from matbench.kernelfile import catalogue, includes, signature, suspicions
 from matbench.model import DeviceInfo
 
 FENCE = "# /// matbench\n"
@@ -81,6 +84,20 @@ def test_sources_that_are_adopted(
     path.write_text(source.replace("{", "{ " + body, 1) if "int" in body else body + "\n" + source)
     told = matbench(*words, path, code=2).stderr
     assert re.search(rf"{path}:\d: nested more than 1,000 levels deep", told)
+
+
+def test_barriers_and_macros_without_number(tmp_path: Path) -> None:
+    """Each of them was compared with all others, which took minutes."""
+    waits = "if (threadIdx.x > K) return; __syncthreads();\n" * 5000
+    defined = "".join(f"#define X{number} 1\n" for number in range(8000))
+    (path := tmp_path / "mine.cu").write_text(kernel_text("mine", body=GOOD_BODY + defined))
+    kernel = catalogue.load(path)
+    source = kernel.source.replace("int column", f"{waits}int column")
+    started = time.process_time()
+    assert len([*suspicions.suspicions(msgspec.structs.replace(kernel, source=source))]) == 1
+    [function] = signature.functions(kernel.source)
+    assert hints.find_hints(kernel.source, function).body
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize(

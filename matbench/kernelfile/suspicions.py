@@ -27,7 +27,7 @@ _USES = {"update_expression": "added"} | dict.fromkeys(
     ("pointer_expression", "init_declarator", "argument_list"), "set"
 )
 _SHARED = {"__shared__", "extern", "static"}
-#: The most barriers, and the most places where threads leave, that are compared with one another.
+#: The most places where threads leave that are compared with all barriers.
 _MOST = 200
 
 
@@ -72,7 +72,7 @@ def _divergent(function: Node, known: Mapping[str, set[str]], file: str) -> Iter
         for node in nodes
         if node.type in ("call_expression", "identifier")
         and (_called(node) in waiting or _BARRIER.search(_called(node)))
-    ][:_MOST]
+    ]
     met = [(node, node, "is") for node in barriers]
     left = [node for node in nodes if node.type in _LEAVING][:_MOST]
     met += [(n, b, "is missed by threads that leave") for n in left for b in _missed(n, barriers)]

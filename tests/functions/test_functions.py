@@ -559,10 +559,11 @@ def test_a_function_may_use_processes_of_its_own(judge: api.Judge, tmp_path: Pat
 
 
 def test_what_matbench_imports_is_not_beside_the_function(judge: api.Judge, tmp_path: Path) -> None:
-    for name in ("time", "click", "random", "numpy", "psutil"):
+    for name in ("time", "click", "random", "numpy", "psutil", "colorsys"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit\n")
     (tmp_path / "f.py").write_text(
-        "import time\n\ndef f(A, B):\n    time.time()\n    return A @ B\n"
+        "import importlib, time\n\ndef f(A, B):\n    importlib.import_module('color' + 'sys')\n"
+        "    time.time()\n    return A @ B\n"
     )
     verdict = judge.run(tmp_path / "f.py", sizes="64")
     assert (verdict.status, verdict.reason) == ("measured", None)

@@ -49,7 +49,7 @@ class Space(NamedTuple):
 
     def record(self) -> SearchSpace:
         return SearchSpace(
-            combinations=min(self.combinations, sys.maxsize),
+            combinations=self.combinations,
             drawn=self.drawn,
             candidates=len(self.cases),
             refused=sum(refused.many for refused in self.refused),

@@ -1,16 +1,19 @@
 """The command `matbench`, also as `python -m matbench`."""
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-from matbench import programs, signals
-from matbench.errors import explanation
-
 
 def main() -> None:
-    """Handle signals first, because they can arrive while the commands are imported."""
+    """Handle signals first, because they can arrive while anything else is imported."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
+    from matbench import signals
+    from matbench.errors import explanation
+
     _open_missing_streams()
     # Child processes run as `python -c …`, which would import from the current folder first, and
     # that may be anyone's. Python 3.10 ignores this variable.
@@ -40,6 +43,8 @@ def _make_paths_absolute() -> None:
 
     Relative folders of PATH could be anyone's: they are left out.
     """
+    from matbench import programs
+
     os.environ["PATH"] = programs.absolute_folders(os.environ.get("PATH", "")) or os.defpath
     for name in ("MATBENCH_CACHE_DIR", "MATBENCH_STATE_DIR", "OCL_ICD_VENDORS"):
         given = os.environ.get(name)

@@ -85,6 +85,15 @@ def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
     assert trap.exists(), "loading such a library leaves a trace"
 
 
+def test_caches_that_others_may_write_are_not_used_and_none_is_needed(tmp_path: Path) -> None:
+    """PyOpenCL would unpickle what it finds there."""
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    measure(tmp_path / "cache", HOME="/dev/null/home", XDG_CACHE_HOME=str(open_to_all))
+    assert not list(open_to_all.iterdir())
+
+
 def test_an_observed_process_does_not_either(trap: Path, device: DeviceInfo) -> None:
     kernel = catalogue.load(own_file("tiled"))
     case = sweep.case(kernel, Problem(8, 8, 8), {"TILE": 8}, device)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from support.optional import present
 
 from matbench import temporary
 from matbench.errors import UsageError
@@ -30,6 +32,33 @@ def test_a_folder_goes_with_its_block(parent: Path) -> None:
         assert list(parent.iterdir()) == [folder]
         raise ZeroDivisionError
     assert not list(parent.iterdir())
+
+
+def test_a_folder_of_a_killed_process_goes_with_the_next_run(parent: Path) -> None:
+    script = "import os, time\nfrom matbench import temporary\n"
+    script += (
+        "with temporary.folder() as folder:\n    print(folder, flush=True)\n    time.sleep(60)"
+    )
+    killed, alive = (
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    )
+    left, used = (Path(present(process.stdout).readline().strip()) for process in (killed, alive))
+    (left / "file").write_text("text")
+    killed.kill()
+    killed.communicate()
+    target = parent / "matbench-my-own-cache"
+    target.mkdir()
+    (target / "file").write_text("text")
+    (parent / "matbench-aaaaaaaa.tmp").symlink_to(target)
+    (young := parent / "matbench-bbbbbbbb.tmp").mkdir()
+    for folder in (left, used, target):
+        os.utime(folder, (0, 0))
+    with temporary.folder() as own:
+        assert {*parent.iterdir()} == {used, target, young, own, parent / "matbench-aaaaaaaa.tmp"}
+    assert (target / "file").exists()
+    alive.kill()
+    alive.communicate()
 
 
 def test_what_a_worker_and_its_programs_leave_goes_with_it(parent: Path) -> None:

@@ -56,6 +56,15 @@ def devices() -> list[DeviceInfo]:
         return [_describe(index, device) for index, device in enumerate(opencl_runtimes.devices())]
 
 
+def try_out(source: str = "kernel void nothing() {}") -> None:
+    """Build an empty kernel for every device; an error if one cannot."""
+    cl = pyopencl()
+    for device in opencl_runtimes.devices():
+        with apart(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            cl.Program(cl.Context([device]), source).build(cache_dir=False)
+
+
 def _describe(index: int, device: Any) -> DeviceInfo:
     cl = pyopencl()
     is_gpu = bool(device.type & cl.device_type.GPU)

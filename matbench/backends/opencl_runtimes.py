@@ -26,6 +26,7 @@ _INSTALL = "pip install 'matbench-cuda[cpu]'"
 @cache
 def pyopencl() -> Any:
     """The package; `UnavailableError` if it is missing."""
+    os.environ["PYOPENCL_NO_CACHE"] = "1"  # it would unpickle what others may have written
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -45,7 +45,7 @@ class Adopter:
 
         `UsageError` if no call is right.
         """
-        from matbench.kernelfile import front_matter, tables
+        from matbench.kernelfile import front_matter, syntax, tables
 
         front_matter.Reader(str(path), "", None, tables.Table(str(path), "", None, given)).front(
             dict(given)
@@ -53,7 +53,8 @@ class Adopter:
         asked = contract.pinned(given)
         self._pool = self._pool or self._adoption.pool()
         try:
-            found = self._adoption.adoption(text, path, given, self._pool.worker(device))
+            with syntax.located(path):
+                found = self._adoption.adoption(text, path, given, self._pool.worker(device))
             kernel = read(found.table)
             if not (breach := asked.breach(kernel)):
                 given = {"beta": asked.beta, **given} if "beta" in kernel.args else given

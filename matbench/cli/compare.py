@@ -44,11 +44,7 @@ _LEAST_BLOCKS = 9
 
 @main.command()
 @click.argument(
-    "contenders",
-    nargs=-1,
-    required=True,
-    metavar="BASELINE CANDIDATE",
-    shell_complete=kernel_names,
+    "contenders", nargs=-1, required=True, metavar="BASELINE CANDIDATE", shell_complete=kernel_names
 )
 @grouped
 @format_option

@@ -84,9 +84,7 @@ format_option = _format_option(Format(), _FORMATS)
 #: For commands whose rows are cases.
 cases_format_option = _format_option(Format("junit"), f"{_FORMATS}; or junit, for CI systems")
 fastest_option = click.option(
-    "--fastest",
-    is_flag=True,
-    help="Show one row per kernel and size, with the fastest parameters.",
+    "--fastest", is_flag=True, help="Show one row per kernel and size, with the fastest parameters."
 )
 allow_skips_option = click.option(
     "--allow-skips", is_flag=True, help="Exit 0 even if every case was skipped."

@@ -21,15 +21,7 @@ from matbench.kernelfile.front_matter import Reader, decoded, default_name, iden
 from matbench.kernelfile.python_file import C_TYPES
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
-from matbench.model import (
-    SCALE_OF,
-    WORKSPACE,
-    FrontMatter,
-    Included,
-    Kernel,
-    Parameter,
-    Storage,
-)
+from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Included, Kernel, Parameter, Storage
 
 #: The largest file of compiled code that is read.
 MAX_BYTES = 1 << 27
@@ -49,6 +41,8 @@ ELEMENT_TYPES: dict[Storage, str] = {
 _REAL = re.compile(r"\b(?:alpha|beta)\b|\.")
 _TENSOR_MAP_BYTES = 128
 _LONGEST_NAME = 4096
+#: The most bytes that describe all kernels of a file.
+_MOST_INFO = 4_000_000
 _CONSTANTS = ".nv.constant0."
 #: Attributes in a cubin's `.nv.info` that describe a parameter; the second in newer formats.
 _KPARAM_INFO, _KPARAM_INFO_V2 = 0x17, 0x45
@@ -98,6 +92,8 @@ def of_cubin(data: bytes) -> Code:
     if not is_cubin(data):
         raise ValueError("not machine code of CUDA in ELF")
     sections, kernels = sections_of(data), {}
+    if sum(size for name, (_, size) in sections.items() if ".nv.info." in name) > _MOST_INFO:
+        raise ValueError(f"more than {_MOST_INFO:,} bytes describe its kernels")
     for name in sections:
         if name.startswith(_CONSTANTS):  # only kernels have some: their parameters
             kernel = name.removeprefix(_CONSTANTS)

@@ -338,14 +338,8 @@ def _is_host(node: Node) -> bool:
     kind = syntax.fields(node, "type")
     if node.type != "declaration" or kind is None or syntax.fields(kind, "body") is not None:
         return False
-    return not words & {
-        "__global__",
-        "__device__",
-        "__constant__",
-        "__shared__",
-        "constexpr",
-        "const",
-    }
+    usable = ("__global__", "__device__", "__constant__", "__shared__", "constexpr", "const")
+    return not words & {*usable}
 
 
 def _is_conditional(node: Node) -> bool:

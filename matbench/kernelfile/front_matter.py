@@ -46,7 +46,7 @@ from matbench.model import (
     Values,
 )
 
-MAX_FILE_BYTES = 1_000_000
+MAX_FILE_BYTES = 500_000
 #: Begins the `entry` that is a function on the host.
 ON_HOST = "host "
 #: Device limits that front matter may name, with a small device's values to try expressions with.
@@ -164,10 +164,11 @@ class Reader:
 
     def __init__(self, shown: str, source: str, file: Path | None, table: Table) -> None:
         self.shown = shown
-        self.given, self.source = source, unpacked(source)
         self.file = file
         self.table = table
         self.wrong = table.wrong
+        with self.blaming("entry"):
+            self.given, self.source = source, unpacked(source)
 
     def fail(self, reason: str, line: int | None) -> NoReturn:
         """Raise an error at a line of the source."""

@@ -78,7 +78,8 @@ class HostReader(Reader):
         if wanted is None:
             self.wrong(f"entry {front.entry!r:.80}: not the name of a function", "entry")
         texts = [self.given, *includes.texts(included, self.SEARCHED_BYTES)]
-        functions = [function for text in texts for function in signature.host_functions(text)]
+        with self.blaming("entry"):
+            functions = [function for text in texts for function in signature.host_functions(text)]
         function = entries.find(functions, wanted)
         if function is None:
             names = ", ".join(dict.fromkeys(function.name for function in functions))

@@ -22,6 +22,9 @@ from matbench.model import Included, Kernel
 #: Limits on what is read.
 MAX_FILE_BYTES = 16_000_000
 MAX_FILES = 5000
+MAX_BYTES = 20_000_000  # in all; to look for a file counts as a thousand
+#: The most words and signs of a Python file, whose tree takes up to 2 KB for each.
+_MOST_TOKENS = 80_000
 
 _HASH = r"^[^\S\n]*#[^\S\n]*"
 _DIRECTIVE = re.compile(_HASH + r"include(?:_next)?\b(.*)", re.MULTILINE)
@@ -43,7 +46,7 @@ def operands(source: str) -> list[str]:
 def imports(source: str) -> list[str]:
     """The files that may be the modules which a Python file imports, written like operands."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = list(ast.walk(python(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # importing it fails, too
     modules = [
@@ -55,11 +58,18 @@ def imports(source: str) -> list[str]:
             modules += [(node.level, f"{package}{alias.name}") for alias in node.names]
     paths = []
     for level, module in modules:
-        parts = module.split(".")
+        parts, level = module.split(".")[:32], min(level, 32)
         for count in range(1, len(parts) + 1):
             path = "/".join([*[".."] * (level - 1), *parts[:count]])
             paths += [f'"{path}.py"', f'"{path}/__init__.py"']
     return paths
+
+
+def python(source: str) -> ast.Module:
+    """The tree of a Python file; a `ValueError` if it would be too large."""
+    if sum(1 for _ in re.finditer(r"\w+|[^\w ]", source)) > _MOST_TOKENS:
+        raise ValueError(f"more than {_MOST_TOKENS:,} words and signs")
+    return ast.parse(source)
 
 
 def name_in(operand: str) -> str | None:
@@ -172,6 +182,7 @@ class _Search:
         self.included: dict[Path, Included] = {}
         self.pending: list[tuple[str, Path]] = []  # texts and their folders
         self.took_all = False
+        self.bytes = 0
 
     def files(self, source: str) -> tuple[Included, ...]:
         self.pending.append((source, self.folder))
@@ -189,6 +200,9 @@ class _Search:
         return tuple(self.included.values())
 
     def add(self, path: Path, name: str) -> None:
+        self.bytes += 1000
+        if self.bytes > MAX_BYTES:
+            raise UsageError(f"{self.file}: includes too many files, or too large ones")
         try:
             path = _located(path)
             if path in self.included or not path.is_file():
@@ -201,6 +215,7 @@ class _Search:
             return
         if len(data) > MAX_FILE_BYTES:
             raise UsageError(f"{path}: included file is larger than {MAX_FILE_BYTES:,} bytes")
+        self.bytes += len(data)
         self.included[path] = Included(name, str(path), hashlib.sha256(data).hexdigest())
         self.pending.append((data.decode("utf-8-sig", errors="surrogateescape"), path.parent))
 

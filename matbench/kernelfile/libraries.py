@@ -103,11 +103,7 @@ NUMPY = _library(
     requires=("host",),
 )
 CUBLAS_DOT = _library(
-    "cublas-dot",
-    "cuBLAS's float32 dot product",
-    function="cublasSdot",
-    workload="dot",
-    more=(),
+    "cublas-dot", "cuBLAS's float32 dot product", function="cublasSdot", workload="dot", more=()
 )
 _CUBLAS = (
     _library("cublas", "cuBLAS's float32 product, without rounding inputs to TF32"),

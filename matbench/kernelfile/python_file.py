@@ -29,17 +29,9 @@ ARRAYS = {
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
 #: The keys of front matter that a function has no use for.
 _UNUSED = (
-    "entry",
-    "std",
-    "include_dirs",
-    "link",
-    "options",
-    "finish",
-    "reads",
-    "tune",
-    "scales",
+    "entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune", "scales",
     "promotes",
-)
+)  # fmt: skip
 C_TYPES: dict[Storage, str] = {
     "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "float64": "double"
 }  # fmt: skip
@@ -49,7 +41,11 @@ RETURNED = "return"
 _NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"} | dict.fromkeys(
     ("alpha", "beta"), "double"
 )
-_FENCE = re.compile(r"^# /// matbench[ \t]*\n(?P<body>(?:#[^\n]*\n)*?)# ///[ \t]*$", re.MULTILINE)
+_FENCE = re.compile(
+    r"^# /// matbench[ \t]*\n(?:(?!# /// matbench)#[^\n]*\n)*?# ///[ \t]*$", re.MULTILINE
+)
+#: The most functions of which one is chosen if none is named.
+_MOST_FUNCTIONS = 100
 _OPENING = re.compile(r"^[ \t]*#[ \t]*/// matbench", re.MULTILINE)
 
 
@@ -77,7 +73,7 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
     shown, name = split(str(path))
     source = decoded(data, shown)
     try:
-        module = ast.parse(source)
+        module = includes.python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         raise UsageError(
@@ -104,7 +100,7 @@ def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.Fun
         return functions[name]
     public = [known for known in functions if not known.startswith("_")]
     taking = []
-    for known in public:
+    for known in public if len(public) <= _MOST_FUNCTIONS else []:
         table = Table(shown, _table_above(module, functions[known], source, shown), None, {})
         sweep = table.values.get("sweep")
         if len(_matrices(functions[known], sweep if isinstance(sweep, dict) else {})) in (2, 3):
@@ -144,8 +140,9 @@ def _table_above(module: ast.Module, function: ast.FunctionDef, source: str, sho
     others = [n.end_lineno or 0 for n in module.body if isinstance(n, ast.FunctionDef)]
     above = max((line for line in others if line < function.lineno), default=0)
     tables = []
+    start = at = 0
     for fence in _FENCE.finditer(source):
-        start = source.count("\n", 0, fence.start())
+        start, at = start + source.count("\n", at, fence.start()), fence.start()
         if above <= start < function.lineno:
             tables.append("\n" * start + re.sub("^#", "//", fence[0], flags=re.MULTILINE))
     if len(tables) > 1:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from matbench.errors import MatbenchError
 from matbench.kernelfile import syntax
+from matbench.kernelfile.syntax import SourceError as SourceError
 from matbench.model import BYTES, STORAGE, Parameter
 
 if TYPE_CHECKING:
@@ -48,14 +48,6 @@ _SAME |= {
 _QUALIFIED = re.compile(r"(?:typename )?(?:(?:\w+)?::)+(?=\w+$)")
 #: Describes a matrix to the Tensor Memory Accelerator; passed by value as `__grid_constant__`.
 TENSOR_MAP = "CUtensorMap"
-
-
-class SourceError(MatbenchError):
-    """An error in a source; `line` counts from 1, None if it concerns no single line."""
-
-    def __init__(self, reason: str, line: int | None) -> None:
-        super().__init__(reason)
-        self.line = line
 
 
 class TemplateParameter(msgspec.Struct, frozen=True):
@@ -199,7 +191,7 @@ def function(node: Node) -> Function:
         if above.type == "template_declaration" and not template:
             template = _template(above)
         elif above.type == "linkage_specification":
-            is_extern_c = is_extern_c or '"C"' in syntax.text_of(above)[:16]
+            is_extern_c = is_extern_c or b'"C"' in (above.text or b"")[:16]
     bounds = next((inner for inner in syntax.walk(node) if inner.type == "launch_bounds"), None)
     pairs = [(_declared(parameter), parameter) for parameter in parameter_nodes(node)]
     given = {one.name: syntax.fields(parameter, "default_value") for one, parameter in pairs}

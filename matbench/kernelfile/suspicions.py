@@ -27,6 +27,8 @@ _USES = {"update_expression": "added"} | dict.fromkeys(
     ("pointer_expression", "init_declarator", "argument_list"), "set"
 )
 _SHARED = {"__shared__", "extern", "static"}
+#: The most places where threads leave that are compared with all barriers.
+_MOST = 200
 
 
 def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
@@ -72,7 +74,7 @@ def _divergent(function: Node, known: Mapping[str, set[str]], file: str) -> Iter
         and (_called(node) in waiting or _BARRIER.search(_called(node)))
     ]
     met = [(node, node, "is") for node in barriers]
-    left = [node for node in nodes if node.type in _LEAVING]
+    left = [node for node in nodes if node.type in _LEAVING][:_MOST]
     met += [(n, b, "is missed by threads that leave") for n in left for b in _missed(n, barriers)]
     for node, barrier, how in met:
         if (condition := _condition(node, varying)) is not None:

@@ -155,10 +155,7 @@ def _scaled(
 
 
 def _largest(
-    kernel: Kernel,
-    overrides: Mapping[str, tuple[int, ...]],
-    device: DeviceInfo,
-    memory_bytes: int,
+    kernel: Kernel, overrides: Mapping[str, tuple[int, ...]], device: DeviceInfo, memory_bytes: int
 ) -> list[tuple[str, Case]]:
     """The cases of the largest matrices, or the nearest that the kernel allows, whose references
     fit twice into the host's memory, and all that the trials need into the device's."""

@@ -9,16 +9,19 @@ import functools
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+from matbench.errors import MatbenchError, UsageError
 
-#: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000.
-#: An unclosed token extends to the end, so that no text is searched twice.
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser, TreeCursor
+
+#: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000, quotes
+#: that begin none. An unclosed token extends to the end, so that no text is searched twice.
 _COMMENT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
-    r"""|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
+    r"""|\\["']|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
     re.DOTALL,
 )
 #: Attributes that the grammar does not know.
@@ -31,7 +34,9 @@ _ATTRIBUTE = re.compile(
 #: A fast test for any of them.
 _ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|#[ \t]*\\\n")
 #: A macro that stands for the words around a declaration, such as `__global__ static`.
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
+_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]{0,200}?))?[ \t]*$", re.MULTILINE
+)
 #: A macro with parameters.
 _FUNCTION = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(?P<macro>\w+)\((?P<names>[^()]*)\)(?P<body>(?:\\\n|[^\n])*)",
@@ -42,19 +47,42 @@ _WORDS = re.compile(
     r"|__launch_bounds__\s*\([^()]*\)|const|static|inline|extern|void|volatile)\b)*"
 )
 _MARK = re.compile(r'^#line 1 "(.*)"\n', re.MULTILINE)
+#: The deepest tree, the most levels of namespaces and conditions around a definition, and the most
+#: functions of a file: to find all parents of a node takes the square of its depth.
+_DEEPEST, _MOST_LEVELS, _MOST_FUNCTIONS = 1000, 100, 5000
+#: The most macros that define kernels, with their uses, and the most characters that a source may
+#: become.
+_MOST_MACROS, _MOST_EXPANDED = 500, 2_000_000
 #: Time limit for parsing, in seconds, and how many bytes the parser gets at a time.
 _MOST_S = 1.0
-_PIECE = 65536
+_PIECE = 2048
 #: Tokens that delimit function bodies. A directive is one token, so that the braces in a multi-line
 #: macro are not taken for a function's.
 _TOKEN = re.compile(
-    r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''
+    r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\\["\']'
     r"|\)\s*(?:noexcept\s*)?\{|[{}]",
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: A macro at file scope and what it takes, which need not be C++: `BENCHMARK_TEMPLATE(f, float);`.
 _REGISTERED = re.compile(r"""([;}>")]\s*\n[A-Z][A-Z\d]*_\w*\()([^(){};]{0,400})(?=\))""")
+
+
+class SourceError(MatbenchError):
+    """An error in a source; `line` counts from 1, None if it concerns no single line."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+@contextmanager
+def located(file: object) -> Iterator[None]:
+    """Raise a `SourceError` in this block as a `UsageError` that names the file and the line."""
+    try:
+        yield
+    except SourceError as error:
+        raise UsageError(f"{file}:{error.line or 1}: {error}") from None
 
 
 @functools.lru_cache(maxsize=16)
@@ -115,7 +143,14 @@ def expanded(source: str) -> str:
     for number, line in enumerate(lines):
         if not line.lstrip().startswith("#"):
             lines[number] = _WORD.sub(lambda word: macros.get(word[0], word[0]), line)
+    require_few(sum(map(len, lines)))
     return "\n".join(lines)
+
+
+def require_few(characters: int, macros: int = 0) -> None:
+    """`SourceError` if a source becomes far too large."""
+    if characters > _MOST_EXPANDED or macros > _MOST_MACROS:
+        raise SourceError("its macros or structs expand to too much", None)
 
 
 def defined(code: str) -> dict[str, str]:
@@ -125,13 +160,16 @@ def defined(code: str) -> dict[str, str]:
 
 def _with_functions(code: str) -> str:
     """Expand macros that define or launch kernels, such as `DEFINE(sgemm, float)`."""
+    macros = 0
     for definition in list(_FUNCTION.finditer(code)):
         names = [name.strip() for name in definition["names"].split(",")]
         body = definition["body"].replace("\\\n", "\n")
         if "__global__" not in body and "<<<" not in body:
             continue
+        require_few(len(code), macros)
         call = re.compile(rf"^[ \t]*{definition['macro']}[ \t]*(?=\()", re.MULTILINE)
-        while use := call.search(code):
+        at, macros = 0, macros + 5  # to search for each takes long
+        while use := call.search(code, at):
             end = closing(code, use.end())
             given = [argument.strip() for argument in code[use.end() + 1 : end - 1].split(",")]
             values = dict(zip(names, given, strict=False))
@@ -139,6 +177,8 @@ def _with_functions(code: str) -> str:
             expansion = " ".join(re.sub(r"\s*##\s*", "", expansion).split())
             lines = "\n" * code.count("\n", use.start(), end)
             code = f"{code[: use.start()]}{expansion}{lines}{code[end:]}"
+            at, macros = use.start() + len(expansion), macros + 1
+            require_few(len(code), macros)
     return code
 
 
@@ -152,21 +192,32 @@ def _parser() -> Parser:
 
 @functools.lru_cache(maxsize=16)
 def parse(code: str) -> Node:
-    """The tree of a text without comments; an empty tree if parsing takes too long."""
+    """The tree of a text without comments; an empty tree if parsing takes too long.
+
+    `SourceError` if it is too deep.
+    """
     known = _REGISTERED.sub(lambda macro: macro[1] + blanked(macro[2]), _without_attributes(code))
     text = known.encode("ascii", errors="replace")  # a byte for each character
     end = time.monotonic() + _MOST_S
     try:
-        return (
-            _parser()
-            .parse(
-                lambda at, _: text[at : at + _PIECE],
-                progress_callback=lambda *_: time.monotonic() > end,
-            )
-            .root_node
+        tree = _parser().parse(
+            lambda at, _: text[at : at + _PIECE],
+            progress_callback=lambda *_: time.monotonic() > end,
         )
     except ValueError:  # stopped
         return _parser().parse(b"").root_node
+    _require_flat(tree.walk())
+    return tree.root_node
+
+
+def _require_flat(cursor: TreeCursor) -> None:
+    while cursor.depth <= _DEEPEST:
+        if not cursor.goto_first_child():
+            while not cursor.goto_next_sibling():
+                if not cursor.goto_parent():
+                    return
+    line = cursor.node and line_of(cursor.node)
+    raise SourceError(f"nested more than {_DEEPEST:,} levels deep", line)
 
 
 def _without_attributes(code: str) -> str:
@@ -232,12 +283,16 @@ _LEAVES = {
 
 def outside(node: Node) -> Iterator[Node]:
     """The nodes of a tree outside functions and declarations, in text order."""
-    pending = [node]
+    pending, functions = [(node, 0)], 0
     while pending:
-        node = pending.pop()
+        node, level = pending.pop()
+        functions += node.type == "function_definition"
+        if level > _MOST_LEVELS or functions > _MOST_FUNCTIONS:
+            most = f"{_MOST_LEVELS} levels deep, or {_MOST_FUNCTIONS:,} functions"
+            raise SourceError(f"more than {most}", line_of(node))
         yield node
         if node.type not in _LEAVES:
-            pending.extend(reversed(node.named_children))
+            pending.extend((child, level + 1) for child in reversed(node.named_children))
 
 
 def fields(node: Node, name: str) -> Node | None:

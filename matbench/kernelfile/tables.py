@@ -32,9 +32,13 @@ else:
 
 #: The front matter between its two fences.
 FENCE = re.compile(
-    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
+    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?:(?!// /// matbench)//[^\n]*\n)*?)// ///[ \t]*$",
+    re.MULTILINE,
 )
 _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
+#: The most characters of a table. A key of many parts takes the square of their number to parse.
+_MOST = 32_000
+_LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]+[ \t]*\.[ \t]*){16}""")
 
 
 class Beside(NamedTuple):
@@ -78,8 +82,14 @@ class Table:
         self.values = merged(self._parsed(), given)
 
     def _parsed(self) -> dict[str, Any]:
+        text = "\n".join(self.lines)
+        if len(text) > _MOST:
+            self.fail(f"front matter has more than {_MOST:,} characters", self.first_line)
+        if key := _LONG_KEY.search(text):
+            line = self.first_line + text.count("\n", 0, key.start())
+            self.fail("a key of more than 16 parts", line)
         try:
-            table: dict[str, Any] = tomllib.loads("\n".join(self.lines))
+            table: dict[str, Any] = tomllib.loads(text)
             return table
         except RecursionError:
             self.fail("not TOML: nested too deeply", self.first_line)

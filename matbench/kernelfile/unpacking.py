@@ -9,6 +9,7 @@ numbers.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -37,7 +38,11 @@ def unpacked(source: str) -> str:
     code = syntax.expanded(source)
     root = syntax.parse(syntax.skeleton(code))
     structs = dict(_structs(root))
-    edits = [edit for node in signature.entries(root) for edit in _edits(node, structs)]
+    edits: list[Edit] = []
+    size = 0
+    for edit in itertools.chain.from_iterable(_edits(n, structs) for n in signature.entries(root)):
+        edits.append(edit)
+        syntax.require_few(size := size + len(edit[2]))
     return rewriting.applied(code, edits) if edits else source
 
 

@@ -227,11 +227,7 @@ class Checks:
         self.built.staggered.launch(self.launch, [*self.arguments, *unused])
 
     def run(
-        self,
-        trial: DeviceTrial,
-        launch: Callable[[], None] | None = None,
-        *,
-        restored: bool = True,
+        self, trial: DeviceTrial, launch: Callable[[], None] | None = None, *, restored: bool = True
     ) -> None:
         """Launch on a trial's loaded inputs, and wait. Before, C is filled with poison, or with the
         trial's numbers if the kernel reads C."""

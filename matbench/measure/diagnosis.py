@@ -91,12 +91,7 @@ def unwritten_parts(parts: Array) -> str:
     return f"; {missing:,} of {parts.size:,} blocks wrote no partial result" if missing else ""
 
 
-def patterns(
-    C: Array,
-    expected: Array,
-    wrong: Mask,
-    params: Mapping[str, int],
-) -> list[str]:
+def patterns(C: Array, expected: Array, wrong: Mask, params: Mapping[str, int]) -> list[str]:
     """The patterns of the wrong elements, in words; the most informative first."""
     return [
         text

@@ -25,12 +25,7 @@ class LockedFile:
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        hint: str = "name another file",
-        wait_s: float = 0,
-        own: bool = False,
+        self, path: Path, *, hint: str = "name another file", wait_s: float = 0, own: bool = False
     ) -> None:
         with ExitStack() as undo, _refusals(path, hint):
             if own:

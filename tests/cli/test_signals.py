@@ -467,6 +467,21 @@ def test_the_exit_code_is_ours_wherever_ctrl_c_came(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
+def test_ctrl_c_while_the_first_modules_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'matbench.signals':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    folders = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    env = {**os.environ, "PYTHONPATH": folders}
+    done = subprocess.run([*COMMAND, "list"], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_an_error_in_a_callback_is_shown_as_ever() -> None:
     script = (
         "from matbench import signals\nsignals.listen()\n"

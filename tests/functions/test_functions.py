@@ -613,6 +613,21 @@ def test_a_function_may_use_processes_of_its_own(judge: api.Judge, tmp_path: Pat
     assert (verdict.status, verdict.reason) == ("measured", None)
 
 
+def test_what_matbench_imports_is_not_beside_the_function(judge: api.Judge, tmp_path: Path) -> None:
+    for name in ("time", "click", "random", "numpy", "psutil", "colorsys"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit\n")
+    (tmp_path / "f.py").write_text(
+        "import importlib, time\n\ndef f(A, B):\n    importlib.import_module('color' + 'sys')\n"
+        "    time.time()\n    return A @ B\n"
+    )
+    verdict = judge.run(tmp_path / "f.py", sizes="64")
+    assert (verdict.status, verdict.reason) == ("measured", None)
+    (tmp_path / "g.py").write_text("import random\n\ndef g(A, B): return A @ B\n")
+    reason = str(judge.run(tmp_path / "g.py", sizes="64").reason)
+    assert "random.py cannot be imported: " in reason
+    assert "has the same name; rename one" in reason
+
+
 def test_functions_of_two_folders_do_not_share_a_local_module(
     command: Matbench, tmp_path: Path
 ) -> None:

@@ -193,7 +193,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     with (tmp_path / "large.cu").open("wb") as file:
         file.truncate(2**40)
-    assert refusal(tmp_path / "large.cu") == ": larger than 1,000,000 bytes; is it a kernel file?"
+    assert refusal(tmp_path / "large.cu") == ": larger than 500,000 bytes; is it a kernel file?"
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:

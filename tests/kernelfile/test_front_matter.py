@@ -520,7 +520,7 @@ def test_the_file_without_a_mistake_is_taken(tmp_path: Path) -> None:
         (b"// /// matbench\n// ///\n", ":2: no entry `__global__ void mine(…)`"),
         (b"\x7fELF\x02\x01\x01\x00\xff\xfe", ": not UTF-8 text; is it a kernel file?"),
         (b"\xff\xfe/\x00/\x00", ": not UTF-8 text; is it a kernel file?"),
-        (b"// /// matbench\n" + b"// x\n" * 250_000, ": larger than 1,000,000 bytes"),
+        (b"// /// matbench\n" + b"// x\n" * 250_000, ": larger than 500,000 bytes"),
         (bytes(100), ":1: no front matter"),
     ],
     ids=lambda value: repr(value[:30]) if isinstance(value, bytes) else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -117,3 +118,13 @@ def test_the_bits_of_a_half_are_numpys(value: float) -> None:
     bits = signature.bits_of_16("__half", value)
     assert bits is not None
     assert np.uint16(bits).view(np.float16) == value
+
+
+def test_kernels_in_one_block_of_c() -> None:
+    kernels = "".join(f"__global__ void f{number}(float *a) {{}}\n" for number in range(2000))
+    started = time.process_time()
+    functions = signature.functions(
+        f'extern "C" {{\n{kernels}}}\n__global__ void g(float *a) {{}}\n'
+    )
+    assert time.process_time() - started < 4
+    assert [function.is_extern_c for function in functions] == [True] * 2000 + [False]

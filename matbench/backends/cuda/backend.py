@@ -269,9 +269,7 @@ class CudaBackend:
             return timer.timed_ns(self.cache, self.stream.handle, before, call.run, finish)
 
     def _between_events_ns(
-        self,
-        enqueue: Callable[[], None],
-        before: Callable[[], None] | None,
+        self, enqueue: Callable[[], None], before: Callable[[], None] | None
     ) -> float:
         """Event time of the enqueued work. The host enqueues it while the device is busy with the
         work `before`, so that the host's own time does not count."""

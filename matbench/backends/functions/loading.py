@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import re
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from matbench.model import Kernel
 #: The modules that have been loaded, by their file, and the hash of it and what it imports.
 _modules: dict[tuple[str, str], Any] = {}
 
+#: Where folders of functions are on the path: what matbench and libraries import comes first.
+_AFTER = len(sys.path)
 #: What Numba says before the reason.
 _NUMBA = re.compile(r"^Failed in nopython mode pipeline.*\n")
 
@@ -34,7 +37,8 @@ def loaded(kernel: Kernel) -> Callable[..., Any]:
     if key not in _modules:
         copy = Path(tempfile.mkdtemp(prefix="matbench-")) / file.name
         copy.write_text(kernel.source, encoding="utf-8")
-        sys.path.insert(0, str(file.parent))
+        sys.path.insert(_AFTER, str(file.parent))
+        _require_reachable(kernel)
         spec = importlib.util.spec_from_file_location(file.stem, copy)
         assert spec is not None
         assert spec.loader is not None
@@ -54,6 +58,19 @@ def loaded(kernel: Kernel) -> Callable[..., Any]:
     if not callable(function):
         raise BuildError(f"{kernel.path}: its module has no function {kernel.entry} after it ran")
     return function
+
+
+def _require_reachable(kernel: Kernel) -> None:
+    """`BuildError` if a module beside the function's file has the name of another one."""
+    folder = Path(kernel.file).parent.resolve()
+    for header in kernel.includes:
+        name = Path(os.path.relpath(header.path, folder)).parts[0].removesuffix(".py")
+        found = importlib.util.find_spec(name) if name.isidentifier() else None
+        if found is None or not found.has_location or found.origin is None:
+            continue
+        if folder not in Path(found.origin).resolve().parents:
+            same = f"{found.origin} has the same name; rename one"
+            raise BuildError(f"{header.path} cannot be imported: {same}")
 
 
 @contextlib.contextmanager

@@ -70,7 +70,7 @@ def adopt(
     from matbench.cli.outputs import write_file
     from matbench.features.adopt import functions
     from matbench.features.adopt.suggestions import as_toml
-    from matbench.kernelfile import compiled, python_file, tables
+    from matbench.kernelfile import compiled, python_file, syntax, tables
     from matbench.kernelfile.front_matter import Reader
 
     if compiled.is_compiled(file):
@@ -89,7 +89,8 @@ def adopt(
     _require_free(path, source, target, force=force)
     given = known | _build(path, include_dirs, std)
     Reader(file, "", path, tables.Table(file, "", None, given)).front(given)  # refuses other keys
-    results = _results(file, source, entry, given, device)
+    with syntax.located(file):
+        results = _results(file, source, entry, given, device)
     right = [result for result in results if result.table is not None]
     adopted = [result for result in right if not (strict and (result.warnings or result.mistakes))]
     if not adopted:

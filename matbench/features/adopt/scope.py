@@ -50,8 +50,9 @@ def definitions(root: Node) -> Iterator[Definition]:
                 continue
         sign = syntax.fields(node, "operator")
         if value is not None and node.type in _DEFINING and (not sign or sign.type == "="):
-            words = signature.words(node.parent) if node.parent is not None else set()
-            is_constant = node.type in _CONSTANT or bool(words & {"const", "constexpr", "static"})
+            is_constant = node.type in _CONSTANT  # then whatever surrounds it may be large
+            if not is_constant and node.parent is not None:
+                is_constant = bool(signature.words(node.parent) & {"const", "constexpr", "static"})
             yield Definition(
                 syntax.text_of(name), text_of(value), node.start_byte, owner_of(node), is_constant
             )

@@ -70,13 +70,11 @@ def subjects(
     folders = [*given.get("include_dirs", ()), *_folders(bare, path)]
     given = {**given, "include_dirs": list(dict.fromkeys(folders))} if folders else given
     texts = _texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
-    try:
+    with syntax.located(path):
         source = unpacked(bare)
         if not signature.functions(source):
             source = unpacked("\n".join([*texts, syntax.marked(bare)]))
         functions = signature.functions(source)
-    except signature.SourceError as error:
-        raise UsageError(f"{path}:{error.line or 1}: {error}") from None
     kernels = []
     for function in _chosen(functions, entry, path):
         beside = "\n".join(_launching(path, function)) if not _launches(function, source) else ""

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import (
-    Interruption,
-    exit_with,
-    say,
-    say_printed,
-    show_report,
-    show_rich,
-)
+from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report, show_rich
 from matbench.cli.kernel_files import KernelFiles, kernel_argument
 from matbench.cli.options import (
     ConstantOptions,

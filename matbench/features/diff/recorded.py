@@ -122,10 +122,7 @@ def is_judged(record: ComparisonRecord, allowed: float | None) -> bool:
 
 
 def _compared(
-    record: ComparisonRecord,
-    pair: tuple[_Set, _Set],
-    threshold: float,
-    doubts: Sequence[str],
+    record: ComparisonRecord, pair: tuple[_Set, _Set], threshold: float, doubts: Sequence[str]
 ) -> ComparisonRecord:
     """The record with the comparison of one case's repetitions, if both files have samples."""
     if not (record.baseline.samples_ns and record.candidate.samples_ns):

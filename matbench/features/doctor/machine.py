@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 from collections.abc import Iterator
 
-from matbench import programs
-from matbench.backends import opencl
+from matbench import programs, temporary
+from matbench.backends import building, opencl
 from matbench.backends.cuda import libcuda
 from matbench.backends.protocol import UnavailableError
+from matbench.cache import Cache
+from matbench.errors import UsageError
 from matbench.features.doctor import cuda, installing
 from matbench.features.doctor.finding import DoctorFinding, Status
 
@@ -16,8 +18,9 @@ from matbench.features.doctor.finding import DoctorFinding, Status
 def findings() -> Iterator[DoctorFinding]:
     """Everything that measuring needs here; a *problem* means that it cannot be done."""
     yield from cuda.findings()
-    yield cuda.guarded("C++ compiler", _compiler)
-    yield cuda.guarded("OpenCL", _opencl)
+    yield cuda.guarded("C++ compiler", _compiler, "problem" if libcuda.gpu_is_present() else "note")
+    yield cuda.guarded("OpenCL", _opencl, "note" if libcuda.gpu_is_present() else "problem")
+    yield _cache()
 
 
 def _compiler() -> DoctorFinding:
@@ -26,13 +29,27 @@ def _compiler() -> DoctorFinding:
         status: Status = "problem" if libcuda.gpu_is_present() else "note"
         fix = installing.system_package("g++", "gcc-c++")
         return DoctorFinding("C++ compiler", status, "no g++, which nvcc needs", fix)
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    return DoctorFinding("C++ compiler", "ok", (done.stdout.splitlines() or [path])[0])
+    with temporary.folder() as folder:
+        building.run([path, "-x", "c++", "-shared", "-", "-o", "made.so"], folder)
+        said = building.run([path, "--version"], folder).decode(errors="replace")
+    return DoctorFinding("C++ compiler", "ok", (said.splitlines() or [path])[0])
+
+
+def _cache() -> DoctorFinding:
+    cache, value = Cache(), os.urandom(16)
+    try:
+        cache.put("doctor", value)
+        if bytes(cache.get("doctor") or b"") == value:
+            return DoctorFinding("cache", "ok", str(cache.folder))
+        return DoctorFinding("cache", "problem", f"{cache.folder} keeps nothing: is its disk full?")
+    except UsageError as error:
+        return DoctorFinding("cache", "problem", str(error))
 
 
 def _opencl() -> DoctorFinding:
     try:
         devices = opencl.devices()
+        opencl.try_out()
     except UnavailableError as error:
         status: Status = "note" if libcuda.gpu_is_present() else "problem"
         return DoctorFinding("OpenCL", status, error.missing, error.fix)

@@ -10,11 +10,7 @@ _REGISTER_UNIT = 256
 
 
 def occupancy(
-    architecture: Architecture,
-    threads_per_block: int,
-    *,
-    registers: int | None,
-    shared_bytes: int,
+    architecture: Architecture, threads_per_block: int, *, registers: int | None, shared_bytes: int
 ) -> Occupancy:
     """How many blocks of that many threads fit on a multiprocessor, and what limits them.
 
@@ -26,10 +22,7 @@ def occupancy(
     if refused:
         return Occupancy(0, 0, 0.0, {}, (), refused)
     warps = -(-threads_per_block // WARP)
-    by: dict[Limiter, int] = {
-        "threads": architecture.warps // warps,
-        "blocks": architecture.blocks,
-    }
+    by: dict[Limiter, int] = {"threads": architecture.warps // warps, "blocks": architecture.blocks}
     if registers:
         in_partition = architecture.registers // architecture.partitions
         resident = in_partition // _registers_of_warp(registers)

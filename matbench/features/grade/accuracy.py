@@ -46,11 +46,7 @@ def errors(C: Float64, R: Float64, A: Float64, B: Float64, storage: Storage) -> 
     rows, columns = np.abs(A).max(axis=1), np.abs(B).max(axis=0)
     with np.errstate(all="ignore"):
         difference = np.abs(C - R) / UNIT_ROUNDOFF[storage]
-        sizes = (
-            np.abs(A) @ np.abs(B),
-            K * np.outer(rows, columns),
-            K * rows.max() * columns.max(),
-        )
+        sizes = (np.abs(A) @ np.abs(B), K * np.outer(rows, columns), K * rows.max() * columns.max())
         ratios = [np.where(difference == 0, 0.0, difference / size) for size in sizes]
     largest = [float(ratio.max()) for ratio in ratios]
     return Errors(K, *(error if not math.isnan(error) else math.inf for error in largest))

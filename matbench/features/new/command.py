@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,8 @@ def _write(path: Path, text: str) -> None:
     except FileExistsError:
         raise UsageError(f"{path} exists; choose another name or --output") from None
     except OSError as error:
+        with suppress(OSError):  # there is half of it if the disk is full
+            path.unlink()
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 

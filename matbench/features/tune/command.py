@@ -95,7 +95,8 @@ def tune(
     _tell_broken(searches)
     _keep_winners(searches, store, infos[0])  # last, so that a full disk loses nothing else
     interruption.exit(done, len(searches), "sizes")
-    if any(search.is_fruitless() for search in searches):
+    is_empty = not any(search.standings for search in searches)
+    if is_empty or any(search.is_fruitless() for search in searches):
         sys.exit(1)
 
 

@@ -113,7 +113,11 @@ def _drawn(values: Values, seed: int) -> Iterator[dict[str, int]]:
     """Combinations in random order, without a list of all."""
     count = math.prod(map(len, values.values()))
     lot = random.Random(seed)  # noqa: S311
-    for index in lot.sample(range(min(count, sys.maxsize)), min(count, MOST_COMBINATIONS)):
+    if count <= sys.maxsize:
+        indices = iter(lot.sample(range(count), min(count, MOST_COMBINATIONS)))
+    else:  # too many for a range, and for one to be drawn twice
+        indices = (lot.randrange(count) for _ in range(MOST_COMBINATIONS))
+    for index in indices:
         chosen: dict[str, int] = {}
         for name, choices in values.items():
             index, which = divmod(index, len(choices))

@@ -60,11 +60,10 @@ def versions(
         if not waiting:
             break
         for sha, commit, date, subject in waiting:
-            taken = git_versions.extract(kernel, sha, folder / sha)
             by_commit[sha] = None
-            if taken is not None:
-                names |= taken.names
-                by_commit[sha] = Version(commit, date, subject, *_loaded(kernel, taken, given))
+            if (loaded := _loaded(kernel, sha, folder / sha, given)) is not None:
+                names |= loaded[2]
+                by_commit[sha] = Version(commit, date, subject, *loaded[:2])
     known = [version for sha, *_ in listed if (version := by_commit[sha])]
     if not known:
         raise UsageError(f"{kernel.path}: no commit has it; commit it first")
@@ -89,10 +88,15 @@ def _listed(root: Path, names: Iterable[str], *how: str) -> list[list[str]]:
 
 
 def _loaded(
-    now: Kernel, taken: git_versions.Extracted, given: Mapping[str, Any]
-) -> tuple[Kernel, str]:
-    """The kernel as of then, or what stands for it, and its code."""
+    now: Kernel, sha: str, folder: Path, given: Mapping[str, Any]
+) -> tuple[Kernel, str, frozenset[str]] | None:
+    """The kernel as of then, or what stands for it, its code, and the names of its files."""
+    names: frozenset[str] = frozenset()
     try:
+        taken = git_versions.extract(now, sha, folder)
+        if taken is None:
+            return None
+        names = taken.names
         kernel = catalogue.load(taken.file, now.path, taken.given(given))
         then, today = (
             (k.workload, k.contract.storage, k.contract.result, *filter(None, [k.scales]))
@@ -100,9 +104,9 @@ def _loaded(
         )
         if then != today:
             raise UsageError(f"computes {' '.join(then)}; now it is {' '.join(today)}")
-        return kernel, code_of(kernel)
+        return kernel, code_of(kernel), names
     except UsageError as error:
         reason = str(error).removeprefix(f"{now.path}:").strip()
         rules = LaunchRules(block=(), grid=())
         refused = Kernel(now.name, rules, path=now.path, file=now.file, refused=reason)
-        return refused, str(taken.file)
+        return refused, str(folder), names

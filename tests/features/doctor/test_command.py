@@ -19,8 +19,9 @@ from support.devices import CPU, GPU
 from support.drivers import Nvml, NVMLError
 
 from matbench import backends
-from matbench.backends import UnavailableError, cuda, opencl
+from matbench.backends import UnavailableError, cuda, opencl, opencl_runtimes
 from matbench.backends.cuda import compilation, cublas, device, libcuda
+from matbench.cache import Cache
 from matbench.features.doctor import cuda as doctor
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -43,6 +44,7 @@ class Machine:
         monkeypatch.setattr(libcuda, "_DEVICE_FILE", self.device_file)
         monkeypatch.setattr(libcuda, "library", lambda: None)
         monkeypatch.setattr(opencl, "devices", lambda: [CPU])
+        monkeypatch.setattr(opencl, "try_out", lambda: None)
         # This machine's own toolkit and tools are out of sight.
         seen = os.access
         inside: Callable[..., bool] = lambda path, *rest, **more: (  # noqa: E731
@@ -117,6 +119,7 @@ def test_without_a_gpu_opencl_is_enough(machine: Machine, lines: Lines) -> None:
         "driver": ("ok", "none, and no NVIDIA GPU: kernels run through OpenCL"),
         "C++ compiler": ("ok", "g++ 12.2.0"),
         "OpenCL": ("ok", "opencl:0 A GPU"),
+        "cache": ("ok", os.environ["MATBENCH_CACHE_DIR"]),
     }
 
 
@@ -134,6 +137,31 @@ def test_without_a_gpu_or_opencl_nothing_can_be_measured(machine: Machine, lines
     machine.with_everything()
     found = lines(code=1)
     assert [found[name][0] for name in ("OpenCL", "C++ compiler")] == ["note", "problem"]
+
+
+def test_what_is_found_is_tried(machine: Machine, lines: Lines) -> None:
+    def refused() -> None:
+        raise RuntimeError("clBuildProgram failed")
+
+    drivers.program(machine.bin / "g++", "echo 'error: no cc1plus' >&2; exit 1")
+    machine.patch.setattr(opencl, "try_out", refused)
+    (shared := machine.folder / "shared").mkdir()
+    shared.chmod(0o777)
+    machine.patch.setenv("MATBENCH_CACHE_DIR", str(shared))
+    found = lines(code=1)
+    assert found["C++ compiler"] == ("note", "BuildError: error: no cc1plus")
+    assert found["OpenCL"] == ("problem", "RuntimeError: clBuildProgram failed")
+    assert found["cache"][0] == "problem"
+    assert "other users can write to it" in found["cache"][1]
+    machine.patch.setattr(Cache, "put", lambda *_: None)  # a full disk
+    machine.patch.setenv("MATBENCH_CACHE_DIR", str(machine.folder / "own"))
+    assert "keeps nothing: is its disk full?" in lines(code=1)["cache"][1]
+
+
+def test_a_device_that_builds_no_kernel_is_told() -> None:
+    opencl.try_out()
+    with pytest.raises(opencl_runtimes.pyopencl().RuntimeError):
+        opencl.try_out("kernel void nothing() { none(); }")
 
 
 def test_a_gpu_without_a_driver(machine: Machine, lines: Lines) -> None:
@@ -190,6 +218,7 @@ def test_a_gpu_with_everything(machine: Machine, lines: Lines) -> None:
         "GPU 0 processes": ("ok", "no others"),
         "C++ compiler": ("ok", "g++ 12.2.0"),
         "OpenCL": ("ok", "opencl:0 A GPU"),
+        "cache": ("ok", os.environ["MATBENCH_CACHE_DIR"]),
     }
 
 

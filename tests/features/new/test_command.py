@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Matbench
+from support.disk import full_after
 
 from matbench import workloads
 from matbench.kernelfile import catalogue, sweep
@@ -144,3 +145,11 @@ def test_a_workload_has_a_kernel_to_begin_with(tmp_path: Path, matbench: Matbenc
         assert catalogue.load(tmp_path / f"my-{name}.cu").workload == name
     result = matbench("new", "x", "--from", "tiled", "--workload", "dot", code=2)
     assert "--workload dot: tiled computes matmul" in result.output
+
+
+def test_a_full_disk_leaves_no_half_of_a_file(matbench: Matbench, tmp_path: Path) -> None:
+    with full_after(100):
+        told = matbench("new", "mine", "--output", tmp_path, code=2).stderr
+    assert told.endswith("mine.cu: cannot be written: File too large\n")
+    assert told.count("\n") == 1
+    assert not list(tmp_path.glob("*.cu"))

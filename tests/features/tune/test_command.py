@@ -123,7 +123,7 @@ def test_what_no_device_here_can_run_is_skipped_with_the_reason(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:
     file.write_text(tunable.KERNEL.replace("// [sweep]", '// requires = ["sm_999"]\n// [sweep]'))
-    result = matbench("tune", file, "--sizes", "9,12")
+    result = matbench("tune", file, "--sizes", "9,12", code=1)
     assert result.stdout.count("12 excluded: needs sm_999; this ") == 1
     assert "no candidate could be measured" in result.stdout
     assert Store().winners() == []

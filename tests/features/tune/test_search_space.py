@@ -98,6 +98,13 @@ def test_a_large_space_is_drawn_from(kernel: Kernel, device: DeviceInfo) -> None
         assert 0.45 < below / len(found.others) < 0.55
 
 
+def test_constants_vary_however_many_there_are(kernel: Kernel, device: DeviceInfo) -> None:
+    many = kernel.tune | {f"X{number}": (1, 2) for number in range(70)}
+    found = search_space.space(msgspec.structs.replace(kernel, tune=many), SIZE, device, {}, 3, 50)
+    assert msgspec.json.encode(found.record())
+    assert all({case.params[name] for case in found.others} == {1, 2} for name in ("X0", "X69"))
+
+
 @pytest.mark.parametrize(("table", "most"), [("sweep", None), ("sweep", 3), ("tune", 3)])
 def test_a_huge_space_is_never_listed(
     table: str, most: int | None, tmp_path: Path, device: DeviceInfo

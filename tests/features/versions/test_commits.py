@@ -177,3 +177,13 @@ def test_one_version_is_none_to_compare(project: Path) -> None:
     save(project, "two", mine_cu=kernel_text() + "// a comment\n")
     with pytest.raises(UsageError, match=r"mine\.cu: all 2 versions have the same code"):
         listed(project)
+
+
+def test_a_damaged_object_is_a_version_with_a_reason(project: Path) -> None:
+    for value in "123":
+        save(project, value, mine_cu=f"{kernel_text('mine')}constant int x = {value};\n")
+    sha = git(project, "rev-parse", "HEAD~1:mine.cu")
+    (project / ".git" / "objects" / sha[:2] / sha[2:]).unlink()
+    reasons = [version.kernel.refused for version in listed(project)]
+    assert [bool(reason) for reason in reasons] == [False, True, False]
+    assert "mine.cu: cannot be read from git at" in str(reasons[1])

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
-from matbench import temporary
-from matbench.errors import BuildError
+from matbench import regular, temporary
+from matbench.errors import BuildError, readable
 from matbench.kernelfile import includes
 from matbench.model import Kernel
 
@@ -38,7 +38,7 @@ def includes_own_files(kernel: Kernel) -> bool:
 
 def _is_own(kernel: Kernel, name: str) -> bool:
     return bool(kernel.file) and any(
-        (folder / name).is_file() for folder in includes.folders(kernel)
+        regular.is_file(folder / name) for folder in includes.folders(kernel)
     )
 
 
@@ -98,7 +98,7 @@ def warnings_of(output: str, kernel: Kernel) -> tuple[str, ...]:
     """What a compiler warns of in the kernel's own files, with the line of each."""
     own = {Path(name).name for name in (kernel.path, *(i.name for i in kernel.includes))}
     found = (
-        f"{name}:{match['line']}: {match['said']}"
+        readable(f"{name}:{match['line']}: {match['said']}")
         for match in _WARNING.finditer(output)
         if (name := Path(match["file"]).name) in own and not _UNUSED.search(match["said"])
     )

@@ -23,6 +23,8 @@ from matbench.records.outcome import Outcome
 from matbench.records.tuning import TuningRecord
 
 MAX_LINE_BYTES = 16 * 1024**2
+#: Of lines that are no records.
+_MOST_NOTES = 10
 _FIRST_BYTES = b'{"type":"environment",'
 
 
@@ -48,12 +50,12 @@ _RECORD = msgspec.json.Decoder(Environment | Outcome | Finding)
 def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
     """The environments and outcomes of a file, in its order.
 
-    A torn last line is ignored, with a line in `notes`. `UsageError` names the file and the line
-    that is not a record. Nothing in the file is executed, and no path in it is opened.
+    A line that is no record is ignored, with one in `notes`. `UsageError` if matbench did not write
+    the file. Nothing in the file is executed, and no path in it is opened.
     """
     contents = Contents(path)
-    if contents.note and notes is not None:
-        notes.append(contents.note)
+    if notes is not None:
+        notes += contents.notes
     return contents.environments, contents.outcomes
 
 
@@ -94,7 +96,8 @@ class Contents:
     """The contents of a file; `UsageError` as for `read`.
 
     `findings` are records about outcomes, such as comparisons, each with its outcomes.
-    `whole_bytes` is the length up to the last complete record; `note` describes a torn line.
+    `whole_bytes` is the length without the last line if that `is_torn`. `notes` name the lines that
+    are ignored.
     """
 
     def __init__(self, path: Path) -> None:
@@ -102,25 +105,31 @@ class Contents:
         self.outcomes: list[Outcome] = []
         self.findings: list[tuple[Finding, list[Outcome]]] = []
         self.whole_bytes = 0
-        self.note: str | None = None
+        self.notes: list[str] = []
+        self.is_torn = False
         self.is_array = False
         self._path = path
         self._number = 0
         self._is_ours = False  # once an environment was read
+        self._last: list[Outcome] = []  # of the line before
+        self._ignored = 0
         try:
             with path.open("rb") as file:
-                while not self.note and (line := file.readline(MAX_LINE_BYTES + 1)):
+                while line := file.readline(MAX_LINE_BYTES + 1):
                     self._number += 1
                     self._take(line)
+                    while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+                        line = file.readline(MAX_LINE_BYTES + 1)  # the rest of it
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        if self._ignored > _MOST_NOTES:
+            more = self._ignored - _MOST_NOTES
+            self.notes.append(f"{path}: {more:,} more lines that are no records, ignored")
 
     def _refuse(self, reason: str) -> NoReturn:
         raise UsageError(f"{self._path}:{self._number}: {reason}") from None
 
     def _take(self, line: bytes) -> None:
-        if len(line) > MAX_LINE_BYTES:
-            self._refuse(f"longer than {MAX_LINE_BYTES:,} bytes; not a record")
         text = line.strip()
         if text == b"[" and self._number == 1:
             self.is_array = True
@@ -131,13 +140,22 @@ class Contents:
                 # The start of a file's first line shows whether matbench wrote it.
                 start = line[: len(_FIRST_BYTES)]
                 is_ours = self._is_ours or _FIRST_BYTES.startswith(start)
-                if not isinstance(error, _TornError) or line.endswith(b"\n") or not is_ours:
+                if isinstance(error, _TornError) and not line.endswith(b"\n") and is_ours:
+                    self.is_torn = True
+                    self.notes.append(f"{self._path}:{self._number}: incomplete line ignored")
+                    return
+                if not self._is_ours:
                     self._refuse(f"not a record: {error}; fix or remove the line")
-                self.note = f"{self._path}:{self._number}: incomplete line ignored"
-                return
+                self._last = []
+                self._ignored += 1
+                if self._ignored <= _MOST_NOTES:
+                    where = f"{self._path}:{self._number}"
+                    self.notes.append(f"{where}: not a record, ignored: {error}")
         self.whole_bytes += len(line)
 
     def _add(self, line: bytes) -> None:
+        if len(line) > MAX_LINE_BYTES:
+            raise RecordError(f"longer than {MAX_LINE_BYTES:,} bytes")
         with _refusals():
             head = _HEAD.decode(line)
         if head.type == "environment" and head.schema != SCHEMA:
@@ -154,5 +172,6 @@ class Contents:
             return
         outcomes = _outcomes(record)
         self.outcomes += outcomes
+        self._last = outcomes[-1:] or self._last
         if not isinstance(record, Outcome):  # `blocks` prints the outcome first
-            self.findings.append((record, outcomes or self.outcomes[-1:]))
+            self.findings.append((record, outcomes or self._last))

@@ -10,17 +10,15 @@ from pathlib import Path
 
 #: A compiler or an exception may say megabytes.
 _LONGEST = 2000
-_CUT = re.compile(r"… \(([0-9,]+) more characters\)")
+_CUT = re.compile(r"… \(([0-9]+) more characters\)")
 
 
 def readable(text: str) -> str:
-    """A reason or a note as it is kept and shown: cut, and without control characters, except
-    newlines and tabs."""
+    """A reason or a note: cut, and without control characters except newlines and tabs."""
     if len(text) > _LONGEST:
-        kept = _LONGEST - 40
-        more = len(_CUT.sub("", text[kept:]))
-        more += sum(int(cut.replace(",", "")) for cut in _CUT.findall(text, kept))
-        text = f"{text[:kept]}… ({more:,} more characters)"
+        rest = text[_LONGEST - 40 :]
+        more = len(_CUT.sub("", rest)) + sum(map(int, _CUT.findall(rest)))
+        text = f"{text[: _LONGEST - 40]}… ({more} more characters)"
     return "".join(
         c if c.isprintable() or c in "\n\t" else " " if c.isspace() else "\ufffd" for c in text
     )
@@ -80,13 +78,10 @@ def refusing(what: str) -> Iterator[None]:
     """Whatever reading `what` raises is a `UsageError`, unless no process can do anything."""
     try:
         yield
-    except UsageError:
-        raise
     except Exception as error:
-        if type(error) is MatbenchError:
+        if isinstance(error, UsageError) or type(error) is MatbenchError:
             raise
-        said = f"{type(error).__name__}: {explanation(error)}"
-        raise UsageError(f"{what}: cannot be read: {said}") from error
+        raise UsageError(f"{what}: {type(error).__name__}: {explanation(error)}") from error
 
 
 def explanation(error: BaseException) -> str:

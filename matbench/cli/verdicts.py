@@ -93,8 +93,7 @@ class Comparisons(msgspec.Struct, frozen=True, kw_only=True):
 
 class Records:
     """The records of a file: `outcomes`, the `environments` of the runs that wrote them, and
-    `findings` of other commands, such as comparisons; `notes` name the lines that are no records.
-    """
+    `findings` of other commands; `notes` name lines that are no records."""
 
     def __init__(self, contents: Contents) -> None:
         self.environments: list[Environment] = contents.environments

@@ -6,10 +6,8 @@ An array of the same objects, as printed by `--format json`, can be read too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import msgspec
 
@@ -22,8 +20,9 @@ from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
 from matbench.records.tuning import TuningRecord
 
+T = TypeVar("T")
+
 MAX_LINE_BYTES = 16 * 1024**2
-#: Of lines that are no records.
 _MOST_NOTES = 10
 _FIRST_BYTES = b'{"type":"environment",'
 
@@ -44,7 +43,8 @@ class _Head(msgspec.Struct, frozen=True):
 _HEAD = msgspec.json.Decoder(_Head)
 #: What commands find out about kernels, beside outcomes.
 Finding = TuningRecord | ComparisonRecord | BlockProfile | Explanation | Grade
-_RECORD = msgspec.json.Decoder(Environment | Outcome | Finding)
+Record = Environment | Outcome | Finding
+_RECORD: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
 def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
@@ -59,32 +59,21 @@ def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment],
     return contents.environments, contents.outcomes
 
 
-def decode(line: bytes) -> Environment | Outcome | Finding:
+def decode(line: bytes) -> Record:
     """One line of a file as a record; `RecordError` if it is not one."""
-    with _refusals():
-        record: Environment | Outcome | Finding = _RECORD.decode(line)
-        return record
+    return _decoded(_RECORD, line)
 
 
-def _outcomes(record: Environment | Outcome | Finding) -> list[Outcome]:
+def _outcomes(record: Record) -> list[Outcome]:
     """The outcomes that a record is, or is about."""
-    match record:
-        case Outcome():
-            return [record]
-        case TuningRecord(outcome=outcome):
-            return [outcome]
-        case ComparisonRecord(baseline=baseline, candidate=candidate):
-            return [baseline, candidate]
-        case Explanation(outcome=Outcome() as outcome):
-            return [outcome]
-    return []
+    about = (getattr(record, name, None) for name in ("outcome", "baseline", "candidate"))
+    return [part for part in (record, *about) if isinstance(part, Outcome)]
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turns any decoding error into a `RecordError` of one line."""
+def _decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
+    """What a line holds; any decoding error is a `RecordError` of one line."""
     try:
-        yield
+        return decoder.decode(line)
     except (msgspec.DecodeError, ValueError) as error:
         kind = RecordError if isinstance(error, msgspec.ValidationError) else _TornError
         raise kind(f"{' '.join(str(error).split()):.200}") from None
@@ -96,8 +85,7 @@ class Contents:
     """The contents of a file; `UsageError` as for `read`.
 
     `findings` are records about outcomes, such as comparisons, each with its outcomes.
-    `whole_bytes` is the length without the last line if that `is_torn`. `notes` name the lines that
-    are ignored.
+    `whole_bytes` is the length without a torn last line; `notes` name the lines that are ignored.
     """
 
     def __init__(self, path: Path) -> None:
@@ -106,13 +94,11 @@ class Contents:
         self.findings: list[tuple[Finding, list[Outcome]]] = []
         self.whole_bytes = 0
         self.notes: list[str] = []
-        self.is_torn = False
         self.is_array = False
         self._path = path
         self._number = 0
         self._is_ours = False  # once an environment was read
         self._last: list[Outcome] = []  # of the line before
-        self._ignored = 0
         try:
             with path.open("rb") as file:
                 while line := file.readline(MAX_LINE_BYTES + 1):
@@ -120,11 +106,9 @@ class Contents:
                     self._take(line)
                     while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
                         line = file.readline(MAX_LINE_BYTES + 1)  # the rest of it
+                        self.whole_bytes += len(line)
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-        if self._ignored > _MOST_NOTES:
-            more = self._ignored - _MOST_NOTES
-            self.notes.append(f"{path}: {more:,} more lines that are no records, ignored")
 
     def _refuse(self, reason: str) -> NoReturn:
         raise UsageError(f"{self._path}:{self._number}: {reason}") from None
@@ -141,23 +125,20 @@ class Contents:
                 start = line[: len(_FIRST_BYTES)]
                 is_ours = self._is_ours or _FIRST_BYTES.startswith(start)
                 if isinstance(error, _TornError) and not line.endswith(b"\n") and is_ours:
-                    self.is_torn = True
                     self.notes.append(f"{self._path}:{self._number}: incomplete line ignored")
                     return
                 if not self._is_ours:
                     self._refuse(f"not a record: {error}; fix or remove the line")
                 self._last = []
-                self._ignored += 1
-                if self._ignored <= _MOST_NOTES:
-                    where = f"{self._path}:{self._number}"
-                    self.notes.append(f"{where}: not a record, ignored: {error}")
+                self.notes.append(f"{self._path}:{self._number}: not a record, ignored: {error}")
+                if len(self.notes) > _MOST_NOTES:
+                    self.notes[_MOST_NOTES:] = [f"{self._path}: more lines are ignored"]
         self.whole_bytes += len(line)
 
     def _add(self, line: bytes) -> None:
         if len(line) > MAX_LINE_BYTES:
             raise RecordError(f"longer than {MAX_LINE_BYTES:,} bytes")
-        with _refusals():
-            head = _HEAD.decode(line)
+        head = _decoded(_HEAD, line)
         if head.type == "environment" and head.schema != SCHEMA:
             self._refuse(
                 f"written by another version of matbench: its records have schema {head.schema}, "

@@ -116,7 +116,7 @@ class RecordWriter:
         self.environments, self.outcomes = contents.environments, contents.outcomes
         self.findings = [finding for finding, _ in contents.findings]
         self.notes += contents.notes
-        if contents.is_torn:
+        if contents.whole_bytes < file.size:
             try:
                 file.truncate(contents.whole_bytes)
             except OSError as error:

@@ -78,6 +78,25 @@ def test_answers_come_in_order_with_their_ids(device: DeviceInfo, tmp_path: Path
     assert [case["case"]["params"] for case in sized["cases"]] == [{"TILE": 4}]
 
 
+def test_who_writes_faster_than_it_answers_waits(device: DeviceInfo, tmp_path: Path) -> None:
+    written = tmp_path / "answers"
+    words = [*COMMAND, "serve", "--backend", device.backend]
+    with (
+        subprocess.Popen(["yes", '{"id":1}'], stdout=subprocess.PIPE) as endless,
+        written.open("wb") as answers,
+        subprocess.Popen(words, stdin=endless.stdout, stdout=answers) as process,
+    ):
+        while not written.stat().st_size:
+            time.sleep(0.05)
+        memory = psutil.Process(process.pid).memory_info
+        before = memory().rss
+        time.sleep(2)
+        grown = memory().rss - before
+        endless.kill()
+        process.kill()
+    assert grown < 30e6
+
+
 #: Bad requests, and what is said of each.
 BAD = [
     ("nonsense", "not a request: JSON is malformed"),

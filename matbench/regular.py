@@ -18,10 +18,5 @@ def opened(path: Path) -> BinaryIO:
     return file
 
 
-def is_file(path: Path) -> bool:
-    """Whether there is such a file; no if the system refuses the path, as one that is too long."""
-    return os.path.isfile(path)  # noqa: PTH113
-
-
 def _without_waiting(name: str, flags: int) -> int:
     return os.open(name, flags | os.O_NONBLOCK)

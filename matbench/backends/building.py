@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
-from matbench import regular, temporary
+from matbench import temporary
 from matbench.errors import BuildError, readable
 from matbench.kernelfile import includes
 from matbench.model import Kernel
@@ -38,7 +38,7 @@ def includes_own_files(kernel: Kernel) -> bool:
 
 def _is_own(kernel: Kernel, name: str) -> bool:
     return bool(kernel.file) and any(
-        regular.is_file(folder / name) for folder in includes.folders(kernel)
+        (folder / name).is_file() for folder in includes.folders(kernel)
     )
 
 

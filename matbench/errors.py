@@ -99,10 +99,10 @@ def explanation(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """What an error says; its class, and what that returns, may be a kernel's."""
+    """What an error says; its class may be a kernel's."""
     try:
-        return "".join([str(error)])  # no subclass of `str`
-    except BaseException:
+        return str(error)
+    except Exception:
         return "its message cannot be read"
 
 

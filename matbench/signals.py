@@ -133,7 +133,6 @@ def end_group_with_this() -> None:
         os.waitpid(child, 0)  # its own child waits below: a function may wait for all of ours
         return
     try:
-        os.setsid()
         if os.fork() == 0:
             select.select([end], [], [])
             os.killpg(leader, signal.SIGKILL)

@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from matbench import temporary
-from matbench.errors import BuildError, readable
+from matbench.errors import BuildError
 from matbench.kernelfile import includes
 from matbench.model import Kernel
 
@@ -98,7 +98,7 @@ def warnings_of(output: str, kernel: Kernel) -> tuple[str, ...]:
     """What a compiler warns of in the kernel's own files, with the line of each."""
     own = {Path(name).name for name in (kernel.path, *(i.name for i in kernel.includes))}
     found = (
-        readable(f"{name}:{match['line']}: {match['said']}")
+        f"{name}:{match['line']}: {match['said']}"
         for match in _WARNING.finditer(output)
         if (name := Path(match["file"]).name) in own and not _UNUSED.search(match["said"])
     )

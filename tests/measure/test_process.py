@@ -80,7 +80,7 @@ def test_what_a_process_has_started_ends_with_matbench_even_if_all_its_group_is_
         "import os, time\nfrom matbench.measure.process import Pool\n"
         "pool = Pool(leads=True)\n"
         "print(pool.call(os.spawnlp, os.P_NOWAIT, 'sleep', 'sleep', '60'), flush=True)\n"
-        "with pool.stopped():\n    time.sleep(60)\n"
+        "time.sleep(60)\n"
     )
     with subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True
@@ -91,11 +91,13 @@ def test_what_a_process_has_started_ends_with_matbench_even_if_all_its_group_is_
     assert _has_ended(started)
 
 
-def test_a_function_has_no_children_but_its_own() -> None:
+def test_a_function_has_no_children_but_its_own_and_ends_nothing_but_its_task() -> None:
     pool = Pool(leads=True)
     try:
         with pytest.raises(CaseError, match="ChildProcessError"):
             pool.call(os.wait)
+        with pytest.raises(CaseError, match="the worker process raised SystemExit: 3"):
+            pool.call(sys.exit, 3)
     finally:
         pool.kill()
 

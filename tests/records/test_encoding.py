@@ -170,6 +170,12 @@ def test_names_that_are_not_utf8_and_numpys_scalars_are_recorded(path: Path) -> 
     assert (found.case.kernel, found.median_ns) == ("file ?.cu", 1.5)
 
 
+def test_an_answer_is_written_as_records_are() -> None:
+    assert encoding.line({"ratios": (1.0, None, math.inf), "id": "\ud800"}) == (
+        '{"ratios":[1.0,null,null],"id":"?"}'
+    )
+
+
 def test_json_is_the_same_objects_as_one_array(path: Path) -> None:
     accuracy = Accuracy(math.nan, None, None)
     records = [outcome(), outcome(status="failed", accuracy=accuracy)]

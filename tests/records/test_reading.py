@@ -140,6 +140,9 @@ def test_a_line_of_any_length_costs_only_itself(
     write(path, outcome())
     monkeypatch.setattr(reading, "MAX_LINE_BYTES", len(path.read_bytes()))
     path.write_bytes(b"".join([path.read_bytes(), b"x" * 10**5, b"\n", path.read_bytes()]))
+    before = path.read_bytes()
+    write(path, mode="resume")
+    assert path.read_bytes() == before
     notes: list[str] = []
     assert read(path, notes)[1] == [outcome(), outcome()]
     assert notes == [

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+#: A compiler or an exception may say megabytes.
+_LONGEST = 2000
+_CUT = re.compile(r"… \(([0-9]+) more characters\)")
+
+
+def readable(text: str) -> str:
+    """A reason or a note: cut, and without control characters except newlines and tabs."""
+    if len(text) > _LONGEST:
+        rest = text[_LONGEST - 40 :]
+        more = len(_CUT.sub("", rest)) + sum(map(int, _CUT.findall(rest)))
+        text = f"{text[: _LONGEST - 40]}… ({more} more characters)"
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else " " if c.isspace() else "\ufffd" for c in text
+    )
 
 
 class MatbenchError(Exception):
     """An error with a message for the user; the base class of matbench's errors."""
+
+    def __init__(self, message: str, *more: object) -> None:
+        super().__init__(readable(message), *more)
 
 
 class UsageError(MatbenchError):
@@ -19,12 +39,12 @@ class UsageError(MatbenchError):
     """
 
     def __init__(self, message: str, paste: Sequence[str] = ()) -> None:
-        super().__init__(_printable(message))
-        self.paste = tuple(map(_printable, paste))
+        super().__init__(_on_one_line(message))
+        self.paste = tuple(map(_on_one_line, paste))
 
 
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
+def _on_one_line(text: str) -> str:
+    return readable(text).replace("\n", " ").replace("\t", " ")
 
 
 def listed(words: Iterable[str], last_word: str = "or") -> str:
@@ -38,7 +58,7 @@ class CaseError(MatbenchError):
 
     def __init__(self, reason: str, fatal: bool = False) -> None:
         super().__init__(reason, fatal)
-        self.reason = reason
+        self.reason: str = self.args[0]
         self.fatal = fatal
 
     def __str__(self) -> str:
@@ -53,9 +73,20 @@ class OutOfMemoryError(CaseError):
     """The device or the host has not enough memory."""
 
 
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Whatever reading `what` raises is a `UsageError`, unless no process can do anything."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, UsageError) or type(error) is MatbenchError:
+            raise
+        raise UsageError(f"{what}: {type(error).__name__}: {explanation(error)}") from error
+
+
 def explanation(error: BaseException) -> str:
     """What went wrong, with the limit or the folder to change if that is the cause."""
-    said = getattr(error, "strerror", None) or str(error) or "out of memory"
+    said = getattr(error, "strerror", None) or message_of(error) or "out of memory"
     number = getattr(error, "errno", None)
     if number == errno.EMFILE:
         said += "; raise `ulimit -n`"
@@ -65,6 +96,14 @@ def explanation(error: BaseException) -> str:
         return "the working folder no longer exists; change to another one"
     where = getattr(error, "filename", None)
     return f"{where}: {said}" if where else said
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says; its class may be a kernel's."""
+    try:
+        return str(error)
+    except Exception:
+        return "its message cannot be read"
 
 
 def _has_working_folder() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import threading
@@ -121,6 +122,22 @@ def end_with_parent() -> None:
             os._exit(1)
         return
     threading.Thread(target=_wait_for_the_end_of, args=(parent,), daemon=True).start()
+
+
+def end_group_with_this() -> None:
+    """On Linux: when this process has ended, even by SIGKILL, so does the group that it leads."""
+    if not hasattr(os, "pidfd_open"):
+        return
+    leader, end = os.getpid(), os.pidfd_open(os.getpid())
+    if child := os.fork():
+        os.waitpid(child, 0)  # its own child waits below: a function may wait for all of ours
+        return
+    try:
+        if os.fork() == 0:
+            select.select([end], [], [])
+            os.killpg(leader, signal.SIGKILL)
+    finally:
+        os._exit(0)
 
 
 def _asked_linux() -> bool:

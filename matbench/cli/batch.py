@@ -13,7 +13,7 @@ from matbench.cli.adoption import Adopter, foreign_text
 from matbench.cli.console import say
 from matbench.cli.kernel_files import KernelFiles, is_path
 from matbench.cli.options import DeviceOptions
-from matbench.errors import UsageError
+from matbench.errors import UsageError, refusing
 
 if TYPE_CHECKING:
     from matbench.kernelfile.contract import Contract
@@ -53,7 +53,8 @@ class Batch(KernelFiles):
         from matbench.kernelfile import catalogue
 
         try:
-            kernel = self._adopted(path)
+            with refusing(str(path)):
+                kernel = self._adopted(path)
             catalogue.require_no_disguise(kernel)
             return kernel
         except UsageError as error:

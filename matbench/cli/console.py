@@ -107,8 +107,8 @@ def read_files(files: Iterable[str]) -> list[Contents]:
 
     opened = [Contents(Path(file)) for file in files]
     for contents in opened:
-        if contents.note:
-            say(f"note: {contents.note}", err=True)
+        for note in contents.notes:
+            say(f"note: {note}", err=True)
     return opened
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
@@ -17,9 +18,9 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import registry
 from matbench.cli.adoption import Adopter, foreign_text
 from matbench.cli.kernel_files import is_path
-from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions
+from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked
 from matbench.cli.verdicts import Comparisons, Verdict
-from matbench.errors import UsageError
+from matbench.errors import UsageError, refusing
 from matbench.kernelfile import catalogue, sweep, tables
 from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
@@ -41,7 +42,7 @@ _UNNAMED = "candidate"
 #: After so many kernels, the worker forgets the builds of all.
 _FORGET_AFTER = 16
 #: How many kernels are compiled ahead on a GPU.
-_AHEAD = 32
+AHEAD = 32
 
 
 class Judge:
@@ -57,8 +58,8 @@ class Judge:
     unless `adopt` is false. It is wrong if it does not compute what the `contract` asks for: by
     default C = A·B, row-major and of any size. With a `contract`, so is any other file.
 
-    `UsageError`: there is no such device, the sizes cannot be read, or the judge is closed. Not for
-    several threads.
+    `UsageError`: an argument is not allowed, there is no such device, or the judge is closed. Not
+    for several threads.
     """
 
     def __init__(
@@ -78,17 +79,22 @@ class Judge:
         adopt: bool = True,
         contract: Asked | None = None,
     ) -> None:
+        given = checked(backend=backend, seed=seed, timeout=timeout, max_time=max_time)
+        backend, seed, timeout, max_time = given
         self._where = DeviceOptions(backend, device)
         self.device: DeviceInfo = self._where.choose()
         kinds = (inputs,) if isinstance(inputs, str) else inputs
         self._problem = SizeOptions(sizes, kinds, seed, alpha, beta, batch)
         _require_sizes(sizes, kinds)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
-        self._pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=2)
-        self._adopter = Adopter() if adopt and registry.has(registry.ADOPTION) else None
+        ends = ExitStack()
+        pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=2)
+        self._pool = ends.enter_context(pool)
+        is_adopting = adopt and registry.has(registry.ADOPTION)
+        self._adopter = ends.enter_context(Adopter()) if is_adopting else None
         self._contract = None if contract is None else Contract.of(contract)
         self._judged = 0
-        self._end = weakref.finalize(self, _close, self._pool, self._adopter)
+        self._end = weakref.finalize(self, ends.close)
         self._pool.start([self.device])
 
     def __enter__(self) -> Judge:
@@ -118,7 +124,8 @@ class Judge:
         self._require(sizes)
         asked = self._contract if contract is None else Contract.of(contract)
         try:
-            cases = self._cases(candidate, sizes, _given(entry, front_matter), asked)
+            with refusing(_named(candidate)):
+                cases = self._cases(candidate, sizes, _given(entry, front_matter), asked)
         except UsageError as error:
             return Verdict(kernel=_named(candidate), status="failed", reason=str(error))
         self._forget()
@@ -130,7 +137,7 @@ class Judge:
     def run_all(self, candidates: Iterable[Candidate], **options: Any) -> Iterator[Verdict]:
         """The verdicts of `run`, in order; on a GPU, the next kernels are compiled meanwhile."""
         waiting = iter(candidates)
-        ahead = list(islice(waiting, _AHEAD))
+        ahead = list(islice(waiting, AHEAD))
         for candidate in ahead:
             self.compile_ahead(candidate, **options)
         while ahead:
@@ -176,11 +183,13 @@ class Judge:
         longest time in seconds for one size.
         """
         self._require(sizes)
+        threshold, max_time = checked(threshold=threshold, max_time=max_time)
         plan = ComparisonPlan(threshold=threshold, maximum_time_ns=max_time * 1e9)
         sides: list[list[Case]] = []
         for side in (baseline, candidate):
             try:
-                sides.append(self._cases(side, sizes, {}, self._contract))
+                with refusing(_named(side)):
+                    sides.append(self._cases(side, sizes, {}, self._contract))
             except UsageError as error:
                 return Comparisons(reason=f"{_named(side)}: {error}")
         self._forget()
@@ -252,12 +261,6 @@ class Judge:
             self._pool.forget()
 
 
-def _close(pool: WorkerPool, adopter: Adopter | None) -> None:
-    pool.__exit__()
-    if adopter is not None:
-        adopter.__exit__()
-
-
 def _is_text(candidate: Candidate) -> bool:
     """Whether it is the text of a kernel file."""
     return isinstance(candidate, str) and "\n" in candidate
@@ -286,15 +289,12 @@ def _named(candidate: Candidate) -> str:
 
 def _require_sizes(sizes: str | None, inputs: tuple[Inputs, ...]) -> None:
     """`UsageError` if these sizes and inputs suit no workload."""
-    errors: list[UsageError] = []
-    for workload in workloads.WORKLOADS.values():
-        try:
+    first, *others = workloads.WORKLOADS.values()
+    for workload in others:
+        with suppress(UsageError):
             parse_problems(sizes or workload.default_sizes, workload, inputs, 0)
-        except UsageError as error:
-            errors.append(error)
-        else:
             return
-    raise errors[0]
+    parse_problems(sizes or first.default_sizes, first, inputs, 0)
 
 
 def _by_problem(*sides: Sequence[Case]) -> list[list[list[Case]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ def is_path(name: str) -> bool:
     suffix."""
     if "/" in name or "::" in name or name.endswith(".cu"):
         return True
-    return bool(Path(name).suffix) and Path(name).is_file()
+    return bool(Path(name).suffix) and os.path.isfile(name)  # noqa: PTH113 - also of paths that are too long
 
 
 class Loaded(NamedTuple):

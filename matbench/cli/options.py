@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
@@ -374,6 +374,18 @@ class DeadlineOptions:
         from matbench.measure.options import Deadlines
 
         return Deadlines(build_s=max(_BUILD_S, self.timeout), run_s=self.timeout)
+
+
+def checked(**given: Any) -> Iterator[Any]:
+    """A program's values of options; `UsageError` as on the command line."""
+    groups = DeviceOptions, SizeOptions, LaunchOptions, DeadlineOptions, VerdictOptions
+    known = {own.name: own.metadata["option"][1] for group in groups for own in fields(group)}
+    for name, value in given.items():
+        try:
+            yield known[name]["type"].convert(value, None, None)
+        except (click.BadParameter, TypeError) as error:
+            why = getattr(error, "message", error)
+            raise UsageError(f"{name}={value!r:.60}: {why}".rstrip(".")) from None
 
 
 @dataclass(frozen=True)

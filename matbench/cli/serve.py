@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
-import select
 import sys
+import threading
 from collections import deque
-from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
+from queue import Queue
+from typing import Any, BinaryIO
 
 import click
 import msgspec
 
 from matbench.cli.app import main
 from matbench.cli.console import say
-from matbench.cli.judge import Judge
+from matbench.cli.judge import AHEAD, Judge
 from matbench.cli.kernel_files import ContractOptions
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, grouped
 from matbench.cli.types import Seconds
 from matbench.errors import UsageError
 from matbench.kernelfile.contract import Contract
+from matbench.records import encoding
 
 #: A source of at most 1 MB, all of it escaped.
 _MAX_LINE_BYTES = 8 * 1024**2
-_PIECE_BYTES = 1 << 16
 
 
 class _Id(msgspec.Struct, frozen=True):
@@ -101,11 +102,15 @@ def serve(
         adopt=not no_adopt,
         contract=contract.asked,
     ) as judge:
-        lines = _Lines(sys.stdin.fileno())
-        for line in lines:
-            for later in lines.new():
-                _compile_ahead(judge, later)
-            say(msgspec.json.encode(_answer(judge, line)).decode())
+        lines: Queue[bytes] = Queue(AHEAD)
+        stream = os.fdopen(os.dup(sys.stdin.fileno()), "rb")  # at its end, Python waits for its own
+        threading.Thread(target=_read, args=(stream, lines), daemon=True).start()
+        ahead = deque[bytes]()
+        while line := ahead.popleft() if ahead else lines.get():
+            while len(ahead) < AHEAD and not lines.empty():
+                ahead.append(lines.get())
+                _compile_ahead(judge, ahead[-1])
+            say(encoding.line(_answer(judge, line)))
 
 
 def _answer(judge: Judge, line: bytes) -> dict[str, Any]:
@@ -143,42 +148,19 @@ def _request(line: bytes) -> Request:
 
 
 def _compile_ahead(judge: Judge, line: bytes) -> None:
-    try:
+    with suppress(UsageError):  # its own answer says so
         request = _request(line)
         judge.compile_ahead(request.candidate, **request.options)
-    except UsageError:
-        pass  # its own answer says so
 
 
-class _Lines:
-    """The lines of a file descriptor, without blank ones; those that are too long are cut."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._waiting: deque[bytes] = deque()
-        self._begun = b""
-        self._is_open = True
-
-    def __iter__(self) -> Iterator[bytes]:
-        while self._is_open or self._waiting:
-            if self._waiting:
-                yield self._waiting.popleft()
-            else:
-                self._read()
-
-    def new(self) -> list[bytes]:
-        """The lines that have arrived since, without waiting for more."""
-        before = len(self._waiting)
-        while self._is_open and select.select([self._descriptor], [], [], 0)[0]:
-            self._read()
-        return list(self._waiting)[before:]
-
-    def _read(self) -> None:
-        """Wait for a piece, and take the lines that it completes."""
-        piece = os.read(self._descriptor, _PIECE_BYTES)
-        *lines, rest = (self._begun + piece).split(b"\n")
-        if not piece:  # the last line may lack its end
-            self._is_open = False
-            lines, rest = [rest], b""
-        self._begun = rest[: _MAX_LINE_BYTES + 1]
-        self._waiting += [line for line in lines if line.strip()]
+def _read(stream: BinaryIO, lines: Queue[bytes]) -> None:
+    """Wait for room in the queue for each line, cut if it is too long; an empty one ends it."""
+    try:
+        while line := stream.readline(_MAX_LINE_BYTES + 1):
+            rest = line
+            while len(rest) > _MAX_LINE_BYTES and not rest.endswith(b"\n"):
+                rest = stream.readline(_MAX_LINE_BYTES + 1)
+            if line.strip():
+                lines.put(line)
+    finally:
+        lines.put(b"")

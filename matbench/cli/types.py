@@ -14,6 +14,7 @@ class Seed(click.IntRange):
 
     def __init__(self) -> None:
         super().__init__(0, 2**63 - 1)
+        self.name = "integer"
 
 
 class Seconds(click.FloatRange):

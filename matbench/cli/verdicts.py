@@ -93,12 +93,13 @@ class Comparisons(msgspec.Struct, frozen=True, kw_only=True):
 
 class Records:
     """The records of a file: `outcomes`, the `environments` of the runs that wrote them, and
-    `findings` of other commands, such as comparisons."""
+    `findings` of other commands; `notes` name lines that are no records."""
 
     def __init__(self, contents: Contents) -> None:
         self.environments: list[Environment] = contents.environments
         self.outcomes: list[Outcome] = contents.outcomes
         self.findings: list[Finding] = [finding for finding, _ in contents.findings]
+        self.notes: list[str] = contents.notes
 
     def rows(self) -> list[dict[str, Any]]:
         """A flat dict for each outcome, with the columns of `--format csv`; None: not known."""
@@ -106,7 +107,7 @@ class Records:
 
 
 def read(path: str | Path) -> Records:
-    """The records of a file that matbench wrote; `UsageError` names a line that is none."""
+    """The records of a file; `UsageError` if matbench did not write it."""
     return Records(Contents(Path(path)))
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from matbench import regular, workloads
 from matbench.cache import Cache
-from matbench.errors import UsageError
+from matbench.errors import UsageError, refusing
 from matbench.kernelfile import compiled, front_matter, lineage, python_file, tables
 from matbench.kernelfile.host_file import HostReader
 from matbench.kernelfile.libraries import LIBRARIES
@@ -95,7 +95,8 @@ def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | Non
     """
     if python_file.is_python(str(path)):
         file = python_file.file_of(path)
-        return python_file.parse(read(file, str(file)), path, given)
+        with refusing(str(file)):
+            return python_file.parse(read(file, str(file)), path, given)
     return parse(read(path, shown_as or str(path)), path, shown_as, given)
 
 
@@ -114,7 +115,8 @@ def parse(
     parsed: Callable[..., Kernel] = partial(front_matter.parse, on_host=HostReader)
     if compiled.is_compiled(path):
         parsed = compiled.parse
-    return parsed(data, shown_as or str(path), path, matter, given)
+    with refusing(shown_as or str(path)):
+        return parsed(data, shown_as or str(path), path, matter, given)
 
 
 def read(path: Path, shown: str) -> bytes:

@@ -88,7 +88,7 @@ def is_cubin(data: bytes) -> bool:
 
 def of_cubin(data: bytes) -> Code:
     """What a cubin says, which runs on its architecture and later ones of the same family;
-    `ValueError`, `IndexError` or `struct.error` if it is none."""
+    `ValueError`, `IndexError`, `OverflowError` or `struct.error` if it is none."""
     if not is_cubin(data):
         raise ValueError("not machine code of CUDA in ELF")
     sections, kernels = sections_of(data), {}
@@ -144,7 +144,7 @@ def parse(
         code = of_ptx(text) if is_ptx else of_cubin(data)
         if not code.kernels:
             raise ValueError("it has no kernel")
-    except (ValueError, struct.error, IndexError) as error:
+    except (ValueError, struct.error, IndexError, OverflowError) as error:
         raise UsageError(f"{shown}: not {'PTX' if is_ptx else 'a cubin'}: {error}") from None
     table = Table(shown, text, beside, given or {})
     kernel = identified(_Reader(shown, file, table, code).kernel(), data, table)

@@ -199,6 +199,7 @@ class _Reader(Reader):
             arrays=arrays,
         )  # fmt: skip
         self.check_names("sweep", kernel.sweep)
+        self.check_let(kernel)
         if mistake := products.mistake(kernel):
             self.wrong(*mistake)
         self.check_launch(kernel)

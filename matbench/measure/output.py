@@ -66,7 +66,7 @@ class Output:
     def _empty(self) -> None:
         with suppress(OSError, ValueError):  # just closed
             while True:
-                select.select([self._reader], [], [])
+                select.select([self._reader], [], [], 1.0)  # `close` does not wake it
                 with self._lock:
                     if not self._read_on():
                         return

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from matbench import signals, temporary
-from matbench.errors import MatbenchError, explanation
+from matbench.errors import CaseError, MatbenchError, explanation
 from matbench.measure import output
 
 T = TypeVar("T")
@@ -261,6 +261,8 @@ def _begin(
     signals.end_with_parent()
     if leads:
         os.setpgid(0, 0)  # which gets no signals from a terminal
+        with suppress(OSError):  # an old kernel
+            signals.end_group_with_this()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ENDING)  # what it starts may need them
     os.chdir(folder)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
@@ -274,5 +276,11 @@ def _flushed(function: Callable[..., T], args: tuple[Any, ...]) -> T:
     """Call the function, and flush its output."""
     try:
         return function(*args)
+    except BaseException as error:
+        if isinstance(error, MatbenchError) and type(error).__module__.startswith("matbench."):
+            raise
+        # Its class may be a kernel's, which only this process knows.
+        said = f"{type(error).__name__}: {explanation(error)}"
+        raise CaseError(f"the worker process raised {said}", fatal=True) from None
     finally:
         output.flush()

@@ -376,10 +376,11 @@ class Worker:
             raise LateError(f"{late} (see {step.option})") from None
         except DiedError as error:
             reason = f"{step.doing}: the worker process {error}"
-        except MatbenchError:
-            raise  # it concerns every case, such as an unusable cache folder
         except Exception as error:
-            # A bug in matbench, or out of memory: only this case fails.
+            is_alone = self._rest is not None and type(error) is not MatbenchError
+            if isinstance(error, MatbenchError) and not is_alone:
+                raise  # it concerns every case, such as an unusable cache folder
+            # A bug in matbench, or a function's process that is broken: only this case fails.
             self.pool.kill()
             reason = f"{step.doing} raised {type(error).__name__}: {explanation(error)}"
         raise CaseError(reason)

@@ -47,7 +47,7 @@ def _finite(value: Any, place: str, lost: list[str]) -> Any:
     if isinstance(value, dict):
         return {name: _finite(item, f"{place}.{name}", lost) for name, item in value.items()}
     if isinstance(value, tuple):
-        if value and not isinstance(value[0], Real):
+        if not all(isinstance(item, Real) for item in value):
             return tuple(_finite(item, place, lost) for item in value)
     elif not isinstance(value, Real):
         return value
@@ -63,9 +63,10 @@ def _is_finite(number: Any) -> bool:
     return isinstance(number, int) or isfinite(number)  # an integer may be too large for a float
 
 
-def line(record: msgspec.Struct) -> str:
+def line(record: msgspec.Struct | dict[str, Any]) -> str:
     """One line of JSON, without a newline."""
-    plain = msgspec.to_builtins(finite(record), enc_hook=lambda number: number.item())  # NumPy's
+    known = _finite(record, "", [])
+    plain = msgspec.to_builtins(known, enc_hook=lambda number: number.item())  # NumPy's
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # File names that are not UTF-8 appear in argv and messages as lone surrogates.
     text = text.encode("utf-8", "replace").decode("utf-8")

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from matbench.errors import readable
 from matbench.model import (
     Accumulator,
     Arithmetic,
@@ -289,6 +290,11 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     interrupted: bool = False
     notes: tuple[str, ...] = ()
     error_map: ErrorCells | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        if self.reason is not None:
+            msgspec.structs.force_setattr(self, "reason", readable(self.reason))
+        msgspec.structs.force_setattr(self, "notes", tuple(map(readable, self.notes)))
 
     @property
     def is_broken(self) -> bool:

@@ -6,10 +6,8 @@ An array of the same objects, as printed by `--format json`, can be read too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import msgspec
 
@@ -22,7 +20,10 @@ from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
 from matbench.records.tuning import TuningRecord
 
+T = TypeVar("T")
+
 MAX_LINE_BYTES = 16 * 1024**2
+_MOST_NOTES = 10
 _FIRST_BYTES = b'{"type":"environment",'
 
 
@@ -42,47 +43,37 @@ class _Head(msgspec.Struct, frozen=True):
 _HEAD = msgspec.json.Decoder(_Head)
 #: What commands find out about kernels, beside outcomes.
 Finding = TuningRecord | ComparisonRecord | BlockProfile | Explanation | Grade
-_RECORD = msgspec.json.Decoder(Environment | Outcome | Finding)
+Record = Environment | Outcome | Finding
+_RECORD: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
 def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
     """The environments and outcomes of a file, in its order.
 
-    A torn last line is ignored, with a line in `notes`. `UsageError` names the file and the line
-    that is not a record. Nothing in the file is executed, and no path in it is opened.
+    A line that is no record is ignored, with one in `notes`. `UsageError` if matbench did not write
+    the file. Nothing in the file is executed, and no path in it is opened.
     """
     contents = Contents(path)
-    if contents.note and notes is not None:
-        notes.append(contents.note)
+    if notes is not None:
+        notes += contents.notes
     return contents.environments, contents.outcomes
 
 
-def decode(line: bytes) -> Environment | Outcome | Finding:
+def decode(line: bytes) -> Record:
     """One line of a file as a record; `RecordError` if it is not one."""
-    with _refusals():
-        record: Environment | Outcome | Finding = _RECORD.decode(line)
-        return record
+    return _decoded(_RECORD, line)
 
 
-def _outcomes(record: Environment | Outcome | Finding) -> list[Outcome]:
+def _outcomes(record: Record) -> list[Outcome]:
     """The outcomes that a record is, or is about."""
-    match record:
-        case Outcome():
-            return [record]
-        case TuningRecord(outcome=outcome):
-            return [outcome]
-        case ComparisonRecord(baseline=baseline, candidate=candidate):
-            return [baseline, candidate]
-        case Explanation(outcome=Outcome() as outcome):
-            return [outcome]
-    return []
+    about = (getattr(record, name, None) for name in ("outcome", "baseline", "candidate"))
+    return [part for part in (record, *about) if isinstance(part, Outcome)]
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turns any decoding error into a `RecordError` of one line."""
+def _decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
+    """What a line holds; any decoding error is a `RecordError` of one line."""
     try:
-        yield
+        return decoder.decode(line)
     except (msgspec.DecodeError, ValueError) as error:
         kind = RecordError if isinstance(error, msgspec.ValidationError) else _TornError
         raise kind(f"{' '.join(str(error).split()):.200}") from None
@@ -94,7 +85,7 @@ class Contents:
     """The contents of a file; `UsageError` as for `read`.
 
     `findings` are records about outcomes, such as comparisons, each with its outcomes.
-    `whole_bytes` is the length up to the last complete record; `note` describes a torn line.
+    `whole_bytes` is the length without a torn last line; `notes` name the lines that are ignored.
     """
 
     def __init__(self, path: Path) -> None:
@@ -102,16 +93,20 @@ class Contents:
         self.outcomes: list[Outcome] = []
         self.findings: list[tuple[Finding, list[Outcome]]] = []
         self.whole_bytes = 0
-        self.note: str | None = None
+        self.notes: list[str] = []
         self.is_array = False
         self._path = path
         self._number = 0
         self._is_ours = False  # once an environment was read
+        self._last: list[Outcome] = []  # of the line before
         try:
             with path.open("rb") as file:
-                while not self.note and (line := file.readline(MAX_LINE_BYTES + 1)):
+                while line := file.readline(MAX_LINE_BYTES + 1):
                     self._number += 1
                     self._take(line)
+                    while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+                        line = file.readline(MAX_LINE_BYTES + 1)  # the rest of it
+                        self.whole_bytes += len(line)
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -119,8 +114,6 @@ class Contents:
         raise UsageError(f"{self._path}:{self._number}: {reason}") from None
 
     def _take(self, line: bytes) -> None:
-        if len(line) > MAX_LINE_BYTES:
-            self._refuse(f"longer than {MAX_LINE_BYTES:,} bytes; not a record")
         text = line.strip()
         if text == b"[" and self._number == 1:
             self.is_array = True
@@ -131,15 +124,21 @@ class Contents:
                 # The start of a file's first line shows whether matbench wrote it.
                 start = line[: len(_FIRST_BYTES)]
                 is_ours = self._is_ours or _FIRST_BYTES.startswith(start)
-                if not isinstance(error, _TornError) or line.endswith(b"\n") or not is_ours:
+                if isinstance(error, _TornError) and not line.endswith(b"\n") and is_ours:
+                    self.notes.append(f"{self._path}:{self._number}: incomplete line ignored")
+                    return
+                if not self._is_ours:
                     self._refuse(f"not a record: {error}; fix or remove the line")
-                self.note = f"{self._path}:{self._number}: incomplete line ignored"
-                return
+                self._last = []
+                self.notes.append(f"{self._path}:{self._number}: not a record, ignored: {error}")
+                if len(self.notes) > _MOST_NOTES:
+                    self.notes[_MOST_NOTES:] = [f"{self._path}: more lines are ignored"]
         self.whole_bytes += len(line)
 
     def _add(self, line: bytes) -> None:
-        with _refusals():
-            head = _HEAD.decode(line)
+        if len(line) > MAX_LINE_BYTES:
+            raise RecordError(f"longer than {MAX_LINE_BYTES:,} bytes")
+        head = _decoded(_HEAD, line)
         if head.type == "environment" and head.schema != SCHEMA:
             self._refuse(
                 f"written by another version of matbench: its records have schema {head.schema}, "
@@ -154,5 +153,6 @@ class Contents:
             return
         outcomes = _outcomes(record)
         self.outcomes += outcomes
+        self._last = outcomes[-1:] or self._last
         if not isinstance(record, Outcome):  # `blocks` prints the outcome first
-            self.findings.append((record, outcomes or self.outcomes[-1:]))
+            self.findings.append((record, outcomes or self._last))

@@ -115,12 +115,12 @@ class RecordWriter:
             raise UsageError(f"{self.path}: cannot append to a JSON array; name another file")
         self.environments, self.outcomes = contents.environments, contents.outcomes
         self.findings = [finding for finding, _ in contents.findings]
-        if contents.note:
+        self.notes += contents.notes
+        if contents.whole_bytes < file.size:
             try:
                 file.truncate(contents.whole_bytes)
             except OSError as error:
                 raise UsageError(f"{self.path}: cannot be repaired: {error.strerror}") from None
-            self.notes.append(contents.note)
 
     def _close(self) -> None:
         if self._file is not None:

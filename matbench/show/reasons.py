@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from matbench.errors import readable
 from matbench.model import Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
@@ -62,7 +63,7 @@ def kind(outcome: Outcome) -> Hashable:
 def outcome_reason(*outcomes: Outcome) -> str:
     """The reason of an outcome, or of several of one `kind`; empty if it was measured."""
     skips = [outcome.skip for outcome in outcomes if outcome.skip is not None]
-    return skip_reason(*skips) if skips else outcomes[0].reason or ""
+    return readable(skip_reason(*skips)) if skips else outcomes[0].reason or ""
 
 
 def comparison_reason(*records: ComparisonRecord) -> str:

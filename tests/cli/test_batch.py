@@ -69,6 +69,13 @@ def test_a_bad_file_is_a_row_that_failed(matbench: Matbench) -> None:
     assert "4 measured, 0 wrong, 12 failed, 0 skipped" in done.stdout
 
 
+def test_paths_that_the_system_refuses_are_rows(matbench: Matbench) -> None:
+    names = ["long" * 75 + ".cu", "longer" * 75 + ".cu"]
+    matbench("run", "--adopt", *names, "--sizes", "17", code=1)
+    assert [outcome.status for outcome in last_run()] == ["failed", "failed"]
+    assert all("File name too long" in (outcome.reason or "") for outcome in last_run())
+
+
 @pytest.mark.parametrize("name", ["bare.cu", "none.cu"])
 def test_one_bad_file_alone_is_bad_input(name: str, matbench: Matbench) -> None:
     write(bare=FOREIGN)

@@ -145,6 +145,63 @@ def test_whatever_is_wrong_with_a_kernel_is_no_exception(
     assert judge.run(**given).status == "failed"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("long" * 75 + ".cu", None, "File name too long"),
+        ("long" * 75 + ".py", None, "longlong"),
+        ("let.py", "# /// matbench\n# [let]\n# X = '1 / 0'\n# ///\n", "let.py:3: let.X '1 / 0'"),
+        (
+            "far.cubin",
+            "\x7fELF\x02" + 35 * "\0" + 8 * "\xff" + 16 * "\1",
+            "far.cubin: not a cubin: ",
+        ),
+    ],
+    ids=["long path", "long name", "let", "cubin"],
+)
+def test_whatever_a_path_or_a_file_is_is_no_exception(
+    name: str, text: str | None, told: str, judge: matbench.Judge, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        data = text.encode("latin1")
+        if name.endswith(".cubin"):
+            data = data[:18] + b"\xbe\0" + data[20:]
+        Path(name).write_bytes(data + b"def f(A, B): return A @ B\n")
+    verdict = judge.run(name if text is None else Path(name))
+    assert verdict.status == "failed"
+    assert told in present(verdict.reason)
+    assert told in present(judge.compare("tiled", verdict.kernel).reason)
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"timeout": NAN}, "timeout=nan: nan is not a number"),
+        ({"timeout": 0}, "timeout=0: 0.0 is not in the range 0<x<=86400"),
+        ({"max_time": float("inf")}, "max_time=inf: inf is not in the range 0<x<=86400"),
+        ({"max_time": None}, "max_time=None: float() argument must be a"),
+        ({"seed": "a"}, "seed='a': 'a' is not a valid integer"),
+        ({"backend": "metal"}, "backend='metal': 'metal' is not one of 'auto', 'cuda', 'opencl'"),
+    ],
+)
+def test_an_argument_that_is_not_allowed_is_one_line(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(matbench.UsageError) as raised:
+        matbench.Judge("33", **given)
+    assert str(raised.value).startswith(told)
+    assert not str(raised.value).endswith(".")
+
+
+@pytest.mark.parametrize("given", [{"max_time": NAN}, {"max_time": -1}, {"threshold": NAN}])
+def test_so_are_those_of_a_comparison(given: dict[str, Any], judge: matbench.Judge) -> None:
+    with pytest.raises(matbench.UsageError, match=f"^{min(given)}="):
+        judge.compare("tiled", "tiled", **given)
+
+
 def test_sizes_of_one_call_too(judge: matbench.Judge) -> None:
     with pytest.raises(matbench.UsageError, match="write 1000 or MxNxK"):
         judge.run("tiled", sizes="abc")

@@ -78,6 +78,24 @@ def test_answers_come_in_order_with_their_ids(device: DeviceInfo, tmp_path: Path
     assert [case["case"]["params"] for case in sized["cases"]] == [{"TILE": 4}]
 
 
+def test_who_writes_faster_than_it_answers_waits(device: DeviceInfo, tmp_path: Path) -> None:
+    written = tmp_path / "answers"
+    words = [*COMMAND, "serve", "--backend", device.backend]
+    with (
+        subprocess.Popen(["yes", '{"id":1}'], stdout=subprocess.PIPE) as endless,
+        written.open("wb") as answers,
+        subprocess.Popen(words, stdin=endless.stdout, stdout=answers) as process,
+    ):
+        while not written.stat().st_size:
+            time.sleep(0.05)
+        time.sleep(2)
+        asked = psutil.Process(endless.pid).io_counters().write_chars // len('{"id":1}\n')
+        answered = written.read_bytes().count(b"\n")
+        endless.kill()
+        process.terminate()
+    assert asked - answered < 20_000  # most of them in the pipe
+
+
 #: Bad requests, and what is said of each.
 BAD = [
     ("nonsense", "not a request: JSON is malformed"),

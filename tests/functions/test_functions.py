@@ -484,6 +484,18 @@ def test_a_mistake_in_a_file_is_one_line_that_names_the_place(
     assert len(result.output.strip().splitlines()) == 1 or "Usage" not in result.output
 
 
+#: The main process knows neither their classes nor, of one, the message.
+ERRORS = """
+from matbench.errors import CaseError
+
+class Unreadable(Exception):
+    def __str__(self): return 5
+
+class Foreign(CaseError):
+    def __reduce__(self): raise RuntimeError
+"""
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -494,17 +506,30 @@ def test_a_mistake_in_a_file_is_one_line_that_names_the_place(
         ("return (A @ B).astype('f8')", "returned float64, 64×96, instead of float32, 64×96"),
         ("while True: pass", "was stopped (see --timeout)"),
         ("import os; os._exit(3)", "exited with code 3"),
+        ("raise ValueError('\\ud800')", "f.py:4: ValueError: \ufffd"),
+        ("raise Unreadable(5)", "f.py:4: Unreadable: its message cannot be read"),
+        ("raise Foreign('no\\nbody')", "the worker process raised Foreign: no\nbody"),
+        ("assert False, 10**6 * 'x'", f"f.py:4: AssertionError: {1936 * 'x'}… (998064 more"),
+        ("import os, shutil; shutil.rmtree(os.getcwd()); return A @ B", "no temporary folder"),
     ],
 )
 def test_what_goes_wrong_in_a_call_costs_its_row(
     body: str, says: str, impatient: api.Judge, tmp_path: Path
 ) -> None:
     file = tmp_path / "f.py"
-    file.write_text(f"import numpy as np\n\ndef f(A, B):\n    {body}\n")
+    file.write_text(f"import numpy as np\n\ndef f(A, B):\n    {body}\n{ERRORS}")
     verdict = impatient.run(file)
     assert verdict.status == "failed"
     assert says in present(verdict.reason)
     assert impatient.run(f"{FILE}::honest").status == "measured"
+
+
+def test_a_child_that_returns_too_does_not_measure_on(impatient: api.Judge, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("import os, numpy\n\ndef f(A, B):\n    os.fork()\n    return A @ B\n")
+    started = time.monotonic()
+    assert impatient.run(file).status == "measured"
+    assert time.monotonic() - started < 30
 
 
 def test_a_module_that_cannot_be_run_is_a_failed_row(judge: api.Judge, tmp_path: Path) -> None:

@@ -217,6 +217,22 @@ def test_a_nul_byte_in_a_path_is_told(tmp_path: Path) -> None:
         catalogue.files_in(tmp_path / "a\0b")
 
 
+@pytest.mark.parametrize("name", ["f.py", "mine.cu"])
+def test_whatever_reading_a_file_raises_is_one_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    path.write_text("def f(A, B): return A @ B\n" if name == "f.py" else kernel_text())
+    catalogue.load(path)
+
+    def find(*_: object) -> None:
+        raise KeyError("no key")
+
+    monkeypatch.setattr(includes, "find_includes", find)
+    with pytest.raises(UsageError, match=rf"{name}: KeyError: 'no key'"):
+        catalogue.load(path)
+
+
 def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
     mine = load(tmp_path / "mine.cu", kernel_text())
     (tmp_path / "link.cu").symlink_to("mine.cu")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from matbench.measure.output import MAX_LINES, CapturedOutput
+from matbench.measure.output import MAX_LINES, CapturedOutput, Output
 from matbench.measure.process import DiedError, Pool
 
 MEGABYTES = 20
@@ -87,6 +88,18 @@ def test_last_words_of_a_killed_process_are_heard_and_the_next_is_too() -> None:
     finally:
         pool.kill()
     assert pool.said() == CapturedOutput()
+
+
+def test_the_thread_of_closed_output_ends() -> None:
+    before = {*threading.enumerate()}
+    closed = Output()
+    [thread] = {*threading.enumerate()} - before
+    kept = os.dup(closed.writer.fileno())  # as by a process that is left
+    time.sleep(0.1)  # until it waits
+    closed.close()
+    thread.join(20)
+    os.close(kept)
+    assert not thread.is_alive()
 
 
 def test_a_process_that_prints_all_the_time_does_not_keep_us(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from matbench.errors import CaseError
 from matbench.measure.process import DeadlineError, DiedError, Pool, result
 
 
@@ -50,19 +54,50 @@ def test_a_deadline_is_of_time_that_has_passed_whatever_the_clock_on_the_wall_sa
         pool.kill()
 
 
-def test_what_a_lost_process_has_started_ends_when_its_successor_is_stopped() -> None:
+def test_what_a_lost_process_has_started_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: signals.append((group, number)))
     pool = Pool(leads=True)
     try:
-        pool.call(os.getpid)
+        lost = pool.call(os.getpid)
         with pool.stopped():
             pass
         started = psutil.Process(pool.call(os.spawnlp, os.P_NOWAIT, "sleep", "sleep", "60"))
         with pytest.raises(DiedError):
             pool.call(os._exit, 1)
-        pool.call(os.getpid)
-        assert started.status() != psutil.STATUS_ZOMBIE
-        with pool.stopped():
-            assert _has_ended(started)
+        with pool.stopped():  # on a system that did not end it already
+            assert (lost, signal.SIGKILL) in signals
+        assert _has_ended(started)
+    finally:
+        pool.kill()
+
+
+def test_what_a_process_has_started_ends_with_matbench_even_if_all_its_group_is_killed(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, time\nfrom matbench.measure.process import Pool\n"
+        "pool = Pool(leads=True)\n"
+        "print(pool.call(os.spawnlp, os.P_NOWAIT, 'sleep', 'sleep', '60'), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        started = psutil.Process(int(process.stdout.readline()))
+        os.killpg(process.pid, signal.SIGKILL)
+    assert _has_ended(started)
+
+
+def test_a_function_has_no_children_but_its_own_and_ends_nothing_but_its_task() -> None:
+    pool = Pool(leads=True)
+    try:
+        with pytest.raises(CaseError, match="ChildProcessError"):
+            pool.call(os.wait)
+        with pytest.raises(CaseError, match="the worker process raised SystemExit: 3"):
+            pool.call(sys.exit, 3)
     finally:
         pool.kill()
 

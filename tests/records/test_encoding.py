@@ -165,9 +165,15 @@ def test_records_of_every_kind_are_finite() -> None:
 
 def test_names_that_are_not_utf8_and_numpys_scalars_are_recorded(path: Path) -> None:
     samples = (np.float64(1.5), np.float32(1.5))
-    write(path, outcome(reason="file \udcff.cu", cold=timing(samples_ns=samples)))
+    write(path, outcome("file \udcff.cu", cold=timing(samples_ns=samples)))
     (found,) = read(path)[1]
-    assert (found.reason, found.median_ns) == ("file ?.cu", 1.5)
+    assert (found.case.kernel, found.median_ns) == ("file ?.cu", 1.5)
+
+
+def test_an_answer_is_written_as_records_are() -> None:
+    assert encoding.line({"ratios": (1.0, None, math.inf), "id": "\ud800"}) == (
+        '{"ratios":[1.0,null,null],"id":"?"}'
+    )
 
 
 def test_json_is_the_same_objects_as_one_array(path: Path) -> None:

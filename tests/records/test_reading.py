@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.launches import UNEVEN, analysed, sampled
+from support.optional import present
 from support.paths import ROOT
 from support.record_files import only, write
 from support.records import environment, outcome
 
+import matbench
 from matbench.errors import UsageError
 from matbench.records import encoding, reading
-from matbench.records.outcome import ErrorCells, Outcome
+from matbench.records.outcome import ErrorCells
 from matbench.records.reading import read
 from matbench.records.writing import RecordWriter
 
@@ -115,28 +118,78 @@ def test_another_schema_is_refused(path: Path, schema: str) -> None:
         (b"\x80\x04cos\nsystem\n(S'true'\ntR.", "malformed"),
     ],
 )
-def test_a_malformed_line_is_refused_with_its_place(path: Path, line: bytes, reason: str) -> None:
+def test_a_malformed_line_costs_only_itself(path: Path, line: bytes, reason: str) -> None:
     write(path, outcome())
     path.write_bytes(path.read_bytes() + line + b"\n" + path.read_bytes())
-    with pytest.raises(UsageError) as raised:
+    notes: list[str] = []
+    assert read(path, notes)[1] == [outcome(), outcome()]
+    note, *_ = notes
+    assert len(notes) == line.count(b"\n") + 1
+    assert note.startswith(f"{path}:3: not a record, ignored: ")
+    assert reason in note
+    assert len(note) < 600
+    assert "\n" not in note
+    path.write_bytes(line + b"\n" + path.read_bytes())
+    with pytest.raises(UsageError, match=r"x\.jsonl:1: not a record: .*; fix or remove the line"):
         read(path)
-    message = str(raised.value)
-    assert message.startswith(f"{path}:3: ")
-    assert reason in message
-    assert len(message) < 600
-    assert "\n" not in message
+
+
+def test_a_line_of_any_length_costs_only_itself(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(path, outcome())
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", len(path.read_bytes()))
+    path.write_bytes(b"".join([path.read_bytes(), b"x" * 10**5, b"\n", path.read_bytes()]))
+    before = path.read_bytes()
+    write(path, mode="resume")
+    assert path.read_bytes() == before
+    notes: list[str] = []
+    assert read(path, notes)[1] == [outcome(), outcome()]
+    assert notes == [
+        f"{path}:3: not a record, ignored: longer than {reading.MAX_LINE_BYTES:,} bytes"
+    ]
+
+
+def test_the_first_lines_that_are_no_records_are_named(path: Path) -> None:
+    write(path, outcome())
+    path.write_bytes(path.read_bytes() + b"{}\n" * 1012)
+    *notes, last = matbench.read(path).notes
+    assert [note.partition(": ")[0] for note in notes] == [f"{path}:{n}" for n in range(3, 13)]
+    assert last == f"{path}: more lines are ignored"
+
+
+def test_a_file_with_a_line_that_is_no_record_is_resumed(path: Path) -> None:
+    """The line may be another version's: it stays as it is."""
+    write(path, outcome())
+    path.write_bytes(path.read_bytes() + b'{"type":"outcome"}')  # complete, but for its end
+    before = path.read_bytes()
+    with RecordWriter(path, environment(), "resume") as writer:
+        assert len(writer.notes) == 1
+        writer.write(outcome("next"))
+    assert path.read_bytes().startswith(before + b"\n")
+    assert [one.case.kernel for one in read(path)[1]] == [outcome().case.kernel, "next"]
+
+
+def test_reasons_and_notes_are_cut(path: Path) -> None:
+    long = outcome(reason="x\ty\n" * 10**6 + "\x1b", notes=("\ud800",))
+    assert present(long.reason).endswith("y\n… (3998041 more characters)")
+    assert len(present(long.reason)) <= 2000
+    assert long.notes == ("\ufffd",)
+    again = outcome(reason=f"comparing: {long.reason}; {long.reason}")
+    assert present(again.reason).endswith("… (7998055 more characters)")
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "9" * 4000])
-def test_a_size_of_no_matrix_is_refused(path: Path, size: str) -> None:
+def test_a_size_of_no_matrix_is_no_record(path: Path, size: str) -> None:
     write(path, outcome(), outcome())
     path.write_text(path.read_text().replace('"M":17', f'"M":{size}', 1))
-    with pytest.raises(UsageError, match=r"x\.jsonl:2: .* - at `\$\.case\.problem\.M`"):
-        read(path)
+    notes: list[str] = []
+    assert read(path, notes)[1] == [outcome()]
+    assert re.search(r"x\.jsonl:2: .* - at `\$\.case\.problem\.M`", notes[0])
 
 
 def test_endless_lines_fail_cleanly() -> None:
-    with pytest.raises(UsageError, match=r"/dev/zero:1: longer than"):
+    with pytest.raises(UsageError, match=r"/dev/zero:1: .* longer than"):
         read(Path("/dev/zero"))
 
 
@@ -201,12 +254,15 @@ def test_a_field_of_any_value_is_read_or_refused(
     holder[data.draw(st.sampled_from(sorted(holder)))] = value
     path = tmp_path / "fuzzed.jsonl"
     path.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
+    notes: list[str] = []
     try:
-        (found,) = read(path)[1]
+        found = read(path, notes)[1]
     except UsageError as error:
-        assert str(error).startswith(f"{path}:{1 if group == 'environment' else 2}: ")
+        assert str(error).startswith(f"{path}:1: ")
+        assert group == "environment"
     else:
-        assert isinstance(found, Outcome)
+        assert len(found) + len(notes) == 1
+        assert all(note.startswith(f"{path}:2: ") for note in notes)
 
 
 def test_what_later_versions_add_is_skipped(path: Path) -> None:
@@ -229,6 +285,8 @@ def test_what_was_found_about_a_case_belongs_to_the_outcome_before_it(path: Path
         "second",
         "third",
     ]
+    path.write_text(path.read_text().replace('"second"', "2"))
+    assert reading.Contents(path).findings == [(profile, [])]
 
 
 PROFILE = json.loads(encoding.line(analysed(sampled(UNEVEN))))
@@ -261,7 +319,9 @@ def test_what_does_not_fit_together_is_refused(
     lines = [encoding.line(environment()), encoding.line(outcome())]
     path.write_text("\n".join([*lines, json.dumps(whole | {part: TIMELINE} if part == "timeline"
                                                    else whole)]) + "\n")  # fmt: skip
-    read(path)
+    notes: list[str] = []
+    read(path, notes)
+    assert notes == []
     path.write_text("\n".join([*lines, json.dumps(whole | {part: changes})]) + "\n")
-    with pytest.raises(UsageError, match=rf"x\.jsonl:3: not a record: .*{reason}"):
-        read(path)
+    read(path, notes)
+    assert re.search(rf"x\.jsonl:3: not a record, ignored: .*{reason}", notes[0])

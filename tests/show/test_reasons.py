@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from support import any_record
@@ -51,6 +52,8 @@ _GIVEN: dict[str, int | float | str] = {"asked": 2000, "allowed": 1024}
 )
 def test_what_is_missing_in_words(skip: Skip, words: str) -> None:
     assert skip_reason(skip) == words
+    needing = msgspec.structs.replace(skip, needs=f"{skip.needs}\x1b")
+    assert "\x1b" not in outcome_reason(outcome("x", status="skipped", skip=needing))
 
 
 def skipped(what: SkipKind, needs: str, **given: int | float | str) -> Outcome:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from matbench import cache
-from matbench.errors import BuildError, CaseError
+from matbench.errors import BuildError, CaseError, message_of
 from matbench.model import Kernel
 
 #: The modules that have been loaded, by their file, and the hash of it and what it imports.
@@ -76,12 +76,13 @@ def _require_reachable(kernel: Kernel) -> None:
 @contextlib.contextmanager
 def blaming(kernel: Kernel, kind: type[CaseError] = CaseError) -> Iterator[None]:
     """Raise whatever goes wrong in the function's code as an error that names its line."""
+    process = os.getpid()
     try:
         yield
     except (MemoryError, CaseError):
         raise
     except BaseException as error:  # also `SystemExit`: only this case ends
-        name, text = Path(kernel.file).name, str(error).strip()
+        name, text = Path(kernel.file).name, message_of(error).strip()
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if _is_of(f, name)]
         lines += re.findall(rf'/{re.escape(name)}", line ([0-9]+)', text)[:1]  # as Numba says it
         at = f"{name}:{lines[-1]}: " if lines else ""
@@ -91,6 +92,9 @@ def blaming(kernel: Kernel, kind: type[CaseError] = CaseError) -> Iterator[None]
         if kind is BuildError:
             raise BuildError(reason) from None
         raise CaseError(reason, fatal=is_lost) from None
+    finally:
+        if os.getpid() != process:  # it has forked: this child must not measure on
+            os._exit(0)
 
 
 def _is_of(frame: traceback.FrameSummary, name: str) -> bool:

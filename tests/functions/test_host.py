@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from support.cli import QUICK, Matbench, last_run
-from support.functions import measured
+from support.functions import measured, some
 from support.optional import present
 
 import matbench as api
@@ -69,40 +68,30 @@ def run(entry: str, checks: frozenset[str] = CHECKS, run_s: float = 30) -> Outco
     return measured(load(entry), "128x96x112", checks=checks, run_s=run_s, max_time_s=longest_s)
 
 
-@pytest.mark.parametrize("cheat", CHEATS)
+@pytest.mark.parametrize("cheat", some(CHEATS, "thread", "inputs", "pages"))
 def test_a_cheat_is_refused_with_its_reason(cheat: str) -> None:
     outcome = run(f"cheat_{cheat}")
     assert outcome.status == "wrong"
     assert CHEATS[cheat] in present(outcome.reason)
 
 
-#: The twins and the controls of the others take as long as all other tests of the file.
-AT_ONCE = ("thread", "inputs")
-
-
-def few(cheats: Iterable[str], before: str = "") -> list[Any]:
-    """One test for each: most of them only among the long ones."""
-    return [
-        f"{before}{cheat}" if cheat in AT_ONCE
-        else pytest.param(f"{before}{cheat}", marks=pytest.mark.long)
-        for cheat in cheats
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("function", ["honest", "answers", *few(CHEATS, "twin_")])
+@pytest.mark.parametrize(
+    "function",
+    ["honest", *some(["answers", *(f"twin_{cheat}" for cheat in CHEATS)], "twin_thread")],
+)
 def test_an_honest_function_is_measured(function: str) -> None:
     outcome = run(function)
     assert (outcome.status, outcome.reason) == ("measured", None)
     assert TRUSTED in outcome.notes
 
 
-@pytest.mark.parametrize("cheat", few(CONTROLS))
+@pytest.mark.parametrize("cheat", some(CONTROLS, "inputs"))
 def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
     outcome = run(f"cheat_{cheat}", CHECKS - CONTROLS[cheat])
     assert (outcome.status, outcome.reason) == ("measured", None)
 
 
-@pytest.mark.parametrize("function", FAILURES)
+@pytest.mark.parametrize("function", some(FAILURES, "throws", "crashes", "fails"))
 def test_what_goes_wrong_in_a_call_costs_its_row(function: str) -> None:
     outcome = run(function, run_s=2 if function == "hangs" else 30)
     assert outcome.status == "failed"
@@ -131,7 +120,6 @@ def test_run_compare_and_check_take_a_function(matbench: Matbench, tmp_path: Pat
     matbench("run", file, "--sizes", "64", "--backend", "opencl", "--sustained", "0.3", *QUICK)
     [lasting] = [present(outcome.sustained) for outcome in last_run()]
     assert len(lasting.blocks_ns) == 5
-    matbench("check", file, "--backend", "opencl", "--no-large")
     compared = matbench(
         "compare", "naive-2d", file, "--sizes", "64", "--backend", "opencl", code=None
     )
@@ -230,10 +218,11 @@ void untyped(const void *A, const float *B, float *C, int M, int N, int K) {}
 @pytest.mark.parametrize(
     ("entry", "status", "reason"),
     [
-        ("defaults", "measured", None),
+        *(
+            pytest.param(entry, "measured", None, marks=pytest.mark.long)
+            for entry in ("defaults", "defaults<float>", "quiet")
+        ),
         ("defaults<>", "measured", None),
-        ("defaults<float>", "measured", None),
-        ("quiet", "measured", None),
         ("silent", "failed", "silent: threw an exception without a reason"),
     ],
 )

@@ -56,6 +56,7 @@ def test_a_size_is_measured_on_one_gpu_and_all_gpus_work(
     assert result.stdout.count("★") >= 4  # one a size at least; equals share it
 
 
+@pytest.mark.long
 def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
     matbench: Matbench, twins: list[DeviceInfo]
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_be
 
 
 @pytest.mark.usefixtures("short_turns")
+@pytest.mark.long
 def test_check_and_tune_use_all_gpus(
     matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_in_a_pipe_nothing_is_cut(records: Path) -> None:
     assert "avg rel err" in done.stdout
 
 
+@pytest.mark.long
 def test_a_file_gets_no_more_columns_than_needed_and_no_blanks_behind_them(
     device: DeviceInfo, records: Path, tmp_path: Path
 ) -> None:

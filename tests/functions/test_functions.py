@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 import pytest
 from support.cli import QUICK, Matbench, last_run
-from support.functions import measured, some
-from support.optional import present
+from support.functions import measured
+from support.optional import present, some
 from support.repository import commit, git
 
 import matbench as api

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 from support.cli import QUICK, Matbench, last_run
-from support.functions import measured, some
-from support.optional import present
+from support.functions import measured
+from support.optional import present, some
 
 import matbench as api
 from matbench.backends.functions.calls import TRUSTED

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench, last_run
-from support.optional import present
+from support.optional import present, some
 from support.sources import kernel
 
 from matbench.backends.building import warnings_of
@@ -54,7 +54,7 @@ def reasons(matbench: Matbench, path: Path | str, sizes: str) -> list[str]:
     return [present(outcome.reason) for outcome in last_run()]
 
 
-@pytest.mark.parametrize("kind", ROUNDED)
+@pytest.mark.parametrize("kind", some(ROUNDED, "bfloat16"))
 def test_a_kernel_file_that_rounds_its_inputs_is_told_what_to_declare(
     kind: str, tmp_path: Path, matbench: Matbench
 ) -> None:

@@ -483,6 +483,7 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int N
 """
 
 
+@pytest.mark.long
 def test_a_cpu_cannot_read_vectors_that_fast(
     tmp_path: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

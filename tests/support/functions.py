@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
-import pytest
 
 from matbench import backends
 from matbench.kernelfile import sweep
@@ -16,13 +14,6 @@ from matbench.measure.worker import WorkerPool
 from matbench.model import Kernel
 from matbench.records.outcome import Outcome
 from matbench.workloads import MATMUL
-
-
-def some(every: Iterable[str], *at_once: str) -> list[Any]:
-    """A parameter for each: but for some, only among the long tests, as each has a process."""
-    return [
-        each if each in at_once else pytest.param(each, marks=pytest.mark.long) for each in every
-    ]
 
 
 def measured(

@@ -203,6 +203,7 @@ def output(copy: Path, *command: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
     copy = copied(tmp_path / "copy", FEATURES)
 

@@ -154,6 +154,7 @@ def test_the_action_checks_and_compares_what_has_changed(
     assert r"mine against mine at HEAD\~1: 1 " in html.unescape(runner.summary.read_text())
 
 
+@pytest.mark.long
 def test_the_action_stops_at_a_wrong_kernel(runner: Runner, write_kernel: KernelWriter) -> None:
     good = write_kernel().read_text()
     (runner.repository / "good.cu").write_text(good)
@@ -247,6 +248,7 @@ def offline() -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_release_is_built_and_runs_in_a_clean_environment(tmp_path: Path) -> None:
     clone = cloned(tmp_path / "clone")
     jobs = yaml.safe_load(RELEASE)["jobs"]

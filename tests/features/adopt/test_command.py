@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from support import foreign, toml
 from support.cli import QUICK, Matbench, Refusal, last_run, outside
+from support.optional import some
 from support.signatures import generated
 
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
@@ -27,8 +28,7 @@ from matbench.records.outcome import Outcome
 #: and the toolkit's, have tests of their own.
 KINDS = {
     "textbook.cu", "transposed-b.cu", "dgemm.cu", "build-constants.cu", "fixed-sizes.cu",
-    "matrix-struct.cu", "pointer-factors.cu", "split-k.cu", "array-rows.cu", "array-transposed.cu",
-    "pitched-double.cu", "registered.cu", *foreign.LAUNCHED,
+    "matrix-struct.cu", "split-k.cu", "array-rows.cu", "torch-dispatch.cu", "course-lab.cu",
 }  # fmt: skip
 OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
 ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
@@ -52,10 +52,7 @@ def adopted_and_run(name: str, folder: Path, matbench: Matbench) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in KINDS else pytest.param(name, marks=pytest.mark.long) for name in ON_CPU],
-)
+@pytest.mark.parametrize("name", some(ON_CPU, *KINDS))
 def test_a_foreign_file_is_adopted_and_runs(name: str, tmp_path: Path, matbench: Matbench) -> None:
     adopted_and_run(name, tmp_path, matbench)
 

@@ -237,14 +237,7 @@ def offline() -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     # The last one is read as if its name had no NO.
     pip = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
-    return (
-        own
-        | pip
-        | {
-            "PATH": f"{BIN}:{own['PATH']}",
-            "PYTHONPATH": sysconfig.get_path("purelib"),
-        }
-    )
+    return own | pip | {"PATH": f"{BIN}:{own['PATH']}", "PYTHONPATH": sysconfig.get_path("purelib")}
 
 
 @pytest.mark.slow

@@ -558,8 +558,7 @@ def test_a_guard_tells_where_it_was_written(
 
 
 @pytest.mark.parametrize(
-    ("offset", "told"),
-    [(-1, "1 before its start"), (0, None), (34, None), (35, "1 after its end")],
+    ("offset", "told"), [(-1, "1 before its start"), (0, None), (34, None), (35, "1 after its end")]
 )
 def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
     offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend, memory: Memory

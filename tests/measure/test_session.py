@@ -551,8 +551,7 @@ def test_a_source_that_could_tell_builds_apart_is_refused(
 
 #: GOOD_BODY that also writes out of bounds, if WHERE holds for the first number of A.
 OUTSIDE = GOOD_BODY.replace(
-    "    float sum",
-    "    if (row == 0 && column == 0 && WHERE) WRITE;\n    float sum",
+    "    float sum", "    if (row == 0 && column == 0 && WHERE) WRITE;\n    float sum"
 )
 WHOLE = "A[0] == rint(A[0]) && A[1] == rint(A[1]) && A[2] == rint(A[2])"
 

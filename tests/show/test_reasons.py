@@ -35,10 +35,7 @@ _GIVEN: dict[str, int | float | str] = {"asked": 2000, "allowed": 1024}
             Skip("limit", "max_shared_bytes_per_block", _GIVEN),
             "needs 2,000 bytes of shared memory per block; the device allows 1,024",
         ),
-        (
-            Skip("requirement", "sm_90a", {"device": "sm_75"}),
-            "needs sm_90a; the device is sm_75",
-        ),
+        (Skip("requirement", "sm_90a", {"device": "sm_75"}), "needs sm_90a; the device is sm_75"),
         (Skip("requirement", "cuda", {"device": "opencl"}), "needs CUDA; this is opencl"),
         (Skip("unavailable", "no library; install it"), "no library; install it"),
         (Skip("argument", "a / 0: no"), "front matter: a / 0: no"),

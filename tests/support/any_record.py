@@ -196,10 +196,7 @@ def _profile(counters: str, counter_offset_ticks: float | None = None, **others:
 
 
 def _timeline(
-    lanes: int,
-    slots: int,
-    multiprocessors: list[int] | None,
-    bars: list[list[int]],
+    lanes: int, slots: int, multiprocessors: list[int] | None, bars: list[list[int]]
 ) -> Plain:
     many = len(multiprocessors or ()) or lanes
 

@@ -735,11 +735,7 @@ def disturb(
 )
 @pytest.mark.parametrize("error", [LATE, FULL, CRASHED], ids=["late", "full", "crashed"])
 def test_a_table_does_not_depend_on_launches_and_checks_that_failed_once(
-    error: CaseError,
-    name: str,
-    tmp_path: Path,
-    matbench: Matbench,
-    monkeypatch: pytest.MonkeyPatch,
+    error: CaseError, name: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = copied(name, tmp_path)
     alone = matbench("adopt", path).stdout, path.with_suffix(".toml").read_bytes()
@@ -762,10 +758,7 @@ def test_a_launch_that_never_completes_is_said(
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_case_that_could_not_be_checked_is_no_reason_for_a_claim(
-    times: int,
-    tmp_path: Path,
-    matbench: Matbench,
-    monkeypatch: pytest.MonkeyPatch,
+    times: int, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "plain.cu"
     text = PLAIN.replace("CHECKED", "row < M && col < N").replace("WIDTH", "N")

@@ -91,12 +91,7 @@ def adopted(
     ],
 )  # fmt: skip
 def test_what_the_files_own_launch_does_wrong_is_said(
-    kernel: str,
-    launch: str,
-    passed: str,
-    mistake: str | None,
-    tmp_path: Path,
-    matbench: Matbench,
+    kernel: str, launch: str, passed: str, mistake: str | None, tmp_path: Path, matbench: Matbench
 ) -> None:
     host = "void go(float *a, float *b, float *c, int m, int n, int k)\n{\n"
     path = tmp_path / "own.cu"
@@ -201,12 +196,7 @@ LARGE = ON_16.replace(
     ],
 )  # fmt: skip
 def test_what_no_gpu_can_launch_is_refused_on_a_cpu(
-    text: str,
-    reason: str,
-    status: str,
-    tmp_path: Path,
-    matbench: Matbench,
-    device: DeviceInfo,
+    text: str, reason: str, status: str, tmp_path: Path, matbench: Matbench, device: DeviceInfo
 ) -> None:
     if device.backend == "cuda":
         pytest.skip("the GPU refuses it in words of its own")
@@ -245,12 +235,7 @@ def test_what_no_gpu_can_launch_is_refused_on_a_cpu(
     ],
 )  # fmt: skip
 def test_a_size_may_be_1(
-    signature: str,
-    body: str,
-    args: str,
-    where: list[str],
-    tmp_path: Path,
-    matbench: Matbench,
+    signature: str, body: str, args: str, where: list[str], tmp_path: Path, matbench: Matbench
 ) -> None:
     path = tmp_path / "vector.cu"
     index = "int i = blockIdx.x * blockDim.x + threadIdx.x;"

@@ -102,10 +102,7 @@ def test_the_clock_allows_what_the_kernel_multiplies_with() -> None:
     case = split_case("fp16x3", 1000)
     found = explanation(case, H200, outcome_of(case, 1e6), LIMITS, [])
     [fact] = [fact for fact in facts(found) if fact.name == "peak at this clock"]
-    assert fact[1:] == (
-        "357 TFLOP/s",
-        "at 1,980 MHz, with 3 × float16 for each product",
-    )
+    assert fact[1:] == ("357 TFLOP/s", "at 1,980 MHz, with 3 × float16 for each product")
 
 
 def test_spills_are_counted() -> None:

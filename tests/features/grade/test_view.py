@@ -71,10 +71,7 @@ def chain(first: list[int], *steps: list[int]) -> Tree:
     [
         ([Level("in order", 256)], "in order"),
         ([Level("in order", 256, 16)], "16 terms at a time onto the running sum"),
-        (
-            [Level("in reverse", 256, 16)],
-            "16 terms at a time onto the running sum, from the last",
-        ),
+        ([Level("in reverse", 256, 16)], "16 terms at a time onto the running sum, from the last"),
         ([Level("at once", 32)], "all 32 in one step"),
         (
             [Level("in order", 8, 1, 8), Level("pairwise", 4)],
@@ -107,10 +104,7 @@ def test_levels_in_words(levels: list[Level], words: str) -> None:
         (chain([0, 1], *([n] for n in range(2, 9))), ["0 + 1 + … + 8"]),
         (chain([7, 6], *([n] for n in range(5, -1, -1))), ["7 + 6 + … + 0"]),
         (((0, 1), (2, 3)), ["sum of", "  0 + 1", "  2 + 3"]),
-        (
-            (((0, 1), (2, 3)), (4, 5)),
-            ["sum of, in order", "  0 + 1", "  2 + 3", "  4 + 5"],
-        ),
+        ((((0, 1), (2, 3)), (4, 5)), ["sum of, in order", "  0 + 1", "  2 + 3", "  4 + 5"]),
         (
             ((((0, 1, 2), (3, 4, 5)), (6, 7, 8)), (9, 10, 11)),
             ["sum of, in order", "  0 & 1 & 2", "  3 & 4 & 5", "  6 & 7 & 8", "  9 & 10 & 11"],

@@ -46,11 +46,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_fastest_that_is_right_wins(
-    matbench: Matbench,
-    device: DeviceInfo,
-    file: Path,
-    state: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # On a busy machine, 0.2 s may not be enough to tell two kernels apart.
     monkeypatch.setattr(search, "ComparisonPlan", ComparisonPlan)

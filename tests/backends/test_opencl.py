@@ -53,13 +53,9 @@ def opencl(info: DeviceInfo) -> Iterator[Backend]:
 
 #: Ways to include `amount.h`, the last of them by `nested.h`.
 INCLUDED = [
-    '#include "amount.h"',
-    "#include <amount.h>",
-    '#define H "amount.h"\n#include H',
-    '/* first */ #include "amount.h"',
-    '#\\\ninclude "amount.h"',
-    "#include <nested.h>",
-]
+    '#include "amount.h"', "#include <amount.h>", '#define H "amount.h"\n#include H',
+    '/* first */ #include "amount.h"', '#\\\ninclude "amount.h"', "#include <nested.h>",
+]  # fmt: skip
 
 
 def kernel_of(tmp_path: Path, text: str) -> Kernel:

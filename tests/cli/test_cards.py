@@ -150,12 +150,9 @@ def test_devices_of_two_models_each_measure_everything(
 
 
 def test_ctrl_c_keeps_what_all_gpus_have_done(
-    matbench: Matbench,
-    twins: list[DeviceInfo],
-    listening: None,
-    monkeypatch: pytest.MonkeyPatch,
+    matbench: Matbench, twins: list[DeviceInfo], listening: None, monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-) -> None:
+) -> None:  # fmt: skip
     path = tmp_path / "out.jsonl"
     begun: list[str] = []
     write = worker.Worker.measure

@@ -172,14 +172,9 @@ def test_a_file_without_front_matter_is_adopted(
 
 #: Those that the usual tests adopt.
 SOON = (
-    "b-transposed",
-    "leading-dimension-b",
-    "no-guard",
-    "adds-to-c",
-    "floor-tiles",
-    "tiled",
+    "b-transposed", "leading-dimension-b", "no-guard", "adds-to-c", "floor-tiles", "tiled",
     "factors",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", some(candidates.FAULTY, *SOON))

@@ -134,20 +134,14 @@ CLASHES = [
     "run tiled --output new.png --error-map new.png",
     "run tiled --output new.png --error-map ../here/new.png --force",
     "run tiled --output to-new.svg --error-map new.svg",
-    "run tiled --resume kept.svg --error-map kept.svg",
-    "run tiled --output last.jsonl --force",
-    "run mine.cu --output mine.cu --force",
-    "run mine.cu --output mine.toml --force",
-    "run mine.cu --output factor.h --force",
-    "run tiled --kernels-dir . --output mine.cu --force",
-    "grade mine.cu --output to-mine --force",
-    "compare tiled mine.cu --summary mine.cu",
-    "diff kept.jsonl hard.html --summary kept.jsonl",
-    "page kept.jsonl --output hard.html --force",
-    "plot kept.svg --output kept.svg",
-    "explain mine.svg --front-matter entry=mine --plot mine.svg",
+    "run tiled --resume kept.svg --error-map kept.svg", "run tiled --output last.jsonl --force",
+    "run mine.cu --output mine.cu --force", "run mine.cu --output mine.toml --force",
+    "run mine.cu --output factor.h --force", "run tiled --kernels-dir . --output mine.cu --force",
+    "grade mine.cu --output to-mine --force", "compare tiled mine.cu --summary mine.cu",
+    "diff kept.jsonl hard.html --summary kept.jsonl", "page kept.jsonl --output hard.html --force",
+    "plot kept.svg --output kept.svg", "explain mine.svg --front-matter entry=mine --plot mine.svg",
     "blocks mine.svg --timeline mine.svg",
-]
+]  # fmt: skip
 
 
 @needs_plots

@@ -319,13 +319,9 @@ TUNE = ["tune", "tiled", "--sizes", "20", "--set", "TILE=8,16"]
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_every_command_keeps_what_it_knows(
-    arguments: list[str],
-    nth: int,
-    known: str,
-    said: str,
-    interrupting: Interrupting,
+    arguments: list[str], nth: int, known: str, said: str, interrupting: Interrupting,
     matbench: Matbench,
-) -> None:
+) -> None:  # fmt: skip
     interrupting(nth)
     result = matbench(*arguments, code=130)
     assert result.stderr.splitlines()[-1].startswith(said)  # nothing to be continued
@@ -336,11 +332,9 @@ def test_every_command_keeps_what_it_knows(
 @pytest.mark.usefixtures("own_state", "device")
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
-    is_recorded: bool,
-    interrupting: Interrupting,
-    matbench: Matbench,
+    is_recorded: bool, interrupting: Interrupting, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     last = provenance.last_run_path()
     if not is_recorded:
         last.parent.write_text("no folder")
@@ -371,12 +365,9 @@ def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
     ids=["run", "grade"],
 )
 def test_ctrl_c_while_an_outcome_is_written(
-    arguments: list[str],
-    said: str,
-    listening: None,
-    matbench: Matbench,
+    arguments: list[str], said: str, listening: None, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """The outcome is in every record, in the table, and counted."""
     write = RecordWriter.write
 

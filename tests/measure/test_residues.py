@@ -39,13 +39,9 @@ class Residues:
         self.m = largest_coprime(moduli)
         self.P = math.prod(self.m)
         options = [
-            "-std=c++17",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-unknown-pragmas",
+            "-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas",
             f"-DMODULI={moduli}",
-        ]
+        ]  # fmt: skip
         file, source = folder / f"residues-{moduli}.so", Path(__file__).with_name("residues.cpp")
         command = ["g++", "-shared", "-fPIC", "-O1", *options, f'-DHEADER="{HEADER}"']
         subprocess.run([*command, str(source), "-o", str(file)], check=True)

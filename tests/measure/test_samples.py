@@ -96,11 +96,8 @@ PROBLEMS = st.one_of(
 KEYS = st.integers(0, 2**64 - 1)
 DOUBLE = NumericContract("float64", "float64", sums_in="float64", result="float64")
 READINGS = [
-    NumericContract(),
-    NumericContract(exponents=(-12, 15)),
-    NumericContract(exact=False),
-    DOUBLE,
-]
+    NumericContract(), NumericContract(exponents=(-12, 15)), NumericContract(exact=False), DOUBLE,
+]  # fmt: skip
 #: Of 8 bits, with the scales of each kind.
 EIGHT_BITS = [
     NumericContract("e4m3", "e4m3"),

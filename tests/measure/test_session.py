@@ -111,13 +111,9 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     ],
 )
 def test_work_that_outlives_its_launch_is_seen(
-    every: int,
-    checks: frozenset[str],
-    status: str,
-    write_kernel: KernelWriter,
-    backend: Backend,
+    every: int, checks: frozenset[str], status: str, write_kernel: KernelWriter, backend: Backend,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """Each such launch leaves the device busy; occasionally another program does, too.
 
     Only on a GPU; the CPU here stands for one.
@@ -286,12 +282,9 @@ PLACES = ["before C", "behind C", "inputs", "C of a decoy", "A of a decoy", "els
 @pytest.mark.parametrize("check", ["decoys", "surprises"])
 @pytest.mark.parametrize("place", PLACES)
 def test_whatever_a_batch_changes_but_its_results_is_noticed(
-    place: str,
-    check: str,
-    write_kernel: KernelWriter,
-    timed: Session,
+    place: str, check: str, write_kernel: KernelWriter, timed: Session,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """By each of the two; either is enough, unless only a surprise looks there."""
     back_to_back(timed, monkeypatch, *{"decoys", "surprises"} - {check, "decoys"})
     case = case_of(write_kernel(), timed, size=24)
@@ -365,12 +358,9 @@ def test_no_place_follows_from_the_others() -> None:
 
 @pytest.mark.parametrize(("words", "alone"), [(24 * 24 - 1, False), (24 * 24, True)])
 def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
-    words: int,
-    alone: bool,
-    write_kernel: KernelWriter,
-    timed: Session,
+    words: int, alone: bool, write_kernel: KernelWriter, timed: Session,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     back_to_back(timed, monkeypatch)
     take, counts = timed.backend.time_hot_ns, []
 
@@ -448,12 +438,9 @@ def test_cold_and_hot_samples_are_recorded_alike(
 
 @pytest.mark.parametrize(("kind", "mode"), [("cpu", "hot"), ("gpu", "cold"), ("gpu", "hot")])
 def test_a_time_that_is_impossible_is_wrong_and_noted_for_hot_samples_of_a_gpu(
-    write_kernel: KernelWriter,
-    timed: Session,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch, kind: str,
     mode: str,
-) -> None:
+) -> None:  # fmt: skip
     floor = limits.Floor(1e15, "to wait for ever")
     monkeypatch.setattr(limits, "floor_of_operations", lambda *_: floor)
     case = case_of(write_kernel(), timed)

@@ -54,13 +54,9 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, TYPE 
 
 
 def text(
-    name: str = "mine",
-    *,
-    kind: str = "float",
-    first: str = "sums[element] = 0.0f;",
-    nbytes: str = '"4 * M * N"',
-    body: str = BODY,
-) -> str:
+    name: str = "mine", *, kind: str = "float", first: str = "sums[element] = 0.0f;",
+    nbytes: str = '"4 * M * N"', body: str = BODY,
+) -> str:  # fmt: skip
     body = body.replace("TYPE", kind).replace("FIRST", first)
     launch = f"{LAUNCH}workspace_bytes = {nbytes}"
     return kernel_text(name, front=ARGS, launch=launch, body=body)

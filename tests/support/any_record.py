@@ -160,11 +160,9 @@ def _outcome(status: str, cold: Plain | None = None, **others: Any) -> Plain:
 
 
 def _timing(
-    median_ns: float | None,
-    samples_ns: list[float] | None = None,
-    interval_ns: list[float] | None = None,
-    **others: Any,
-) -> Plain:
+    median_ns: float | None, samples_ns: list[float] | None = None,
+    interval_ns: list[float] | None = None, **others: Any,
+) -> Plain:  # fmt: skip
     median = statistics.median(samples_ns) if samples_ns else median_ns
     ends = sorted(interval_ns) if interval_ns else None
     if ends and median:

@@ -40,14 +40,10 @@ _LIMIT_S = 120
 
 
 def on_terminal(
-    *arguments: str | Path,
-    width: int = 100,
-    height: int = 40,
-    interrupt_when: Callable[[str], bool] = lambda _: False,
-    hang_up: bool = False,
-    environment: dict[str, str] | None = None,
-    stdout_to: Path | None = None,
-) -> Session:
+    *arguments: str | Path, width: int = 100, height: int = 40,
+    interrupt_when: Callable[[str], bool] = lambda _: False, hang_up: bool = False,
+    environment: dict[str, str] | None = None, stdout_to: Path | None = None,
+) -> Session:  # fmt: skip
     """Run the command on a pseudo-terminal of its own, and press Ctrl-C there when it is time.
 
     `hang_up` closes the terminal then.

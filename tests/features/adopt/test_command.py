@@ -573,13 +573,9 @@ FAULTY_LAUNCH = "void go(float *a, int n) { f<4><<<n / 4, dim3(4, 7)>>>(a, a, a,
     [("", "16×16", "; no launch of this kernel was found in the file"), (FAULTY_LAUNCH, "4×7", "")],
 )
 def test_a_launch_that_faults_is_not_called_a_kernel_that_cannot_be_built(
-    launch: str,
-    threads: str,
-    hint: str,
-    tmp_path: Path,
-    matbench: Matbench,
+    launch: str, threads: str, hint: str, tmp_path: Path, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """Even if it cannot be built with other template arguments."""
     path = tmp_path / "faulty.cu"
     path.write_text(FAULTY + launch)

@@ -25,14 +25,10 @@ BUILT = Resources(registers=32, static_shared_bytes=2048, spilled_bytes=0)
 
 
 def explained(
-    *archs: str,
-    n: int = 64,
-    tiles: tuple[int, ...] = (32,),
-    counters: HardwareCounters | None = None,
-    driver_blocks: int = 2,
-    compiled: Resources | None = BUILT,
-    **changes: Any,
-) -> Explanation:
+    *archs: str, n: int = 64, tiles: tuple[int, ...] = (32,),
+    counters: HardwareCounters | None = None, driver_blocks: int = 2,
+    compiled: Resources | None = BUILT, **changes: Any,
+) -> Explanation:  # fmt: skip
     case = case_of("tiled", n, tiles[0])
     build = Build(
         resources=Resources(registers=32, static_shared_bytes=8192, spilled_bytes=0),

@@ -24,13 +24,9 @@ from matbench.records.explanation import NotDerived
 
 
 def walked(
-    *instructions: str,
-    block: int = 32,
-    warp: int = 0,
-    most: int = MOST_INSTRUCTIONS,
-    full_visits: int = 0,
-    labels: Mapping[int, str] | None = None,
-) -> Walk:
+    *instructions: str, block: int = 32, warp: int = 0, most: int = MOST_INSTRUCTIONS,
+    full_visits: int = 0, labels: Mapping[int, str] | None = None,
+) -> Walk:  # fmt: skip
     place = WarpPlace((block, 1, 1), (1, 1, 1), (0, 0, 0), warp)
     return walk(
         code_of(*instructions, labels=labels), place, {}, full_visits=full_visits, most=most
@@ -236,26 +232,12 @@ def test_blocks_of_loops_in_loops_are_counted(
 ) -> None:
     """A loop of `passes`, or from `turn` on of `later`, in a loop; both go on with a ring."""
     program = (
-        "MOV R1, RZ",
-        "MOV R2, RZ",
-        "MOV R3, RZ",
-        f"ISETP.GE.AND P0, PT, R1, {turn:#x}, PT",
-        f"MOV R5, {later:#x}",
-        f"MOV R6, {passes:#x}",
-        "SEL R4, R5, R6, P0",
-        "VIADD R3, R3, 0x1",
-        "VIADD R2, R2, 0x1",
-        f"ISETP.NE.AND P1, PT, R2, {stages:#x}, PT",
-        "@P1 BRA 0xc0",
-        "MOV R2, RZ",
-        "ISETP.GE.AND P2, PT, R3, R4, PT",
-        "@!P2 BRA 0x70",
-        "VIADD R1, R1, 0x1",
-        f"ISETP.GE.AND P3, PT, R1, {outer:#x}, PT",
-        f"@P3 {ends}",
-        "@!P3 BRA 0x20",
-        "EXIT",
-    )
+        "MOV R1, RZ", "MOV R2, RZ", "MOV R3, RZ", f"ISETP.GE.AND P0, PT, R1, {turn:#x}, PT",
+        f"MOV R5, {later:#x}", f"MOV R6, {passes:#x}", "SEL R4, R5, R6, P0", "VIADD R3, R3, 0x1",
+        "VIADD R2, R2, 0x1", f"ISETP.NE.AND P1, PT, R2, {stages:#x}, PT", "@P1 BRA 0xc0",
+        "MOV R2, RZ", "ISETP.GE.AND P2, PT, R3, R4, PT", "@!P2 BRA 0x70", "VIADD R1, R1, 0x1",
+        f"ISETP.GE.AND P3, PT, R1, {outer:#x}, PT", f"@P3 {ends}", "@!P3 BRA 0x20", "EXIT",
+    )  # fmt: skip
     found = walked(*program, most=10**6)
     assert found.stopped is None
     inner = sum(later if i >= turn else passes for i in range(outer))

@@ -155,7 +155,7 @@ def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
     assert options.resuming(["tiled"], None) is None
 
 
-@pytest.mark.parametrize("is_piped", [True, False])
+@pytest.mark.parametrize("is_piped", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_terminal_that_is_closed_takes_nothing_with_it(
     is_piped: bool, partly: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:

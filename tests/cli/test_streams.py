@@ -52,7 +52,7 @@ RUN = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--max-time", "0.001",
 
 
 @pytest.mark.parametrize(("command", "descriptors"), [
-    (RUN, (0, 1, 2)), (RUN, (2,)), (("list",), (1,)),
+    (RUN, (0, 1, 2)), pytest.param(RUN, (2,), marks=pytest.mark.long), (("list",), (1,)),
 ], ids=id_of)  # fmt: skip
 def test_a_stream_that_is_closed_is_the_null_device(
     command: tuple[str, ...], descriptors: tuple[int, ...], device: DeviceInfo, tmp_path: Path

@@ -19,6 +19,7 @@ def last(text: str) -> str:
     return text.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) -> None:
     text = matbench("check", "reverse-static", "--no-large").stdout
     assert last(text) == (

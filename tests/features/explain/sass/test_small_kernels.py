@@ -88,8 +88,8 @@ extern "C" __global__ void k(float *p, int n, int count)
 """
 
 
-@pytest.mark.parametrize("stages", [2, 3, 8, 12, 32])
-@pytest.mark.parametrize("n", [5, 64, 1000, 3_003])
+@pytest.mark.parametrize("stages", [2, 3, 32])
+@pytest.mark.parametrize("n", [5, 1000])
 def test_the_stages_of_a_ring_are_counted_exactly(stages: int, n: int) -> None:
     found = followed(STAGES.replace("STAGES", str(stages)), n, 5, block=128)
     assert found.is_complete, found.unknown

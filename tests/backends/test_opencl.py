@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 import subprocess
@@ -461,13 +462,15 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
     def held() -> None:
         pass
 
-    short, long = best(100_000), best(1_000_000)
+    short = long = hot = math.inf
+    for _ in range(20):  # until other programs let it
+        short, long = min(short, best(100_000)), min(long, best(1_000_000))
+        sets = [arguments(1_000_000)] * 3
+        hot = min(hot, opencl.time_hot_ns(program, ONE, sets, graph=False, hold=held))
+        if 2 < long / short < 50 and 0.2 < hot / long < 5:
+            break
     assert 0 < short < long
     assert 2 < long / short < 50
-    hot = min(
-        opencl.time_hot_ns(program, ONE, [arguments(1_000_000)] * 3, graph=False, hold=held)
-        for _ in range(5)
-    )
     assert 0.2 < hot / long < 5
     with pytest.raises(CaseError, match="--graph needs CUDA"):
         opencl.time_hot_ns(program, ONE, [arguments(1)], graph=True, hold=held)

@@ -72,12 +72,10 @@ def test_a_run_passes_over_pipes_among_its_own_files(
     ("arguments", "told"),
     [
         (("run", "tiled", "--sizes", "8", "--tuned"), "tuned.jsonl: cannot be read: not a regular"),
-        (
-            ("tune", "tiled", "--sizes", "8"),
-            "tuned.jsonl: is no ordinary file; set MATBENCH_STATE_DIR",
-        ),
+        (("tune", "tiled", "--sizes", "8"),
+         "tuned.jsonl: is no ordinary file; set MATBENCH_STATE_DIR"),
     ],
-)
+)  # fmt: skip
 def test_a_pipe_among_its_own_files_is_told(
     arguments: tuple[str, ...], told: str, pipes: Path, matbench: Matbench, device: DeviceInfo
 ) -> None:

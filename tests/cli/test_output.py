@@ -182,22 +182,18 @@ def recorded(*argv: str) -> Path:
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (
-            ["run", "tiled", "--sizes", "9", "--output", "my file"],
-            "; to continue the recorded run: matbench run tiled --sizes 9 --resume out.jsonl",
-        ),
+        (["run", "tiled", "--sizes", "9", "--output", "my file"],
+         "; to continue the recorded run: matbench run tiled --sizes 9 --resume out.jsonl"),
         (
             ["run", "--kernel=my\n\u202efile.cu;", "--force"],
             "; to continue the recorded run: "
             "matbench run '--kernel=my \ufffdfile.cu;' --resume out.jsonl",
         ),
-        (
-            ["run", "--smoke", "--help"],
-            "; to continue the recorded run: matbench run --smoke --help",
-        ),
+        (["run", "--smoke", "--help"],
+         "; to continue the recorded run: matbench run --smoke --help"),
         (["run", "x" * 10_000], ""),
     ],
-)
+)  # fmt: skip
 def test_resuming_names_its_kernels(argv: list[str], told: str, refusal: Refusal) -> None:
     before = recorded(*argv).read_bytes()
     message = refusal("run", "--sizes", "10", "--resume", OUTPUT)

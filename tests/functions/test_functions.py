@@ -437,43 +437,31 @@ def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(
             "f.py:5: a second table above f; join them",
         ),
         ("def g(A, B): pass\ndef h(A, B): pass", "which function?"),
-        (
-            "import g\nfrom g import f",
-            "f.py: no function at the top of this file; methods, lambdas, i",
-        ),
+        ("import g\nfrom g import f",
+         "f.py: no function at the top of this file; methods, lambdas, i"),
         (
             "def h(A, B): pass\n# /// matbench\n# [sweep]\n# W = [1]\n# X = [1]\n# ///\n"
             "def g(A, B, W, X): pass\ndef i(A, B, W, X): pass\ndef j(A): pass",
             "/f.py::h or ",
         ),
-        (
-            "# /// matbench\n# sweep = 3\n# ///\ndef f(A, B): pass\ndef g(A): pass",
-            "f.py:2: `sweep`",
-        ),
-        (
-            "# /// matbench\n# transpose = 'B'\n# ///\ndef f(A, B): pass",
-            "f.py:2: `transpose`: unknown value 'B'; known: NN, NT, TN, TT",
-        ),
-        (
-            "# /// matbench\n# layout = 'F'\n# ///\ndef f(A, B, C): pass",
-            "f.py:2: `layout`: unknown value 'F'; known: row-major, column-major",
-        ),
+        ("# /// matbench\n# sweep = 3\n# ///\ndef f(A, B): pass\ndef g(A): pass",
+         "f.py:2: `sweep`"),
+        ("# /// matbench\n# transpose = 'B'\n# ///\ndef f(A, B): pass",
+         "f.py:2: `transpose`: unknown value 'B'; known: NN, NT, TN, TT"),
+        ("# /// matbench\n# layout = 'F'\n# ///\ndef f(A, B, C): pass",
+         "f.py:2: `layout`: unknown value 'F'; known: row-major, column-major"),
         ("# /// matbench\n# entry = 'g'\n# ///\ndef f(A, B): pass", "f.py:2: entry: "),
         ("# /// matbench\n# storage = 'int32'\n# ///\ndef f(A, B): pass", "f.py:2: storage: int32"),
         ("# /// matbench\n# result = 'int32'\n# ///\ndef f(A, B): pass", "f.py:2: result: int32"),
         ("# /// matbench\n# padding = 1\n# ///\ndef f(A, B): pass", "f.py:2: padding: only for"),
         ("# /// matbench\n# x = \n# ///\ndef f(A, B): pass", "f.py:2: not TOML"),
-        (
-            "# /// matbench\n# [launch]\n# block = [1, 2]\n# ///\ndef f(A, B): pass",
-            "f.py:2: launch",
-        ),
-        (
-            "# /// matbench\n# [sweep]\n# N1 = [1]\n# ///\ndef f(A, B): pass",
-            "f.py:3: [sweep] N1: f",
-        ),
+        ("# /// matbench\n# [launch]\n# block = [1, 2]\n# ///\ndef f(A, B): pass",
+         "f.py:2: launch"),
+        ("# /// matbench\n# [sweep]\n# N1 = [1]\n# ///\ndef f(A, B): pass",
+         "f.py:3: [sweep] N1: f"),
         ("# /// matbench\n# workload = 'dot'\n# ///\ndef f(A, B): pass", "f.py:2: workload: "),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_in_a_file_is_one_line_that_names_the_place(
     source: str, says: str, command: Matbench, tmp_path: Path
 ) -> None:
@@ -772,14 +760,11 @@ def test_adopt_finds_out_what_the_parameters_are(
     ("body", "says", "table"),
     [
         ("(a, b): return a.astype(float) @ b", "A·B in float64", ['result = "float64"']),
-        (
-            "(b, a): return (a @ b).astype('f8')",
-            "warning: only as exact as sums in float32",
-            ['accumulator = "float32"', 'result = "float64"'],
-        ),
+        ("(b, a): return (a @ b).astype('f8')", "warning: only as exact as sums in float32",
+         ['accumulator = "float32"', 'result = "float64"']),
         ("(c, b, a): c += b @ a", "A·B + C", ["beta = 1.0"]),
     ],
-)
+)  # fmt: skip
 def test_adopt_tries_other_results(
     body: str, says: str, table: list[str], command: Matbench, tmp_path: Path
 ) -> None:

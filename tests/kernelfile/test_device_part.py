@@ -95,13 +95,10 @@ def test_what_the_kernel_needs_is_kept(before: str, body: str, kept: str | None)
     [
         ("inline PTX", 'asm volatile("exit;");', ""),
         ("`__shfl_down_sync`", "C[0] = __shfl_down_sync(~0u, A[0], 1);", ""),
-        (
-            "`__any_sync`",
-            "f();",
-            "template <int X> __device__ int f() { return __any_sync(0, 1); }",
-        ),
+        ("`__any_sync`", "f();",
+         "template <int X> __device__ int f() { return __any_sync(0, 1); }"),
     ],
-)
+)  # fmt: skip
 def test_what_only_cuda_has_is_one_line(what: str, body: str, before: str) -> None:
     with pytest.raises(NeedsCudaError) as refused:
         part(body, before)

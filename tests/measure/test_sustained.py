@@ -144,12 +144,10 @@ def test_with_beta_nothing_is_sustained_and_a_note_says_why(
         (("run", "tiled", "--replay", "1"), "--sustained cannot be combined with --replay"),
         (("compare", "tiled", "kahan", "--hot"), "--sustained cannot be combined with --hot"),
         (("compare", "tiled", "kahan", "--cold"), "--sustained cannot be combined with --cold"),
-        (
-            ("compare", "batched-small", "batched-small", "--beta", "1"),
-            "--sustained needs beta = 0",
-        ),
+        (("compare", "batched-small", "batched-small", "--beta", "1"),
+         "--sustained needs beta = 0"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_sustained_is_refused(
     matbench: Matbench, words: tuple[str, ...], reason: str
 ) -> None:
@@ -259,10 +257,8 @@ def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
     ("kernel", "words"),
     [
         ("tiled-nt", ("--sizes", "64")),
-        (
-            "batched-small",
-            ("--sizes", "32", "--batch", "3", "--alpha", "0,2", "--beta", "0", "--set", "TILE=8"),
-        ),
+        ("batched-small",
+         ("--sizes", "32", "--batch", "3", "--alpha", "0,2", "--beta", "0", "--set", "TILE=8")),
         *(
             pytest.param(name, ("--sizes", sizes), marks=pytest.mark.long)
             for name, sizes in (
@@ -272,7 +268,7 @@ def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
             )
         ),
     ],
-)
+)  # fmt: skip
 def test_honest_kernels_of_all_kinds_are_measured(
     matbench: Matbench, kernel: str, words: tuple[str, ...]
 ) -> None:

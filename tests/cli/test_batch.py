@@ -40,12 +40,9 @@ def by_kernel(outcomes: list[Outcome]) -> dict[str, tuple[str, str | None]]:
 
 def test_a_bad_file_is_a_row_that_failed(matbench: Matbench) -> None:
     files = write(
-        good=kernel_text("good"),
-        bare=FOREIGN,
-        empty="",
-        broken=kernel_text("broken").replace("[launch]", "[launch"),
-        cublas=kernel_text("cublas"),
-    )
+        good=kernel_text("good"), bare=FOREIGN, empty="",
+        broken=kernel_text("broken").replace("[launch]", "[launch"), cublas=kernel_text("cublas"),
+    )  # fmt: skip
     Path("binary.cu").write_bytes(b"\xff\xfe\x00")
     Path("folder.cu").mkdir()
     done = matbench(

@@ -19,14 +19,10 @@ ONE_CASE = ("tiled", "--set", "TILE=8", "--sizes", "8")
 def after(setup: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """The command in a folder, after a line of shell."""
     return subprocess.run(
-        ["sh", "-c", f'{setup}\nexec "$0" "$@"', *COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=folder,
+        ["sh", "-c", f'{setup}\nexec "$0" "$@"', *COMMAND, *arguments], capture_output=True,
+        text=True, timeout=60, check=False, cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},
-    )
+    )  # fmt: skip
 
 
 GONE = "mkdir gone; cd gone; rmdir ../gone"

@@ -52,14 +52,11 @@ def test_answers_come_in_order_with_their_ids(device: DeviceInfo, tmp_path: Path
     path = tmp_path / "mine.cu"
     path.write_text(kernel_text("mine"))
     good, wrong, bad, hang, sized = answers(
-        device,
-        {"id": 1, "path": str(path)},
-        "",
+        device, {"id": 1, "path": str(path)}, "",
         {"id": "two", "source": kernel_text("wrong").replace("sum +=", "sum -=")},
-        {"id": 3, "path": "nowhere.cu"},
-        {"id": 4, "source": kernel_text("slow", body=SPIN_BODY)},
+        {"id": 3, "path": "nowhere.cu"}, {"id": 4, "source": kernel_text("slow", body=SPIN_BODY)},
         {"source": kernel_text(), "sizes": "17", "front_matter": {"sweep": {"TILE": [4]}}},
-    )
+    )  # fmt: skip
     assert (good["id"], good["kernel"], good["status"], good["reason"]) == (
         1,
         "mine",

@@ -257,24 +257,20 @@ def test_against_names_a_file_of_the_same_kind(matbench: Matbench, tmp_path: Pat
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (
-            {"entry": "host nothing"},
-            "no function nothing(…) on the host; the file has product, honest",
-        ),
+        ({"entry": "host nothing"},
+         "no function nothing(…) on the host; the file has product, honest"),
         ({"entry": "host 1"}, "entry 'host 1': not the name of a function"),
         ({"entry": "host honest", "args": ["A", "B", "C"]}, "args: 3 arguments, but honest has 6"),
         ({"entry": "host honest", "launch": {"block": [2]}}, "launch: only `where` and `work"),
         ({"entry": "host honest", "finish": "sum"}, "finish: a function on the host has no use"),
         ({"entry": "host honest", "storage": "float32"}, "storage: only if no source in C says"),
         ({"entry": "host honest", "workload": "dot"}, "workload: functions compute matmul alone"),
-        (
-            {"entry": "host honest", "args": ["A", "B", "C", "M", "N", "stream"]},
-            "args: K takes no handle, not 'stream'",
-        ),
+        ({"entry": "host honest", "args": ["A", "B", "C", "M", "N", "stream"]},
+         "args: K takes no handle, not 'stream'"),
         ({"entry": "host honest", "link": ["a b"]}, "link"),
         ({"entry": "host scaled::multiply<float>"}, "specify `TILE`"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_in_a_table_is_one_line(given: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as error:
         catalogue.load(FILE, given={"requires": ["host"], **given})

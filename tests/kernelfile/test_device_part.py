@@ -289,13 +289,9 @@ def test_shared_memory_of_inner_scopes_lies_in_the_outermost() -> None:
 
 def kernel(source: str, entry: str = "mine") -> Kernel:
     return Kernel(
-        name="mine",
-        launch=LaunchRules(block=(1,), grid=(1,)),
-        entry=entry,
-        source=source,
-        path="mine.cu",
-        is_extern_c=False,
-    )
+        name="mine", launch=LaunchRules(block=(1,), grid=(1,)), entry=entry, source=source,
+        path="mine.cu", is_extern_c=False,
+    )  # fmt: skip
 
 
 SOURCES = [each for each in catalogue.builtin() if each.source]

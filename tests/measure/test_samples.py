@@ -110,15 +110,10 @@ EIGHT_BITS = [
 ]
 #: With several blocks of 128 columns and terms, and a part of one.
 BLOCKS = st.builds(
-    Problem,
-    st.integers(1, 40),
-    st.integers(1, 300),
-    st.integers(1, 400),
-    inputs=st.sampled_from(["uniform", "signed", "normal"]),
-    seed=st.integers(0, 100),
-    alpha=st.sampled_from([1.0, 1.0, -2.0]),
-    beta=st.sampled_from([0.0, 0.0, 3.0]),
-)
+    Problem, st.integers(1, 40), st.integers(1, 300), st.integers(1, 400),
+    inputs=st.sampled_from(["uniform", "signed", "normal"]), seed=st.integers(0, 100),
+    alpha=st.sampled_from([1.0, 1.0, -2.0]), beta=st.sampled_from([0.0, 0.0, 3.0]),
+)  # fmt: skip
 
 
 KINDS: list[Inputs] = ["signed", "uniform"]

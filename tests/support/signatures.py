@@ -235,13 +235,9 @@ class _Writer:
         body = self.body()
         lines.append(f"{plain}__global__ void {name}({self.parameters()})\n{{\n{body}}}")
         return Generated(
-            "\n".join(lines) + "\n",
-            name,
-            self.style,
-            self.transpose,
-            self.column_major,
+            "\n".join(lines) + "\n", name, self.style, self.transpose, self.column_major,
             self.element,
-        )
+        )  # fmt: skip
 
 
 def _indented(text: str, levels: int) -> str:

@@ -116,9 +116,6 @@ def assert_gone(group: int) -> None:
 def started(*arguments: str | Path) -> subprocess.Popen[str]:
     """The command in a separate session, with pipes for its output."""
     return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
-    )
+    )  # fmt: skip

@@ -44,12 +44,9 @@ def compared(
     if new.samples_ns:
         found = comparison(factor)
     return ComparisonRecord(
-        baseline_name=names[0],
-        candidate_name=names[1],
-        baseline=baseline,
-        candidate=new,
+        baseline_name=names[0], candidate_name=names[1], baseline=baseline, candidate=new,
         comparison=found,
-    )
+    )  # fmt: skip
 
 
 def undecided(reason: str = "who knows", **case: Any) -> ComparisonRecord:

@@ -25,17 +25,9 @@ from matbench.records.outcome import CaseRecord, Claims
 from matbench.show import formats
 
 CASE = CaseRecord(
-    kernel="mine",
-    sha256="0",
-    group="tutorial",
-    params={"TILE": 8},
-    problem=Problem(256, 256, 256),
-    backend="cuda",
-    device="A GPU",
-    device_kind="gpu",
-    device_id="GPU-0",
-    storage="float32",
-)
+    kernel="mine", sha256="0", group="tutorial", params={"TILE": 8}, problem=Problem(256, 256, 256),
+    backend="cuda", device="A GPU", device_kind="gpu", device_id="GPU-0", storage="float32",
+)  # fmt: skip
 GRADE = Grade(
     case=CASE,
     letter="A",

@@ -19,7 +19,7 @@ extern "C" __global__ void k(float *p, int n)
 """
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 63, 64, 1000, 65_537])
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 63, 64, 1003])
 @pytest.mark.parametrize("unroll", [1, 4])
 def test_a_loop_is_counted_exactly_however_it_is_unrolled(n: int, unroll: int) -> None:
     found = followed(LOOP.replace("UNROLL", str(unroll)), n)

@@ -215,6 +215,7 @@ def test_given_front_matter_pins_keys_of_a_file_that_is_adopted(matbench: Matben
 # -- names that several have -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_kernel_may_have_the_name_of_one_of_matbench(matbench: Matbench) -> None:
     """In one table both are told apart, and the records of one are not those of the other."""
     Path("kernels").mkdir()

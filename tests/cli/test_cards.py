@@ -65,6 +65,7 @@ def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
     assert sorted(o.repetition for o in last_run()) == sorted([1, 2, 3] * 6)
 
 
+@pytest.mark.long
 def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_began(
     matbench: Matbench, twins: list[DeviceInfo], tmp_path: Path
 ) -> None:

@@ -360,7 +360,9 @@ def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
     ("arguments", "said"),
     [
         (["run", "naive-2d", "--sizes", "20,21", *SMALL[2:]], "1 of 2 cases are done"),
-        (["grade", "naive-2d", "tiled"], "1 of 2 kernels are done"),
+        pytest.param(
+            ["grade", "naive-2d", "tiled"], "1 of 2 kernels are done", marks=pytest.mark.long
+        ),
     ],
     ids=["run", "grade"],
 )

@@ -103,6 +103,7 @@ def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
     assert (outcome.status, outcome.reason) == ("measured", None)
 
 
+@pytest.mark.long
 def test_an_honest_function_between_two_that_patch_its_process_is_as_alone(
     command: Matbench,
 ) -> None:
@@ -759,7 +760,8 @@ def test_adopt_finds_out_what_the_parameters_are(
 @pytest.mark.parametrize(
     ("body", "says", "table"),
     [
-        ("(a, b): return a.astype(float) @ b", "A·B in float64", ['result = "float64"']),
+        pytest.param("(a, b): return a.astype(float) @ b", "A·B in float64", ['result = "float64"'],
+                     marks=pytest.mark.long),
         ("(b, a): return (a @ b).astype('f8')", "warning: only as exact as sums in float32",
          ['accumulator = "float32"', 'result = "float64"']),
         ("(c, b, a): c += b @ a", "A·B + C", ["beta = 1.0"]),
@@ -780,6 +782,7 @@ def test_adopt_tries_other_results(
     assert last_run()[0].status == "measured"
 
 
+@pytest.mark.long
 def test_names_of_parameters_say_their_order_in_lower_case_too(
     judge: api.Judge, tmp_path: Path
 ) -> None:
@@ -803,6 +806,7 @@ def test_adopt_says_what_is_wrong_with_the_closest_call(command: Matbench, tmp_p
     assert "each off by +1" in refused.output
 
 
+@pytest.mark.long
 def test_tune_finds_the_fastest_constant_of_a_function(command: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(
@@ -814,6 +818,7 @@ def test_tune_finds_the_fastest_constant_of_a_function(command: Matbench, tmp_pa
     assert winner.startswith("WAIT_MS=1 ")
 
 
+@pytest.mark.long
 def test_a_function_is_a_baseline_too(command: Matbench) -> None:
     function = f"{FILE}::honest"
     command("run", "naive-2d", "--baseline", function, "--sizes", "64", "--backend", "opencl")

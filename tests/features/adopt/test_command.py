@@ -28,7 +28,7 @@ from matbench.records.outcome import Outcome
 #: and the toolkit's, have tests of their own.
 KINDS = {
     "textbook.cu", "transposed-b.cu", "dgemm.cu", "build-constants.cu", "fixed-sizes.cu",
-    "matrix-struct.cu", "split-k.cu", "array-rows.cu", "torch-dispatch.cu", "course-lab.cu",
+    "matrix-struct.cu", "array-rows.cu", "torch-dispatch.cu",
 }  # fmt: skip
 OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
 ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
@@ -188,7 +188,7 @@ def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
     ("is_named", "place"),
     [
         (True, "main.cu"),
-        (False, "src/launch.cu"),
+        pytest.param(False, "src/launch.cu", marks=pytest.mark.long),
         pytest.param(True, "kernels/launch.cpp", marks=pytest.mark.long),
         pytest.param(False, "main.cu", marks=pytest.mark.long),
     ],
@@ -729,7 +729,10 @@ def disturb(
 @pytest.mark.parametrize(
     "name", [LOADED[0], *(pytest.param(name, marks=pytest.mark.long) for name in LOADED[1:])]
 )
-@pytest.mark.parametrize("error", [LATE, FULL, CRASHED], ids=["late", "full", "crashed"])
+@pytest.mark.parametrize(
+    "error", [LATE, pytest.param(FULL, marks=pytest.mark.long), CRASHED],
+    ids=["late", "full", "crashed"],
+)  # fmt: skip
 def test_a_table_does_not_depend_on_launches_and_checks_that_failed_once(
     error: CaseError, name: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,7 @@ def test_given_values_are_all_that_is_tried(matbench: Matbench, state: Path) -> 
     assert default == {"TILE=16": "true", "TILE=4": "false"}
 
 
+@pytest.mark.long
 def test_a_budget_of_time_outlives_a_candidate_that_hangs(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:

@@ -137,6 +137,7 @@ INPUTS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_action_checks_and_compares_what_has_changed(
     runner: Runner, write_kernel: KernelWriter
 ) -> None:

@@ -202,6 +202,7 @@ def test_what_is_not_asked_for_is_wrong_and_what_was_assumed_is_noted(matbench: 
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_given_front_matter_pins_keys_of_a_file_that_is_adopted(matbench: Matbench) -> None:
     [file] = write(foreign=candidates.NAIVE)
     given = ("--front-matter", "launch.block=[32, 2]", "--front-matter", "precision=tf32")

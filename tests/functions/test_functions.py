@@ -95,7 +95,7 @@ def test_memory_that_stops_growing_or_is_of_others_is_no_growth(twin: str) -> No
     assert (outcome.status, outcome.reason) == ("measured", None)
 
 
-@pytest.mark.parametrize("cheat", some(CONTROLS, "memory"))
+@pytest.mark.parametrize("cheat", some(CONTROLS))
 def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
     size = CHEATS[cheat][1]
     kernel = catalogue.load(Path(f"{FILE}::cheat_{cheat}"))
@@ -762,8 +762,9 @@ def test_adopt_finds_out_what_the_parameters_are(
     [
         pytest.param("(a, b): return a.astype(float) @ b", "A·B in float64", ['result = "float64"'],
                      marks=pytest.mark.long),
-        ("(b, a): return (a @ b).astype('f8')", "warning: only as exact as sums in float32",
-         ['accumulator = "float32"', 'result = "float64"']),
+        pytest.param("(b, a): return (a @ b).astype('f8')",
+                     "warning: only as exact as sums in float32",
+                     ['accumulator = "float32"', 'result = "float64"'], marks=pytest.mark.long),
         ("(c, b, a): c += b @ a", "A·B + C", ["beta = 1.0"]),
     ],
 )  # fmt: skip

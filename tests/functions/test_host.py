@@ -123,6 +123,7 @@ def test_run_compare_and_check_take_a_function(matbench: Matbench, tmp_path: Pat
     matbench("run", file, "--sizes", "64", "--backend", "opencl", "--sustained", "0.3", *QUICK)
     [lasting] = [present(outcome.sustained) for outcome in last_run()]
     assert len(lasting.blocks_ns) == 5
+    matbench("check", file, "--backend", "opencl", "--no-large")
     compared = matbench(
         "compare", "naive-2d", file, "--sizes", "64", "--backend", "opencl", code=None
     )

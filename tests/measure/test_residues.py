@@ -74,6 +74,7 @@ class Residues:
         return self.number([self.digit(total, i) for i, total in enumerate(sums)])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
 def test_it_is_built_without_a_warning(tmp_path: Path) -> None:
     target = libraries.Target(*compilation.nvcc(), "90a")

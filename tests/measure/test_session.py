@@ -358,7 +358,9 @@ def test_no_place_follows_from_the_others() -> None:
     assert len({after - before for before, after in pairwise(places)}) > 4
 
 
-@pytest.mark.parametrize(("words", "alone"), [(24 * 24 - 1, False), (24 * 24, True)])
+@pytest.mark.parametrize(
+    ("words", "alone"), [pytest.param(24 * 24 - 1, False, marks=pytest.mark.long), (24 * 24, True)]
+)
 def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
     words: int, alone: bool, write_kernel: KernelWriter, timed: Session,
     monkeypatch: pytest.MonkeyPatch,
@@ -377,6 +379,7 @@ def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
     assert (max(counts) == 1) == alone
 
 
+@pytest.mark.long
 def test_sets_lie_elsewhere_each_time(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

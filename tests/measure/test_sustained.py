@@ -206,7 +206,9 @@ def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        (1, "skips work: on the inputs of the launch before it takes"),
+        pytest.param(
+            *(1, "skips work: on the inputs of the launch before it takes"), marks=pytest.mark.long
+        ),
         (100, "skips work: A changed after a launch, C did not"),
     ],
     ids=["if nothing has changed", "if some numbers have not changed"],

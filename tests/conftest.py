@@ -26,7 +26,7 @@ from matbench.model import DeviceInfo
 pytest_plugins = ["support.command_fixtures"]
 
 # On a shared machine a test may take any time. `make test-long` tries many more examples.
-settings.register_profile("matbench", deadline=None, max_examples=25)
+settings.register_profile("matbench", deadline=None, max_examples=10)
 settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile("matbench")
 

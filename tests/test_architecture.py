@@ -192,17 +192,15 @@ def copied(folder: Path, without: Iterable[str]) -> Path:
 def output(copy: Path, *command: str) -> str:
     """What Python prints in a copy of the project; it must succeed."""
     done = subprocess.run(
-        [sys.executable, *command],
-        cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy)},
-        capture_output=True,
-        text=True,
-    )
+        [sys.executable, *command], cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)},
+        capture_output=True, text=True,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
     copy = copied(tmp_path / "copy", FEATURES)
 

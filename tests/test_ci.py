@@ -137,6 +137,7 @@ INPUTS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_action_checks_and_compares_what_has_changed(
     runner: Runner, write_kernel: KernelWriter
 ) -> None:
@@ -154,6 +155,7 @@ def test_the_action_checks_and_compares_what_has_changed(
     assert r"mine against mine at HEAD\~1: 1 " in html.unescape(runner.summary.read_text())
 
 
+@pytest.mark.long
 def test_the_action_stops_at_a_wrong_kernel(runner: Runner, write_kernel: KernelWriter) -> None:
     good = write_kernel().read_text()
     (runner.repository / "good.cu").write_text(good)
@@ -236,17 +238,11 @@ def offline() -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     # The last one is read as if its name had no NO.
     pip = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
-    return (
-        own
-        | pip
-        | {
-            "PATH": f"{BIN}:{own['PATH']}",
-            "PYTHONPATH": sysconfig.get_path("purelib"),
-        }
-    )
+    return own | pip | {"PATH": f"{BIN}:{own['PATH']}", "PYTHONPATH": sysconfig.get_path("purelib")}
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_release_is_built_and_runs_in_a_clean_environment(tmp_path: Path) -> None:
     clone = cloned(tmp_path / "clone")
     jobs = yaml.safe_load(RELEASE)["jobs"]

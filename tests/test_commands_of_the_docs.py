@@ -16,6 +16,7 @@ import click
 import pytest
 from support.cli import Matbench
 from support.kernels import kernel_text
+from support.optional import some
 from support.paths import ROOT
 from support.repository import cloned, git
 from support.toml import table
@@ -46,9 +47,8 @@ EXIT_CODES = {
 }
 #: Commands that take so long that they run before a release.
 LONG = (
-    r"--sustained|"
-    r"--sizes 256,1000|--sizes 256 --fastest|--cold|explain|compare (old|tiled)|cubes"
-    r"|run sgemm.cuh$"  # also with a baseline
+    r"--sustained|--cold|--sizes [2-9]\d\d|explain|compare|cubes|grade|blocks tiled|check [ms]"
+    r"|plot|results/|adopt textbook|--baseline|run sgemm.cuh$"
 )
 BARE = kernel_text("mine").partition("// ///\n")[2].replace("TILE", "16")
 TABLE = 'launch = { block = [16, 16], grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"] }\n'
@@ -244,7 +244,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", dict.fromkeys(shown.text for shown in PIP))
+@pytest.mark.parametrize(
+    "text", some(dict.fromkeys(shown.text for shown in PIP), "pip install '.[cpu,plots]'")
+)
 def test_pip_finds_what_it_shall_install(text: str, clone: Path) -> None:
     """In a clone or at a git URL; without a network nothing that matbench needs is installed."""
     [extras] = re.findall(r"\[([a-z,]+)\]", text)

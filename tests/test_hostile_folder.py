@@ -50,12 +50,9 @@ def measure(cache: Path, **environment: str) -> None:
     """A run in the current folder that compiles everything."""
     words = ("run", "tiled", "--sizes", "8", "--set", "TILE=8", *QUICK)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", START, *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
+        [sys.executable, "-I", "-c", START, *words], capture_output=True, text=True, timeout=120,
         env=os.environ | {"MATBENCH_CACHE_DIR": str(cache)} | environment,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 

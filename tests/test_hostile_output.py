@@ -86,14 +86,9 @@ MARKUP = [
     "[ref]: http://evil.example", "WWW.evil.example", "\u202egnp.exe",
 ]  # fmt: skip
 REFERENCES = [
-    "@octocat",
-    "#123",
-    "owner/repo#1",
-    "GH-123",
-    "&#64;octocat",
-    "https://evil.example",
+    "@octocat", "#123", "owner/repo#1", "GH-123", "&#64;octocat", "https://evil.example",
     "@org/team",
-]
+]  # fmt: skip
 TABLE = {"p", "table", "thead", "tbody", "tr", "th", "td"}
 SUMMARY = {"h3", "ul", "li", "details", "summary", "br"}
 

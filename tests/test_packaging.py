@@ -118,6 +118,7 @@ def test_installed_catalogue_reads_its_own_kernels(installed: Path, tmp_path: Pa
     assert kernels == [f"{kernel.name} {kernel.sha256}" for kernel in catalogue.builtin()]
 
 
+@pytest.mark.long
 def test_installed_wheel_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     before = files(installed)
     empty = tmp_path / "empty"

@@ -247,6 +247,7 @@ def patched(source: str, diff: str) -> str:
     return source
 
 
+@pytest.mark.long
 def test_the_walk_through_goes_as_it_is_told(
     matbench: Callable[..., Result], tmp_path: Path
 ) -> None:

@@ -19,15 +19,9 @@ ABOUT = [environment(devices=TWO)]
 
 def on(index: int, kernel: str = "tiled", ms: float = 1.0, n: int = 64, T: int = 16) -> Outcome:
     return outcome(
-        kernel,
-        ms,
-        problem=Problem(n, n, n),
-        params={"TILE": T},
-        backend="cuda",
-        device=GPU.name,
-        device_kind="gpu",
-        device_id=f"GPU-{index}",
-    )
+        kernel, ms, problem=Problem(n, n, n), params={"TILE": T}, backend="cuda", device=GPU.name,
+        device_kind="gpu", device_id=f"GPU-{index}",
+    )  # fmt: skip
 
 
 def test_devices_that_measured_different_problems_share_a_table() -> None:

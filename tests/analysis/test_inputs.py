@@ -21,13 +21,9 @@ def timed(inputs: Any, ms: float, half_ms: float = 0.0, **changes: Any) -> Outco
 
 def lasting(*ms: float) -> Sustained:
     return Sustained(
-        blocks_ns=tuple(1e6 * one for one in ms),
-        mean_ns=1e6 * sum(ms) / len(ms),
-        launches=10,
-        duration_s=1,
-        warm_up_s=1,
-        steady=True,
-    )
+        blocks_ns=tuple(1e6 * one for one in ms), mean_ns=1e6 * sum(ms) / len(ms), launches=10,
+        duration_s=1, warm_up_s=1, steady=True,
+    )  # fmt: skip
 
 
 def test_the_slower_inputs_name_the_fastest() -> None:

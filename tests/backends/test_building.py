@@ -53,14 +53,12 @@ ptxas error   : Entry function 'mine' uses too much shared data (0x14000 bytes, 
         (NVCC, NVCC.splitlines()[4:7]),
         (CLANG, CLANG.splitlines()[4:8]),
         (PTXAS, PTXAS.splitlines()[1:]),
-        (
-            "nvcc fatal   : Unsupported gpu architecture",
-            ["nvcc fatal   : Unsupported gpu architecture"],
-        ),
+        ("nvcc fatal   : Unsupported gpu architecture",
+         ["nvcc fatal   : Unsupported gpu architecture"]),
         ("it failed\n\nfor no error it tells\n", ["it failed", "for no error it tells"]),
         ("", []),
     ],
-)
+)  # fmt: skip
 def test_the_first_error_is_shown_with_its_line(output: str, shown: list[str]) -> None:
     assert first_error(output).splitlines() == shown
 

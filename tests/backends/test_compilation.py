@@ -341,12 +341,9 @@ def test_a_changed_header_is_seen(
 
 
 def test_a_header_from_elsewhere_is_seen(
-    through: str,
-    cache: Cache,
-    write_kernel: KernelWriter,
-    tmp_path: Path,
+    through: str, cache: Cache, write_kernel: KernelWriter, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """A header that the compiler finds through a variable or its own settings."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -365,13 +362,9 @@ def test_a_header_from_elsewhere_is_seen(
 
 @pytest.mark.parametrize("where", ["beside the kernel", "working folder"])
 def test_no_file_takes_the_place_of_the_toolkits(
-    where: str,
-    through: str,
-    cache: Cache,
-    write_kernel: KernelWriter,
-    tmp_path: Path,
+    where: str, through: str, cache: Cache, write_kernel: KernelWriter, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     working = tmp_path / "working"
     working.mkdir()
     monkeypatch.chdir(working)

@@ -95,8 +95,14 @@ def built(folder: Path, source: str, variant: Variant, **given: Any) -> tuple[st
     return symbol, compilation.reported(report, symbol)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        pytest.param(name, variant, marks=[pytest.mark.long] * ((at + of) % 2))
+        for at, name in enumerate(KERNELS)
+        for of, variant in enumerate(VARIANTS)
+    ],
+)
 def test_the_code_that_is_meant_is_found(name: str, variant: Variant, tmp_path: Path) -> None:
     source, entry = KERNELS[name]
     symbol, resources = built(tmp_path, source, variant, entry=entry)

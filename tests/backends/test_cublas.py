@@ -51,9 +51,7 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
 
 def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> None:
     found = matbench(
-        *("run", "dot-tree", "--baseline", "cublas*", "--sizes", "5", *QUICK),
-        "--format",
-        "json",
+        *("run", "dot-tree", "--baseline", "cublas*", "--sizes", "5", *QUICK), "--format", "json"
     )
     kernels = [
         row["case"]["kernel"] for row in json.loads(found.stdout) if row["type"] == "outcome"

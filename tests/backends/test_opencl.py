@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 import subprocess
@@ -53,13 +54,9 @@ def opencl(info: DeviceInfo) -> Iterator[Backend]:
 
 #: Ways to include `amount.h`, the last of them by `nested.h`.
 INCLUDED = [
-    '#include "amount.h"',
-    "#include <amount.h>",
-    '#define H "amount.h"\n#include H',
-    '/* first */ #include "amount.h"',
-    '#\\\ninclude "amount.h"',
-    "#include <nested.h>",
-]
+    '#include "amount.h"', "#include <amount.h>", '#define H "amount.h"\n#include H',
+    '/* first */ #include "amount.h"', '#\\\ninclude "amount.h"', "#include <nested.h>",
+]  # fmt: skip
 
 
 def kernel_of(tmp_path: Path, text: str) -> Kernel:
@@ -465,13 +462,15 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
     def held() -> None:
         pass
 
-    short, long = best(100_000), best(1_000_000)
+    short = long = hot = math.inf
+    for _ in range(20):  # until other programs let it
+        short, long = min(short, best(100_000)), min(long, best(1_000_000))
+        sets = [arguments(1_000_000)] * 3
+        hot = min(hot, opencl.time_hot_ns(program, ONE, sets, graph=False, hold=held))
+        if 2 < long / short < 50 and 0.2 < hot / long < 5:
+            break
     assert 0 < short < long
     assert 2 < long / short < 50
-    hot = min(
-        opencl.time_hot_ns(program, ONE, [arguments(1_000_000)] * 3, graph=False, hold=held)
-        for _ in range(5)
-    )
     assert 0.2 < hot / long < 5
     with pytest.raises(CaseError, match="--graph needs CUDA"):
         opencl.time_hot_ns(program, ONE, [arguments(1)], graph=True, hold=held)
@@ -558,8 +557,7 @@ def test_a_guard_tells_where_it_was_written(
 
 
 @pytest.mark.parametrize(
-    ("offset", "told"),
-    [(-1, "1 before its start"), (0, None), (34, None), (35, "1 after its end")],
+    ("offset", "told"), [(-1, "1 before its start"), (0, None), (34, None), (35, "1 after its end")]
 )
 def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
     offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend, memory: Memory

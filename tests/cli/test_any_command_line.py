@@ -79,13 +79,9 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(suppress_health_check=list(HealthCheck))
 @given(words=command_lines(), variables=st.dictionaries(VARIABLES, VALUES, max_size=2))
 def test_any_command_line_is_obeyed_or_refused(
-    words: list[str],
-    variables: dict[str, str],
-    no_process: None,
-    tmp_path: Path,
-    write_kernel: KernelWriter,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    words: list[str], variables: dict[str, str], no_process: None, tmp_path: Path,
+    write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     for kind in ("CACHE", "STATE"):
         monkeypatch.setenv(f"MATBENCH_{kind}_DIR", str(tmp_path / kind))

@@ -37,13 +37,9 @@ def text(*records: Plain) -> str:
     fmt=st.sampled_from(formats.FORMATS),
 )
 def test_any_record_is_shown_or_refused(
-    environment: Plain,
-    found: list[Plain],
-    timed: list[Plain],
-    fmt: str,
-    matbench: Matbench,
+    environment: Plain, found: list[Plain], timed: list[Plain], fmt: str, matbench: Matbench,
     tmp_path: Path,
-) -> None:
+) -> None:  # fmt: skip
     every, charted, others = (tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl"))
     # The same cases with other samples.
     swapped = [one | {"case": other["case"]} for one, other in zip(timed, timed[::-1], strict=True)]

@@ -40,12 +40,9 @@ def by_kernel(outcomes: list[Outcome]) -> dict[str, tuple[str, str | None]]:
 
 def test_a_bad_file_is_a_row_that_failed(matbench: Matbench) -> None:
     files = write(
-        good=kernel_text("good"),
-        bare=FOREIGN,
-        empty="",
-        broken=kernel_text("broken").replace("[launch]", "[launch"),
-        cublas=kernel_text("cublas"),
-    )
+        good=kernel_text("good"), bare=FOREIGN, empty="",
+        broken=kernel_text("broken").replace("[launch]", "[launch"), cublas=kernel_text("cublas"),
+    )  # fmt: skip
     Path("binary.cu").write_bytes(b"\xff\xfe\x00")
     Path("folder.cu").mkdir()
     done = matbench(
@@ -212,6 +209,7 @@ def test_what_is_not_asked_for_is_wrong_and_what_was_assumed_is_noted(matbench: 
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_given_front_matter_pins_keys_of_a_file_that_is_adopted(matbench: Matbench) -> None:
     [file] = write(foreign=candidates.NAIVE)
     given = ("--front-matter", "launch.block=[32, 2]", "--front-matter", "precision=tf32")
@@ -225,6 +223,7 @@ def test_given_front_matter_pins_keys_of_a_file_that_is_adopted(matbench: Matben
 # -- names that several have -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_kernel_may_have_the_name_of_one_of_matbench(matbench: Matbench) -> None:
     """In one table both are told apart, and the records of one are not those of the other."""
     Path("kernels").mkdir()

@@ -56,6 +56,7 @@ def test_a_size_is_measured_on_one_gpu_and_all_gpus_work(
     assert result.stdout.count("★") >= 4  # one a size at least; equals share it
 
 
+@pytest.mark.long
 def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
     matbench: Matbench, twins: list[DeviceInfo]
 ) -> None:
@@ -64,6 +65,7 @@ def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
     assert sorted(o.repetition for o in last_run()) == sorted([1, 2, 3] * 6)
 
 
+@pytest.mark.long
 def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_began(
     matbench: Matbench, twins: list[DeviceInfo], tmp_path: Path
 ) -> None:
@@ -87,6 +89,7 @@ def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_be
 
 
 @pytest.mark.usefixtures("short_turns")
+@pytest.mark.long
 def test_check_and_tune_use_all_gpus(
     matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,12 +151,9 @@ def test_devices_of_two_models_each_measure_everything(
 
 
 def test_ctrl_c_keeps_what_all_gpus_have_done(
-    matbench: Matbench,
-    twins: list[DeviceInfo],
-    listening: None,
-    monkeypatch: pytest.MonkeyPatch,
+    matbench: Matbench, twins: list[DeviceInfo], listening: None, monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-) -> None:
+) -> None:  # fmt: skip
     path = tmp_path / "out.jsonl"
     begun: list[str] = []
     write = worker.Worker.measure

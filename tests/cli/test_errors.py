@@ -62,10 +62,7 @@ BAD_RUNS: dict[str, tuple[list[str], str]] = {
     "kernel is a folder": (["--kernel", "."], ".: cannot be read: Is a directory"),
     "no such folder": (["--kernels-dir", "none"], "none: no such folder"),
     "empty folder": (["--kernels-dir", "."], ".: no *.cu files in this folder"),
-    "resume and output": (
-        ["--resume", "kept.jsonl"],
-        "--resume cannot be combined with --output",
-    ),
+    "resume and output": (["--resume", "kept.jsonl"], "--resume cannot be combined with --output"),
 }
 
 

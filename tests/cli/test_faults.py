@@ -19,14 +19,10 @@ ONE_CASE = ("tiled", "--set", "TILE=8", "--sizes", "8")
 def after(setup: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """The command in a folder, after a line of shell."""
     return subprocess.run(
-        ["sh", "-c", f'{setup}\nexec "$0" "$@"', *COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=folder,
+        ["sh", "-c", f'{setup}\nexec "$0" "$@"', *COMMAND, *arguments], capture_output=True,
+        text=True, timeout=60, check=False, cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},
-    )
+    )  # fmt: skip
 
 
 GONE = "mkdir gone; cd gone; rmdir ../gone"
@@ -72,12 +68,10 @@ def test_a_run_passes_over_pipes_among_its_own_files(
     ("arguments", "told"),
     [
         (("run", "tiled", "--sizes", "8", "--tuned"), "tuned.jsonl: cannot be read: not a regular"),
-        (
-            ("tune", "tiled", "--sizes", "8"),
-            "tuned.jsonl: is no ordinary file; set MATBENCH_STATE_DIR",
-        ),
+        (("tune", "tiled", "--sizes", "8"),
+         "tuned.jsonl: is no ordinary file; set MATBENCH_STATE_DIR"),
     ],
-)
+)  # fmt: skip
 def test_a_pipe_among_its_own_files_is_told(
     arguments: tuple[str, ...], told: str, pipes: Path, matbench: Matbench, device: DeviceInfo
 ) -> None:

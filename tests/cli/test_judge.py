@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from PIL import Image
 from support import candidates
 from support.kernels import GOOD_BODY, SLOW_BODY, SPIN_BODY, kernel_text
-from support.optional import present
+from support.optional import present, some
 from support.paths import ROOT
 
 import matbench
@@ -228,22 +228,10 @@ def test_a_file_without_front_matter_is_adopted(
 
 
 #: Those that the usual tests adopt.
-SOON = (
-    "b-transposed",
-    "leading-dimension-b",
-    "no-guard",
-    "adds-to-c",
-    "floor-tiles",
-    "tiled",
-    "factors",
-)
+SOON = ("b-transposed", "leading-dimension-b", "no-guard", "factors")
 
 
-def of_names(table: dict[str, Any]) -> list[Any]:
-    return [name if name in SOON else pytest.param(name, marks=pytest.mark.long) for name in table]
-
-
-@pytest.mark.parametrize("name", of_names(candidates.FAULTY))
+@pytest.mark.parametrize("name", some(candidates.FAULTY, *SOON))
 def test_a_faulty_kernel_is_not_measured_because_a_table_fits_it(
     name: str, judge: matbench.Judge
 ) -> None:
@@ -256,7 +244,7 @@ def test_a_faulty_kernel_is_not_measured_because_a_table_fits_it(
     assert verdict.median_ns is None
 
 
-@pytest.mark.parametrize("name", of_names(candidates.RIGHT))
+@pytest.mark.parametrize("name", some(candidates.RIGHT, *SOON))
 def test_a_right_kernel_is_measured_in_any_style(name: str, judge: matbench.Judge) -> None:
     verdict = judge.run(candidates.RIGHT[name], sizes="64,17,33x15x65")
     assert (verdict.status, verdict.reason) == ("measured", None)
@@ -357,6 +345,7 @@ def test_sizes_that_disagree_leave_it_undecided(judge: matbench.Judge) -> None:
         assert Comparisons(records=records).verdict == verdict
 
 
+@pytest.mark.long
 def test_many_kernels_have_the_verdicts_that_they_should(
     benchmarked: Any, device: DeviceInfo
 ) -> None:
@@ -477,6 +466,7 @@ def examples() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.long
 def test_the_examples_of_the_page_run(tmp_path: Path, run_file: Path) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("altair")

@@ -50,10 +50,7 @@ def front(*pairs: str) -> tuple[str, ...]:
 
 
 LAUNCH = front("launch.block=[16, 16]", "launch.grid=['ceil_div(N, 16)', 'ceil_div(M, 16)']")
-ALL = (
-    *front("entry=product<16>", "args=['M', 'N', 'K', '1.0', 'A', 'B', '0.0', 'C']"),
-    *LAUNCH,
-)
+ALL = (*front("entry=product<16>", "args=['M', 'N', 'K', '1.0', 'A', 'B', '0.0', 'C']"), *LAUNCH)
 TABLE = """entry = "product<SIDE>"
 args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]
 [sweep]

@@ -67,13 +67,9 @@ def test_a_cache_that_others_can_fill_stops_the_run(
 ], ids=lambda command: command[0])  # fmt: skip
 @pytest.mark.parametrize("kind", ["file", "below a file", "not to be made"])
 def test_an_unusable_cache_folder_is_one_line(
-    command: list[str],
-    kind: str,
-    tmp_path: Path,
-    device: DeviceInfo,
-    matbench: Matbench,
+    command: list[str], kind: str, tmp_path: Path, device: DeviceInfo, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     file = tmp_path / "file"
     file.touch()
     folder = {"file": file, "below a file": file / "x", "not to be made": Path("/proc/x")}[kind]

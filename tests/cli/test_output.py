@@ -134,20 +134,14 @@ CLASHES = [
     "run tiled --output new.png --error-map new.png",
     "run tiled --output new.png --error-map ../here/new.png --force",
     "run tiled --output to-new.svg --error-map new.svg",
-    "run tiled --resume kept.svg --error-map kept.svg",
-    "run tiled --output last.jsonl --force",
-    "run mine.cu --output mine.cu --force",
-    "run mine.cu --output mine.toml --force",
-    "run mine.cu --output factor.h --force",
-    "run tiled --kernels-dir . --output mine.cu --force",
-    "grade mine.cu --output to-mine --force",
-    "compare tiled mine.cu --summary mine.cu",
-    "diff kept.jsonl hard.html --summary kept.jsonl",
-    "page kept.jsonl --output hard.html --force",
-    "plot kept.svg --output kept.svg",
-    "explain mine.svg --front-matter entry=mine --plot mine.svg",
+    "run tiled --resume kept.svg --error-map kept.svg", "run tiled --output last.jsonl --force",
+    "run mine.cu --output mine.cu --force", "run mine.cu --output mine.toml --force",
+    "run mine.cu --output factor.h --force", "run tiled --kernels-dir . --output mine.cu --force",
+    "grade mine.cu --output to-mine --force", "compare tiled mine.cu --summary mine.cu",
+    "diff kept.jsonl hard.html --summary kept.jsonl", "page kept.jsonl --output hard.html --force",
+    "plot kept.svg --output kept.svg", "explain mine.svg --front-matter entry=mine --plot mine.svg",
     "blocks mine.svg --timeline mine.svg",
-]
+]  # fmt: skip
 
 
 @needs_plots
@@ -188,22 +182,18 @@ def recorded(*argv: str) -> Path:
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (
-            ["run", "tiled", "--sizes", "9", "--output", "my file"],
-            "; to continue the recorded run: matbench run tiled --sizes 9 --resume out.jsonl",
-        ),
+        (["run", "tiled", "--sizes", "9", "--output", "my file"],
+         "; to continue the recorded run: matbench run tiled --sizes 9 --resume out.jsonl"),
         (
             ["run", "--kernel=my\n\u202efile.cu;", "--force"],
             "; to continue the recorded run: "
             "matbench run '--kernel=my \ufffdfile.cu;' --resume out.jsonl",
         ),
-        (
-            ["run", "--smoke", "--help"],
-            "; to continue the recorded run: matbench run --smoke --help",
-        ),
+        (["run", "--smoke", "--help"],
+         "; to continue the recorded run: matbench run --smoke --help"),
         (["run", "x" * 10_000], ""),
     ],
-)
+)  # fmt: skip
 def test_resuming_names_its_kernels(argv: list[str], told: str, refusal: Refusal) -> None:
     before = recorded(*argv).read_bytes()
     message = refusal("run", "--sizes", "10", "--resume", OUTPUT)

@@ -59,6 +59,7 @@ def test_allowed_skips_allow_nothing_else(
     assert [o.status for o in last_run()] == ["wrong"]
 
 
+@pytest.mark.long
 def test_a_cpu_says_once_that_its_times_are_usually_unsettled(
     matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:

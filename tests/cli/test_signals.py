@@ -155,7 +155,7 @@ def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
     assert options.resuming(["tiled"], None) is None
 
 
-@pytest.mark.parametrize("is_piped", [True, False])
+@pytest.mark.parametrize("is_piped", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_terminal_that_is_closed_takes_nothing_with_it(
     is_piped: bool, partly: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
@@ -319,13 +319,9 @@ TUNE = ["tune", "tiled", "--sizes", "20", "--set", "TILE=8,16"]
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_every_command_keeps_what_it_knows(
-    arguments: list[str],
-    nth: int,
-    known: str,
-    said: str,
-    interrupting: Interrupting,
+    arguments: list[str], nth: int, known: str, said: str, interrupting: Interrupting,
     matbench: Matbench,
-) -> None:
+) -> None:  # fmt: skip
     interrupting(nth)
     result = matbench(*arguments, code=130)
     assert result.stderr.splitlines()[-1].startswith(said)  # nothing to be continued
@@ -336,11 +332,9 @@ def test_every_command_keeps_what_it_knows(
 @pytest.mark.usefixtures("own_state", "device")
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
-    is_recorded: bool,
-    interrupting: Interrupting,
-    matbench: Matbench,
+    is_recorded: bool, interrupting: Interrupting, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     last = provenance.last_run_path()
     if not is_recorded:
         last.parent.write_text("no folder")
@@ -366,17 +360,16 @@ def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
     ("arguments", "said"),
     [
         (["run", "naive-2d", "--sizes", "20,21", *SMALL[2:]], "1 of 2 cases are done"),
-        (["grade", "naive-2d", "tiled"], "1 of 2 kernels are done"),
+        pytest.param(
+            ["grade", "naive-2d", "tiled"], "1 of 2 kernels are done", marks=pytest.mark.long
+        ),
     ],
     ids=["run", "grade"],
 )
 def test_ctrl_c_while_an_outcome_is_written(
-    arguments: list[str],
-    said: str,
-    listening: None,
-    matbench: Matbench,
+    arguments: list[str], said: str, listening: None, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """The outcome is in every record, in the table, and counted."""
     write = RecordWriter.write
 

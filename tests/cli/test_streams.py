@@ -36,14 +36,10 @@ def test_a_full_disk_behind_standard_output_is_one_line(
     write(file, outcome())
     with FULL.open("w") as full:
         done = subprocess.run(
-            [*COMMAND, *(str(file) if word == "FILE" else word for word in command)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-            check=False,
+            [*COMMAND, *(str(file) if word == "FILE" else word for word in command)], stdout=full,
+            stderr=subprocess.PIPE, text=True, timeout=60, check=False,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-        )
+        )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == "matbench: standard output: No space left on device\n"
 
@@ -52,7 +48,7 @@ RUN = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--max-time", "0.001",
 
 
 @pytest.mark.parametrize(("command", "descriptors"), [
-    (RUN, (0, 1, 2)), (RUN, (2,)), (("list",), (1,)),
+    (RUN, (0, 1, 2)), pytest.param(RUN, (2,), marks=pytest.mark.long), (("list",), (1,)),
 ], ids=id_of)  # fmt: skip
 def test_a_stream_that_is_closed_is_the_null_device(
     command: tuple[str, ...], descriptors: tuple[int, ...], device: DeviceInfo, tmp_path: Path
@@ -66,14 +62,9 @@ def test_a_stream_that_is_closed_is_the_null_device(
             os.close(descriptor)
 
     done = subprocess.run(
-        [*COMMAND, *command, *keeping],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        preexec_fn=close,
-    )
+        [*COMMAND, *command, *keeping], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=60, check=False, preexec_fn=close,
+    )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert bool(done.stdout) == (1 not in descriptors)
     if keeping:
@@ -93,14 +84,9 @@ def test_a_reader_that_leaves_early_is_no_failure(
     os.close(reader)
     try:
         done = subprocess.run(
-            [*COMMAND, *command, *keeping],
-            stdout=writer,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-            check=False,
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-        )
+            [*COMMAND, *command, *keeping], stdout=writer, stderr=subprocess.PIPE, text=True,
+            timeout=60, check=False, env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )  # fmt: skip
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")

@@ -126,6 +126,7 @@ def test_in_a_pipe_nothing_is_cut(records: Path) -> None:
     assert "avg rel err" in done.stdout
 
 
+@pytest.mark.long
 def test_a_file_gets_no_more_columns_than_needed_and_no_blanks_behind_them(
     device: DeviceInfo, records: Path, tmp_path: Path
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_file_gets_no_more_columns_than_needed_and_no_blanks_behind_them(
     assert table[0] in reported.stdout
 
 
+@pytest.mark.long
 def test_80_columns_have_room_for_the_interval_of_a_comparison(device: DeviceInfo) -> None:
     session = on_terminal("compare", "tiled", "thread-tile-2d", *PAIR[2:], width=80)
     [header] = [line for line in session.lines if line.startswith("size ")]

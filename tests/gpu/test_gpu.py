@@ -9,7 +9,6 @@ import stat
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,25 +43,6 @@ ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 SIGNATURE = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 """
-
-
-@pytest.fixture(scope="module")
-def info(own_folders: None) -> DeviceInfo:
-    """The first CUDA device; without one these tests fail, because they were requested."""
-    return backends.devices("cuda")[0]
-
-
-@pytest.fixture(scope="module")
-def cuda(info: DeviceInfo) -> Iterator[Backend]:
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def checks(cuda: Backend) -> Session:
-    """Checks good kernels in this process, without timing."""
-    return Session(cuda, Cache(), Options(timed=False))
 
 
 @pytest.fixture(scope="module")

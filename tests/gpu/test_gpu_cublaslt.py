@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,11 +12,7 @@ from support.cli import Matbench
 from support.optional import present
 from support.products import problem
 
-from matbench import backends
-from matbench.backends import Backend
-from matbench.cache import Cache
 from matbench.kernelfile import libraries, sweep
-from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
@@ -28,23 +23,6 @@ BASELINES = {k.name: k for k in libraries.LIBRARIES if k.library == "cublaslt"}
 OF_8_BITS = {name: kernel for name, kernel in BASELINES.items() if kernel.launch.where}
 BEST = [name for name in BASELINES if name.startswith("cublaslt-best")]
 NOTE = re.compile(r"algorithm (\d+) of the (\d+) that cuBLASLt suggests")
-
-
-@pytest.fixture(scope="module")
-def info(own_folders: None) -> DeviceInfo:
-    return backends.devices("cuda")[0]
-
-
-@pytest.fixture(scope="module")
-def cuda(info: DeviceInfo) -> Iterator[Backend]:
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def checks(cuda: Backend) -> Session:
-    return Session(cuda, Cache(), Options(timed=False))
 
 
 def case_of(name: str, size: str, info: DeviceInfo, **factors: Any) -> Case:

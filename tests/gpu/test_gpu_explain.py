@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from collections.abc import Iterator
 
 import pytest
 from support.cli import Matbench
@@ -31,18 +30,6 @@ pytestmark = pytest.mark.gpu
 KERNELS = {kernel.name: kernel for kernel in FILES if not kernel.on_host}
 THREADS = (1, 32, 64, 96, 128, 160, 256, 384, 512, 768, 1000, 1024)
 SHARED_BYTES = (0, 1, 1024, 8000, 16384, 49152, 49153, 65536, 100_000, 113 * 1024, 227 * 1024)
-
-
-@pytest.fixture(scope="module")
-def info(own_folders: None) -> DeviceInfo:
-    return backends.devices("cuda")[0]
-
-
-@pytest.fixture(scope="module")
-def cuda(info: DeviceInfo) -> Iterator[Backend]:
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")

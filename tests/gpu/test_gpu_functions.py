@@ -89,11 +89,8 @@ def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -
         ("with_triton.py::exact", "measured", ""),
         ("with_triton.py::tuned", "measured", ""),
         ("with_triton.py::declared", "measured", ""),
-        (
-            "with_triton.py::default",
-            "wrong",
-            'as exact as TF32 inputs: declare `precision = "tf32"',
-        ),
+        ("with_triton.py::default", "wrong",
+         'as exact as TF32 inputs: declare `precision = "tf32"'),
         ("with_cupy.py::raw", "measured", ""),
         ("with_cupy.py::library", "measured", ""),
         ("with_cupy.py::by_columns", "measured", ""),
@@ -101,7 +98,7 @@ def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -
         ("with_jax.py::exact", "measured", ""),
         ("with_jax.py::rounded", "wrong", 'or pass `precision="highest"`'),
     ],
-)
+)  # fmt: skip
 def test_arrays_of_other_libraries(
     function: str, status: str, words: str, judge: api.Judge
 ) -> None:

@@ -28,7 +28,6 @@ from matbench.errors import MatbenchError
 from matbench.kernelfile import libraries, sweep
 from matbench.measure.builders import Builders
 from matbench.measure.judge import UNWRITTEN, Judge
-from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import DeviceInfo, Kernel
 from matbench.records.outcome import Outcome
@@ -37,12 +36,6 @@ pytestmark = pytest.mark.gpu
 
 DOT = [kernel for kernel in KERNELS.values() if kernel.workload == "dot"]
 VARIANTS: tuple[backends.Variant, ...] = ("plain", "clocked", "staggered")
-
-
-@pytest.fixture(scope="module")
-def info(own_folders: None) -> DeviceInfo:
-    """The first CUDA device; without one these tests fail, because they were requested."""
-    return backends.devices("cuda")[0]
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +56,6 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
     opened = backends.open_backend(info, Cache())
     yield opened
     opened.close()
-
-
-@pytest.fixture(scope="module")
-def checks(cuda: Backend) -> Session:
-    return Session(cuda, Cache(), Options(timed=False))
 
 
 @pytest.mark.parametrize(("kernel", "inputs"), EVERY)

@@ -172,13 +172,10 @@ def test_a_struct_cannot_be_passed(tmp_path: Path) -> None:
         ("a.ptx", b"\x7fELF\x02\xff", "not UTF-8 text; is it a kernel file?"),
         ("a.cubin", b"__global__ void f() {}", "not a cubin: not machine code of CUDA in ELF"),
         ("a.cubin", b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(20), "not a cubin: unpack_from"),
-        (
-            "a.cubin",
-            b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(99),
-            "not a cubin: it has no kernel",
-        ),
+        ("a.cubin", b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(99),
+         "not a cubin: it has no kernel"),
     ],
-)
+)  # fmt: skip
 def test_other_files_are_refused(tmp_path: Path, name: str, data: bytes, reason: str) -> None:
     path = tmp_path / name
     path.write_bytes(data)

@@ -23,25 +23,19 @@ def kernel(*where: str, args: tuple[str, ...] = ALL, **front: Any) -> Kernel:
     [
         ({}, ""),
         ({"transpose": "NT"}, "computes C = A·Bᵀ; asked for C = A·B"),
-        (
-            {"layout": "column-major"},
-            "computes C = A·B, column-major; asked for C = A·B, row-major",
-        ),
-        (
-            {"layout": "column-major", "transpose": "TT"},
-            "computes Cᵀ = A·B; asked for C = A·B, row-major",
-        ),
-        (
-            {"layout": "column-major", "transpose": "TN"},
-            "computes Cᵀ = A·Bᵀ; asked for C = A·B, row-major",
-        ),
+        ({"layout": "column-major"},
+         "computes C = A·B, column-major; asked for C = A·B, row-major"),
+        ({"layout": "column-major", "transpose": "TT"},
+         "computes Cᵀ = A·B; asked for C = A·B, row-major"),
+        ({"layout": "column-major", "transpose": "TN"},
+         "computes Cᵀ = A·Bᵀ; asked for C = A·B, row-major"),
         ({"beta": 1.0}, "computes C = A·B + C; asked for C = A·B"),
         ({"beta": -2.0, "transpose": "TN"}, "computes C = Aᵀ·B + -2·C; asked for C = A·B"),
         ({"beta": (0.0, 0.5)}, ""),
         ({"beta": 1.0, "args": (*ALL, "beta")}, ""),
         ({"workload": "dot"}, "computes dot; asked for C = A·B"),
     ],
-)
+)  # fmt: skip
 def test_what_is_computed_instead(found: dict[str, Any], told: str) -> None:
     assert Contract().breach(kernel(**found)) == told
 

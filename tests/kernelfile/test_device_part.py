@@ -95,13 +95,10 @@ def test_what_the_kernel_needs_is_kept(before: str, body: str, kept: str | None)
     [
         ("inline PTX", 'asm volatile("exit;");', ""),
         ("`__shfl_down_sync`", "C[0] = __shfl_down_sync(~0u, A[0], 1);", ""),
-        (
-            "`__any_sync`",
-            "f();",
-            "template <int X> __device__ int f() { return __any_sync(0, 1); }",
-        ),
+        ("`__any_sync`", "f();",
+         "template <int X> __device__ int f() { return __any_sync(0, 1); }"),
     ],
-)
+)  # fmt: skip
 def test_what_only_cuda_has_is_one_line(what: str, body: str, before: str) -> None:
     with pytest.raises(NeedsCudaError) as refused:
         part(body, before)
@@ -292,13 +289,9 @@ def test_shared_memory_of_inner_scopes_lies_in_the_outermost() -> None:
 
 def kernel(source: str, entry: str = "mine") -> Kernel:
     return Kernel(
-        name="mine",
-        launch=LaunchRules(block=(1,), grid=(1,)),
-        entry=entry,
-        source=source,
-        path="mine.cu",
-        is_extern_c=False,
-    )
+        name="mine", launch=LaunchRules(block=(1,), grid=(1,)), entry=entry, source=source,
+        path="mine.cu", is_extern_c=False,
+    )  # fmt: skip
 
 
 SOURCES = [each for each in catalogue.builtin() if each.source]

@@ -357,10 +357,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "long": (instead(GRID, f'// grid = ["{"1+" * 500}1"] # here\n'), "longer than 300 characters"),
     "a fraction": (instead(GRID, '// grid = ["M / TILE"] # here\n'), "not a whole number; divide"),
     "where unknown": (after(GRID, '// where = ["K < max_k"] # here\n'), "unknown name 'max_k'"),
-    "second where": (
-        after(GRID, '// where = ["K < 4", # here\n// "K < m"]\n'),
-        "unknown name 'm'",
-    ),
+    "second where": (after(GRID, '// where = ["K < 4", # here\n// "K < m"]\n'), "unknown name 'm'"),
     "second tile": (
         instead(TILE, '// TILE = [8]\n// WIDE = ["x"] # here\n// DEEP = [2]\n'),
         "`sweep.WIDE`",
@@ -399,10 +396,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         after(SUMMARY, '// args = ["A","B","C","m","N","K"] # here\n'),
         "unknown name 'm'",
     ),
-    "a number for a map": (
-        mapped('"N"'),
-        "map takes `tensor_map(A, rows, columns)`, not 'N'",
-    ),
+    "a number for a map": (mapped('"N"'), "map takes `tensor_map(A, rows, columns)`, not 'N'"),
     "a map of D": (mapped('"tensor_map(D, 8, 8)"'), "not 'tensor_map(D, 8, 8)'"),
     "a map by half a box": (mapped('"tensor_map(A, 8)"'), "not 'tensor_map(A, 8)'"),
     "a map by unknowns": (mapped('"tensor_map(A, 8, BK)"'), "unknown name 'BK'"),
@@ -437,10 +431,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         after(TILE, "// workspace = [8] # here\n"),
         "[sweep] workspace: not a valid name for a constant",
     ),
-    "no args in the file": (
-        instead(SIGNATURE, "()"),
-        "`args` is missing",
-    ),
+    "no args in the file": (instead(SIGNATURE, "()"), "`args` is missing"),
     # what the host adds up
     "sum of a product": (
         after(SUMMARY, '// finish = "sum" # here\n'),
@@ -468,10 +459,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         instead('extern "C"', '// extern "C"').replace(NAME, '// name = "mine" # here\n'),
         "no entry",
     ),
-    "not closed": (
-        instead(SIGNATURE + " {}", "(int M /* here */"),
-        "cannot be parsed as CUDA C++",
-    ),
+    "not closed": (instead(SIGNATURE + " {}", "(int M /* here */"), "cannot be parsed as CUDA C++"),
     "unnamed": (instead("int K) {}", "int) {} // here"), "a parameter of type `int` has no name"),
     "unnamed pointer": (instead("float *C", "float * /* here */"), "has no name"),
     "operands of two types": (

@@ -76,9 +76,7 @@ def test_a_wrapped_kernel_keeps_its_cluster() -> None:
 
 
 @pytest.mark.parametrize("bounds", ["384, 1", "32 * (BM / (WM + 1)) * 2"])
-def test_a_wrapped_kernel_keeps_its_launch_bounds(
-    bounds: str,
-) -> None:
+def test_a_wrapped_kernel_keeps_its_launch_bounds(bounds: str) -> None:
     source = (
         f'extern "C" __global__ void __launch_bounds__({bounds})\nmine(float *C, int N)\n{{ }}\n'
     )

@@ -71,13 +71,10 @@ def test_an_entry_may_take_nothing(empty: str) -> None:
         ('extern "C" __global__ void entries(int M) {}', "no entry", None),
         ('extern "C" __global__ void\nentry(int M', "cannot be parsed as CUDA C++", 1),
         ('extern "C" __global__ void entry(int) {}', "a parameter of type `int` has no name", 1),
-        (
-            '\nextern "C" __global__ void entry(float4 v) {}',
-            "v has type `float4`; supported are int",
-            2,
-        ),
+        ('\nextern "C" __global__ void entry(float4 v) {}',
+         "v has type `float4`; supported are int", 2),
     ],
-)
+)  # fmt: skip
 def test_what_a_signature_lacks(source: str, told: str, line: int | None) -> None:
     with pytest.raises(SourceError, match=re.escape(told)) as refused:
         signature.parameters(source, "entry")

@@ -211,11 +211,8 @@ def test_a_launch_that_no_device_could_make_is_the_files_mistake(
     [
         ("int", "M", None),
         ("int", "M * 2**28 - 1", None),
-        (
-            "int",
-            "M * 2**28",
-            "front matter: M * 2**28 = 2147483648 does not fit into x, of type int",
-        ),
+        ("int", "M * 2**28",
+         "front matter: M * 2**28 = 2147483648 does not fit into x, of type int"),
         ("unsigned", "M * 2**28", None),
         ("unsigned", "M - 9", "front matter: M - 9 = -1 does not fit into x, of type unsigned"),
         ("size_t", "2**63", None),
@@ -227,7 +224,7 @@ def test_a_launch_that_no_device_could_make_is_the_files_mistake(
         ("float", "10.0**39", "does not fit into x, of type float"),
         ("int", "K // (K - 8)", "front matter: division by zero"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_a_parameter_is_skipped(kind: str, text: str, reason: str | None) -> None:
     skip = one(changed(args=(text,), parameters=(Parameter(kind, "x", False),))).skip
     assert skip is None if reason is None else reason in skip_reason(present(skip))
@@ -259,14 +256,10 @@ def test_a_sweep_without_end_is_refused() -> None:
         ({"library": "cublas"}, ("alpha", "beta", "batch"), {"alpha": 3.0, "batch": 9}, None),
         ({"library": "cublaslt"}, (), {"alpha": 3.0}, "needs alpha = 1 (alpha = 3)"),
         ({"library": "numpy", "requires": ("host",)}, (), {"alpha": 3.0}, None),
-        (
-            {"library": "numpy", "requires": ("host",)},
-            (),
-            {"batch": 9},
-            "needs batch = 1 (batch = 9)",
-        ),
+        ({"library": "numpy", "requires": ("host",)}, (), {"batch": 9},
+         "needs batch = 1 (batch = 9)"),
     ],
-)
+)  # fmt: skip
 def test_what_a_kernel_scales_by(
     keys: dict[str, Any], args: tuple[str, ...], scaling: dict[str, float], reason: str | None
 ) -> None:

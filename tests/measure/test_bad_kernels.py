@@ -190,6 +190,7 @@ def test_rejected_beyond_32_bits(name: str, gpu_session: Session) -> None:
 @pytest.mark.parametrize(
     "name", [name for name, found in EXPECTED.items() if "only" in found and name not in HUGE]
 )
+@pytest.mark.long
 def test_slips_through_without_its_check(
     name: str, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,7 +279,7 @@ def test_luck_hides_races_from_all_other_checks(name: str, gpu: DeviceInfo) -> N
         pytest.skip("no luck on this device today: the other checks caught it every time")
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [3, pytest.param(1000, marks=pytest.mark.long)])
 def test_no_false_alarm_in_random_problems(count: int, bad_session: Session) -> None:
     """Right kernels of random shapes, inputs and seeds are all accepted."""
     device = bad_session.backend.info

@@ -428,10 +428,7 @@ def float32_product(A: Float32, B: Float32, order: list[int] | None = None) -> F
     st.randoms(use_true_random=False),
 )
 def test_a_float32_product_in_any_order_is_right(
-    shape: tuple[int, int, int],
-    kind: Inputs,
-    seed: int,
-    random: Random,
+    shape: tuple[int, int, int], kind: Inputs, seed: int, random: Random
 ) -> None:
     problem = Problem(*shape, inputs=kind, seed=seed)
     trial = matmul.reference_trial(problem, Cache())
@@ -501,10 +498,7 @@ def test_where_everything_is_zero_only_zero_is_right() -> None:
 def test_errors_are_over_the_elements_whose_reference_is_not_zero() -> None:
     R: Float64 = np.array([[1.0, 0.0, -2.0]])
     trial = Trial(
-        "reference",
-        (np.ones((1, 1), np.float32), np.ones((1, 3), np.float32)),
-        R=R,
-        S=abs(R) + 1,
+        "reference", (np.ones((1, 1), np.float32), np.ones((1, 3), np.float32)), R=R, S=abs(R) + 1
     )
     C = np.array([[1.5, 0.25, -2.5]], np.float32)
     accuracy = oracle.judge(C, trial, Bound(1.0)).accuracy

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench, last_run
-from support.optional import present
+from support.optional import present, some
 from support.sources import kernel
 
 from matbench.backends.building import warnings_of
@@ -54,7 +54,7 @@ def reasons(matbench: Matbench, path: Path | str, sizes: str) -> list[str]:
     return [present(outcome.reason) for outcome in last_run()]
 
 
-@pytest.mark.parametrize("kind", ROUNDED)
+@pytest.mark.parametrize("kind", some(ROUNDED, "bfloat16"))
 def test_a_kernel_file_that_rounds_its_inputs_is_told_what_to_declare(
     kind: str, tmp_path: Path, matbench: Matbench
 ) -> None:
@@ -93,11 +93,12 @@ def test_other_mistakes_of_double_matrices_are_not_called_so(
 @pytest.mark.parametrize(
     ("product", "words"),
     [
-        ("np.float32(np.float16(A)) @ np.float32(np.float16(B))",
-         'as exact as float16 inputs: declare `precision = "float16"`'),
+        pytest.param("np.float32(np.float16(A)) @ np.float32(np.float16(B))",
+         'as exact as float16 inputs: declare `precision = "float16"`', marks=pytest.mark.long),
         ("np.float32(np.float16(A) @ np.float16(B))",
          "all of C has only 11 bits, as if it were float16"),
-        ("np.float32(np.float64(A) @ B) * (1 + 2e-5)", "every element"),
+        pytest.param("np.float32(np.float64(A) @ B) * (1 + 2e-5)", "every element",
+                     marks=pytest.mark.long),
     ],
 )  # fmt: skip
 def test_a_function_that_casts_is_told_what_to_declare(
@@ -115,7 +116,8 @@ def test_a_function_that_casts_is_told_what_to_declare(
     [
         ("k < K / 16 * 16", "of K, it leaves out terms 64–76"),
         ("k % 16 != 15", "of K, it leaves out every 16th term from 15 on"),
-        ("k % 16 < 14", "of K, it leaves out terms 14–15 of every 16"),
+        pytest.param("k % 16 < 14", "of K, it leaves out terms 14–15 of every 16",
+                     marks=pytest.mark.long),
         ("(k < 72 ? k < 64 ? 1 : 2 : 0)",
          "of K, it leaves out terms 72–76 and adds terms 64–71 twice"),
         ("k + 1 != K", "it leaves out the last term of K"),

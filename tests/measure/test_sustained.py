@@ -120,6 +120,7 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C,
 """
 
 
+@pytest.mark.long
 def test_sustained_launches_may_take_longer_than_the_deadline(matbench: Matbench) -> None:
     matbench("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK, "--timeout", "1.5",
              "--sustained", "1.5")  # fmt: skip
@@ -143,12 +144,10 @@ def test_with_beta_nothing_is_sustained_and_a_note_says_why(
         (("run", "tiled", "--replay", "1"), "--sustained cannot be combined with --replay"),
         (("compare", "tiled", "kahan", "--hot"), "--sustained cannot be combined with --hot"),
         (("compare", "tiled", "kahan", "--cold"), "--sustained cannot be combined with --cold"),
-        (
-            ("compare", "batched-small", "batched-small", "--beta", "1"),
-            "--sustained needs beta = 0",
-        ),
+        (("compare", "batched-small", "batched-small", "--beta", "1"),
+         "--sustained needs beta = 0"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_sustained_is_refused(
     matbench: Matbench, words: tuple[str, ...], reason: str
 ) -> None:
@@ -207,7 +206,9 @@ def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        (1, "skips work: on the inputs of the launch before it takes"),
+        pytest.param(
+            *(1, "skips work: on the inputs of the launch before it takes"), marks=pytest.mark.long
+        ),
         (100, "skips work: A changed after a launch, C did not"),
     ],
     ids=["if nothing has changed", "if some numbers have not changed"],
@@ -258,15 +259,18 @@ def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
     ("kernel", "words"),
     [
         ("tiled-nt", ("--sizes", "64")),
-        (
-            "batched-small",
-            ("--sizes", "32", "--batch", "3", "--alpha", "0,2", "--beta", "0", "--set", "TILE=8"),
+        ("batched-small",
+         ("--sizes", "32", "--batch", "3", "--alpha", "0,2", "--beta", "0", "--set", "TILE=8")),
+        *(
+            pytest.param(name, ("--sizes", sizes), marks=pytest.mark.long)
+            for name, sizes in (
+                ("cubes-shared", "1000"),
+                ("reverse-static", "64"),
+                ("naive-2d", "1,1x1x64,64x1x64"),
+            )
         ),
-        ("cubes-shared", ("--sizes", "1000")),
-        ("reverse-static", ("--sizes", "64")),
-        ("naive-2d", ("--sizes", "1,1x1x64,64x1x64", "--set", "TILE=8")),
     ],
-)
+)  # fmt: skip
 def test_honest_kernels_of_all_kinds_are_measured(
     matbench: Matbench, kernel: str, words: tuple[str, ...]
 ) -> None:
@@ -289,8 +293,8 @@ def test_functions_are_called_back_to_back(matbench: Matbench, tmp_path: Path) -
     file = tmp_path / "mine.py"
     file.write_text(FUNCTIONS)
     names = [f"{file}::{name}" for name in ("into", "returned")]
-    matbench("run", *names, "--sizes", "1,64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
-    assert [outcome.reason for outcome in last_run()] == [None] * 4
+    matbench("run", *names, "--sizes", "64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
+    assert [outcome.reason for outcome in last_run()] == [None] * 2
     assert all(outcome.sustained for outcome in last_run())
 
 
@@ -318,6 +322,7 @@ def test_a_kernel_need_not_read_a_if_alpha_is_0(
     assert only().sustained is not None
 
 
+@pytest.mark.long
 def test_int8_with_one_column(matbench: Matbench, write_kernel: KernelWriter) -> None:
     """Its samples may have only one term of B that is not 0."""
     body = GOOD_BODY.replace("const float *", "const signed char *").replace("float *C", "int *C")
@@ -328,6 +333,7 @@ def test_int8_with_one_column(matbench: Matbench, write_kernel: KernelWriter) ->
     assert all(outcome.sustained for outcome in last_run())
 
 
+@pytest.mark.long
 def test_a_matrix_with_wide_gaps_between_its_rows(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:

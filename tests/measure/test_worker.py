@@ -43,11 +43,8 @@ HOSTILE = sorted((Path(__file__).parent / "hostile_kernels").glob("*.cu"))
 EXPECTED: dict[str, Any] = table(HOSTILE[0].parent / "expected.toml")
 #: The others, some of them slow, are tried before a release.
 QUICK = (
-    "hostile-null-write",
-    "hostile-scribble",
-    "hostile-too-much-shared",
-    "hostile-error-directive",
-)
+    "hostile-null-write", "hostile-scribble", "hostile-too-much-shared", "hostile-error-directive",
+)  # fmt: skip
 
 
 @pytest.fixture

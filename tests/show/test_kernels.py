@@ -11,25 +11,16 @@ from matbench.model import Kernel, LaunchRules
 from matbench.show import kernels
 
 TILED = Kernel(
-    name="tiled",
-    summary="Tiles in shared memory.",
-    launch=LaunchRules(block=("TILE", "TILE"), grid=(1,), where=("TILE <= 32",)),
-    entry="tiled",
-    sweep={"TILE": (8, 16)},
-    tune={"TILE": (4,)},
-    requires=("sm_80",),
+    name="tiled", summary="Tiles in shared memory.",
+    launch=LaunchRules(block=("TILE", "TILE"), grid=(1,), where=("TILE <= 32",)), entry="tiled",
+    sweep={"TILE": (8, 16)}, tune={"TILE": (4,)}, requires=("sm_80",),
     model={"global_loads": "2 * M"},
-    source='/// [x]\n// ///\n\nextern "C" __global__ void tiled() {}\n',
-    path="kernels/tiled.cu",
-)
+    source='/// [x]\n// ///\n\nextern "C" __global__ void tiled() {}\n', path="kernels/tiled.cu",
+)  # fmt: skip
 CUBLAS = Kernel(
-    name="cublas",
-    summary="cuBLAS.",
-    launch=LaunchRules(block=(1,), grid=(1,)),
-    group="baseline",
-    library="cuBLAS",
-    deterministic=False,
-)
+    name="cublas", summary="cuBLAS.", launch=LaunchRules(block=(1,), grid=(1,)), group="baseline",
+    library="cuBLAS", deterministic=False,
+)  # fmt: skip
 
 
 def test_each_kernel_is_a_line_or_an_object() -> None:

@@ -46,8 +46,7 @@ def titles(section: Section) -> list[str]:
 
 
 @given(
-    found=st.lists(any_record.outcomes(), max_size=4),
-    width=st.sampled_from((None, 120, 40, 10)),
+    found=st.lists(any_record.outcomes(), max_size=4), width=st.sampled_from((None, 120, 40, 10))
 )
 def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
     found: list[Outcome], width: int | None

@@ -79,7 +79,7 @@ def test_one_enormous_text_does_not_make_every_row_as_wide() -> None:
     table = made(evil, *(outcome(f"k{n}", 1 + n) for n in range(100)))
     for page in (shown(table), shown(table, 40), text(table, "plain")):
         assert len(page) < 5e6
-        assert long in "".join(page.split())  # its reason, once
+        assert long[:1900] in "".join(page.split())  # what is kept of its reason, once
 
 
 def test_colour_only_repeats_the_words() -> None:

@@ -160,11 +160,9 @@ def _outcome(status: str, cold: Plain | None = None, **others: Any) -> Plain:
 
 
 def _timing(
-    median_ns: float | None,
-    samples_ns: list[float] | None = None,
-    interval_ns: list[float] | None = None,
-    **others: Any,
-) -> Plain:
+    median_ns: float | None, samples_ns: list[float] | None = None,
+    interval_ns: list[float] | None = None, **others: Any,
+) -> Plain:  # fmt: skip
     median = statistics.median(samples_ns) if samples_ns else median_ns
     ends = sorted(interval_ns) if interval_ns else None
     if ends and median:
@@ -196,10 +194,7 @@ def _profile(counters: str, counter_offset_ticks: float | None = None, **others:
 
 
 def _timeline(
-    lanes: int,
-    slots: int,
-    multiprocessors: list[int] | None,
-    bars: list[list[int]],
+    lanes: int, slots: int, multiprocessors: list[int] | None, bars: list[list[int]]
 ) -> Plain:
     many = len(multiprocessors or ()) or lanes
 

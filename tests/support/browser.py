@@ -19,8 +19,7 @@ needs_browser = pytest.mark.skipif(
     reason="no chromium with chromedriver, or no selenium",
 )
 needs_page = pytest.mark.skipif(
-    importlib.util.find_spec("vl_convert") is None,
-    reason="pages need vl-convert",
+    importlib.util.find_spec("vl_convert") is None, reason="pages need vl-convert"
 )
 
 

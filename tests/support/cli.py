@@ -38,13 +38,9 @@ def outside(*arguments: str | Path, **environment: str) -> subprocess.CompletedP
     """The command in a separate process, which opens the cache and its streams again."""
     known = {name: value for name, value in os.environ.items() if name != "OCL_ICD_VENDORS"}
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False,
         env=known | environment,
-    )
+    )  # fmt: skip
 
 
 def command_paths(command: click.Command = cli.main, *path: str) -> list[tuple[str, ...]]:

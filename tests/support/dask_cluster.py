@@ -81,12 +81,9 @@ def dask_cluster(workers: int, resources: dict[str, Any] | None = None) -> Itera
     script = SCRIPT.replace("resources={}", f"resources={resources or {'CPU': 1}}")
     process = subprocess.Popen(
         [sys.executable, "-c", script.replace("{{", "{").replace("}}", "}"), str(workers)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         start_new_session=True,
-    )
+    )  # fmt: skip
     assert process.stdin is not None
     assert process.stdout is not None
     try:

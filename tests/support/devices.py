@@ -13,13 +13,7 @@ LIMITS = {
     "multiprocessors": 4,
 }  # fmt: skip
 GPU = DeviceInfo(
-    backend="cuda",
-    index=0,
-    name="A GPU",
-    kind="gpu",
-    driver="1",
-    toolkit="2",
-    limits=LIMITS,
+    backend="cuda", index=0, name="A GPU", kind="gpu", driver="1", toolkit="2", limits=LIMITS,
     compute_capability=(9, 0),
-)
+)  # fmt: skip
 CPU = msgspec.structs.replace(GPU, backend="opencl", kind="cpu", compute_capability=None)

@@ -1,4 +1,4 @@
-"""Measures one function in a process of its own."""
+"""Functions, each measured in a process of its own."""
 
 from __future__ import annotations
 
@@ -17,15 +17,9 @@ from matbench.workloads import MATMUL
 
 
 def measured(
-    kernel: Kernel,
-    size: str,
-    *,
-    backend: str = "opencl",
-    checks: frozenset[str] = CHECKS,
-    run_s: float = 60,
-    max_time_s: float = 0.2,
-    factors: Mapping[str, float | str] | None = None,
-) -> Outcome:
+    kernel: Kernel, size: str, *, backend: str = "opencl", checks: frozenset[str] = CHECKS,
+    run_s: float = 60, max_time_s: float = 0.2, factors: Mapping[str, float | str] | None = None,
+) -> Outcome:  # fmt: skip
     """The outcome with these checks, at the first values of its constants."""
     device = backends.choose(backend, None)
     [problem] = parse_problems(size, MATMUL, "uniform")

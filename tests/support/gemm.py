@@ -74,18 +74,14 @@ class Gemm(NamedTuple):
         kinds = self.operand + self.result
         headers = [("__half", "cuda_fp16.h"), ("bfloat16", "cuda_bf16.h")]
         text = _SOURCE.format(
-            name=name,
-            keys=keys,
+            name=name, keys=keys,
             include="".join(f"#include <{header}>\n" for kind, header in headers if kind in kinds),
-            operand=self.operand,
-            result=self.result,
-            sum=self.sum,
+            operand=self.operand, result=self.result, sum=self.sum,
             scalar="double" if self.sum == "double" else "float",
             A=at("i", "k", "lda", transposed=self.transpose[0] == "T"),
             B=at("k", "j", "ldb", transposed=self.transpose[1] == "T"),
-            C=at("i", "j", "ldc", transposed=False),
-            store=self.store.format(sum=self.sum),
-        )
+            C=at("i", "j", "ldc", transposed=False), store=self.store.format(sum=self.sum),
+        )  # fmt: skip
         for right, wrong in self.mistakes:
             assert right in text, right
             text = text.replace(right, wrong)

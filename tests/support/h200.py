@@ -14,24 +14,13 @@ from support import records
 
 KERNELS = catalogue.Catalogue(catalogue.builtin())
 LIMITS = Limits(
-    device="NVIDIA H200",
-    driver="",
-    copy_bytes_per_s=4e12,
-    read_bytes_per_s=4.5e12,
-    fma_flop_per_s=60e12,
-    sm_mhz=1980,
-    when="2026-11-21T00:00:00+00:00",
-)
+    device="NVIDIA H200", driver="", copy_bytes_per_s=4e12, read_bytes_per_s=4.5e12,
+    fma_flop_per_s=60e12, sm_mhz=1980, when="2026-11-21T00:00:00+00:00",
+)  # fmt: skip
 H200 = DeviceInfo(
-    backend="cuda",
-    index=0,
-    name="NVIDIA H200",
-    kind="gpu",
-    driver="",
-    toolkit="",
-    limits=front_matter.DEVICE_LIMITS | {"multiprocessors": 132},
-    compute_capability=(9, 0),
-)
+    backend="cuda", index=0, name="NVIDIA H200", kind="gpu", driver="", toolkit="",
+    limits=front_matter.DEVICE_LIMITS | {"multiprocessors": 132}, compute_capability=(9, 0),
+)  # fmt: skip
 
 
 def case_of(name: str, n: int, tile: int = 32) -> Case:

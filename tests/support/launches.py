@@ -37,14 +37,9 @@ def gpu_or_cpu(kind: str = "gpu", multiprocessors: int = 2) -> DeviceInfo:
 
 
 def sampled(
-    ran: Sequence[Block],
-    *,
-    bases: dict[int, int] | None = None,
-    step_ns: int = 1,
-    told: bool = True,
-    event_ns: float = 0.0,
-    empty_ns: float = 0.0,
-) -> BlockSample:
+    ran: Sequence[Block], *, bases: dict[int, int] | None = None, step_ns: int = 1,
+    told: bool = True, event_ns: float = 0.0, empty_ns: float = 0.0,
+) -> BlockSample:  # fmt: skip
     """The stamps of a device with counters that start at `bases` and a timer with steps."""
     rows = []
     for unit, start, end in ran:

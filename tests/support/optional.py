@@ -1,8 +1,11 @@
-"""Values that may be None, where a test knows that they are not."""
+"""Values that may be None, where a test knows that they are not; parameters that may wait."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -10,3 +13,10 @@ T = TypeVar("T")
 def present(value: T | None) -> T:
     assert value is not None
     return value
+
+
+def some(every: Iterable[str], *at_once: str) -> list[Any]:
+    """A parameter for each; all but those that are needed at once are among the long tests."""
+    return [
+        each if each in at_once else pytest.param(each, marks=pytest.mark.long) for each in every
+    ]

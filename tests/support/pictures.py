@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 needs_plots = pytest.mark.skipif(
-    importlib.util.find_spec("vl_convert") is None,
-    reason="the extra `plots` is not installed",
+    importlib.util.find_spec("vl_convert") is None, reason="the extra `plots` is not installed"
 )
 
 #: How tall the scale at the bottom is, in pixels.

@@ -25,28 +25,12 @@ LEADING = [
 ]
 INTEGERS = ["int", "const int", "unsigned int", "unsigned", "size_t", "long long"]
 TILES = [
-    "TILE",
-    "TILE_WIDTH",
-    "TILE_SIZE",
-    "BLOCK_SIZE",
-    "BLOCKSIZE",
-    "BS",
-    "TILE_DIM",
-    "TPB",
-    "T_SIZE",
-]
+    "TILE", "TILE_WIDTH", "TILE_SIZE", "BLOCK_SIZE", "BLOCKSIZE", "BS", "TILE_DIM", "TPB", "T_SIZE",
+]  # fmt: skip
 STYLES = [
-    "naive",
-    "naive",
-    "swapped",
-    "shared",
-    "shared",
-    "linear",
-    "flat",
-    "registers",
-    "unguarded",
+    "naive", "naive", "swapped", "shared", "shared", "linear", "flat", "registers", "unguarded",
     "strided",
-]
+]  # fmt: skip
 
 
 class Generated(NamedTuple):
@@ -251,13 +235,9 @@ class _Writer:
         body = self.body()
         lines.append(f"{plain}__global__ void {name}({self.parameters()})\n{{\n{body}}}")
         return Generated(
-            "\n".join(lines) + "\n",
-            name,
-            self.style,
-            self.transpose,
-            self.column_major,
+            "\n".join(lines) + "\n", name, self.style, self.transpose, self.column_major,
             self.element,
-        )
+        )  # fmt: skip
 
 
 def _indented(text: str, levels: int) -> str:

@@ -26,14 +26,9 @@ void entry(const float *__restrict__ A,   // the left one
 def kernel(source: str = SEVERAL, entry: str = "entry", path: str = PATH) -> Kernel:
     """A kernel with this source, without its front matter."""
     return Kernel(
-        name="mine",
-        summary="",
-        launch=LaunchRules(block=(1,), grid=(1,)),
-        entry=entry,
-        source=source,
-        path=path,
-        parameters=signature.parameters(source, entry),
-    )
+        name="mine", summary="", launch=LaunchRules(block=(1,), grid=(1,)), entry=entry,
+        source=source, path=path, parameters=signature.parameters(source, entry),
+    )  # fmt: skip
 
 
 def lines_of_the_kernel(unit: str, path: str = PATH) -> list[str]:

@@ -19,14 +19,9 @@ from support import records
 
 CPU = records.device(driver="2026.1")
 GPU = DeviceInfo(
-    backend="cuda",
-    index=0,
-    name="A GPU",
-    kind="gpu",
-    driver="580.1",
-    toolkit="CUDA 13.0",
+    backend="cuda", index=0, name="A GPU", kind="gpu", driver="580.1", toolkit="CUDA 13.0",
     limits={},
-)
+)  # fmt: skip
 H200 = msgspec.structs.replace(
     GPU, name="An H200", compute_capability=(9, 0), limits={"multiprocessors": 132}
 )

@@ -40,14 +40,10 @@ _LIMIT_S = 120
 
 
 def on_terminal(
-    *arguments: str | Path,
-    width: int = 100,
-    height: int = 40,
-    interrupt_when: Callable[[str], bool] = lambda _: False,
-    hang_up: bool = False,
-    environment: dict[str, str] | None = None,
-    stdout_to: Path | None = None,
-) -> Session:
+    *arguments: str | Path, width: int = 100, height: int = 40,
+    interrupt_when: Callable[[str], bool] = lambda _: False, hang_up: bool = False,
+    environment: dict[str, str] | None = None, stdout_to: Path | None = None,
+) -> Session:  # fmt: skip
     """Run the command on a pseudo-terminal of its own, and press Ctrl-C there when it is time.
 
     `hang_up` closes the terminal then.
@@ -120,9 +116,6 @@ def assert_gone(group: int) -> None:
 def started(*arguments: str | Path) -> subprocess.Popen[str]:
     """The command in a separate session, with pipes for its output."""
     return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
-    )
+    )  # fmt: skip

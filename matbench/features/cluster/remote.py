@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import multiprocessing
 import platform
+import threading
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from matbench import __version__, backends
-from matbench.errors import UsageError
+from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import bundles
 from matbench.features.cluster.bundles import Bundle
 from matbench.measure.options import Deadlines, Options
@@ -23,6 +24,9 @@ from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 
+#: The keys of desks that have ended, some before they were there.
+_ended: set[str] = set()
+
 
 class Errand(msgspec.Struct, frozen=True):
     """A case to measure, and those that will follow, which can be built meanwhile.
@@ -30,6 +34,7 @@ class Errand(msgspec.Struct, frozen=True):
     Each comes with its kernel's files. `so_far` is the outcome of the case's earlier rounds.
     """
 
+    desk: str  # its key
     cases: list[tuple[Case, Bundle]]
     so_far: Outcome | None = None
 
@@ -52,10 +57,14 @@ class Desk:
         multiprocessing.current_process().daemon = False
         self.device = device
         self.pool = WorkerPool(options, deadlines)
+        self.measuring = threading.Lock()
 
     def end(self) -> None:
         """End its processes, and with them the case that is running."""
+        while not self.measuring.acquire(timeout=0.05):
+            self.pool.__exit__()  # more than once: the case's next step would start a process
         self.pool.__exit__()
+        self.measuring.release()
 
     def __del__(self) -> None:
         self.end()
@@ -76,13 +85,16 @@ def devices(backend: str, version: str) -> tuple[DeviceInfo, ...]:
 
 
 def measure(desk: Desk, errand: Errand) -> Answer:
-    """Measure the case of an errand; only what concerns every case is an error."""
+    """Measure an errand's case; only what concerns every case, or comes late, is an error."""
     said: list[tuple[str, CapturedOutput]] = []
     case, *ahead = (_arrived(*sent) for sent in errand.cases)
-    desk.pool.build_ahead([(desk.device, task) for task in ahead])
-    worker = desk.pool.worker(desk.device)
-    worker.listener = lambda printer, what: said.append((printer, what))
-    return Answer(worker.measure(case, errand.so_far), tuple(said))
+    with desk.measuring:
+        if errand.desk in _ended:
+            raise MatbenchError("its sweep has ended")
+        desk.pool.build_ahead([(desk.device, task) for task in ahead])
+        worker = desk.pool.worker(desk.device)
+        worker.listener = lambda printer, what: said.append((printer, what))
+        return Answer(worker.measure(case, errand.so_far), tuple(said))
 
 
 def _arrived(case: Case, bundle: Bundle) -> Case:
@@ -94,7 +106,8 @@ def _arrived(case: Case, bundle: Bundle) -> Case:
 
 
 def end(keys: list[str], dask_worker: Any = None) -> None:
-    """End these desks, as far as they are here; Dask passes its worker."""
+    """End these desks: those that are here, and errands to all; Dask passes its worker."""
+    _ended.update(keys)
     for key in keys:
         if isinstance(desk := dask_worker.data.get(key), Desk):
             desk.end()

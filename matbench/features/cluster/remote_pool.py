@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -36,17 +35,6 @@ _TRIES = 2
 _log = logging.getLogger(__name__)
 
 
-@dataclass
-class _Task:
-    """A case, those that follow it and can be built meanwhile, its outcome in earlier rounds, and
-    how many workers it lost."""
-
-    case: Case
-    ahead: Sequence[Case] = ()
-    so_far: Outcome | None = None
-    losses: int = 0
-
-
 class RemoteWorkerPool:
     """Measures cases on the workers of a cluster; what concerns all cases is a `MatbenchError`."""
 
@@ -60,6 +48,8 @@ class RemoteWorkerPool:
         self._scheduler = Scheduler()
         #: The worker of each device, and Dask's future of the desk there.
         self._desks: dict[str, tuple[str, Any]] = {}
+        self._lock = threading.Lock()  # for the desks
+        self._is_over = False
         self._parcels: dict[tuple[str, str], bundles.Bundle] = {}
 
     def __enter__(self) -> RemoteWorkerPool:
@@ -67,6 +57,7 @@ class RemoteWorkerPool:
 
     def __exit__(self, *_: object) -> None:
         self._scheduler.end()
+        self._is_over = True
         self.renew()
 
     def start(self, devices: Iterable[DeviceInfo]) -> None:
@@ -77,7 +68,8 @@ class RemoteWorkerPool:
 
     def renew(self) -> None:
         """End what workers do: the next case of each starts in a new process."""
-        desks, self._desks = self._desks, {}
+        with self._lock:
+            desks, self._desks = self._desks, {}
         self.cluster.end({address: future.key for address, future in desks.values()})
 
     def measured(
@@ -97,20 +89,20 @@ class RemoteWorkerPool:
                     return skipped(case, device, case.skip)
                 begin(device, case)
                 following = ahead.get(rounds, ()) if so_far is None else ()
-                return self._measured(device, _Task(case, following, so_far))
+                return self._measured(device, [case, *following], so_far)
 
             return rounds.visit(device, measure)
 
         visits = self._scheduler.at_the_same_time(tasks, visit)
         return (visit for _, visit in visits if visit is not None)
 
-    def _measured(self, device: DeviceInfo, task: _Task) -> Outcome:
-        """What a device's worker found about a case; after two lost workers it has failed."""
-        case = task.case
+    def _measured(self, device: DeviceInfo, cases: list[Case], so_far: Outcome | None) -> Outcome:
+        """What a device's worker found about the first case; after two lost workers it failed."""
+        losses = 0
         while True:
             address = self.cluster.address(device)
             try:
-                answer = self._answer(device, address, task)
+                answer = self._answer(device, address, cases, so_far)
             except Exception as error:
                 kind = "" if isinstance(error, MatbenchError) else f"{type(error).__name__}: "
                 raise MatbenchError(f"{device.where}: {kind}{error}") from None
@@ -120,21 +112,23 @@ class RemoteWorkerPool:
                         self.listener(printer, said)
                 return answer.outcome
             self._desks.pop(device.identity, None)
-            task.losses += 1
+            losses += 1
             where = f"{device.where} ({address})"
-            if task.losses >= _TRIES:
+            if losses == _TRIES:
                 reason = f"its worker was lost {_TRIES} times, last on {where}"
-                return not_measured(case, device, "failed", reason)
-            _log.warning("lost the worker on %s; %s is tried again", where, case.label)
+                return not_measured(cases[0], device, "failed", reason)
+            _log.warning("lost the worker on %s; %s is tried again", where, cases[0].label)
 
-    def _answer(self, device: DeviceInfo, address: str, task: _Task) -> remote.Answer | None:
+    def _answer(
+        self, device: DeviceInfo, address: str, cases: list[Case], so_far: Outcome | None
+    ) -> remote.Answer | None:
         """The answer of the worker; None if it was lost meanwhile."""
         from distributed import CancelledError, KilledWorker
         from distributed import TimeoutError as DaskTimeoutError  # another one before Python 3.11
 
         desk = self._desk(device, address)
-        ahead = task.ahead if device.kind == "gpu" else []
-        errand = remote.Errand([self._packed(case) for case in (task.case, *ahead)], task.so_far)
+        packed = [self._packed(case) for case in cases[: None if device.kind == "gpu" else 1]]
+        errand = remote.Errand(desk.key, packed, so_far)
         resources = {device.kind.upper(): 1}
         future = self._submit(address, remote.measure, desk, errand, resources=resources)
         done = threading.Event()
@@ -150,10 +144,13 @@ class RemoteWorkerPool:
 
     def _desk(self, device: DeviceInfo, address: str) -> Any:
         """The future of a desk at the device's worker."""
-        if self._desks.get(device.identity, ("",))[0] != address:
-            how = device, self.options, self.deadlines
-            self._desks[device.identity] = address, self._submit(address, remote.Desk, *how)
-        return self._desks[device.identity][1]
+        with self._lock:
+            if self._is_over:
+                raise MatbenchError("the sweep is over")
+            if self._desks.get(device.identity, ("",))[0] != address:
+                how = device, self.options, self.deadlines
+                self._desks[device.identity] = address, self._submit(address, remote.Desk, *how)
+            return self._desks[device.identity][1]
 
     def _packed(self, case: Case) -> tuple[Case, bundles.Bundle]:
         """The case without its kernel's file, which travels in the parcel."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from support import foreign, toml
 from support.cli import QUICK, Matbench, Refusal, last_run, outside
+from support.optional import some
 from support.signatures import generated
 
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
@@ -27,8 +28,7 @@ from matbench.records.outcome import Outcome
 #: and the toolkit's, have tests of their own.
 KINDS = {
     "textbook.cu", "transposed-b.cu", "dgemm.cu", "build-constants.cu", "fixed-sizes.cu",
-    "matrix-struct.cu", "pointer-factors.cu", "split-k.cu", "array-rows.cu", "array-transposed.cu",
-    "pitched-double.cu", "registered.cu", *foreign.LAUNCHED,
+    "matrix-struct.cu", "array-rows.cu", "torch-dispatch.cu",
 }  # fmt: skip
 OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
 ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
@@ -52,10 +52,7 @@ def adopted_and_run(name: str, folder: Path, matbench: Matbench) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in KINDS else pytest.param(name, marks=pytest.mark.long) for name in ON_CPU],
-)
+@pytest.mark.parametrize("name", some(ON_CPU, *KINDS))
 def test_a_foreign_file_is_adopted_and_runs(name: str, tmp_path: Path, matbench: Matbench) -> None:
     adopted_and_run(name, tmp_path, matbench)
 
@@ -191,7 +188,7 @@ def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
     ("is_named", "place"),
     [
         (True, "main.cu"),
-        (False, "src/launch.cu"),
+        pytest.param(False, "src/launch.cu", marks=pytest.mark.long),
         pytest.param(True, "kernels/launch.cpp", marks=pytest.mark.long),
         pytest.param(False, "main.cu", marks=pytest.mark.long),
     ],
@@ -576,13 +573,9 @@ FAULTY_LAUNCH = "void go(float *a, int n) { f<4><<<n / 4, dim3(4, 7)>>>(a, a, a,
     [("", "16×16", "; no launch of this kernel was found in the file"), (FAULTY_LAUNCH, "4×7", "")],
 )
 def test_a_launch_that_faults_is_not_called_a_kernel_that_cannot_be_built(
-    launch: str,
-    threads: str,
-    hint: str,
-    tmp_path: Path,
-    matbench: Matbench,
+    launch: str, threads: str, hint: str, tmp_path: Path, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """Even if it cannot be built with other template arguments."""
     path = tmp_path / "faulty.cu"
     path.write_text(FAULTY + launch)
@@ -736,13 +729,12 @@ def disturb(
 @pytest.mark.parametrize(
     "name", [LOADED[0], *(pytest.param(name, marks=pytest.mark.long) for name in LOADED[1:])]
 )
-@pytest.mark.parametrize("error", [LATE, FULL, CRASHED], ids=["late", "full", "crashed"])
+@pytest.mark.parametrize(
+    "error", [LATE, pytest.param(FULL, marks=pytest.mark.long), CRASHED],
+    ids=["late", "full", "crashed"],
+)  # fmt: skip
 def test_a_table_does_not_depend_on_launches_and_checks_that_failed_once(
-    error: CaseError,
-    name: str,
-    tmp_path: Path,
-    matbench: Matbench,
-    monkeypatch: pytest.MonkeyPatch,
+    error: CaseError, name: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = copied(name, tmp_path)
     alone = matbench("adopt", path).stdout, path.with_suffix(".toml").read_bytes()
@@ -765,10 +757,7 @@ def test_a_launch_that_never_completes_is_said(
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_case_that_could_not_be_checked_is_no_reason_for_a_claim(
-    times: int,
-    tmp_path: Path,
-    matbench: Matbench,
-    monkeypatch: pytest.MonkeyPatch,
+    times: int, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "plain.cu"
     text = PLAIN.replace("CHECKED", "row < M && col < N").replace("WIDTH", "N")

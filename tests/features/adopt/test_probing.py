@@ -53,11 +53,7 @@ def probed(
     ],
 )
 def test_what_else_is_written_to_is_said(
-    extra: str,
-    padding: int,
-    spoiled: tuple[str, ...],
-    session: Session,
-    write_kernel: KernelWriter,
+    extra: str, padding: int, spoiled: tuple[str, ...], session: Session, write_kernel: KernelWriter
 ) -> None:
     found = probed(session, write_kernel, extra, padding=padding)
     assert found == ProbeResult(Product("A", "B", 1.0, 0.0), spoiled, 1.0)

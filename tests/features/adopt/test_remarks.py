@@ -42,6 +42,7 @@ DYNAMIC = """__global__ void mm(const float *A, const float *B, float *C, int M,
 }
 """
 ABC = "a, b, c, m, n, k"
+LONG = pytest.mark.long
 ON_16 = GUARDED.replace("SIDE", "16")
 ON_ANY = GUARDED.replace("SIDE", "blockDim.y", 1).replace("SIDE", "blockDim.x")
 
@@ -62,19 +63,25 @@ def adopted(
         (ON_16, "dim3((n + 15) / 16, (m + 15) / 16), dim3(16, 16)", ABC, None),
         (ON_16, "dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)", ABC,
          "exchanges M and N in its grid: right only where M = N"),
-        (ON_ANY.replace("(const float *A, const float *B, float *C, int M, int N, int K)",
+        pytest.param(
+            ON_ANY.replace("(const float *A, const float *B, float *C, int M, int N, int K)",
                         "(int rows, int N, int K, const float *A, const float *B, float *C)")
          .replace("M", "rows"),
          "dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)", "m, n, k, a, b, c",
-         "exchanges M and N in its grid: right only where M = N"),
+         "exchanges M and N in its grid: right only where M = N", marks=LONG),
         (ON_16, "dim3(n / 16, m / 16), dim3(16, 16)", ABC,
          "rounds its grid down: right only for whole tiles"),
         (ON_16, "dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)", "a, b, c, n, m, k",
          "passes (n, m, k) for (M, N, K); are sizes exchanged?"),
         # A product of column-major matrices, one of squares, and a launch for one size.
-        (ON_16, "dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)", "b, a, c, n, m, k", None),
-        (ON_16, "dim3((n + 15) / 16, (n + 15) / 16), dim3(16, 16)", "a, b, c, n, n, n", None),
-        (ON_16, "dim3((n + 15) / 16, 4), dim3(16, 16)", "a, b, c, 64, n, k", None),
+        *(
+            pytest.param(ON_16, f"dim3({grid}), dim3(16, 16)", passed, None, marks=LONG)
+            for grid, passed in (
+                ("(m + 15) / 16, (n + 15) / 16", "b, a, c, n, m, k"),
+                ("(n + 15) / 16, (n + 15) / 16", "a, b, c, n, n, n"),
+                ("(n + 15) / 16, 4", "a, b, c, 64, n, k"),
+            )
+        ),
         (ON_16, "dim3((n + 31) / 32, (m + 31) / 32), dim3(16, 16)", ABC,
          "is wrong; right are block 16, 16 and grid ceil_div(N, 16), ceil_div(M, 16)"),
         (ON_ANY, "dim3((n + 63) / 64, (m + 63) / 64), dim3(64, 64)", ABC,
@@ -84,12 +91,7 @@ def adopted(
     ],
 )  # fmt: skip
 def test_what_the_files_own_launch_does_wrong_is_said(
-    kernel: str,
-    launch: str,
-    passed: str,
-    mistake: str | None,
-    tmp_path: Path,
-    matbench: Matbench,
+    kernel: str, launch: str, passed: str, mistake: str | None, tmp_path: Path, matbench: Matbench
 ) -> None:
     host = "void go(float *a, float *b, float *c, int m, int n, int k)\n{\n"
     path = tmp_path / "own.cu"
@@ -105,7 +107,8 @@ def test_what_the_files_own_launch_does_wrong_is_said(
 
 
 @pytest.mark.parametrize(
-    ("default", "value", "origin"), [(" = 2", "", "2"), ("", ", 3", "3"), ("", ", times", "1")]
+    ("default", "value", "origin"),
+    [(" = 2", "", "2"), pytest.param("", ", 3", "3", marks=LONG), ("", ", times", "1")],
 )
 def test_a_number_that_the_result_does_not_depend_on_is_that_of_the_launch(
     default: str, value: str, origin: str, tmp_path: Path, matbench: Matbench
@@ -193,12 +196,7 @@ LARGE = ON_16.replace(
     ],
 )  # fmt: skip
 def test_what_no_gpu_can_launch_is_refused_on_a_cpu(
-    text: str,
-    reason: str,
-    status: str,
-    tmp_path: Path,
-    matbench: Matbench,
-    device: DeviceInfo,
+    text: str, reason: str, status: str, tmp_path: Path, matbench: Matbench, device: DeviceInfo
 ) -> None:
     if device.backend == "cuda":
         pytest.skip("the GPU refuses it in words of its own")
@@ -224,25 +222,20 @@ def test_what_no_gpu_can_launch_is_refused_on_a_cpu(
         ("const float *A, const float *x, float *y, int rows, int cols",
          "if (i < rows) { float s = 0; for (int k = 0; k < cols; ++k) s += A[i * cols + k] * x[k];"
          " y[i] = s; }", "A B C M K", ["N == 1"]),
-        ("const float *x, const float *W, float *out, int k, int n",
+        pytest.param("const float *x, const float *W, float *out, int k, int n",
          "if (i < n) { float s = 0; for (int p = 0; p < k; ++p) s += x[p] * W[p * n + i];"
-         " out[i] = s; }", "A B C K N", ["M == 1"]),
-        ("const float *A, const float *x, float *y, int n",
+         " out[i] = s; }", "A B C K N", ["M == 1"], marks=LONG),
+        pytest.param("const float *A, const float *x, float *y, int n",
          "float s = 0; for (int k = 0; k < n; ++k) s += A[i * n + k] * x[k]; y[i] = s; }"
          " void go(float *a, int n) { f<<<n / 64, 64>>>(a, a, a, n);",
-         "A B C K", ["N == 1", "M == K", "M % 64 == 0"]),
+         "A B C K", ["N == 1", "M == K", "M % 64 == 0"], marks=LONG),
         ("const float *u, const float *v, float *out, int m, int n",
          "int j = blockIdx.y * blockDim.y + threadIdx.y;"
          " if (j < m && i < n) out[j * n + i] = u[j] * v[i];", "A B C M N", ["K == 1"]),
     ],
 )  # fmt: skip
 def test_a_size_may_be_1(
-    signature: str,
-    body: str,
-    args: str,
-    where: list[str],
-    tmp_path: Path,
-    matbench: Matbench,
+    signature: str, body: str, args: str, where: list[str], tmp_path: Path, matbench: Matbench
 ) -> None:
     path = tmp_path / "vector.cu"
     index = "int i = blockIdx.x * blockDim.x + threadIdx.x;"

@@ -19,6 +19,7 @@ def last(text: str) -> str:
     return text.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) -> None:
     text = matbench("check", "reverse-static", "--no-large").stdout
     assert last(text) == (
@@ -166,16 +167,12 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 @pytest.mark.parametrize(
     ("front", "read", "factor", "line"),
     [
-        (
-            'precision = "bfloat16"',
-            "__uint_as_float(__float_as_uint(x) & 0xffff0000u)",
-            "1.0f",
-            'precision = "bfloat16": needed: does not pass as float32 at ',
-        ),
+        ('precision = "bfloat16"', "__uint_as_float(__float_as_uint(x) & 0xffff0000u)", "1.0f",
+         'precision = "bfloat16": needed: does not pass as float32 at '),
         # Each product is 6 · 2⁻²⁴ too large, and rounded.
         ("error_constant = 16", "x", "1.00000036f", "error_constant = 16: needs 8"),
     ],
-)
+)  # fmt: skip
 def test_how_much_of_a_claim_is_needed(
     front: str, read: str, factor: str, line: str, matbench: Matbench, write_kernel: KernelWriter
 ) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.dask_cluster import wait_for
 from support.devices import GPU
 from support.kernels import own_file
 from support.records import outcome
 
+from matbench.errors import MatbenchError
 from matbench.features.cluster import bundles, remote
 from matbench.kernelfile import catalogue
 from matbench.measure.options import Deadlines, Options
@@ -62,10 +65,10 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
 def test_the_first_case_is_measured_and_those_after_it_are_built(asked: list[Any]) -> None:
     desk = remote.Desk(GPU, Options(), Deadlines())
     bundle = bundles.packed(KERNEL)
-    answer = remote.measure(desk, remote.Errand([(case, bundle) for case in CASES]))
+    answer = remote.measure(desk, remote.Errand("desk", [(case, bundle) for case in CASES]))
     assert answer == remote.Answer(outcome(), (("kernel", CapturedOutput(("hello",))),))
     assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source, None)]
-    remote.measure(desk, remote.Errand([(CASES[0], bundle)], outcome("so far")))
+    remote.measure(desk, remote.Errand("desk", [(CASES[0], bundle)], outcome("so far")))
     assert asked[-1] == ("measure", 16, KERNEL.source, outcome("so far"))
 
 
@@ -81,3 +84,34 @@ def test_only_desks_of_the_sweep_are_ended(asked: list[Any]) -> None:
     dask = SimpleNamespace(data={"a": desk, "b": other, "c": 1})
     remote.end(["a", "c", "gone"], dask)
     assert asked == ["begin", "begin", "end"]
+
+
+def test_a_desk_that_has_ended_measures_nothing_that_arrives_late(asked: list[Any]) -> None:
+    remote.end(["late"], SimpleNamespace(data={}))  # before the desk was there
+    desk = remote.Desk(GPU, Options(), Deadlines())
+    with pytest.raises(MatbenchError, match="its sweep has ended"):
+        remote.measure(desk, remote.Errand("late", [(CASES[0], bundles.packed(KERNEL))]))
+    assert asked == ["begin"]
+
+
+def test_the_end_waits_until_a_case_starts_no_other_process(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the case's steps starts a process, which only an end after that can stop."""
+
+    def measure(pool: WorkerPool, *_: Any) -> Outcome:
+        for step in (1, 2):
+            asked.append(f"start {step}")
+            wait_for(lambda: asked[-1] == "end")
+        asked.append("start 3")
+        return outcome()
+
+    monkeypatch.setattr(WorkerPool, "measure", measure)
+    desk = remote.Desk(GPU, Options(), Deadlines())
+    errand = remote.Errand("desk", [(CASES[0], bundles.packed(KERNEL))])
+    case = Thread(target=remote.measure, args=(desk, errand), daemon=True)
+    case.start()
+    wait_for(lambda: asked[-1] == "start 1")
+    desk.end()
+    assert asked[-1] == "end"
+    assert [word for word in asked if "start" in word] == ["start 1", "start 2", "start 3"]

@@ -91,6 +91,7 @@ class Cluster:
         assert resources == {device.kind.upper(): 1}
         desk, errand = given
         assert self.desks[desk.key] == (address, (device, Options(), Deadlines()))
+        assert errand.desk == desk.key
         self.errands.append((address, desk.key, errand.cases))
         did = self.does(device, errand.cases[0][0])
         if isinstance(did, Exception) or did is LOST:
@@ -244,3 +245,15 @@ def test_each_repetition_has_another_desk_so_that_processes_are_new() -> None:
     desks = [key for _, key, _ in cluster.errands]
     assert desks[0] == desks[1] != desks[2] == desks[3]
     assert cluster.ended == [{"tcp://node:0": desks[0]}, {"tcp://node:0": desks[2]}]
+
+
+def test_a_sweep_that_is_over_sends_nothing_more() -> None:
+    cluster = Cluster(GPUS[:1], right)
+    pool = RemoteWorkerPool(cluster, Options(), Deadlines(), None)  # type: ignore[arg-type]
+
+    def interrupted(*_: Any) -> None:
+        pool.__exit__()
+
+    with pytest.raises(MatbenchError, match="the sweep is over"):
+        list(pool.measured([Group(GPUS[:1], [case(16)])], interrupted))
+    assert (cluster.desks, cluster.errands) == ({}, [])

@@ -113,20 +113,14 @@ def test_workers_for_other_work_are_left_alone() -> None:
         ((Node((), {}),), f"no worker offers a GPU or CPU; {HOW}"),
         ((Node(gpus("a", 1)),) * 2, f"the worker tcp://1 has no GPU of its own; {HOW}"),
         ((Node((CPU,)),), f"the worker tcp://0 has no GPU of its own; {HOW}"),
-        (
-            (Node(gpus("a", 1), {"CPU": 1}),),
-            f"the worker tcp://0 has no CPU of its own; {HOW.replace('GPU', 'CPU')}",
-        ),
-        (
-            (Node(NoDeviceError("no device to run on")),),
-            "the worker tcp://0 cannot measure: no device to run on",
-        ),
-        (
-            (Node(gpus("a", 1)), Node(ModuleNotFoundError("No module named 'matbench'"))),
-            "the worker tcp://1 cannot measure: No module named 'matbench'",
-        ),
+        ((Node(gpus("a", 1), {"CPU": 1}),),
+         f"the worker tcp://0 has no CPU of its own; {HOW.replace('GPU', 'CPU')}"),
+        ((Node(NoDeviceError("no device to run on")),),
+         "the worker tcp://0 cannot measure: no device to run on"),
+        ((Node(gpus("a", 1)), Node(ModuleNotFoundError("No module named 'matbench'"))),
+         "the worker tcp://1 cannot measure: No module named 'matbench'"),
     ],
-)
+)  # fmt: skip
 def test_a_cluster_that_cannot_be_used_is_refused(nodes: tuple[Node, ...], said: str) -> None:
     with pytest.raises(UsageError) as raised:
         joined(*nodes)

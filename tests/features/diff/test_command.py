@@ -32,10 +32,7 @@ def write(path: Path, *outcomes: Outcome, device: DeviceInfo = DEVICE) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("factor", "code"),
-    [(1.0, 0), (0.5, 0), (1.04, 0), (1.2, 1)],
-)
+@pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (0.5, 0), (1.04, 0), (1.2, 1)])
 def test_exit_code_tells_regressions_alone(
     tmp_path: Path, matbench: Matbench, factor: float, code: int
 ) -> None:

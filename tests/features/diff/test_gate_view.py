@@ -31,13 +31,10 @@ def comparison(factor: float) -> Comparison:
 
 
 def compared(
-    factor: float = 1.0,
-    kernel: str = "tiled",
-    *,
-    names: tuple[str, str] = ("tiled at main", "tiled"),
-    candidate: Outcome | None = None,
+    factor: float = 1.0, kernel: str = "tiled", *,
+    names: tuple[str, str] = ("tiled at main", "tiled"), candidate: Outcome | None = None,
     **case: Any,
-) -> ComparisonRecord:
+) -> ComparisonRecord:  # fmt: skip
     baseline, new = (
         records.outcome(kernel, cold=timing(samples_ns=tuple(f * s for s in STEADY)), **case)
         for f in (1.0, factor)
@@ -47,12 +44,9 @@ def compared(
     if new.samples_ns:
         found = comparison(factor)
     return ComparisonRecord(
-        baseline_name=names[0],
-        candidate_name=names[1],
-        baseline=baseline,
-        candidate=new,
+        baseline_name=names[0], candidate_name=names[1], baseline=baseline, candidate=new,
         comparison=found,
-    )
+    )  # fmt: skip
 
 
 def undecided(reason: str = "who knows", **case: Any) -> ComparisonRecord:
@@ -107,12 +101,8 @@ def test_the_verdict_comes_first(
 
 def test_changes_are_shown_and_the_rest_is_folded() -> None:
     found = [
-        compared(),
-        compared(0.5),
-        undecided("noisy"),
-        compared(1.2),
-        compared(candidate=WRONG),
-    ]
+        compared(), compared(0.5), undecided("noisy"), compared(1.2), compared(candidate=WRONG),
+    ]  # fmt: skip
     text = summary(found, ABOUT, 0.03, ["driver differs: was 1, now 2"])
     told = [
         "tiled against tiled at main: 1 SAME, 1 FASTER, 1 UNDECIDED, 1 SLOWER, 1 without a verdict",

@@ -315,13 +315,9 @@ def other(pid: int) -> list[SimpleNamespace]:
      "none visible, perhaps in another container; the GPU is 97% busy"),
 ])  # fmt: skip
 def test_what_is_wrong_is_one_line_with_a_fix(
-    change: Callable[[Machine], object],
-    name: str,
-    status: str,
-    text: str,
-    machine: Machine,
+    change: Callable[[Machine], object], name: str, status: str, text: str, machine: Machine,
     lines: Lines,
-) -> None:
+) -> None:  # fmt: skip
     machine.with_everything()
     change(machine)
     # Only lines of the same cause may be other than ok.

@@ -19,12 +19,9 @@ from matbench.records.outcome import Build
 
 
 def said(
-    case: Case,
-    median_ns: float = 1e6,
-    counters: HardwareCounters | None = None,
-    device: DeviceInfo = H200,
-    **changes: Any,
-) -> str:
+    case: Case, median_ns: float = 1e6, counters: HardwareCounters | None = None,
+    device: DeviceInfo = H200, **changes: Any,
+) -> str:  # fmt: skip
     outcome = outcome_of(case, median_ns, **changes)
     builds = widths.Builds(case.kernel, lambda *_: None, [outcome])
     here = widths.here(case, device, outcome, builds)

@@ -306,6 +306,7 @@ def test_counters_without_ncu_are_one_line(
 # -- other workloads -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_computes_nothing_has_no_roofline(matbench: Matbench, tmp_path: Path) -> None:
     path = tmp_path / "mirror.cu"
     path.write_text(MIRROR, encoding="utf-8")

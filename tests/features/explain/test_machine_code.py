@@ -19,13 +19,10 @@ def read(*instructions: str, multiprocessors: int | None = None) -> MachineCode:
     """Read as the code of four blocks of 32 × 32 threads, which multiply matrices of n = 64."""
     text = listing_of(*((each, 0) for each in instructions))
     return machine_code(
-        (text, "k", "sm_90"),
-        case_of("tiled", 64),
-        named("sm_90"),
+        (text, "k", "sm_90"), case_of("tiled", 64), named("sm_90"),
         resources=Resources(registers=16, static_shared_bytes=0, spilled_bytes=0),
-        multiprocessors=multiprocessors,
-        sm_mhz=1000.0,
-    )
+        multiprocessors=multiprocessors, sm_mhz=1000.0,
+    )  # fmt: skip
 
 
 def test_bytes_and_sectors_are_those_of_the_whole_launch() -> None:

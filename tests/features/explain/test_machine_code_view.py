@@ -16,26 +16,14 @@ from matbench.records.explanation import (
 )
 
 CODE = MachineCode(
-    architecture="sm_90",
-    registers=32,
-    spilled_bytes=0,
-    static_shared_bytes=2048,
+    architecture="sm_90", registers=32, spilled_bytes=0, static_shared_bytes=2048,
     instructions={"float32": 600.0, "shared memory": 300.0, "control": 100.0},
     loop=HotLoop(first=0x100, last=0x200, passes=10, instructions={"float32": 60.0}, share=0.99),
-    cycles={"shared memory": 1000.0, "issue slots": 510.0, "integer pipe": 10.0},
-    least_cycles=1e6,
-    operations_per_cycle=23.2,
-    peak_share=0.09,
-    multiprocessors=132,
-    sm_mhz=1980.0,
-    ceiling_operations_per_s=6e12,
-    least_ns=5e5,
-    global_load_bytes=4096.0,
-    global_store_bytes=0.0,
-    global_sectors=256.0,
-    shared_cycles=1000.0,
-    shared_least_cycles=1000.0,
-)
+    cycles={"shared memory": 1000.0, "issue slots": 510.0, "integer pipe": 10.0}, least_cycles=1e6,
+    operations_per_cycle=23.2, peak_share=0.09, multiprocessors=132, sm_mhz=1980.0,
+    ceiling_operations_per_s=6e12, least_ns=5e5, global_load_bytes=4096.0, global_store_bytes=0.0,
+    global_sectors=256.0, shared_cycles=1000.0, shared_least_cycles=1000.0,
+)  # fmt: skip
 
 
 def explained(code: MachineCode | None, median_ns: float = 6e5) -> Explanation:

@@ -42,13 +42,9 @@ def blocks(name: str, threads: int, registers: int | None, shared_bytes: int = 0
     ],
 )
 def test_well_known_occupancies(
-    name: str,
-    threads: int,
-    registers: int | None,
-    shared_bytes: int,
-    expected: int,
+    name: str, threads: int, registers: int | None, shared_bytes: int, expected: int,
     limiters: tuple[str, ...],
-) -> None:
+) -> None:  # fmt: skip
     found = occupancy(named(name), threads, registers=registers, shared_bytes=shared_bytes)
     assert (found.blocks, found.limiters) == (expected, limiters)
     assert found.refused is None

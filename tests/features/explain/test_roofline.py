@@ -12,22 +12,13 @@ from matbench.records.explanation import Bound, Explanation, Limits, Traffic
 
 positive = st.floats(1e-3, 1e15)
 LIMITS = Limits(
-    device="",
-    driver="",
-    copy_bytes_per_s=4e12,
-    read_bytes_per_s=4.5e12,
-    fma_flop_per_s=60e12,
-    sm_mhz=None,
-    when="",
-)
+    device="", driver="", copy_bytes_per_s=4e12, read_bytes_per_s=4.5e12, fma_flop_per_s=60e12,
+    sm_mhz=None, when="",
+)  # fmt: skip
 EXPLAINED = Explanation(
-    case=records.outcome().case,
-    outcome=records.outcome(),
-    traffic=Traffic(1000, 100, 10.0),
-    operations_per_s=8e12,
-    limits=LIMITS,
-    bound=Bound(by="neither"),
-)
+    case=records.outcome().case, outcome=records.outcome(), traffic=Traffic(1000, 100, 10.0),
+    operations_per_s=8e12, limits=LIMITS, bound=Bound(by="neither"),
+)  # fmt: skip
 
 
 def test_below_the_ridge_memory_is_the_roof_and_above_it_arithmetic() -> None:

@@ -25,14 +25,10 @@ BUILT = Resources(registers=32, static_shared_bytes=2048, spilled_bytes=0)
 
 
 def explained(
-    *archs: str,
-    n: int = 64,
-    tiles: tuple[int, ...] = (32,),
-    counters: HardwareCounters | None = None,
-    driver_blocks: int = 2,
-    compiled: Resources | None = BUILT,
-    **changes: Any,
-) -> Explanation:
+    *archs: str, n: int = 64, tiles: tuple[int, ...] = (32,),
+    counters: HardwareCounters | None = None, driver_blocks: int = 2,
+    compiled: Resources | None = BUILT, **changes: Any,
+) -> Explanation:  # fmt: skip
     case = case_of("tiled", n, tiles[0])
     build = Build(
         resources=Resources(registers=32, static_shared_bytes=8192, spilled_bytes=0),
@@ -102,10 +98,7 @@ def test_the_clock_allows_what_the_kernel_multiplies_with() -> None:
     case = split_case("fp16x3", 1000)
     found = explanation(case, H200, outcome_of(case, 1e6), LIMITS, [])
     [fact] = [fact for fact in facts(found) if fact.name == "peak at this clock"]
-    assert fact[1:] == (
-        "357 TFLOP/s",
-        "at 1,980 MHz, with 3 × float16 for each product",
-    )
+    assert fact[1:] == ("357 TFLOP/s", "at 1,980 MHz, with 3 × float16 for each product")
 
 
 def test_spills_are_counted() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from support.optional import present
+from support.optional import present, some
 
 from matbench.errors import CaseError
 from matbench.features.grade import order_probes, profile, steps, summation_tree
@@ -182,7 +182,7 @@ def test_each_type_is_probed_within_its_range(
     assert (sums.input_bits, sums.accumulator_bits, sums.rounding) == (inputs, bits, "nearest")
 
 
-@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+@pytest.mark.parametrize("storage", some(["float16", "bfloat16"], "bfloat16"))
 def test_tensor_cores_are_recognised_in_each_type(device: DeviceInfo, storage: Storage) -> None:
     kernel = of_type(storage)
     found, sums = probed(device, typed(storage, kernel.contract.result, 16), kernel)

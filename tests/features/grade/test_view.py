@@ -25,17 +25,9 @@ from matbench.records.outcome import CaseRecord, Claims
 from matbench.show import formats
 
 CASE = CaseRecord(
-    kernel="mine",
-    sha256="0",
-    group="tutorial",
-    params={"TILE": 8},
-    problem=Problem(256, 256, 256),
-    backend="cuda",
-    device="A GPU",
-    device_kind="gpu",
-    device_id="GPU-0",
-    storage="float32",
-)
+    kernel="mine", sha256="0", group="tutorial", params={"TILE": 8}, problem=Problem(256, 256, 256),
+    backend="cuda", device="A GPU", device_kind="gpu", device_id="GPU-0", storage="float32",
+)  # fmt: skip
 GRADE = Grade(
     case=CASE,
     letter="A",
@@ -71,30 +63,21 @@ def chain(first: list[int], *steps: list[int]) -> Tree:
     [
         ([Level("in order", 256)], "in order"),
         ([Level("in order", 256, 16)], "16 terms at a time onto the running sum"),
-        (
-            [Level("in reverse", 256, 16)],
-            "16 terms at a time onto the running sum, from the last",
-        ),
+        ([Level("in reverse", 256, 16)], "16 terms at a time onto the running sum, from the last"),
         ([Level("at once", 32)], "all 32 in one step"),
-        (
-            [Level("in order", 8, 1, 8), Level("pairwise", 4)],
-            "4 chunks of 8 terms, each in order; then pairwise",
-        ),
-        (
-            [Level("in order", 8, 1, 1), Level("in order", 3)],
-            "3 sums of every 3rd term, each in order; then in order",
-        ),
-        (
-            [Level("in order", 8, 1, 2), Level("in order", 4)],
-            "4 sums of 2 terms in every 8, each in order; then in order",
-        ),
+        ([Level("in order", 8, 1, 8), Level("pairwise", 4)],
+         "4 chunks of 8 terms, each in order; then pairwise"),
+        ([Level("in order", 8, 1, 1), Level("in order", 3)],
+         "3 sums of every 3rd term, each in order; then in order"),
+        ([Level("in order", 8, 1, 2), Level("in order", 4)],
+         "4 sums of 2 terms in every 8, each in order; then in order"),
         (
             [Level("in order", 4, 1, 1), Level("pairwise", 8, 1, 32), Level("in order", 2)],
             "2 chunks of 32 terms, each (8 sums of every 8th term, each in order; then pairwise); "
             "then in order",
         ),
     ],
-)
+)  # fmt: skip
 def test_levels_in_words(levels: list[Level], words: str) -> None:
     assert grade.words(levels) == words
 
@@ -107,16 +90,11 @@ def test_levels_in_words(levels: list[Level], words: str) -> None:
         (chain([0, 1], *([n] for n in range(2, 9))), ["0 + 1 + … + 8"]),
         (chain([7, 6], *([n] for n in range(5, -1, -1))), ["7 + 6 + … + 0"]),
         (((0, 1), (2, 3)), ["sum of", "  0 + 1", "  2 + 3"]),
-        (
-            (((0, 1), (2, 3)), (4, 5)),
-            ["sum of, in order", "  0 + 1", "  2 + 3", "  4 + 5"],
-        ),
-        (
-            ((((0, 1, 2), (3, 4, 5)), (6, 7, 8)), (9, 10, 11)),
-            ["sum of, in order", "  0 & 1 & 2", "  3 & 4 & 5", "  6 & 7 & 8", "  9 & 10 & 11"],
-        ),
+        ((((0, 1), (2, 3)), (4, 5)), ["sum of, in order", "  0 + 1", "  2 + 3", "  4 + 5"]),
+        (((((0, 1, 2), (3, 4, 5)), (6, 7, 8)), (9, 10, 11)),
+         ["sum of, in order", "  0 & 1 & 2", "  3 & 4 & 5", "  6 & 7 & 8", "  9 & 10 & 11"]),
     ],
-)
+)  # fmt: skip
 def test_a_tree_is_indented(tree: Tree, lines: list[str]) -> None:
     terms = len(summation_tree.terms_of(tree))
     found = Order(verdict="irregular", steps_terms=terms, steps=summation_tree.steps_of(tree))
@@ -134,16 +112,14 @@ def test_no_order_has_no_tree() -> None:
         ("order", Order(verdict="exact"), "cannot be seen: sums lose nothing"),
         ("order", Order(verdict="varies", reason="runs differ"), "varies: runs differ"),
         ("sums", Sums(accumulator_bits=14), "sums of 14 bits"),
-        (
-            "bounds",
-            Bounds(verdict="D", by_element=9e3, by_row=9e3, by_matrix=9e3, bits=11, probes=1),
-            "larger than u times any size (u = 2⁻²⁴); grade A for 11 bits",
-        ),
+        ("bounds",
+         Bounds(verdict="D", by_element=9e3, by_row=9e3, by_matrix=9e3, bits=11, probes=1),
+         "larger than u times any size (u = 2⁻²⁴); grade A for 11 bits"),
         ("bounds", Bounds(reason="it broke"), "unclear: it broke"),
         ("constants", Constants(reason="none to try"), "constants      none to try"),
         ("sums", Sums(reason="it broke", input_bits=11), "read with 11 bits; unclear: it broke"),
     ],
-)
+)  # fmt: skip
 def test_what_is_known_and_what_is_not(field: str, statement: object, words: str) -> None:
     text = plain(msgspec.structs.replace(GRADE, **{field: statement}))
     assert words in text

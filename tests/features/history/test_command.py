@@ -147,6 +147,7 @@ def test_what_cannot_be_timed_is_shown_and_passed_over(
     matbench("history", "mine.cu", *BRIEFLY, *MARGIN, code=1)
 
 
+@pytest.mark.long
 def test_a_bisection_measures_less(
     matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path
 ) -> None:

@@ -124,12 +124,9 @@ def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
     ],
 )
 def test_what_is_refused(
-    arguments: tuple[str, ...],
-    said: str,
-    tmp_path: Path,
-    matbench: Matbench,
+    arguments: tuple[str, ...], said: str, tmp_path: Path, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     result = matbench("new", *arguments, code=2)
     assert said in result.output

@@ -46,11 +46,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_fastest_that_is_right_wins(
-    matbench: Matbench,
-    device: DeviceInfo,
-    file: Path,
-    state: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # On a busy machine, 0.2 s may not be enough to tell two kernels apart.
     monkeypatch.setattr(search, "ComparisonPlan", ComparisonPlan)
@@ -101,6 +97,7 @@ def test_given_values_are_all_that_is_tried(matbench: Matbench, state: Path) -> 
     assert default == {"TILE=16": "true", "TILE=4": "false"}
 
 
+@pytest.mark.long
 def test_a_budget_of_time_outlives_a_candidate_that_hangs(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:

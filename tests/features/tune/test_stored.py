@@ -83,12 +83,9 @@ def test_what_other_versions_wrote_is_read_or_stays(store: Store) -> None:
         json.dumps({name: known[name] for name in known if name != "schema"}).encode(),
         json.dumps({name: known[name] for name in known if name != "params"}).encode(),
         json.dumps(known | {"problem": {"M": 0, "N": 8, "K": 8}}).encode(),
-        json.dumps(known | {"type": "outcome"}).encode(),
-        b'{"kernel": 1}',
-        b"\xff{not a line",
-        b"[" * 5000,
-        json.dumps(newer).encode(),
-    ]
+        json.dumps(known | {"type": "outcome"}).encode(), b'{"kernel": 1}', b"\xff{not a line",
+        b"[" * 5000, json.dumps(newer).encode(),
+    ]  # fmt: skip
     store.path.parent.mkdir()
     store.path.write_bytes(b"\n".join(lines))
     assert store.winners() == [winner(9)]

@@ -140,13 +140,10 @@ def test_headers_in_folders_of_its_front_matter(project: Path, tmp_path: Path) -
 
 def test_headers_of_headers_and_loops(project: Path, tmp_path: Path) -> None:
     commit(
-        project,
-        kernels__mine_cu=including('"a.h"'),
-        kernels__a_h='#include "sub/b.h"\n',
-        kernels__sub__b_h='#include "c.h"\n#include "../a.h"\n',
-        kernels__sub__c_h="",
+        project, kernels__mine_cu=including('"a.h"'), kernels__a_h='#include "sub/b.h"\n',
+        kernels__sub__b_h='#include "c.h"\n#include "../a.h"\n', kernels__sub__c_h="",
         kernels__unused_h="",
-    )
+    )  # fmt: skip
     assert extracted(project / "kernels" / "mine.cu", "HEAD", tmp_path / "old") is not None
     assert names(tmp_path / "old") == [
         "kernels/a.h", "kernels/mine.cu", "kernels/sub/b.h", "kernels/sub/c.h",

@@ -19,7 +19,7 @@ extern "C" __global__ void k(float *p, int n)
 """
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 63, 64, 1000, 65_537])
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 63, 64, 1003])
 @pytest.mark.parametrize("unroll", [1, 4])
 def test_a_loop_is_counted_exactly_however_it_is_unrolled(n: int, unroll: int) -> None:
     found = followed(LOOP.replace("UNROLL", str(unroll)), n)
@@ -88,8 +88,8 @@ extern "C" __global__ void k(float *p, int n, int count)
 """
 
 
-@pytest.mark.parametrize("stages", [2, 3, 8, 12, 32])
-@pytest.mark.parametrize("n", [5, 64, 1000, 3_003])
+@pytest.mark.parametrize("stages", [2, 3, 32])
+@pytest.mark.parametrize("n", [5, 1000])
 def test_the_stages_of_a_ring_are_counted_exactly(stages: int, n: int) -> None:
     found = followed(STAGES.replace("STAGES", str(stages)), n, 5, block=128)
     assert found.is_complete, found.unknown

@@ -18,20 +18,11 @@ def tallied(*instructions: str, block: int = 32, grid: tuple[int, int, int] = (1
 
 def test_everything_that_a_loop_does() -> None:
     found = tallied(
-        "S2R R0, SR_TID.X",
-        "MOV R1, RZ",
-        "LDS.128 R4, [R0.X16]",
-        "HMMA.16816.F32 R8, R4, R6, R8",
-        "FFMA R12, R4, R6, R12",
-        "VIADD R1, R1, 0x1",
-        "ISETP.LT.AND P0, PT, R1, 0x64, PT",
-        "@P0 BRA 0x20",
-        "STG.E [R0.X4], R12",
-        "LDG.E.64 R14, [R0.X8]",
-        "UTMALDG.2D [UR8], [UR4]",
-        "EXIT",
-        block=64,
-    )
+        "S2R R0, SR_TID.X", "MOV R1, RZ", "LDS.128 R4, [R0.X16]", "HMMA.16816.F32 R8, R4, R6, R8",
+        "FFMA R12, R4, R6, R12", "VIADD R1, R1, 0x1", "ISETP.LT.AND P0, PT, R1, 0x64, PT",
+        "@P0 BRA 0x20", "STG.E [R0.X4], R12", "LDG.E.64 R14, [R0.X8]", "UTMALDG.2D [UR8], [UR4]",
+        "EXIT", block=64,
+    )  # fmt: skip
     a_pass = {
         "shared memory": 100, "tensor": 100, "float32": 100, "integer and logic": 200,
         "control": 100,
@@ -60,13 +51,9 @@ def test_everything_that_a_loop_does() -> None:
 
 def test_accesses_of_one_pattern_that_begin_elsewhere_or_have_fewer_lanes() -> None:
     found = tallied(
-        "S2R R0, SR_TID.X",
-        "ISETP.LT.AND P0, PT, R0, 0x10, PT",
-        "LDG.E R1, [R0.X4]",
-        "LDG.E R1, [R0.X4+0x4]",
-        "@P0 LDG.E R1, [R0.X4]",
-        "EXIT",
-    )
+        "S2R R0, SR_TID.X", "ISETP.LT.AND P0, PT, R0, 0x10, PT", "LDG.E R1, [R0.X4]",
+        "LDG.E R1, [R0.X4+0x4]", "@P0 LDG.E R1, [R0.X4]", "EXIT",
+    )  # fmt: skip
     assert found.traffic == {"global loads": Cost(3, 3, 4 + 5 + 2, 128 + 128 + 64)}
     assert (found.loop, found.passes, found.path) == (None, 0, ())
 
@@ -87,13 +74,9 @@ def test_the_most_demanded_resource_comes_first(load: str, binds: str) -> None:
 
 def test_what_is_not_known_is_said() -> None:
     found = tallied(
-        "LDG.E R2, [R4]",
-        "LDG.E R3, [R2]",
-        "IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, R4",
-        "XYZ R1, R2",
-        "@!PT LDG.E R3, [R4]",
-        "EXIT",
-    )
+        "LDG.E R2, [R4]", "LDG.E R3, [R2]", "IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, R4",
+        "XYZ R1, R2", "@!PT LDG.E R3, [R4]", "EXIT",
+    )  # fmt: skip
     assert set(found.unknown) == {
         NotDerived("addresses", "LDG.E", 0x10),
         NotDerived("rate", "IMMA.16832.S8.S8"),
@@ -108,16 +91,10 @@ def test_what_is_not_known_is_said() -> None:
 def test_the_average_warp_of_those_that_are_followed(block: int, share: float) -> None:
     """The first warp goes round; 16 of 64 are followed."""
     found = tallied(
-        "S2R R0, SR_TID.X",
-        "ISETP.GE.AND P0, PT, R0, 0x20, PT",
-        "@P0 EXIT",
-        "LDGSTS.E.BYPASS.128 [R0.X16], [R0.X16]",
-        "VIADD R1, R1, 0x1",
-        "ISETP.LT.AND P0, PT, R1, 0x28, PT",
-        "@P0 BRA 0x30",
-        "EXIT",
-        block=block,
-    )
+        "S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x20, PT", "@P0 EXIT",
+        "LDGSTS.E.BYPASS.128 [R0.X16], [R0.X16]", "VIADD R1, R1, 0x1",
+        "ISETP.LT.AND P0, PT, R1, 0x28, PT", "@P0 BRA 0x30", "EXIT", block=block,
+    )  # fmt: skip
     assert (found.warps, found.passes) == (block // 32, 40 * share)
     assert found.in_loop["global memory"] == found.classes["global memory"] == 40 * share
     assert found.traffic == {
@@ -129,36 +106,21 @@ def test_the_average_warp_of_those_that_are_followed(block: int, share: float) -
 
 def test_the_block_in_the_middle_of_the_grid_is_followed() -> None:
     found = tallied(
-        "S2UR UR4, SR_CTAID.X",
-        "S2UR UR5, SR_CTAID.Y",
-        "S2UR UR6, SR_CTAID.Z",
-        "ISETP.NE.AND P0, PT, RZ, RZ, PT",
-        "UISETP.NE.AND UP0, UPT, UR4, 0x2, UPT",
-        "UISETP.NE.OR UP0, UPT, UR5, 0x3, UP0",
-        "UISETP.NE.OR UP0, UPT, UR6, 0x4, UP0",
-        "@UP0 EXIT",
-        "FADD R0, R0, R0",
-        "EXIT",
-        grid=(5, 7, 9),
-    )
+        "S2UR UR4, SR_CTAID.X", "S2UR UR5, SR_CTAID.Y", "S2UR UR6, SR_CTAID.Z",
+        "ISETP.NE.AND P0, PT, RZ, RZ, PT", "UISETP.NE.AND UP0, UPT, UR4, 0x2, UPT",
+        "UISETP.NE.OR UP0, UPT, UR5, 0x3, UP0", "UISETP.NE.OR UP0, UPT, UR6, 0x4, UP0", "@UP0 EXIT",
+        "FADD R0, R0, R0", "EXIT", grid=(5, 7, 9),
+    )  # fmt: skip
     assert found.classes["float32"] == 1
 
 
 @pytest.mark.parametrize(("inner", "header"), [(2, 0x10), (20, 0x60)])
 def test_the_innermost_loop_with_most_of_the_work_is_the_hot_one(inner: int, header: int) -> None:
     found = tallied(
-        "MOV R1, RZ",
-        *["FADD R4, R4, R5"] * 4,
-        "MOV R2, RZ",
-        "VIADD R2, R2, 0x1",
-        f"ISETP.LT.AND P0, PT, R2, {inner:#x}, PT",
-        "@P0 BRA 0x60",
-        *["FADD R4, R4, R5"] * 4,
-        "VIADD R1, R1, 0x1",
-        "ISETP.LT.AND P0, PT, R1, 0xa, PT",
-        "@P0 BRA 0x10",
-        "EXIT",
-    )
+        "MOV R1, RZ", *["FADD R4, R4, R5"] * 4, "MOV R2, RZ", "VIADD R2, R2, 0x1",
+        f"ISETP.LT.AND P0, PT, R2, {inner:#x}, PT", "@P0 BRA 0x60", *["FADD R4, R4, R5"] * 4,
+        "VIADD R1, R1, 0x1", "ISETP.LT.AND P0, PT, R1, 0xa, PT", "@P0 BRA 0x10", "EXIT",
+    )  # fmt: skip
     assert found.loop is not None
     assert (found.loop.header, found.passes) == (header, 10 if header == 0x10 else 10 * inner)
     rows = [each.address for each in found.path]
@@ -168,17 +130,11 @@ def test_the_innermost_loop_with_most_of_the_work_is_the_hot_one(inner: int, hea
 def every_fourth_pass_differs(passes: int, least: int, block: int = 32) -> Tally:
     """In passes whose number, modulo 4, is not less than that there is an addition."""
     return tallied(
-        "MOV R1, RZ",
-        "LOP3.LUT R2, R1, 0x3, RZ, 0xc0, !PT",
-        f"ISETP.LT.AND P1, PT, R2, {least:#x}, PT",
-        "@P1 BRA 0x50",
-        "FADD R4, R4, R5",
-        "VIADD R1, R1, 0x1",
-        f"ISETP.LT.AND P0, PT, R1, {passes:#x}, PT",
-        "@P0 BRA 0x10",
-        "EXIT",
+        "MOV R1, RZ", "LOP3.LUT R2, R1, 0x3, RZ, 0xc0, !PT",
+        f"ISETP.LT.AND P1, PT, R2, {least:#x}, PT", "@P1 BRA 0x50", "FADD R4, R4, R5",
+        "VIADD R1, R1, 0x1", f"ISETP.LT.AND P0, PT, R1, {passes:#x}, PT", "@P0 BRA 0x10", "EXIT",
         block=block,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("least", "is_ordinary"), [(3, False), (1, True)])

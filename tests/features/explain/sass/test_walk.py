@@ -24,13 +24,9 @@ from matbench.records.explanation import NotDerived
 
 
 def walked(
-    *instructions: str,
-    block: int = 32,
-    warp: int = 0,
-    most: int = MOST_INSTRUCTIONS,
-    full_visits: int = 0,
-    labels: Mapping[int, str] | None = None,
-) -> Walk:
+    *instructions: str, block: int = 32, warp: int = 0, most: int = MOST_INSTRUCTIONS,
+    full_visits: int = 0, labels: Mapping[int, str] | None = None,
+) -> Walk:  # fmt: skip
     place = WarpPlace((block, 1, 1), (1, 1, 1), (0, 0, 0), warp)
     return walk(
         code_of(*instructions, labels=labels), place, {}, full_visits=full_visits, most=most
@@ -56,20 +52,11 @@ def test_lanes_that_take_a_longer_way_through_a_loop_go_round_less_often_at_firs
     """The upper half of the lanes takes the longer way in every fourth pass only: there it meets
     the lower half, which is in one of its passes then."""
     found = walked(
-        "S2R R0, SR_TID.X",
-        "ISETP.GE.AND P0, PT, R0, 0x10, PT",
-        "MOV R1, RZ",
-        "MOV R2, RZ",
-        "VIADD R1, R1, 0x1",
-        "VIADD R2, R2, 0x1",
-        f"ISETP.GE.AND P1, PT, R1, {n:#x}, PT",
-        "ISETP.LT.AND P2, PT, R2, 0x4, P0",
-        "PLOP3.LUT P2, PT, P2, !P1, PT, 0x80, 0x0",
-        "@P2 BRA 0x40",
-        "MOV R2, RZ",
-        "@!P1 BRA 0x40",
-        "EXIT",
-    )
+        "S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x10, PT", "MOV R1, RZ", "MOV R2, RZ",
+        "VIADD R1, R1, 0x1", "VIADD R2, R2, 0x1", f"ISETP.GE.AND P1, PT, R1, {n:#x}, PT",
+        "ISETP.LT.AND P2, PT, R2, 0x4, P0", "PLOP3.LUT P2, PT, P2, !P1, PT, 0x80, 0x0",
+        "@P2 BRA 0x40", "MOV R2, RZ", "@!P1 BRA 0x40", "EXIT",
+    )  # fmt: skip
     assert found.stopped is None
     assert found.visits[0x40] == n + n - n // 4
     assert found.visits[0xA0] == n
@@ -81,13 +68,9 @@ def test_a_counter_may_jump_over_the_number_that_ends_its_loop(
     end: int, passes: int | None
 ) -> None:
     found = walked(
-        "MOV R1, RZ",
-        "VIADD R1, R1, 0x3",
-        f"ISETP.NE.AND P0, PT, R1, {end:#x}, PT",
-        "@P0 BRA 0x10",
-        "EXIT",
-        most=40_000,
-    )
+        "MOV R1, RZ", "VIADD R1, R1, 0x3", f"ISETP.NE.AND P0, PT, R1, {end:#x}, PT", "@P0 BRA 0x10",
+        "EXIT", most=40_000,
+    )  # fmt: skip
     if passes is None:
         assert found.stopped == NotDerived("passes", address=0x10)
     else:
@@ -96,21 +79,11 @@ def test_a_counter_may_jump_over_the_number_that_ends_its_loop(
 
 def test_accesses_have_the_addresses_of_the_lanes_that_take_part() -> None:
     found = walked(
-        "S2R R0, SR_TID.X",
-        "ISETP.GE.AND P0, PT, R0, 0x24, PT",
-        "MOV R1, RZ",
-        "@P0 LDS R2, [R0.X4+0x100]",
-        "@!PT LDS R2, [R0]",
-        "STS [R2], R0",
-        "LDGSTS.E [R0.X4], desc[UR4][R0.U32+0x8]",
-        "VIADD R1, R1, 0x1",
-        "ISETP.LT.AND P1, PT, R1, 0x9, PT",
-        "@P1 BRA 0x30",
-        "EXIT",
-        block=40,
-        warp=1,
-        full_visits=3,
-    )
+        "S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x24, PT", "MOV R1, RZ",
+        "@P0 LDS R2, [R0.X4+0x100]", "@!PT LDS R2, [R0]", "STS [R2], R0",
+        "LDGSTS.E [R0.X4], desc[UR4][R0.U32+0x8]", "VIADD R1, R1, 0x1",
+        "ISETP.LT.AND P1, PT, R1, 0x9, PT", "@P1 BRA 0x30", "EXIT", block=40, warp=1, full_visits=3,
+    )  # fmt: skip
     thread, active = np.arange(32, 64), np.arange(32) < 8
     assert found.visits[0x30] == 9
     assert {address: len(accesses) for address, accesses in found.accesses.items()} == {
@@ -189,20 +162,12 @@ def test_what_a_predicate_was_before_an_election_decides_nothing() -> None:
     """One lane after the other takes part, in a loop; before, the predicate was a carry that comes
     back every eight passes."""
     found = walked(
-        "MOV R1, RZ",
-        "LOP3.LUT R2, R1, 0x7, RZ, 0xc0, !PT",
-        "IADD3 R3, P2, R2, 0xfffffffc, RZ",
-        "PLOP3.LUT P0, PT, PT, PT, PT, 0x80, 0x0",
-        "@P0 ELECT P2, URZ, PT",
-        "@P2 PLOP3.LUT P0, PT, P2, PT, PT, 0x8, 0x0",
-        "PLOP3.LUT P2, PT, PT, PT, PT, 0x8, 0x0",
-        "@P0 BRA.U.ANY 0x40",
-        "VIADD R1, R1, 0x1",
-        "ISETP.GE.AND P1, PT, R1, 0x2710, PT",
-        "@!P1 BRA 0x10",
-        "EXIT",
-        block=1,
-    )
+        "MOV R1, RZ", "LOP3.LUT R2, R1, 0x7, RZ, 0xc0, !PT", "IADD3 R3, P2, R2, 0xfffffffc, RZ",
+        "PLOP3.LUT P0, PT, PT, PT, PT, 0x80, 0x0", "@P0 ELECT P2, URZ, PT",
+        "@P2 PLOP3.LUT P0, PT, P2, PT, PT, 0x8, 0x0", "PLOP3.LUT P2, PT, PT, PT, PT, 0x8, 0x0",
+        "@P0 BRA.U.ANY 0x40", "VIADD R1, R1, 0x1", "ISETP.GE.AND P1, PT, R1, 0x2710, PT",
+        "@!P1 BRA 0x10", "EXIT", block=1,
+    )  # fmt: skip
     assert found.stopped is None
     assert found.visits[0x10] == found.visits[0x40] == 10_000
 
@@ -215,14 +180,9 @@ def test_ways_that_meet_again_are_no_loop() -> None:
 
 def test_what_may_have_been_written_is_not_known() -> None:
     found = walked(
-        "LDG.E R0, desc[UR4][R2.64]",
-        "ISETP.NE.AND P0, PT, R0, RZ, PT",
-        "MOV R1, 0x1",
-        "@P0 MOV R1, 0x2",
-        "ISETP.EQ.AND P1, PT, R1, 0x1, PT",
-        "@P1 EXIT",
-        "EXIT",
-    )
+        "LDG.E R0, desc[UR4][R2.64]", "ISETP.NE.AND P0, PT, R0, RZ, PT", "MOV R1, 0x1",
+        "@P0 MOV R1, 0x2", "ISETP.EQ.AND P1, PT, R1, 0x1, PT", "@P1 EXIT", "EXIT",
+    )  # fmt: skip
     assert found.stopped == NotDerived("branch", address=0x50)
 
 
@@ -236,26 +196,12 @@ def test_blocks_of_loops_in_loops_are_counted(
 ) -> None:
     """A loop of `passes`, or from `turn` on of `later`, in a loop; both go on with a ring."""
     program = (
-        "MOV R1, RZ",
-        "MOV R2, RZ",
-        "MOV R3, RZ",
-        f"ISETP.GE.AND P0, PT, R1, {turn:#x}, PT",
-        f"MOV R5, {later:#x}",
-        f"MOV R6, {passes:#x}",
-        "SEL R4, R5, R6, P0",
-        "VIADD R3, R3, 0x1",
-        "VIADD R2, R2, 0x1",
-        f"ISETP.NE.AND P1, PT, R2, {stages:#x}, PT",
-        "@P1 BRA 0xc0",
-        "MOV R2, RZ",
-        "ISETP.GE.AND P2, PT, R3, R4, PT",
-        "@!P2 BRA 0x70",
-        "VIADD R1, R1, 0x1",
-        f"ISETP.GE.AND P3, PT, R1, {outer:#x}, PT",
-        f"@P3 {ends}",
-        "@!P3 BRA 0x20",
-        "EXIT",
-    )
+        "MOV R1, RZ", "MOV R2, RZ", "MOV R3, RZ", f"ISETP.GE.AND P0, PT, R1, {turn:#x}, PT",
+        f"MOV R5, {later:#x}", f"MOV R6, {passes:#x}", "SEL R4, R5, R6, P0", "VIADD R3, R3, 0x1",
+        "VIADD R2, R2, 0x1", f"ISETP.NE.AND P1, PT, R2, {stages:#x}, PT", "@P1 BRA 0xc0",
+        "MOV R2, RZ", "ISETP.GE.AND P2, PT, R3, R4, PT", "@!P2 BRA 0x70", "VIADD R1, R1, 0x1",
+        f"ISETP.GE.AND P3, PT, R1, {outer:#x}, PT", f"@P3 {ends}", "@!P3 BRA 0x20", "EXIT",
+    )  # fmt: skip
     found = walked(*program, most=10**6)
     assert found.stopped is None
     inner = sum(later if i >= turn else passes for i in range(outer))

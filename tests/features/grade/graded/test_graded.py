@@ -17,6 +17,7 @@ from support.graded import (
     several,
     surprises,
 )
+from support.optional import some
 
 from matbench import backends
 from matbench.cache import Cache
@@ -25,13 +26,18 @@ from matbench.measure.launcher import Float64
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 
+#: One of each kind: plain, of few bits, in parts, and in whole numbers.
+KINDS = {
+    "graded-in-order", "graded-tf32", "graded-bf16x3", "graded-chunks-8", "graded-strassen",
+    "graded-fixed-24", "graded-split", "graded-kahan", "graded-flushes",
+}  # fmt: skip
 #: A grade must not take long.
 MOST_LAUNCHES = 350
 #: Runs are repeated where they may differ, which takes long on a CPU; on a GPU all are.
 REPEATED = {"graded-atomics", "graded-split", "graded-in-order"}
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", some(EXPECTED, *KINDS))
 def test_a_kernel_is_described_as_it_is(
     name: str, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,32 @@
+"""The first CUDA device; without one these tests fail, because they were requested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from matbench import backends
+from matbench.backends import Backend
+from matbench.cache import Cache
+from matbench.measure.options import Options
+from matbench.measure.session import Session
+from matbench.model import DeviceInfo
+
+
+@pytest.fixture(scope="module")
+def info(own_folders: None) -> DeviceInfo:
+    return backends.devices("cuda")[0]
+
+
+@pytest.fixture(scope="module")
+def cuda(info: DeviceInfo) -> Iterator[Backend]:
+    opened = backends.open_backend(info, Cache())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def checks(cuda: Backend) -> Session:
+    """Checks good kernels in this process, without timing."""
+    return Session(cuda, Cache(), Options(timed=False))

@@ -531,8 +531,8 @@ def test_a_child_that_returns_too_does_not_measure_on(judge: api.Judge, tmp_path
     file = tmp_path / "f.py"
     file.write_text("import os, numpy\n\ndef f(A, B):\n    os.fork()\n    return A @ B\n")
     started = time.monotonic()
-    assert impatient.run(file).status == "measured"
-    assert time.monotonic() - started < 30
+    assert judge.run(file).status == "measured"
+    assert time.monotonic() - started < 60
 
 
 def test_a_module_that_cannot_be_run_is_a_failed_row(judge: api.Judge, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,10 +17,10 @@ from matbench.analysis.leaders import LEAST
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.errors import CaseError
 from matbench.measure import oracle
-from matbench.measure.outcomes import compared
+from matbench.measure.launches import own_times
+from matbench.measure.outcomes import compared, not_measured
+from matbench.measure.sampling import clock, sample_in_turns
 from matbench.measure.session import Session
-from matbench.measure.sustained import Block, Meter
-from matbench.measure.turns import Side, taken
 from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import Case, DeviceInfo, NumericContract
 from matbench.records.comparison import ComparisonRecord
@@ -40,7 +39,6 @@ class _Apart:
     def __init__(self, worker: Worker, case: Case) -> None:
         self.worker, self.case = worker, case
         self.verifying_ns = 0
-        self.meter = Meter(None, None)
 
     def begin(self, contract: NumericContract, inputs_seed: int) -> Outcome:
         """Check the case, which then is ready for its turns if it is right."""
@@ -68,15 +66,6 @@ class _Apart:
         taken_ns, self.verifying_ns = self.ask(Session.turn)
         return float(taken_ns)
 
-    def block(self, least_s: float) -> Block:
-        block, log = self.ask(Session.block_turn, least_s)
-        self.meter.add(log)
-        return Block(*block)
-
-    def side(self) -> Side:
-        end = partial(self.ask, Session.end_turns)
-        return Side(lambda: self.sample, self.block, lambda: self.verifying_ns, end)
-
 
 def compare(
     pool: WorkerPool,
@@ -88,11 +77,14 @@ def compare(
     """Check a baseline and a candidate, and time them in turns on a device; without a comparison if
     one cannot run."""
     baseline, candidate = cases
+    if unlike := baseline.kernel.contract.unlike(candidate.kernel.contract):
+        reason = f"the kernels cannot be compared; {unlike}"
+        sides = (not_measured(case, device, "failed", reason) for case in cases)
+        return compared(*sides)
     workers = [pool.worker(device, case.kernel) for case in cases]
     if workers[0] is workers[1]:
         return workers[0].compare(baseline, candidate, plan, seed)
     both = [_Apart(worker, case) for worker, case in zip(workers, cases, strict=True)]
-    both[1].meter = both[0].meter  # of the same device
     contract = oracle.common([case.kernel.contract for case in cases])
     inputs_seed, comparison = secrets.randbits(64), None
     outcomes = [one.begin(contract, inputs_seed) for one in both]
@@ -104,17 +96,18 @@ def compare(
 
         plan = msgspec.structs.replace(plan, least=LEAST[device.kind])
         options = pool.options.on(device.kind)
-        meter = None if options.sustained_s is None else both[0].meter
-        sides = [one.side() for one in both]
+        spent = clock(lambda: sum(one.verifying_ns for one in both))
+        samplers = [one.sample for one in both]
         try:
-            times, comparison = taken(sides, plan, seed, inputs_seed, options, meter, place)
-            outcomes = [
-                msgspec.structs.replace(o, cold=t.cold, hot=t.hot, sustained=t.sustained)
-                for o, t in zip(outcomes, times, strict=True)
-            ]
+            samples, decided = sample_in_turns(samplers, plan, seed, spent, place=place)
+            for one, taken in zip(both, samples, strict=True):
+                one.ask(Session.end_turns)
+                times = own_times(taken, options, inputs_seed)
+                one.outcome = msgspec.structs.replace(one.outcome, cold=times.cold, hot=times.hot)
+            comparison = decided
         except _EndedError:
-            outcomes = [one.outcome for one in both]
+            pass  # the outcome of a side says why
     for one in both:
         with suppress(CaseError):
             one.worker.with_session(Session.leave_turns)
-    return compared(*outcomes, comparison=comparison)
+    return compared(both[0].outcome, both[1].outcome, comparison=comparison)

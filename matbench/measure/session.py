@@ -23,16 +23,17 @@ from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument, native, sweep
-from matbench.measure import bandwidth, oracle, reordering, repeated, sustained, turns
+from matbench.measure import bandwidth, oracle, reordering, repeated, sustained
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.function_launches import FunctionLaunches
 from matbench.measure.judge import Judge
-from matbench.measure.launches import Launches, Times
+from matbench.measure.launches import Launches, Times, own_times
 from matbench.measure.options import Options
 from matbench.measure.outcomes import compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.rounds import has_all_rounds
 from matbench.measure.samples import Samples
+from matbench.measure.sampling import clock, sample_in_turns, timing_of
 from matbench.model import (
     WORD_BYTES,
     BuildKey,
@@ -106,8 +107,6 @@ class Session:
     ) -> ComparisonRecord:
         """Check both, then time them in turns on the same inputs and buffers."""
         cases: tuple[Case, ...] = (baseline, candidate)
-        if unlike := baseline.kernel.contract.unlike(candidate.kernel.contract):
-            raise CaseError(f"the kernels cannot be compared; {unlike}")
         outcomes = [self.outcome_after(case, self.untimed) for case in cases]
         cases = tuple(map(self._as_it_reads, cases))
         if any(outcome.status != "measured" for outcome in outcomes):
@@ -241,8 +240,7 @@ class Session:
         """Launches back to back, after all rounds."""
         assert self.options.sustained_s is not None
         with self._trials(checks, again=True):
-            launches, meter = launches_of(checks), self._meter()
-            assert meter is not None
+            launches, meter = launches_of(checks), sustained.Meter(self.backend, self._idle_w)
             taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
             repeated.require_same_work(launches, taken.mean_ns)
             launches.verify()
@@ -308,16 +306,29 @@ class Session:
                 stack.enter_context(self._checks(case, self._build(case), contract))
                 for case in cases
             ]
-            sides = [turns.side_of(launches_of(check, inputs_seed)) for check in checks]
+            launches = [launches_of(check, inputs_seed) for check in checks]
             plan = msgspec.structs.replace(plan, least=LEAST[self.backend.info.kind])
-            place = partial(_place_anew, checks)
-            return turns.taken(sides, plan, seed, inputs_seed, self.options, self._meter(), place)
-
-    def _meter(self) -> sustained.Meter | None:
-        """What reads the device during sustained launches, if they are asked for."""
-        if self.options.sustained_s is None:
-            return None
-        return sustained.Meter(self.backend, self._idle_w)
+            if self.options.sustained_s is not None:
+                taken, comparison = sustained.in_turns(
+                    [one.block for one in launches],
+                    plan,
+                    seed,
+                    sustained.Meter(self.backend, self._idle_w),
+                )
+                for timed, one in zip(launches, taken, strict=True):
+                    repeated.require_same_work(timed, one.mean_ns)
+                times = [
+                    Times(hot=timing_of(one.blocks_ns, inputs_seed), sustained=one) for one in taken
+                ]
+            else:
+                spent = clock(lambda: sum(timed.verifying_ns for timed in launches))
+                samplers = [timed.sampler() for timed in launches]
+                place = partial(_place_anew, checks)
+                samples, comparison = sample_in_turns(samplers, plan, seed, spent, place=place)
+                times = [own_times(one, self.options, inputs_seed) for one in samples]
+            for timed in launches:
+                timed.verify()
+        return times, comparison
 
     # -- a case that takes turns with one of another process --------------------------------
 
@@ -327,30 +338,22 @@ class Session:
         if outcome.status == "measured":
             case = self._as_it_reads(case)
             checks = self._turns.enter_context(self._checks(case, self._build(case), contract))
-            launches = launches_of(checks, inputs_seed)
-            self._side, self._place = turns.side_of(launches), partial(_place_anew, [checks])
+            self._side = launches_of(checks, inputs_seed)
+            self._place = partial(_place_anew, [checks])
             self._sample = self._side.sampler()
         return outcome
 
     def turn(self) -> tuple[float, int] | Outcome:
         """A sample, and the time of all verification so far, in nanoseconds."""
-        return self._in_turn(lambda: (self._sample(), self._side.verifying_ns()))
-
-    def block_turn(self, least_s: float) -> tuple[sustained.Block, sustained.Log] | Outcome:
-        """A block of launches, and what the device said meanwhile."""
-        meter = self._meter()
-        assert meter is not None
-        with meter.reading():
-            block = self._in_turn(lambda: self._side.block(least_s))
-        return block if isinstance(block, Outcome) else (block, meter.log)
+        return self._in_turn(lambda: (self._sample(), self._side.verifying_ns))
 
     def place_turns(self, number: int) -> None:
         """Put data and code at other places."""
         self._place(number)
 
-    def end_turns(self, mean_ns: float | None) -> object:
-        """Verify all of its turns, which have ended; see `turns.Side`."""
-        return self._in_turn(lambda: self._side.end(mean_ns))
+    def end_turns(self) -> Outcome | None:
+        """Verify all turns, which have ended."""
+        return self._in_turn(self._side.verify)
 
     def leave_turns(self) -> None:
         """Let go of the case."""

@@ -67,43 +67,28 @@ class Readings(NamedTuple):
     throttled: tuple[str, ...]
 
 
-class Log(NamedTuple):
-    """What was read, by the host's clock; the energy whenever it changed, in joules."""
-
-    idle_w: float | None
-    conditions: list[tuple[int, Conditions]]
-    energy: list[tuple[int, float]]
-
-
 class Meter:
-    """What a device says of itself while it works, read by a thread of its own; without a backend,
-    what the meters of other processes `add`.
+    """What a device says of itself while it works, read by a thread of its own.
 
     `idle_w` is its power while nothing runs on it, in watts.
     """
 
-    def __init__(self, backend: Backend | None, idle_w: float | None) -> None:
+    def __init__(self, backend: Backend, idle_w: float | None) -> None:
         self.backend = backend
-        self.log = Log(idle_w, [], [])
+        self.idle_w = idle_w
+        self._conditions: list[tuple[int, Conditions]] = []
+        self._energy: list[tuple[int, float]] = []  # whenever it changed
         self._counted_j: float | None = None
-
-    def add(self, log: Log) -> None:
-        """Take what another meter of the device has read."""
-        conditions, energy = self.log.conditions + log.conditions, self.log.energy + log.energy
-        self.log = Log(log.idle_w, conditions, energy)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Read from now on, until the end of the block."""
-        backend, ended = self.backend, threading.Event()
-        if backend is None:
-            yield
-            return
+        ended = threading.Event()
 
         def read() -> None:
             count = 0
             while not ended.wait(_READING_S):
-                self._read(backend, with_conditions=count % _READINGS == 0)
+                self._read(with_conditions=count % _READINGS == 0)
                 count += 1
 
         with ThreadPoolExecutor(1) as thread:
@@ -114,20 +99,20 @@ class Meter:
                 ended.set()
             reading.result()
 
-    def _read(self, backend: Backend, *, with_conditions: bool) -> None:
-        counted_j = backend.energy_j()
+    def _read(self, *, with_conditions: bool) -> None:
+        counted_j = self.backend.energy_j()
         now_ns = time.perf_counter_ns()
         if counted_j is not None and counted_j != self._counted_j is not None:
-            self.log.energy.append((now_ns, counted_j))
+            self._energy.append((now_ns, counted_j))
         self._counted_j = counted_j
         if with_conditions:
-            self.log.conditions.append((now_ns, backend.conditions()))
+            self._conditions.append((now_ns, self.backend.conditions()))
 
     def power_w(self, spans: Sequence[tuple[int, int]], least_s: float) -> float | None:
         """The mean power over the spans; None if the counter counted for less than `least_s`."""
         used_j = counted_s = 0.0
         for began_ns, ended_ns in spans:
-            counts = [(at, value) for at, value in self.log.energy if began_ns <= at <= ended_ns]
+            counts = [(at, value) for at, value in self._energy if began_ns <= at <= ended_ns]
             if len(counts) > 1:
                 (first_ns, first_j), (last_ns, last_j) = counts[0], counts[-1]
                 used_j += last_j - first_j
@@ -137,7 +122,7 @@ class Meter:
     def during(self, blocks: Sequence[Block]) -> Readings:
         """What was read while these blocks ran."""
         spans = [(block.began_ns, block.ended_ns) for block in blocks]
-        read = [now for at, now in self.log.conditions if any(a <= at <= b for a, b in spans)]
+        read = [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
         degrees = [now.temperature_c for now in read if now.temperature_c is not None]
         return Readings(
             _mean(now.sm_mhz for now in read),
@@ -240,6 +225,6 @@ def _summary(warm_ups: Sequence[Block], blocks: Sequence[Block], meter: Meter) -
         sm_mhz=seen.sm_mhz,
         temperature_c=seen.temperature_c,
         power_w=meter.power_w([(one.began_ns, one.ended_ns) for one in blocks], _LEAST_COUNTED_S),
-        idle_w=meter.log.idle_w,
+        idle_w=meter.idle_w,
         throttled=seen.throttled,
     )

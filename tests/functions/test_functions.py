@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import subprocess
 import time
@@ -172,6 +173,27 @@ def test_a_thread_that_a_function_leaves_stands_still_in_the_other_s_turn(
     assert "SLOWER" in told
     for name in ("leaves", "other"):
         assert f"{name}: {TRUSTED}" in " ".join(told.split())
+
+
+@pytest.mark.parametrize(
+    ("late", "says"), [("return 0 * A", "wrong"), ("raise ValueError('late')", "ValueError: late")]
+)
+def test_what_goes_wrong_in_its_turn_has_no_verdict(
+    late: str, says: str, command: Matbench, tmp_path: Path
+) -> None:
+    (tmp_path / "f.py").write_text(
+        "import numpy\ncalls = []\ndef f(A, B):\n    calls.append(1)\n"
+        f"    if len(calls) > 60: {late}\n    return A @ B\n"
+    )
+    sides = ("naive-2d", tmp_path / "f.py", "--sizes", "16", "--set", "TILE=8")
+    told = command("compare", *sides, "--backend", "opencl", "--format", "json", code=1).stdout
+    [record] = [one for one in json.loads(told) if one["type"] == "comparison"]
+    assert record["comparison"] is None
+    assert record["baseline"]["status"] == "measured"
+    assert record["candidate"]["status"] in ("wrong", "failed")
+    assert says in record["candidate"]["reason"]
+    refused = command("compare", *sides, "--backend", "opencl", "--sustained", "9", code=2)
+    assert "--sustained compares kernels; f is a function: use `matbench run`" in refused.output
 
 
 def test_what_a_function_sets_is_not_set_for_another_of_its_file(

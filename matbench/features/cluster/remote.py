@@ -92,7 +92,7 @@ def measure(desk: Desk, errand: Errand) -> Answer:
         if errand.desk in _ended:
             raise MatbenchError("its sweep has ended")
         desk.pool.build_ahead([(desk.device, task) for task in ahead])
-        worker = desk.pool.worker(desk.device)
+        worker = desk.pool.worker(desk.device, case.kernel)
         worker.listener = lambda printer, what: said.append((printer, what))
         return Answer(worker.measure(case, errand.so_far), tuple(said))
 

@@ -176,16 +176,26 @@ def test_a_thread_that_a_function_leaves_stands_still_in_the_other_s_turn(
 
 
 @pytest.mark.parametrize(
-    ("late", "says"), [("return 0 * A", "wrong"), ("raise ValueError('late')", "ValueError: late")]
+    ("late", "says"),
+    [
+        ("return 0 * A", "wrong"),
+        pytest.param("raise ValueError('late')", "ValueError: late", marks=pytest.mark.long),
+    ],
 )
 def test_what_goes_wrong_in_its_turn_has_no_verdict(
     late: str, says: str, command: Matbench, tmp_path: Path
 ) -> None:
-    (tmp_path / "f.py").write_text(
-        "import numpy\ncalls = []\ndef f(A, B):\n    calls.append(1)\n"
-        f"    if len(calls) > 60: {late}\n    return A @ B\n"
+    called, turns = tmp_path / "called", tmp_path / "turns"
+    (tmp_path / "g.py").write_text(
+        "import numpy, pathlib\ndef g(A, B):\n"
+        f"    if pathlib.Path({str(called)!r}).exists(): pathlib.Path({str(turns)!r}).touch()\n"
+        "    return A @ B\n"
     )
-    sides = ("naive-2d", tmp_path / "f.py", "--sizes", "16", "--set", "TILE=8")
+    (tmp_path / "f.py").write_text(
+        f"import numpy, pathlib\ndef f(A, B):\n    pathlib.Path({str(called)!r}).touch()\n"
+        f"    if pathlib.Path({str(turns)!r}).exists(): {late}\n    return A @ B\n"
+    )
+    sides = (tmp_path / "g.py", tmp_path / "f.py", "--sizes", "16")
     told = command("compare", *sides, "--backend", "opencl", "--format", "json", code=1).stdout
     [record] = [one for one in json.loads(told) if one["type"] == "comparison"]
     assert record["comparison"] is None
@@ -193,7 +203,7 @@ def test_what_goes_wrong_in_its_turn_has_no_verdict(
     assert record["candidate"]["status"] in ("wrong", "failed")
     assert says in record["candidate"]["reason"]
     refused = command("compare", *sides, "--backend", "opencl", "--sustained", "9", code=2)
-    assert "--sustained compares kernels; f is a function: use `matbench run`" in refused.output
+    assert "--sustained compares kernels; g is a function: use `matbench run`" in refused.output
 
 
 def test_what_a_function_sets_is_not_set_for_another_of_its_file(

@@ -18,6 +18,7 @@ from matbench import backends, workloads
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
+from matbench.measure.checks import Checks
 from matbench.measure.launches import Launches
 from matbench.measure.options import CHECKS, Options
 from matbench.measure.session import Session
@@ -255,6 +256,26 @@ def test_two_blocks_may_not_add_to_one_element(bad_session: Session) -> None:
         if "each written by several blocks" in reasons[-1]:
             return
     pytest.fail("\n".join(reasons))
+
+
+def test_a_race_that_is_wrong_by_chance_where_races_are_looked_for_is_wrong(
+    bad_session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require, chances = Checks.require_right_trial, [True]
+
+    def required(checks: Checks, trial: Any, check: str, *more: Any, **given: Any) -> Any:
+        if check == "reordered" and not any(more) and chances:
+            raise checks.wrong(check, "by chance" * chances.pop())
+        return require(checks, trial, check, *more, **given)
+
+    monkeypatch.setattr(Checks, "require_right_trial", required)
+    good = catalogue.load(own_file("naive-2d"))
+    case = sweep.case(good, Problem(33, 17, 65), {"TILE": 8}, bad_session.backend.info)
+    assert "right with one block after the other, wrong with several at once" in present(
+        bad_session.measure(case).reason
+    )
+    bad_session.forget()
+    assert bad_session.measure(case).status == "measured"
 
 
 @pytest.mark.gpu

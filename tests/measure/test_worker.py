@@ -115,8 +115,9 @@ def _raise(error: Exception) -> None:
 def test_how_a_process_died_is_told(
     function: Callable[..., Any], arguments: tuple[Any, ...], manner: str, pool: Pool
 ) -> None:
-    with pytest.raises(DiedError) as died:
-        pool.call(function, *arguments)
+    late = f"import time; time.sleep(0.2); call({', '.join(map(repr, map(int, arguments)))})"
+    with pytest.raises(DiedError) as died:  # not at once, when its task may not seem to have begun
+        pool.call(exec, late, {"call": function})
     assert str(died.value).startswith(manner)
     assert pool.call(divmod, 7, 2) == (3, 1)
 

@@ -19,7 +19,7 @@ from matbench.features.cluster import bundles, remote
 from matbench.kernelfile import catalogue
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import CapturedOutput
-from matbench.model import Case, DeviceInfo, Problem
+from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
 
 distributed = pytest.importorskip("distributed")
@@ -39,7 +39,7 @@ class WorkerPool:
     def build_ahead(self, cases: list[tuple[DeviceInfo, Case]]) -> None:
         self.asked.append(("build", [(device, case.problem.N) for device, case in cases]))
 
-    def worker(self, device: DeviceInfo) -> WorkerPool:
+    def worker(self, device: DeviceInfo, kernel: Kernel) -> WorkerPool:
         assert device == GPU
         return self
 

@@ -176,14 +176,15 @@ def test_a_thread_that_a_function_leaves_stands_still_in_the_other_s_turn(
 
 
 @pytest.mark.parametrize(
-    ("late", "says"),
+    ("since", "wrong", "says"),
     [
-        ("return 0 * A", "wrong"),
-        pytest.param("raise ValueError('late')", "ValueError: late", marks=pytest.mark.long),
+        ("called", "return 0 * A", "all are 0"),
+        ("turns", "return 0 * A", "wrong"),
+        pytest.param("turns", "raise ValueError('late')", "Error: late", marks=pytest.mark.long),
     ],
 )
-def test_what_goes_wrong_in_its_turn_has_no_verdict(
-    late: str, says: str, command: Matbench, tmp_path: Path
+def test_what_goes_wrong_at_once_or_in_its_turn_has_no_verdict(
+    since: str, wrong: str, says: str, command: Matbench, tmp_path: Path
 ) -> None:
     called, turns = tmp_path / "called", tmp_path / "turns"
     (tmp_path / "g.py").write_text(
@@ -193,7 +194,7 @@ def test_what_goes_wrong_in_its_turn_has_no_verdict(
     )
     (tmp_path / "f.py").write_text(
         f"import numpy, pathlib\ndef f(A, B):\n    pathlib.Path({str(called)!r}).touch()\n"
-        f"    if pathlib.Path({str(turns)!r}).exists(): {late}\n    return A @ B\n"
+        f"    if pathlib.Path({str(tmp_path / since)!r}).exists(): {wrong}\n    return A @ B\n"
     )
     sides = (tmp_path / "g.py", tmp_path / "f.py", "--sizes", "16")
     told = command("compare", *sides, "--backend", "opencl", "--format", "json", code=1).stdout

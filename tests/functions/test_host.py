@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -14,8 +14,10 @@ from support.functions import measured
 from support.optional import present, some
 
 import matbench as api
+from matbench.backends.functions import libraries
 from matbench.backends.functions.calls import TRUSTED
 from matbench.backends.functions.libraries import Target
+from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, native
 from matbench.measure.options import CHECKS
@@ -177,6 +179,18 @@ def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> 
         build(tmp_path, PLAIN.replace("k < K", f"k < {terms}"), "libgemm.so")
         statuses.append(measured(catalogue.load(file, given={"entry": "host gemm"}), "64").status)
     assert statuses == ["measured", "wrong"]
+
+
+def test_a_process_that_has_loaded_a_function_stores_nothing(tmp_path: Path) -> None:
+    file, cache, memory = tmp_path / "mine.c", Cache(tmp_path / "cache"), cast(Any, None)
+    file.write_text(PLAIN)
+    kernel = catalogue.load(file, given={"entry": "host sgemm"})
+    pointers = libraries.Pointers("g++", lambda: 0)
+    cache.put("before", b"1")
+    libraries.function(kernel, {}, libraries.host_target(), cache, pointers, memory, {})
+    cache.put("after", b"1")
+    assert cache.get("before") == b"1"
+    assert cache.get("after") is None
 
 
 SCRATCH = """

@@ -189,7 +189,7 @@ def test_a_process_that_has_loaded_a_function_stores_nothing(tmp_path: Path) -> 
     cache.put("before", b"1")
     libraries.function(kernel, {}, libraries.host_target(), cache, pointers, memory, {})
     cache.put("after", b"1")
-    assert cache.get("before") == b"1"
+    assert cache.get("before") is not None
     assert cache.get("after") is None
 
 

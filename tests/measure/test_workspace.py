@@ -162,6 +162,22 @@ def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) ->
     assert (record.baseline.status, record.candidate.status) == ("measured", "measured")
 
 
+def test_a_case_that_takes_turns_with_another_process_gives_it_back(
+    file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, free, freed = case_of(file, text(), timed), Prepared.free, list[object]()
+    monkeypatch.setattr(Prepared, "free", lambda p, buffer: (freed.append(buffer), free(p, buffer)))
+    assert timed.begin_turns(case, case.kernel.contract, 1).status == "measured"
+    taken = timed.turn()
+    assert isinstance(taken, tuple)
+    assert min(taken) > 0
+    timed.place_turns(1)
+    assert timed.end_turns() is None
+    before = len(freed)
+    timed.leave_turns()
+    assert len(freed) == before + 1
+
+
 def test_a_quick_look_and_block_times_have_one(file: Path, timed: Session) -> None:
     case = case_of(file, text(), timed)
     assert look_here(timed, case, 3, 1e9, check=True).status == "measured"

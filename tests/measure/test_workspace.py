@@ -15,7 +15,7 @@ from support.kernels import kernel_text
 from support.optional import present, some
 
 from matbench.analysis import statistics
-from matbench.backends import Backend
+from matbench.backends import Backend, Buffer
 from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
 from matbench.features.grade.multiplier import Multiplier
@@ -166,7 +166,12 @@ def test_a_case_that_takes_turns_with_another_process_gives_it_back(
     file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case, free, freed = case_of(file, text(), timed), Prepared.free, list[object]()
-    monkeypatch.setattr(Prepared, "free", lambda p, buffer: (freed.append(buffer), free(p, buffer)))
+
+    def counted(prepared: Prepared, buffer: Buffer) -> None:
+        freed.append(buffer)
+        free(prepared, buffer)
+
+    monkeypatch.setattr(Prepared, "free", counted)
     assert timed.begin_turns(case, case.kernel.contract, 1).status == "measured"
     taken = timed.turn()
     assert isinstance(taken, tuple)

@@ -102,7 +102,7 @@ def message_of(error: BaseException) -> str:
     """What an error says; its class may be a kernel's."""
     try:
         return str(error)
-    except Exception:
+    except BaseException:
         return "its message cannot be read"
 
 

@@ -68,14 +68,9 @@ class _Apart:
 
 
 def compare(
-    pool: WorkerPool,
-    device: DeviceInfo,
-    cases: Sequence[Case],
-    plan: ComparisonPlan,
-    seed: int,
+    pool: WorkerPool, device: DeviceInfo, cases: Sequence[Case], plan: ComparisonPlan, seed: int
 ) -> ComparisonRecord:
-    """Check a baseline and a candidate, and time them in turns on a device; without a comparison if
-    one cannot run."""
+    """Check both and time them in turns on a device; without a comparison if one cannot run."""
     baseline, candidate = cases
     if unlike := baseline.kernel.contract.unlike(candidate.kernel.contract):
         reason = f"the kernels cannot be compared; {unlike}"

@@ -25,6 +25,8 @@ from matbench.measure import output
 T = TypeVar("T")
 
 
+#: Stands for exit code 0.
+_EXIT_0 = 256
 #: How long a process may take to say its number.
 _PID_S = 60.0
 
@@ -74,6 +76,11 @@ class _Deaf(SpawnProcess):
 
     def terminate(self) -> None:
         self.kill()
+
+    @property
+    def exitcode(self) -> int | None:
+        """Pebble would take 0 for the end of a process that has nothing left to do."""
+        return _EXIT_0 if super().exitcode == 0 else super().exitcode
 
 
 class _Spawn(SpawnContext):
@@ -246,7 +253,7 @@ def _manner_of_death(exitcode: int | None) -> str:
             "SIGKILL": "was killed from outside (SIGKILL, perhaps because memory ran out)",
         }
         return words.get(name, f"was ended by {name}")
-    return f"exited with code {exitcode}"
+    return f"exited with code {exitcode if exitcode != _EXIT_0 else 0}"
 
 
 def _begin(

@@ -513,6 +513,9 @@ from matbench.errors import CaseError
 class Unreadable(Exception):
     def __str__(self): return 5
 
+class Endless(BaseException):
+    def __str__(self): raise Endless
+
 class Foreign(CaseError):
     def __reduce__(self): raise RuntimeError
 """
@@ -528,6 +531,7 @@ class Foreign(CaseError):
         ("return (A @ B).astype('f8')", "returned float64, 4×4, instead of float32, 4×4"),
         ("raise ValueError('\\ud800')", "f.py:4: ValueError: \ufffd"),
         ("raise Unreadable(5)", "f.py:4: Unreadable: its message cannot be read"),
+        ("raise Endless", "f.py:4: Endless: its message cannot be read"),
         ("assert False, 10**6 * 'x'", f"f.py:4: AssertionError: {1936 * 'x'}… (998064 more"),
     ],
 )

@@ -105,6 +105,7 @@ def _raise(error: Exception) -> None:
     ("function", "arguments", "manner"),
     [
         (os._exit, (7,), "exited with code 7"),
+        (os._exit, (0,), "exited with code 0"),
         (os.abort, (), "aborted (SIGABRT)"),
         (signal.raise_signal, (signal.SIGSEGV,), "crashed (segmentation fault"),
         (signal.raise_signal, (signal.SIGFPE,), "crashed (arithmetic error"),

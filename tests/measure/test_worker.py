@@ -132,12 +132,6 @@ def test_a_task_past_its_deadline_is_stopped(pool: Pool) -> None:
     assert pool.call(divmod, 7, 2) == (3, 1)
 
 
-def test_a_process_that_leaves_as_if_all_were_well_is_stopped_too(pool: Pool) -> None:
-    with pytest.raises(DeadlineError):
-        pool.call(os._exit, 0, timeout_s=0.5)
-    assert pool.call(divmod, 7, 2) == (3, 1)
-
-
 def test_a_process_that_died_between_tasks_is_replaced(pool: Pool) -> None:
     process = pool.call(os.getpid)
     os.kill(process, signal.SIGKILL)

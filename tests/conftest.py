@@ -23,7 +23,7 @@ from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import DeviceInfo
 
-pytest_plugins = ["support.command_fixtures"]
+pytest_plugins = ["support.command_fixtures", "support.cuda_fixtures"]
 
 # On a shared machine a test may take any time. `make test-long` tries many more examples.
 settings.register_profile("matbench", deadline=None, max_examples=10)

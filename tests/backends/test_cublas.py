@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from importlib.util import find_spec
 
 import msgspec
@@ -13,12 +12,9 @@ from support.cli import QUICK, Matbench
 from support.optional import present
 from support.products import INPUTS, SIZES, problem
 
-from matbench import backends
 from matbench.backends import Backend
 from matbench.backends.cuda import cublas
-from matbench.cache import Cache
 from matbench.kernelfile import catalogue, libraries, sweep
-from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Skip
 from matbench.records import provenance, reading
@@ -110,23 +106,6 @@ def test_it_has_no_blocks(matbench: Matbench) -> None:
 
 
 # -- on a GPU ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def info(own_folders: None) -> DeviceInfo:
-    return backends.devices("cuda")[0]
-
-
-@pytest.fixture(scope="module")
-def cuda(info: DeviceInfo) -> Iterator[Backend]:
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def checks(cuda: Backend) -> Session:
-    return Session(cuda, Cache(), Options(timed=False))
 
 
 def case_of(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:

@@ -1,4 +1,4 @@
-"""The first CUDA device; without one these tests fail, because they were requested."""
+"""The first CUDA device; without one tests that need it fail, because they were requested."""
 
 from __future__ import annotations
 

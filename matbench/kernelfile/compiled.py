@@ -34,7 +34,7 @@ _NUMBERS = {
     (1, False): "char", (2, False): "short", (4, False): "int", (8, False): "long long",
     (4, True): "float", (8, True): "double",
 }  # fmt: skip
-ELEMENT_TYPES: dict[Storage, str] = {
+_ELEMENT_TYPES: dict[Storage, str] = {
     **C_TYPES, "int32": "int", "e4m3": "__nv_fp8_e4m3", "e5m2": "__nv_fp8_e5m2",
     "int8": "signed char",
 }  # fmt: skip
@@ -151,7 +151,7 @@ def parse(
     return msgspec.structs.replace(kernel, code=data)
 
 
-def storages(reader: Reader, front: FrontMatter) -> dict[str, Storage]:
+def _storages(reader: Reader, front: FrontMatter) -> dict[str, Storage]:
     """The element types of the buffers, from `storage` and `result`, or else `precision`."""
     workload = workloads.get(front.workload)
     inputs = front.storage or ("float32" if front.precision == "tf32" else front.precision)
@@ -195,13 +195,13 @@ class _Reader(Reader):
 
     def parameters(self, front: FrontMatter, slots: list[Slot]) -> Iterator[Parameter]:
         """Parameters with the types that their arguments need; of buffers if there are none."""
-        kinds = storages(self, front)
+        kinds = _storages(self, front)
         args = front.args if self.table.values.get("args") else ()
         for index, slot in enumerate(slots):
             text = args[index] if index < len(args) else ""
             name = f"parameter {index + 1}"
             if slot.bytes == 8 and text in (*kinds, WORKSPACE, *SCALE_OF.values(), ""):
-                yield Parameter(ELEMENT_TYPES[kinds.get(text, "float32")], name, True)
+                yield Parameter(_ELEMENT_TYPES[kinds.get(text, "float32")], name, True)
             elif slot.bytes == _TENSOR_MAP_BYTES:
                 yield Parameter(signature.TENSOR_MAP, name, False)
             else:

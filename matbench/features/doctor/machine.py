@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 
 from matbench import programs, temporary
 from matbench.backends import building, opencl
@@ -18,17 +19,18 @@ from matbench.features.doctor.finding import DoctorFinding, Status
 def findings() -> Iterator[DoctorFinding]:
     """Everything that measuring needs here; a *problem* means that it cannot be done."""
     yield from cuda.findings()
-    yield cuda.guarded("C++ compiler", _compiler, "problem" if libcuda.gpu_is_present() else "note")
-    yield cuda.guarded("OpenCL", _opencl, "note" if libcuda.gpu_is_present() else "problem")
+    needed: tuple[Status, Status] = ("problem", "note")
+    no_compiler, no_opencl = needed if libcuda.gpu_is_present() else reversed(needed)
+    yield cuda.guarded("C++ compiler", partial(_compiler, no_compiler), no_compiler)
+    yield cuda.guarded("OpenCL", partial(_opencl, no_opencl), no_opencl)
     yield _cache()
 
 
-def _compiler() -> DoctorFinding:
+def _compiler(lack: Status) -> DoctorFinding:
     path = programs.which("g++")
     if path is None:
-        status: Status = "problem" if libcuda.gpu_is_present() else "note"
         fix = installing.system_package("g++", "gcc-c++")
-        return DoctorFinding("C++ compiler", status, "no g++, which nvcc needs", fix)
+        return DoctorFinding("C++ compiler", lack, "no g++, which nvcc needs", fix)
     with temporary.folder() as folder:
         building.run([path, "-x", "c++", "-shared", "-", "-o", "made.so"], folder)
         said = building.run([path, "--version"], folder).decode(errors="replace")
@@ -46,11 +48,10 @@ def _cache() -> DoctorFinding:
         return DoctorFinding("cache", "problem", str(error))
 
 
-def _opencl() -> DoctorFinding:
+def _opencl(lack: Status) -> DoctorFinding:
     try:
         devices = opencl.devices()
         opencl.try_out()
     except UnavailableError as error:
-        status: Status = "note" if libcuda.gpu_is_present() else "problem"
-        return DoctorFinding("OpenCL", status, error.missing, error.fix)
+        return DoctorFinding("OpenCL", lack, error.missing, error.fix)
     return DoctorFinding("OpenCL", "ok", "; ".join(info.label for info in devices))

@@ -29,8 +29,6 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 _ENTRY = re.compile(r"[0-9a-f]{32,64}\.(bin|cubin)|tmp\w+\.part|pycuda-\d+\.lock")
 #: Larger data is divided for its digest.
 _PART_BYTES = 8 * 1024**2
-
-
 #: Whether this process has run a user's function, which may have changed what computes entries.
 _is_sealed = False
 

@@ -18,6 +18,7 @@ import pytest
 from support.cli import QUICK, Matbench, last_run
 from support.functions import measured
 from support.optional import present, some
+from support.paths import FUNCTIONS
 from support.repository import commit, git
 
 import matbench as api
@@ -28,31 +29,8 @@ from matbench.backends.functions.originals import Originals
 from matbench.backends.protocol import Address, Array
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue
-from matbench.measure.options import CHECKS
 
-FILE = Path(__file__).parent / "on_cpu.py"
-
-#: Each cheat, the words of its reason, and the size at which it is noticed.
-CHEATS = {
-    "thread": ("", "256"),
-    "by_address": ("integers: ", "256"),
-    "by_value": ("integers: ", "256"),
-    "inputs": ("inputs: changed its input A", "256"),
-    "elsewhere": ("never written", "256"),
-    "clock": ("clock", "256"),
-    "comparison": ("all are 0", "256"),
-    "profile": ("", "256"),
-    "judge": ("replaced: replaced matbench.measure.samples.Samples.changed_inputs", "256"),
-    "memory": ("growth: memory grows with every call", "256"),
-    "half": ("as exact as ", "256"),
-    "last_term": ("wrong", "256"),
-}
-#: The checks without which a cheat passes.
-CONTROLS = {
-    "thread": {"returned", "reference", "integers", "selection", "repeat", "determinism"},
-    "memory": {"growth"},
-    "judge": {"replaced"},
-}
+FILE = FUNCTIONS / "on_cpu.py"
 
 
 @pytest.fixture
@@ -66,42 +44,10 @@ def judge() -> Iterator[api.Judge]:
         yield judge
 
 
-@pytest.mark.parametrize(
-    "cheat", some(CHEATS, "thread", "by_address", "inputs", "clock", "profile", "judge", "memory")
-)
-def test_a_cheat_is_refused_with_its_reason(cheat: str, judge: api.Judge) -> None:
-    words, size = CHEATS[cheat]
-    verdict = judge.run(f"{FILE}::cheat_{cheat}", sizes=size)
-    assert verdict.status in ("wrong", "failed")
-    assert words in present(verdict.reason)
-
-
-@pytest.mark.parametrize("twin", some([*CHEATS, "lazy", "frames"], "thread", "memory", "frames"))
-def test_its_honest_twin_is_measured(twin: str, judge: api.Judge) -> None:
-    verdict = judge.run(f"{FILE}::twin_{twin}", sizes=CHEATS.get(twin, ("", "256"))[1])
-    assert (verdict.status, verdict.reason) == ("measured", None)
-    assert all(TRUSTED in case.notes for case in verdict.cases)
-
-
 @pytest.mark.parametrize("cheat", ["lazy", "frames"])
 def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -> None:
     verdict = judge.run(f"{FILE}::cheat_{cheat}")  # which takes 50 ms longer
     assert present(verdict.median_ns) > 50e6
-
-
-@pytest.mark.parametrize("twin", some(["ring", "others"], "ring"))
-def test_memory_that_stops_growing_or_is_of_others_is_no_growth(twin: str) -> None:
-    kernel = catalogue.load(Path(f"{FILE}::twin_{twin}"))
-    outcome = measured(kernel, "256", checks=CHECKS - {"replaced"})
-    assert (outcome.status, outcome.reason) == ("measured", None)
-
-
-@pytest.mark.parametrize("cheat", some(CONTROLS))
-def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
-    size = CHEATS[cheat][1]
-    kernel = catalogue.load(Path(f"{FILE}::cheat_{cheat}"))
-    outcome = measured(kernel, size, checks=CHECKS - CONTROLS[cheat])
-    assert (outcome.status, outcome.reason) == ("measured", None)
 
 
 @pytest.mark.long

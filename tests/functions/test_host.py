@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from support.cli import QUICK, Matbench, last_run
 from support.functions import measured
-from support.optional import present, some
+from support.optional import present
+from support.paths import FUNCTIONS
 
 import matbench as api
 from matbench.backends.functions import libraries
@@ -24,31 +25,8 @@ from matbench.measure.options import CHECKS
 from matbench.model import Kernel
 from matbench.records.outcome import Outcome
 
-FILE = Path(__file__).parent / "host_on_cpu.cpp"
+FILE = FUNCTIONS / "host_on_cpu.cpp"
 
-#: Each cheat, and the words of its reason.
-CHEATS = {
-    "thread": "",
-    "address": "integers: ",
-    "value": "",
-    "inputs": "inputs: changed its input A",
-    "memory": "growth: memory grows with every call",
-    "pages": "",
-    "terms": "",
-}
-#: The checks without which a cheat passes.
-CONTROLS = {
-    "inputs": {"inputs", "integers", "repeat", "determinism"},
-    "memory": {"growth"},
-}
-#: What goes wrong in a call, and the words of its reason.
-FAILURES = {
-    "throws": "throws: no luck today",
-    "leaves": "exited with code 5",
-    "crashes": "segmentation fault",
-    "hangs": "was stopped (see --timeout)",
-    "fails": "fails: returned code 3",
-}
 SCALED: dict[str, Any] = {
     "entry": "scaled::multiply<float, TILE>",
     "args": ["M", "N", "K", "alpha", "A", "K", "B", "beta", "C", "workspace"],
@@ -68,36 +46,6 @@ def run(entry: str, checks: frozenset[str] = CHECKS, run_s: float = 30) -> Outco
     # Growth shows after some calls, of which there are fewer beside other programs.
     longest_s = 2.0 if "memory" in entry else 0.2
     return measured(load(entry), "128x96x112", checks=checks, run_s=run_s, max_time_s=longest_s)
-
-
-@pytest.mark.parametrize("cheat", some(CHEATS, "thread", "inputs", "pages"))
-def test_a_cheat_is_refused_with_its_reason(cheat: str) -> None:
-    outcome = run(f"cheat_{cheat}")
-    assert outcome.status == "wrong"
-    assert CHEATS[cheat] in present(outcome.reason)
-
-
-@pytest.mark.parametrize(
-    "function",
-    ["honest", *some(["answers", *(f"twin_{cheat}" for cheat in CHEATS)], "twin_thread")],
-)
-def test_an_honest_function_is_measured(function: str) -> None:
-    outcome = run(function)
-    assert (outcome.status, outcome.reason) == ("measured", None)
-    assert TRUSTED in outcome.notes
-
-
-@pytest.mark.parametrize("cheat", some(CONTROLS, "inputs"))
-def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
-    outcome = run(f"cheat_{cheat}", CHECKS - CONTROLS[cheat])
-    assert (outcome.status, outcome.reason) == ("measured", None)
-
-
-@pytest.mark.parametrize("function", some(FAILURES, "throws", "crashes", "fails"))
-def test_what_goes_wrong_in_a_call_costs_its_row(function: str) -> None:
-    outcome = run(function, run_s=2 if function == "hangs" else 30)
-    assert outcome.status == "failed"
-    assert FAILURES[function] in present(outcome.reason)
 
 
 @pytest.mark.parametrize(

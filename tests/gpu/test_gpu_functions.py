@@ -8,44 +8,14 @@ from pathlib import Path
 
 import pytest
 from support.cli import Matbench, last_run
-from support.functions import measured
 from support.optional import present
-from support.paths import ROOT
+from support.paths import FUNCTIONS, ROOT
 
 import matbench as api
-from matbench.backends.functions.calls import TRUSTED
-from matbench.kernelfile import catalogue
-from matbench.measure.options import CHECKS
 
 pytestmark = pytest.mark.gpu
 
-FOLDER = Path(__file__).parents[1] / "functions"
-FILE = FOLDER / "on_gpu.py"
-
-#: Each cheat, and the words of its reason.
-CHEATS = {
-    "early": "",
-    "late": "",
-    "thread": "",
-    "by_address": "integers: ",
-    "by_version": "integers: ",
-    "by_value": "integers: ",
-    "graph": "integers: ",
-    "inputs": "inputs: changed its input A",
-    "elsewhere": "never written",
-    "events": "replaced: replaced pycuda._driver.Event.time_till",
-    "clock": "replaced: replaced time.perf_counter_ns",
-    "comparison": "all are 0",
-    "memory": "growth: memory grows with every call",
-    "tf32": 'as exact as TF32 inputs: declare `precision = "tf32"`, or pass',
-}
-#: The checks without which a cheat passes.
-CONTROLS = {
-    "early": {"ready", "impossible", "reference", "integers", "selection", "repeat"},
-    "late": {"returned", "impossible", "reference", "integers", "selection", "repeat"},
-    "events": {"replaced", "impossible"},
-    "memory": {"growth"},
-}
+FILE = FUNCTIONS / "on_gpu.py"
 
 
 @pytest.fixture(scope="module")
@@ -54,57 +24,10 @@ def judge() -> Iterator[api.Judge]:
         yield judge
 
 
-@pytest.mark.parametrize("cheat", CHEATS)
-def test_a_cheat_is_refused_with_its_reason(cheat: str, judge: api.Judge) -> None:
-    verdict = judge.run(f"{FILE}::cheat_{cheat}")
-    assert verdict.status == "wrong"
-    assert CHEATS[cheat] in present(verdict.reason)
-
-
-@pytest.mark.parametrize("twin", [*CHEATS, "lazy", "recorded", "ring"])
-def test_its_honest_twin_is_measured(twin: str, judge: api.Judge) -> None:
-    verdict = judge.run(f"{FILE}::twin_{twin}")
-    assert (verdict.status, verdict.reason) == ("measured", None)
-    assert all(TRUSTED in case.notes for case in verdict.cases)
-    assert all(present(case.host_ns) > 1e3 for case in verdict.cases)
-
-
-@pytest.mark.parametrize("cheat", CONTROLS)
-def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
-    kernel = catalogue.load(Path(f"{FILE}::cheat_{cheat}"))
-    checks = CHECKS - CONTROLS[cheat] - {"determinism"}
-    outcome = measured(kernel, "2048", backend="cuda", checks=checks)
-    assert (outcome.status, outcome.reason) == ("measured", None)
-
-
 @pytest.mark.parametrize("cheat", ["lazy", "recorded"])
 def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -> None:
     denied, honest = (judge.run(f"{FILE}::{name}") for name in (f"cheat_{cheat}", "honest"))
     assert denied.status == "wrong" or present(denied.median_ns) > 0.8 * present(honest.median_ns)
-
-
-@pytest.mark.parametrize(
-    ("function", "status", "words"),
-    [
-        ("with_triton.py::exact", "measured", ""),
-        ("with_triton.py::tuned", "measured", ""),
-        ("with_triton.py::declared", "measured", ""),
-        ("with_triton.py::default", "wrong",
-         'as exact as TF32 inputs: declare `precision = "tf32"'),
-        ("with_cupy.py::raw", "measured", ""),
-        ("with_cupy.py::library", "measured", ""),
-        ("with_cupy.py::by_columns", "measured", ""),
-        ("with_numba_cuda.py", "measured", ""),
-        ("with_jax.py::exact", "measured", ""),
-        ("with_jax.py::rounded", "wrong", 'or pass `precision="highest"`'),
-    ],
-)  # fmt: skip
-def test_arrays_of_other_libraries(
-    function: str, status: str, words: str, judge: api.Judge
-) -> None:
-    verdict = judge.run(f"{FOLDER}/{function}")
-    assert verdict.status == status, verdict.reason
-    assert words in (verdict.reason or "")
 
 
 def test_an_honest_function_between_two_that_patch_its_process_is_as_alone(

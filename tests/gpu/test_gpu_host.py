@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.functions import measured
 from support.optional import present
+from support.paths import FUNCTIONS
 
 import matbench as api
 from matbench.kernelfile import catalogue
@@ -17,8 +18,7 @@ from matbench.records.outcome import Outcome
 
 pytestmark = pytest.mark.gpu
 
-FOLDER = Path(__file__).parents[1] / "functions"
-FILE = FOLDER / "host_on_gpu.cu"
+FILE = FUNCTIONS / "host_on_gpu.cu"
 
 #: The tables of honest functions.
 HONEST: dict[str, dict[str, Any]] = {
@@ -39,26 +39,10 @@ HONEST: dict[str, dict[str, Any]] = {
         "launch": {"where": ["K % 4 == 0", "N % 4 == 0"]},
     },
 }
-#: Each cheat, and the words of its reason.
-CHEATS = {
-    "early": "",
-    "late": "",
-    "thread": "",
-    "graph": "",
-    "address": "integers: ",
-    "inputs": "inputs: changed its input A",
-    "memory": "growth: memory grows with every call",
-}
-#: The checks without which a cheat passes.
-CONTROLS = {
-    "early": {"ready", "impossible", "reference", "integers", "selection", "repeat"},
-    "late": {"returned", "impossible", "reference", "integers", "selection", "repeat"},
-    "memory": {"growth"},
-}
 
 
 def load(entry: str, **given: Any) -> Kernel:
-    file = FOLDER / "host_library.cu" if entry == "library" else FILE
+    file = FUNCTIONS / "host_library.cu" if entry == "library" else FILE
     return catalogue.load(file, given={"entry": f"host {entry}", "sweep": {"END": [1]}} | given)
 
 
@@ -86,47 +70,10 @@ def test_alpha_is_read_on_the_host() -> None:
     assert (outcome.status, outcome.reason) == ("measured", None)
 
 
-@pytest.mark.parametrize(
-    "cheat",
-    # Other programs' memory hides what this one keeps.
-    [pytest.param(cheat, marks=[pytest.mark.alone] * (cheat == "memory")) for cheat in CHEATS],
-)
-def test_a_cheat_is_refused_with_its_reason(cheat: str) -> None:
-    outcome = run(load(f"cheat_{cheat}"))
-    assert outcome.status == "wrong"
-    assert CHEATS[cheat] in present(outcome.reason)
-
-
-@pytest.mark.parametrize("twin", CHEATS)
-def test_its_honest_twin_is_measured(twin: str) -> None:
-    outcome = run(load(f"twin_{twin}"))
-    assert (outcome.status, outcome.reason) == ("measured", None)
-
-
-@pytest.mark.parametrize("cheat", CONTROLS)
-def test_a_cheat_passes_without_the_checks_that_stop_it(cheat: str) -> None:
-    checks = CHECKS - CONTROLS[cheat] - {"determinism"}
-    outcome = run(load(f"cheat_{cheat}"), "2048", checks)
-    assert (outcome.status, outcome.reason) == ("measured", None)
-
-
-@pytest.mark.parametrize(
-    ("entry", "says"),
-    [
-        ("too_large", "too_large: invalid"),
-        ("outside", "an illegal memory access"),
-    ],
-)
-def test_what_the_runtime_says_is_the_reason(entry: str, says: str) -> None:
-    outcome = run(load(entry))
-    assert outcome.status == "failed"
-    assert says in present(outcome.reason).lower()
-
-
 @pytest.mark.alone
 def test_a_library_call_is_as_fast_as_the_baseline(tmp_path: Path) -> None:
     file = tmp_path / "host_library.cu"
-    file.write_text((FOLDER / file.name).read_text())
+    file.write_text((FUNCTIONS / file.name).read_text())
     table = 'entry = "host library"\nlink = ["cublas"]\n[sweep]\nEND = [1]\n'
     file.with_suffix(".toml").write_text(table)
     with api.Judge("4096", backend="cuda", timeout=120) as judge:

@@ -1,4 +1,4 @@
-"""Every known mistake is rejected for its own reason; right kernels are accepted."""
+"""Mistakes and races, looked at more closely; no right kernel is refused."""
 
 from __future__ import annotations
 
@@ -9,32 +9,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.expected import cases, entries
 from support.kernels import own_file
 from support.optional import present
-from support.paths import BAD_KERNELS as FOLDER
-from support.toml import table
 
 from matbench import backends, workloads
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
-from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.checks import Checks
 from matbench.measure.launches import Launches
 from matbench.measure.options import CHECKS, Options
 from matbench.measure.session import Session
-from matbench.model import Case, DeviceInfo, Kernel, Problem
-from matbench.records.outcome import Outcome
-from matbench.show.reasons import skip_reason
+from matbench.model import Case, DeviceInfo, Problem
 
-EXPECTED: dict[str, dict[str, Any]] = table(FOLDER / "expected.toml")
-STATEFUL = [name for name, found in EXPECTED.items() if found.get("device_variables")]
-HUGE = [name for name, found in EXPECTED.items() if found.get("memory_bytes")]
-ORDINARY = [name for name in EXPECTED if name not in STATEFUL and name not in HUGE]
-
-#: Wrong only from some millions of numbers on.
-LARGE = ["bad-dot-stretch-of-32-bits", "bad-float-index"]
+BAD = entries("bad")
 RACES = ["bad-no-barrier-after-staging", "bad-no-second-barrier"]
-MENDED = [name for name, found in EXPECTED.items() if "right_with" in found]
 #: Right in any order, although its threads add to one number, or its blocks to one element.
 ATOMIC = """// /// matbench
 // beta = [1]
@@ -61,27 +50,8 @@ __global__ void atomic(const float *A, const float *B, float *C, int M, int N, i
 """
 
 
-def load(name: str) -> Kernel:
-    return catalogue.load(FOLDER / f"{name}.cu")
-
-
-def require_kind(expected: dict[str, Any], device: DeviceInfo) -> None:
-    if expected.get("only_on", device.kind) != device.kind:
-        pytest.skip(f"only tried on a {expected['only_on']}")
-
-
-def cases_of(kernel: Kernel, sizes: list[str], device: DeviceInfo) -> list[Case]:
-    found = []
-    workload = workloads.get(kernel.workload)
-    for size in sizes:
-        [problem] = parse_problems(size, workload, workload.probed_inputs[0])
-        for params in sweep.parameter_sets(kernel, {}):
-            case = sweep.case(kernel, problem, params, device)
-            if case.skip is not None and case.skip.kind in ("requirement", "unavailable"):
-                pytest.skip(skip_reason(case.skip))
-            assert case.skip is None, case.skip
-            found.append(case)
-    return found
+def bad_cases(name: str, size: str, device: DeviceInfo) -> list[Case]:
+    return cases(BAD[name], BAD[name].kernel(), size, device)
 
 
 def new_session(device: DeviceInfo, checks: frozenset[str] = CHECKS) -> Session:
@@ -98,72 +68,14 @@ def bad_session(device: DeviceInfo) -> Iterator[Session]:
     session.close()
 
 
-@pytest.fixture(scope="module")
-def gpu(own_folders: None) -> DeviceInfo:
-    """The first CUDA device, also where a CPU is there; without one these tests fail."""
-    return backends.devices("cuda")[0]
-
-
-@pytest.fixture(scope="module")
-def gpu_session(gpu: DeviceInfo) -> Iterator[Session]:
-    session = new_session(gpu)
-    yield session
-    session.close()
-
-
-def assert_rejected(outcome: Outcome, expected: dict[str, Any]) -> None:
-    assert outcome.status == "wrong", f"accepted: {expected['mistake']}"
-    assert outcome.check in expected["caught_by"], outcome.reason
-    assert present(outcome.reason).startswith(f"{outcome.check}: ")
-    for words in expected.get("pattern", []):
-        assert words in present(outcome.reason)
-
-
-def test_there_are_enough_and_each_has_its_file() -> None:
-    assert len(EXPECTED) >= 40
-    assert {path.stem for path in FOLDER.glob("*.cu")} == set(EXPECTED)
-    assert {kernel.name for kernel in catalogue.builtin()} >= {
-        expected["from"] for expected in EXPECTED.values()
-    }
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.long) if name in LARGE else name for name in ORDINARY],
-)
-@pytest.mark.parametrize(
-    "sizes", [1, pytest.param(None, marks=pytest.mark.long)], ids=["first size", "every size"]
-)
-def test_rejected_for_its_own_reason(name: str, sizes: int | None, bad_session: Session) -> None:
-    expected, kernel = EXPECTED[name], load(name)
-    require_kind(expected, bad_session.backend.info)
-    for case in cases_of(kernel, expected["sizes"][:sizes], bad_session.backend.info):
-        assert_rejected(bad_session.measure(case), expected)
-    for case in cases_of(kernel, expected.get("right_at", []), bad_session.backend.info):
-        outcome = bad_session.measure(case)
-        assert outcome.status == "measured", f"{case.label}: {outcome.reason}"
-
-
 def test_a_record_tells_where_the_result_was_wrong(bad_session: Session) -> None:
-    kernel = load("bad-last-row-left-out")
-    [case, *_] = cases_of(kernel, ["20x31x7"], bad_session.backend.info)
+    [case, *_] = bad_cases("bad-last-row-left-out", "20x31x7", bad_session.backend.info)
     found = bad_session.measure(case)
     rows = getattr(found.error_map, "rows", ())
     assert rows == (*["." * 31] * 19, "!" * 31), "the last row was never written"
-    [right] = [kernel for kernel in catalogue.builtin() if kernel.name == "tiled"]
-    [case, *_] = cases_of(right, ["20x31x7"], bad_session.backend.info)
+    right = catalogue.load(own_file("tiled"))
+    case = sweep.case(right, Problem(20, 31, 7), {"TILE": 8}, bad_session.backend.info)
     assert b"error_map" not in msgspec.json.encode(bad_session.measure(case))
-
-
-@pytest.mark.parametrize("name", STATEFUL)
-def test_rejected_although_it_keeps_state(name: str, device: DeviceInfo) -> None:
-    expected, kernel = EXPECTED[name], load(name)
-    for case in cases_of(kernel, expected["sizes"], device):
-        session = new_session(device)
-        try:
-            assert_rejected(session.measure(case), expected)
-        finally:
-            session.close()
 
 
 def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
@@ -177,66 +89,11 @@ def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
         checks.run(checks.prepared.reference)
 
     monkeypatch.setattr(Launches, "untimed", like_the_reference)
-    test_rejected_although_it_keeps_state("bad-first-answer", device)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", HUGE)
-def test_rejected_beyond_32_bits(name: str, gpu_session: Session) -> None:
-    expected = EXPECTED[name]
-    for case in cases_of(load(name), expected["sizes"], gpu_session.backend.info):
-        assert_rejected(gpu_session.measure(case), expected)
-
-
-@pytest.mark.parametrize(
-    "name", [name for name, found in EXPECTED.items() if "only" in found and name not in HUGE]
-)
-@pytest.mark.long
-def test_slips_through_without_its_check(
-    name: str, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The control: only this check catches these kernels."""
-    expected, kernel = EXPECTED[name], load(name)
-    require_kind(expected, device)
-    without = set(expected["only"])
-    if "reference" in without:
-        without |= {"staggered", "reordered"}  # the same comparison with other builds
-    # On a CPU, zeros may not reach the shared memory of every thread.
-    attempts = 5 if without == {"shared"} else 1
-
-    def outcome(case: Case) -> Outcome:
-        session = new_session(device, CHECKS - without)
-        if without == {"shared"}:  # zeros, where the check leaves NaN
-            poison = session.judge.poison_shared
-            monkeypatch.setattr(session, "options", Options(timed=False).on("cpu"))
-            monkeypatch.setattr(session.judge, "poison_shared", lambda: poison(0))
-        try:
-            if "control_after" in expected:
-                good = catalogue.load(own_file(expected["control_after"]))
-                params = next(iter(sweep.parameter_sets(good, {})))
-                session.measure(sweep.case(good, case.problem, params, device))
-            return session.measure(case)
-        finally:
-            session.close()
-
-    for case in cases_of(kernel, expected["sizes"][:2], device):
-        found = [outcome(case)]
-        while found[-1].status != "measured" and len(found) < attempts:
-            found.append(outcome(case))
-        assert found[-1].status == "measured", f"{case.label}: {found[-1].reason}"
-
-
-@pytest.mark.parametrize("name", MENDED)
-def test_right_in_any_order_with_its_barrier(
-    name: str, bad_session: Session, tmp_path: Path
-) -> None:
-    text, replaced = (FOLDER / f"{name}.cu").read_text(encoding="utf-8"), EXPECTED[name]
-    assert text.count(replaced["right_with"][0]) == 1
-    (tmp_path / f"{name}.cu").write_text(text.replace(*replaced["right_with"]), encoding="utf-8")
-    kernel = catalogue.load(tmp_path / f"{name}.cu")
-    for case in cases_of(kernel, replaced["sizes"], bad_session.backend.info):
-        outcome = bad_session.measure(case)
-        assert outcome.status == "measured", f"{case.label}: {outcome.reason}"
+    [case, *_] = bad_cases("bad-first-answer", BAD["bad-first-answer"].expected.sizes[0], device)
+    session = new_session(device)
+    outcome = session.measure(case)
+    session.close()
+    assert outcome.check in BAD["bad-first-answer"].expected.caught_by
 
 
 def test_atomics_are_right_in_any_order(bad_session: Session, tmp_path: Path) -> None:
@@ -248,8 +105,7 @@ def test_atomics_are_right_in_any_order(bad_session: Session, tmp_path: Path) ->
 
 
 def test_two_blocks_may_not_add_to_one_element(bad_session: Session) -> None:
-    require_kind(EXPECTED["bad-split-adds"], bad_session.backend.info)
-    [case] = cases_of(load("bad-split-adds"), ["1"], bad_session.backend.info)
+    [case] = bad_cases("bad-split-adds", "1", bad_session.backend.info)
     reasons = []
     for _ in range(9):  # other checks may be the first to see it
         reasons.append(present(bad_session.measure(case).reason))
@@ -280,22 +136,17 @@ def test_a_race_that_is_wrong_by_chance_where_races_are_looked_for_is_wrong(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", RACES)
-def test_races_are_rejected_whatever_luck_does(name: str, gpu_session: Session) -> None:
-    for case in cases_of(load(name), EXPECTED[name]["sizes"], gpu_session.backend.info):
-        for _ in range(3):
-            assert_rejected(gpu_session.measure(case), EXPECTED[name])
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", RACES)
-def test_luck_hides_races_from_all_other_checks(name: str, gpu: DeviceInfo) -> None:
+def test_races_are_wrong_whatever_luck_does(name: str, info: DeviceInfo) -> None:
     """The control: if warps happen to run in step, only the staggered build shows the race."""
-    session = new_session(gpu, CHECKS - {"staggered"})
+    found = [case for size in BAD[name].expected.sizes for case in bad_cases(name, size, info)]
+    sessions = new_session(info), new_session(info, CHECKS - {"staggered"})
     try:
-        cases = cases_of(load(name), EXPECTED[name]["sizes"], gpu)
-        lucky = [case for case in cases * 5 if session.measure(case).status == "measured"]
+        for case in 3 * found:
+            assert sessions[0].measure(case).status == "wrong"
+        lucky = [case for case in found * 5 if sessions[1].measure(case).status == "measured"]
     finally:
-        session.close()
+        for session in sessions:
+            session.close()
     if not lucky:
         pytest.skip("no luck on this device today: the other checks caught it every time")
 
@@ -329,3 +180,17 @@ def test_no_false_alarm_in_random_problems(count: int, bad_session: Session) -> 
             outcome = bad_session.measure(case)
             assert outcome.status == "measured", f"{case.label} {problem}: {outcome.reason}"
             accepted += 1
+
+
+def test_what_is_measured_is_what_was_read(
+    bad_session: Session, write_kernel: KernelWriter
+) -> None:
+    """A file that is replaced after it was read: the text that was read runs and is recorded."""
+    path = write_kernel()
+    kernel = catalogue.load(path)
+    path.write_text("no kernel at all")
+    device = bad_session.backend.info
+    case = sweep.case(kernel, Problem(33, 33, 33), next(sweep.parameter_sets(kernel, {})), device)
+    outcome = bad_session.measure(case)
+    assert outcome.status == "measured", outcome.reason
+    assert outcome.case.sha256 == kernel.sha256

@@ -19,7 +19,6 @@ import pytest
 from support.dask_cluster import wait_for
 from support.kernels import SPIN_BODY, KernelWriter, own_file
 from support.optional import present
-from support.toml import table
 
 from matbench import backends, signals
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
@@ -39,12 +38,6 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 """
 NO_COMPILE = SIGNATURE + "{ C[0] = nothing_of_this_name; }"
 GOOD = own_file("tiled")
-HOSTILE = sorted((Path(__file__).parent / "hostile_kernels").glob("*.cu"))
-EXPECTED: dict[str, Any] = table(HOSTILE[0].parent / "expected.toml")
-#: The others, some of them slow, are tried before a release.
-QUICK = (
-    "hostile-null-write", "hostile-scribble", "hostile-too-much-shared", "hostile-error-directive",
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -170,27 +163,6 @@ def impatient(request: pytest.FixtureRequest) -> Iterator[Worker]:
         assert pool.worker(info).measure(case_of(GOOD, info, 16)).status == "measured"
     with WorkerPool(CHECK_ONLY, Deadlines(build_s=12, run_s=12 if on_gpu else 6)) as pool:
         yield pool.worker(info)
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        path if path.stem in QUICK else pytest.param(path, marks=pytest.mark.long)
-        for path in HOSTILE
-    ],
-    ids=lambda path: path.stem,
-)
-def test_a_hostile_kernel_says_why_and_the_next_case_is_measured(
-    path: Path, impatient: Worker
-) -> None:
-    info, expected = impatient.device, EXPECTED[path.stem]
-    if info.backend not in expected["backends"]:
-        pytest.skip(f"harmless on {info.backend}")
-    outcome = impatient.measure(case_of(path, info, 16))
-    words = expected.get("reason") or expected["reason_on"][info.backend]
-    assert outcome.status in ("failed", "wrong")
-    assert any(word.lower() in str(outcome.reason).lower() for word in words), outcome.reason
-    assert impatient.measure(case_of(GOOD, info, 16)).status == "measured"
 
 
 def test_what_the_compiler_refused_is_compiled_once(

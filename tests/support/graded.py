@@ -6,16 +6,14 @@ import re
 from typing import Any
 
 from matbench.features.grade import multiplier, profile, steps, view
-from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import sweep
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.grade import Grade
-from support.paths import ROOT
-from support.toml import table
+from support.expected import entries
+from support.optional import present
 
-FOLDER = ROOT / "tests" / "features" / "grade" / "graded"
-EXPECTED: dict[str, dict[str, Any]] = table(FOLDER / "expected.toml")
-DEFAULT = EXPECTED.pop("default")
+GRADED = entries("graded")
 #: Expected values that are ranges.
 RANGES = {"binades", "inputs", "growth"}
 NOTHING: frozenset[str] = frozenset()
@@ -39,10 +37,6 @@ class Here:
 
     def deadlines_passed(self, case: Case) -> int:
         return 0
-
-
-def load(name: str) -> Kernel:
-    return catalogue.load(FOLDER / f"{name}.cu")
 
 
 def graded(
@@ -91,7 +85,8 @@ def several(value: Any) -> set[Any]:
 def surprises(name: str, grade: Grade, without: frozenset[str] = NOTHING) -> dict[str, Any]:
     """What is said that was not expected, by key."""
     found = {}
-    row = DEFAULT | EXPECTED[name] | EXPECTED[name].get(grade.case.backend, {})
+    row = present(GRADED[name].expected.grade)
+    row |= row.get(grade.case.backend, {})
     if grade.reason is not None:
         return {"reason": grade.reason}
     for key, value in said(grade).items():

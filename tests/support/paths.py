@@ -4,4 +4,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
-BAD_KERNELS = TESTS / "measure" / "bad_kernels"
+KERNELS = TESTS / "kernels"
+BAD_KERNELS = KERNELS / "bad"
+FUNCTIONS = KERNELS / "functions"
+FOREIGN = KERNELS / "foreign"

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import foreign, toml
+from support import toml
 from support.cli import QUICK, Matbench, Refusal, last_run, outside
-from support.optional import some
+from support.expected import entries
+from support.paths import FOREIGN
 from support.signatures import generated
 
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
@@ -24,77 +25,16 @@ from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 
-#: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
-#: and the toolkit's, have tests of their own.
-KINDS = {
-    "textbook.cu", "transposed-b.cu", "dgemm.cu", "build-constants.cu", "fixed-sizes.cu",
-    "matrix-struct.cu", "array-rows.cu", "torch-dispatch.cu",
-}  # fmt: skip
-OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
-ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
+#: Those that are adopted on a CPU.
+ADOPTED = [
+    name
+    for name, entry in entries("foreign").items()
+    if entry.expected.computes and "opencl" in entry.expected.backends
+]
 
 
 def copied(name: str, folder: Path) -> Path:
-    return Path(shutil.copy(foreign.FOLDER / name, folder))
-
-
-def adopted_and_run(name: str, folder: Path, matbench: Matbench) -> Path:
-    """A foreign file that is adopted as what it computes, and measured."""
-    path = copied(name, folder)
-    output = matbench("adopt", path).stdout
-    assert f"computes {foreign.COMPUTES[name]}, correct at " in foreign.without_luck(output)
-    assert re.search(r"correct at (?:all \d+ sizes|the only size) tried", output)
-    assert path.read_bytes() == (foreign.FOLDER / name).read_bytes()
-    assert f"wrote {path.with_suffix('.toml')}" in output
-    assert output.endswith(f"next: matbench run {path}\n")
-    matbench("run", path, "--sizes", foreign.SIZES.get(name, "192"), *QUICK)
-    assert {outcome.status for outcome in last_run()} == {"measured"}
-    return path
-
-
-@pytest.mark.parametrize("name", some(ON_CPU, *KINDS))
-def test_a_foreign_file_is_adopted_and_runs(name: str, tmp_path: Path, matbench: Matbench) -> None:
-    adopted_and_run(name, tmp_path, matbench)
-
-
-@pytest.mark.parametrize("name", sorted(foreign.ONLY_CUDA))
-def test_what_only_nvcc_builds_is_said(
-    name: str, tmp_path: Path, matbench: Matbench, device: DeviceInfo
-) -> None:
-    if device.backend == "cuda":
-        pytest.skip("there is nvcc")
-    path = copied(name, tmp_path)
-    output = matbench("adopt", path, code=1).stdout
-    assert "cannot be built here: " in output
-    assert "CUDA" in output
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("forever", "took longer than 0.5 s and was stopped"),
-        ("last-row", "only in the last row"),
-        ("negative", "is right; closest, with .*: computes -A·B; is a sign wrong\\?"),
-        ("off-by-one", "closest, with .*; it leaves out the first term of K"),
-        ("past-the-end", "writes one row or column past C; is `<=` meant to be `<`\\?"),
-        ("race", "is a `__syncthreads\\(\\)` missing\\?|a race"),
-        ("short-sum", "closest, with .*; it leaves out the last term of K"),
-        ("spoils-inputs", "changed its input B|writes to B"),
-        ("swapped-indices", "the likeliest, with .*; it swaps the indices of B in tiles of 16×16"),
-        ("three-factors", "takes 4 pointers, not A, B and C"),
-    ],
-)
-def test_no_table_is_written_for_a_wrong_kernel(
-    name: str, reason: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if name == "forever":
-        monkeypatch.setattr(trials, "_LAUNCH_S", 0.5)
-        monkeypatch.setattr(trials, "_REPEATED_S", 0.5)
-    path = copied(f"wrong/{name}.cu", tmp_path)
-    output = matbench("adopt", path, code=1).stdout
-    assert re.search(reason, output), output
-    assert list(tmp_path.iterdir()) == [path]
+    return Path(shutil.copy(FOREIGN / name, folder))
 
 
 def test_a_file_with_front_matter_is_left_alone(tmp_path: Path, matbench: Matbench) -> None:
@@ -196,7 +136,7 @@ def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
 def test_the_launch_may_be_in_a_file_nearby(
     is_named: bool, place: str, tmp_path: Path, matbench: Matbench
 ) -> None:
-    text = (foreign.FOLDER / "shared-attribute.cu").read_text(encoding="utf-8")
+    text = (FOREIGN / "shared-attribute.cu").read_text(encoding="utf-8")
     kernel, launcher = text.split("void launch_gemm_staged")
     (tmp_path / "kernels").mkdir()
     (tmp_path / "src").mkdir()
@@ -241,7 +181,8 @@ def test_a_result_that_no_name_tells_is_the_one_that_is_written(
 def test_formulas_hold_at_other_values_of_their_constants(
     tmp_path: Path, matbench: Matbench
 ) -> None:
-    path = adopted_and_run("sgemm-2d-tiles.cuh", tmp_path, matbench)
+    path = copied("sgemm-2d-tiles.cuh", tmp_path)
+    matbench("adopt", path)
     table = table_of(path)
     assert table["launch"]["block"] == ["BM * BN // (TM * TN)"]
     assert table["tune"]["BK"] == [4, 8, 16]
@@ -481,14 +422,14 @@ def test_a_kernel_may_take_sizes_of_which_a_header_fixes_the_strides(
 
 def test_a_kernel_for_one_large_size_says_so(tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "large.cu"
-    text = (foreign.FOLDER / "fixed-sizes.cu").read_text(encoding="utf-8")
+    text = (FOREIGN / "fixed-sizes.cu").read_text(encoding="utf-8")
     path.write_text(text.replace("N_SIZE 160", "N_SIZE 4096"))
     output = matbench("adopt", path, code=1).stdout
     assert "is for 4,096 alone, but only sizes to 2,048 are tried" in output
 
 
 def test_a_block_may_have_three_sides(tmp_path: Path, matbench: Matbench) -> None:
-    text = (foreign.FOLDER / "textbook.cu").read_text(encoding="utf-8")
+    text = (FOREIGN / "textbook.cu").read_text(encoding="utf-8")
     path = tmp_path / "deep.cu"
     path.write_text(text.replace("threadIdx.y", "(threadIdx.y + threadIdx.z)"))
     _, table = adopted(path, matbench)
@@ -789,7 +730,7 @@ def tables_of(paths: Sequence[Path], at_once: int) -> list[bytes]:
     ("names", "at_once"),
     [
         pytest.param(LOADED, 3, marks=pytest.mark.long),
-        pytest.param(ON_CPU, 8, marks=pytest.mark.long),
+        pytest.param(ADOPTED, 8, marks=pytest.mark.long),
     ],
     ids=["few", "all"],
 )
@@ -836,7 +777,7 @@ def test_a_new_file_that_is_there_is_adopted(tmp_path: Path, matbench: Matbench)
 
 def test_a_name_that_matbench_has_is_no_obstacle(tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "tiled.cu"
-    shutil.copy(foreign.FOLDER / "textbook.cu", path)
+    shutil.copy(FOREIGN / "textbook.cu", path)
     matbench("adopt", path)
     assert str(path) in matbench("run", path, "--sizes", "16", *QUICK, "--format", "csv").stdout
 

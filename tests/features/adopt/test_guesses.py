@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from support.paths import ROOT
+from support.paths import FOREIGN
 
 from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.launch_guesses import Geometry
 from matbench.kernelfile import signature
-
-FOREIGN = ROOT / "tests" / "foreign"
 
 
 def guessed(source: str) -> tuple[list[Call], list[Geometry]]:

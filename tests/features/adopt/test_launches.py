@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import foreign
+from support.paths import FOREIGN
 
 from matbench.features.adopt import argument_guesses, hints, launch_guesses
 from matbench.features.adopt.arithmetic import Term, combined, number, term_of
@@ -156,7 +156,7 @@ def test_a_definition_that_depends_on_itself_ends() -> None:
 
 
 def test_the_launch_of_the_author_is_tried_first() -> None:
-    source = (foreign.FOLDER / "batched-strides.cu").read_text(encoding="utf-8")
+    source = (FOREIGN / "batched-strides.cu").read_text(encoding="utf-8")
     [function] = signature.functions(source)
     known = hints.find_hints(source, function)
     first, *others = launch_guesses.geometries(function, known)

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 from support.cli import Matbench
-from support.graded import FOLDER
 from support.kernels import KernelWriter
+from support.paths import KERNELS
 
 from matbench.records import reading
 from matbench.records.grade import Grade
 
-TF32, STRASSEN = FOLDER / "graded-tf32.cu", FOLDER / "graded-strassen.cu"
-CHUNKS = FOLDER / "graded-chunks-8.cu"
+GRADED = KERNELS / "graded"
+TF32, STRASSEN = GRADED / "graded-tf32.cu", GRADED / "graded-strassen.cu"
+CHUNKS = GRADED / "graded-chunks-8.cu"
 
 
 def test_one_kernel_has_a_profile_and_a_tree(matbench: Matbench) -> None:

@@ -1,0 +1,244 @@
+"""What must become of each kernel in tests/kernels: one schema, and one way to measure them.
+
+`python -m support.expected`, in the folder tests, lists what becomes of each here, and which check
+refuses it; with `cuda`, on the first CUDA device.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from matbench import backends, workloads
+from matbench.errors import MatbenchError
+from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile.sizes import parse_problems
+from matbench.measure import launches
+from matbench.measure.options import CHECKS, Deadlines, Options
+from matbench.measure.session import Session
+from matbench.measure.worker import WorkerPool
+from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
+from matbench.records.outcome import Outcome
+from support import warm
+from support.kernels import own_file
+from support.paths import KERNELS
+from support.toml import table
+
+Words = tuple[str, ...]
+
+
+class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of an `expected.toml`; its name is the file's, without `.cu`, or `FILE::FUNCTION`.
+    Keys that are not given have the values of the file's `[default]`."""
+
+    about: str = ""  # its mistake or its trick
+    made_from: str = ""  # the right kernel that it is made from
+    backends: Words = ("opencl", "cuda")  # where it is tried
+    sizes: Words = ()  # where it has this status
+    right_at: Words = ()  # where it is measured
+    inputs: Inputs | None = None  # kind of inputs, if not the workload's first probed kind
+    set: dict[str, int] = {}  # constants; by default all values of a kernel, a function's first
+    given: dict[str, Any] = {}  # keys of its front matter
+    long: Words = ()  # backends where it is among the long tests
+    alone: bool = False  # no other test may run beside it on a GPU
+
+    status: str | Words = "wrong"
+    why: str = ""  # why a trick gains nothing, or is not caught
+    caught_by: Words = ()  # checks, any of which may be the first to refuse it
+    reason: Words = ()  # words that the reason has
+    any_of: Words | dict[str, Words] = ()  # words of which it has some, by backend if they differ
+    claims: Words = ()  # keys of front matter in which it declares what it does; it is measured
+    # Checks that leave it no opportunity: it is measured, or refused by one of them; without them
+    # it is caught by `caught_by`, if given.
+    defused_by: Words = ()
+    only: Words = ()  # checks without which it is measured
+    control_at: Words = ()  # where that is tried, if not at `sizes`
+    no_control: str = ""  # why that cannot be shown
+    pays: str = ""  # a size at which it takes less than half of the time without them
+    mended_by: Words = ()  # a text and its replacement, with which it is right
+    twin: str = ""  # the honest function like it, which is measured
+
+    hot: bool = False  # timed by launches back to back
+    untimed: Words = ()  # backends where it is checked only
+    variables: bool = False  # keeps state in variables of the program
+    without: Words = ()  # checks that are off
+    max_time_s: float = 0.05
+    deadline_s: float = 60  # of a launch; on a GPU, which other tests use, twice that
+
+    computes: str = ""  # what `adopt` says of it; without it, it is refused with the reason
+    grade: dict[str, Any] | None = None  # what `grade` says of it
+
+    @property
+    def statuses(self) -> Words:
+        return (self.status,) if isinstance(self.status, str) else self.status
+
+    def words(self, backend: str) -> Words:
+        return self.any_of.get(backend, ()) if isinstance(self.any_of, dict) else self.any_of
+
+
+class Entry(NamedTuple):
+    """A kernel of a folder and what must become of it."""
+
+    folder: str
+    name: str
+    expected: Expected
+
+    @property
+    def path(self) -> Path:
+        file = self.name.split("::")[0]
+        return KERNELS / self.folder / (file if "." in file else f"{file}.cu")
+
+    def kernel(self, function: str = "") -> Kernel:
+        """It, or another function of its file."""
+        entry = function or self.name.partition("::")[2]
+        if self.path.suffix == ".py":
+            return catalogue.load(Path(f"{self.path}::{entry}"))
+        given = {"entry": f"host {entry}", **self.expected.given} if entry else None
+        return catalogue.load(self.path, given=given)
+
+
+def entries(folder: str) -> dict[str, Entry]:
+    """Those of a folder, by name."""
+    rows = table(KERNELS / folder / "expected.toml")
+    default = rows.pop("default", {})
+    found = {}
+    for name, row in rows.items():
+        if "grade" in default:
+            row["grade"] = default["grade"] | row.get("grade", {})
+        found[name] = Entry(folder, name, msgspec.convert(default | row, Expected))
+    return found
+
+
+#: Those that are measured, or refused by a check; the others are adopted, or graded.
+JUDGED = {
+    f"{folder}/{entry.name}": entry
+    for folder in ("bad", "cheats", "hostile", "functions")
+    for entry in entries(folder).values()
+}
+
+
+def tried(
+    found: Mapping[str, Entry], long: Callable[[Entry, str], bool] = lambda _entry, _backend: False
+) -> list[Any]:
+    """Parameters of a test: each name with each backend where it is tried, among the `long` tests
+    if its table or the function says so."""
+    params = []
+    for name, entry in found.items():
+        for backend in entry.expected.backends:
+            marks = [pytest.mark.gpu] if backend == "cuda" else []
+            if backend in entry.expected.long or long(entry, backend):
+                marks.append(pytest.mark.long)
+            if backend == "cuda" and entry.expected.alone:
+                marks.append(pytest.mark.alone)
+            params.append(pytest.param(name, backend, marks=marks, id=f"{name}-{backend}"))
+    return params
+
+
+def cases(entry: Entry, kernel: Kernel, size: str, device: DeviceInfo) -> list[Case]:
+    """Those of a size, at all values of a kernel's constants; skipped ones too."""
+    workload, expected = workloads.get(kernel.workload), entry.expected
+    [problem] = parse_problems(size, workload, expected.inputs or workload.probed_inputs[0])
+    sets = list(sweep.parameter_sets(kernel, {}))
+    if expected.set:
+        sets = [{name: expected.set[name] for name in kernel.sweep}]
+    return [
+        sweep.case(kernel, problem, params, device)
+        for params in (sets[:1] if kernel.is_function else sets)
+    ]
+
+
+def measured(entry: Entry, case: Case, device: DeviceInfo, *more: Case, off: Words = ()) -> Outcome:
+    """The outcome with these checks `off` too, in a session that no kernel that keeps anything ran
+    in before; `more` are measured after it."""
+    expected, is_gpu = entry.expected, device.kind == "gpu"
+    hidden = {*expected.without, *off}
+    if off:
+        hidden.add("reordered")  # a cheat that is let through may do anything at another size
+    if "reference" in off:
+        hidden.add("staggered")  # the same comparison with another build
+    options = Options(
+        timed=device.backend not in expected.untimed, blocks=False, cold=not expected.hot,
+        hot=expected.hot, max_time_s=expected.max_time_s, checks=CHECKS - hidden,
+    )  # fmt: skip
+    if entry.folder == "hostile":
+        _compile_the_judge(device)
+    run_s = expected.deadline_s * (2 if is_gpu else 1)
+    deadlines = Deadlines(build_s=max(12, expected.deadline_s), run_s=run_s)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(warm.workers())
+        if entry.folder == "bad" and not expected.variables and not off:
+            pool = shared_pool(options, deadlines)  # which is twice as fast
+        else:
+            pool = stack.enter_context(WorkerPool(options, deadlines))
+        worker = pool.worker(device, case.kernel)
+        if expected.hot and not is_gpu:
+            worker.with_session(_few_sets)
+        if off == ("shared",):
+            worker.with_session(_zeros_in_shared_memory)
+        outcome = worker.measure(case)
+        for another in more:
+            after = worker.measure(another)
+            assert after.status == "measured", f"after {entry.name}: {after.reason}"
+        return outcome
+
+
+@functools.cache
+def _compile_the_judge(device: DeviceInfo) -> None:
+    """It has deadlines of its own."""
+    case = sweep.case(catalogue.load(own_file("tiled")), Problem(20, 20, 20), {"TILE": 16}, device)
+    with WorkerPool(Options(timed=False), Deadlines()) as pool:
+        assert pool.worker(device).measure(case).status == "measured"
+
+
+@functools.cache
+def shared_pool(options: Options, deadlines: Deadlines) -> WorkerPool:
+    """For kernels that keep nothing from one launch to the next; ends with the program."""
+    pool = WorkerPool(options, deadlines)
+    atexit.register(pool.__exit__)
+    return pool
+
+
+def _few_sets(session: Session) -> None:
+    """Times launches back to back on a CPU too: with its guards, a set of buffers takes it as long
+    as thousands of products."""
+    session.options = msgspec.structs.replace(session.options, back_to_back=True)
+    launches._MOST_SETS = 6
+
+
+def _zeros_in_shared_memory(session: Session) -> None:
+    """Zeros, where the check leaves NaN; without it, what lies there depends on what ran before."""
+    poison = session.judge.poison_shared
+    checks = session.options.checks | {"shared"}
+    session.options = msgspec.structs.replace(session.options, checks=checks)
+    session.judge.poison_shared = lambda value=0: poison(0)  # type: ignore[method-assign]
+
+
+def listed(device: DeviceInfo) -> Iterator[str]:
+    """What becomes of each, at its first size and at all values of its constants."""
+    for name, entry in JUDGED.items():
+        if device.backend not in entry.expected.backends:
+            continue
+        for case in cases(entry, entry.kernel(), entry.expected.sizes[0], device):
+            if case.skip is None:
+                outcome = measured(entry, case, device)
+                at = " ".join([case.problem.size, *(f"{k}={v}" for k, v in case.params.items())])
+                yield f"{name}  {at}  {outcome.status}  {outcome.check or '-'}"
+
+
+if __name__ == "__main__":
+    try:
+        for line in listed(backends.devices(sys.argv[1])[0] if sys.argv[1:] else
+                           backends.host_device()):  # fmt: skip
+            print(line, flush=True)
+    except MatbenchError as error:
+        sys.exit(str(error))
+    finally:
+        warm.WarmPool.end()

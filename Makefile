@@ -68,8 +68,8 @@ test-long: $(DEV) ## Run the long tests, before a release: the same with many mo
 	  $(TEST_ARGS) $(ARGS)
 
 test-gpu: $(DEV) ## Run the tests that need an NVIDIA GPU
-	@$(BIN)/python -m pytest -m "gpu and not alone" -n 8 --dist worksteal $(ARGS)
-	@$(BIN)/python -m pytest -m "gpu and alone" $(ARGS)
+	@$(BIN)/python -m pytest -m "gpu and not alone and not long" -n 14 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -m "gpu and alone and not long" $(ARGS)
 
 lint: $(DEV) ## Check format and style
 	@$(BIN)/ruff format --check

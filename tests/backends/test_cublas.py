@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.cli import QUICK, Matbench
 from support.optional import present
-from support.products import INPUTS, SIZES, problem
+from support.products import problem
 
 from matbench.backends import Backend
 from matbench.backends.cuda import cublas
@@ -112,20 +112,6 @@ def case_of(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:
     case = sweep.case(kernel, problem(size, inputs), {}, info)
     assert case.skip is None, case.skip
     return case
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("inputs", INPUTS)
-@pytest.mark.parametrize("size", [*SIZES, "257x130x300", "64x64x8192"])
-@pytest.mark.parametrize("name", OF_ANY_SIZE)
-def test_right_at_every_awkward_size(
-    name: str, size: str, inputs: str, checks: Session, info: DeviceInfo
-) -> None:
-    outcome = checks.measure(case_of(PRODUCTS[name], size, inputs, info))
-    assert outcome.status == "measured", outcome.reason
-    accuracy, resources = present(outcome.accuracy), present(present(outcome.build).resources)
-    assert 0 <= present(accuracy.bound_ratio) <= 1
-    assert present(resources.library).startswith("cuBLAS ")
 
 
 @pytest.mark.gpu

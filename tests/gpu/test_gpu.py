@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import stat
@@ -12,29 +11,27 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import filelock
 import numpy as np
 import pytest
 from support.cli import Matbench
 from support.kernels import SPIN_BODY, KernelWriter, kernel_text
 from support.optional import present
-from support.products import INPUTS, PRODUCTS, SIZES, allowed_skip, problem
+from support.products import PRODUCTS, problem
 
 from matbench import backends
 from matbench.backends import Backend
 from matbench.backends.cuda import compilation
 from matbench.cache import Cache
-from matbench.errors import BuildError, MatbenchError, OutOfMemoryError
+from matbench.errors import BuildError, OutOfMemoryError
 from matbench.features.timeline.clocking import clocked_here
 from matbench.features.timeline.profile import analyse
 from matbench.kernelfile import catalogue, front_matter, signature, sweep
 from matbench.measure import judge, oracle, worker
-from matbench.measure.builders import Builders
 from matbench.measure.launcher import Memory
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.oracle import matmul
 from matbench.measure.session import Session
-from matbench.model import U32, Case, DeviceInfo, Kernel, Launch, NumericContract, Skip
+from matbench.model import U32, Case, DeviceInfo, Launch, NumericContract, Skip
 
 pytestmark = pytest.mark.gpu
 
@@ -43,21 +40,6 @@ ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 SIGNATURE = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 """
-
-
-@pytest.fixture(scope="module")
-def built(info: DeviceInfo) -> None:
-    """Compile all builds of all kernels ahead, several at once, in one of the tests' processes."""
-    builders = Builders(300)
-    with filelock.FileLock(Path(os.environ["MATBENCH_CACHE_DIR"]).with_suffix(".lock")):
-        try:
-            every = sweep.cases(KERNELS.values(), [problem("33")], {}, info)
-            builders.start(info, every, backends.VARIANTS)
-            for case in every:
-                with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
-                    builders.wait(info, case)
-        finally:
-            builders.close()
 
 
 def measured(session: Session, case: Case) -> Any:
@@ -74,22 +56,6 @@ def case_of(name: str, size: str, info: DeviceInfo, **params: int) -> Case:
 # -- right ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("inputs", INPUTS)
-@pytest.mark.parametrize("size", [*SIZES, "257x130x300"])
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_right_at_every_awkward_size(
-    kernel: Kernel, size: str, inputs: str, checks: Session, info: DeviceInfo
-) -> None:
-    for case in sweep.cases([kernel], [problem(size, inputs)], {}, info):
-        if case.skip is not None:
-            assert allowed_skip(case, info), case.skip
-            continue
-        outcome = measured(checks, case)
-        assert 0 <= outcome.accuracy.bound_ratio <= 1
-
-
-@pytest.mark.usefixtures("built")
 def test_small_inputs_may_lose_bits_below_the_range_of_exponents(
     matbench: Matbench, info: DeviceInfo
 ) -> None:
@@ -100,7 +66,6 @@ def test_small_inputs_may_lose_bits_below_the_range_of_exponents(
     assert "1 measured" in result.stderr or "1 measured" in result.stdout
 
 
-@pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("tile", [8, 16, 32])
 def test_compensation_survives_the_optimiser(tile: int, checks: Session, info: DeviceInfo) -> None:
     kahan = measured(checks, case_of("kahan", "1000", info, TILE=tile))
@@ -109,7 +74,7 @@ def test_compensation_survives_the_optimiser(tile: int, checks: Session, info: D
     assert tiled.max_rel_err > 5e-7
 
 
-def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo, built: None) -> None:
+def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo) -> None:
     result = matbench("run", "--smoke", "--backend", "cuda", "--format", "json")
     outcomes = [record for record in json.loads(result.stdout) if record["type"] == "outcome"]
     on_gpu = [outcome for outcome in outcomes if outcome["case"]["backend"] == "cuda"]
@@ -325,7 +290,6 @@ def test_block_stamps_agree_with_events(
     assert abs(statistics.median(own) - 1) <= 0.05
 
 
-@pytest.mark.usefixtures("built")
 def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
     outcome = measured(timed, case_of("tiled", "1000", info, TILE=16))
     assert outcome.mode == "cold"
@@ -344,7 +308,6 @@ def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
     assert 0 < outcome.build.occupancy <= 1
 
 
-@pytest.mark.usefixtures("built")
 def test_work_on_another_stream_is_seen(
     cuda: Backend, timed: Session, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,9 +24,8 @@ def test_a_template_in_a_header_is_adopted_for_the_file_that_includes_it(
     assert [outcome.status for outcome in last_run()] == ["measured"]
 
 
-@pytest.mark.alone
 def test_generated_signatures_are_adopted(tmp_path: Path, matbench: Matbench) -> None:
-    for seed in range(2000, 2010):
+    for seed in range(2000, 2004):
         path = tmp_path / f"kernel-{seed}.cu"
         path.write_text(generated(seed).source)
         matbench("adopt", path, "--backend", "cuda")

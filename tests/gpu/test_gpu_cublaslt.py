@@ -112,7 +112,7 @@ def test_factors_and_batches(
      ("cublas-f64", "cublaslt-best-f64", "1000"), ("cublaslt-fp8", "cublaslt-best-fp8", "1024"),
      ("cublaslt-int8", "cublaslt-best-int8", "1024")],
 )  # fmt: skip
-@pytest.mark.parametrize("mode", [[], ["--hot", "--graph"]])
+@pytest.mark.parametrize("mode", [[], pytest.param(["--hot", "--graph"], marks=pytest.mark.long)])
 def test_the_best_is_compared_with_what_the_library_takes(
     first: str, best: str, size: str, mode: list[str], matbench: Matbench, info: DeviceInfo
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.expected import cases, entries
-from support.kernels import own_file
+from support.kernels import KernelWriter, own_file
 from support.optional import present
 
 from matbench import backends, workloads

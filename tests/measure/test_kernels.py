@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,9 +15,7 @@ from support.optional import present, some
 from support.products import (
     FILES,
     INPUTS,
-    PRODUCTS,
     SIZES,
-    allowed_skip,
     capability_needed,
     measure,
     name,
@@ -34,44 +31,6 @@ from matbench.measure import judge, library
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import Case, Kernel, Launch, Problem
-
-
-def awkward() -> Iterator[Any]:
-    """The tutorial's at every size with uniform inputs, all at one with the others too; the rest
-    takes long, and part of it is what `matbench run --smoke` does.
-
-    Problems on the outside: the session keeps the inputs of one problem on the device.
-    """
-    for inputs in INPUTS:
-        for size in SIZES:
-            for kernel in PRODUCTS:
-                few = size == "65x31x129" or (inputs == "uniform" and kernel.group == "tutorial")
-                marks = [] if few else [pytest.mark.long]
-                at = f"{kernel.name}-{size}-{inputs}"
-                yield pytest.param(kernel, size, inputs, marks=marks, id=at)
-
-
-@pytest.mark.parametrize(("kernel", "size", "inputs"), list(awkward()))
-def test_right_at_every_awkward_size(
-    kernel: Kernel, size: str, inputs: str, session: Session
-) -> None:
-    device = session.backend.info
-    if kernel.on_host and device.kind == "gpu":
-        pytest.skip("a baseline of the CPU")
-    cases = sweep.cases([kernel], [problem(size, inputs)], {}, device)
-    assert len(cases) == math.prod(map(len, kernel.sweep.values()))
-    for case in cases:
-        if case.skip is not None:
-            assert case.skip.kind in ("condition", "limit", "requirement")
-            assert allowed_skip(case, device), case.skip
-            continue
-        outcome = measure(session, case)
-        accuracy = present(outcome.accuracy)
-        assert 0 <= present(accuracy.bound_ratio) <= 1
-        # Where nothing cancels, the bound holds for relative errors of the inputs as given too.
-        if inputs == "uniform" and kernel.precision == "float32":
-            bound = (kernel.error_constant + case.problem.K + 1) * 2**-24
-            assert present(accuracy.avg_rel_err) <= present(outcome.max_rel_err) <= bound
 
 
 def ends(values: tuple[int, ...]) -> tuple[int, ...]:

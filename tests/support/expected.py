@@ -1,7 +1,7 @@
 """What must become of each kernel in tests/kernels: one schema, and one way to measure them.
 
-`python -m support.expected`, in the folder tests, lists what becomes of each here, and which check
-refuses it; with `cuda`, on the first CUDA device.
+`python -m support.expected [BACKEND [FOLDER …]]`, in the folder tests, lists what becomes of each,
+and which check refuses it; the backend is opencl or cuda.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import atexit
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -221,22 +221,21 @@ def _zeros_in_shared_memory(session: Session) -> None:
     session.judge.poison_shared = lambda value=0: poison(0)  # type: ignore[method-assign]
 
 
-def listed(device: DeviceInfo) -> Iterator[str]:
-    """What becomes of each, at its first size and at all values of its constants."""
+def listed(device: DeviceInfo, folders: Sequence[str]) -> Iterator[str]:
+    """What becomes of each at its first size and the first values of its constants."""
     for name, entry in JUDGED.items():
-        if device.backend not in entry.expected.backends:
-            continue
-        for case in cases(entry, entry.kernel(), entry.expected.sizes[0], device):
-            if case.skip is None:
-                outcome = measured(entry, case, device)
-                at = " ".join([case.problem.size, *(f"{k}={v}" for k, v in case.params.items())])
-                yield f"{name}  {at}  {outcome.status}  {outcome.check or '-'}"
+        if device.backend in entry.expected.backends and (not folders or entry.folder in folders):
+            [case, *_] = cases(entry, entry.kernel(), entry.expected.sizes[0], device)
+            outcome = measured(entry, case, device) if case.skip is None else None
+            said = f"{outcome.status}  {outcome.check or '-'}" if outcome else "skipped  -"
+            yield f"{name}  {case.problem.size}  {said}"
 
 
 if __name__ == "__main__":
+    backend, *chosen = sys.argv[1:] or ["opencl"]
     try:
-        for line in listed(backends.devices(sys.argv[1])[0] if sys.argv[1:] else
-                           backends.host_device()):  # fmt: skip
+        info = backends.devices("cuda")[0] if backend == "cuda" else backends.host_device()
+        for line in listed(info, chosen):
             print(line, flush=True)
     except MatbenchError as error:
         sys.exit(str(error))

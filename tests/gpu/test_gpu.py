@@ -159,6 +159,7 @@ VALUES = {
     "int": -(2**31), "unsigned": 2**32 - 1, "unsigned int": 7, "float": 1.5, "double": 0.1,
     "size_t": 2**40 + 1, "long": -(2**40), "unsigned long": 2**63, "long long": 2**40 + 3,
     "unsigned long long": 2**64 - 1, "short": -300, "char": -5, "bool": 1,
+    "unsigned short": 65_535, "signed char": -128, "unsigned char": 255,
     "__half": -0.375, "__nv_bfloat16": -3.5,
 }  # fmt: skip
 

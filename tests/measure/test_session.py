@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from itertools import count, pairwise
 from pathlib import Path
 from random import Random
@@ -139,6 +140,22 @@ def test_work_that_outlives_its_launch_is_seen(
     if status == "wrong":
         late = r"idle: still running [1-9][0-9,]* µs after the event"
         assert re.match(late, present(outcome.reason))
+
+
+def test_a_device_that_others_use_is_not_taken_for_work_that_outlives_its_launch(
+    write_kernel: KernelWriter, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launches, "_OUTLIVING", ("gpu", "cpu"))
+    timed = Session(backend, Cache(), msgspec.structs.replace(QUICK, minimum_samples=10))
+    synchronize = backend.synchronize
+
+    def late() -> None:
+        synchronize()
+        time.sleep(0.001)
+
+    monkeypatch.setattr(backend, "synchronize", late)
+    outcome = timed.measure(case_of(write_kernel(), timed, size=128))
+    assert (outcome.status, outcome.reason) == ("measured", None)
 
 
 def test_both_sides_of_a_comparison_carry_their_samples(

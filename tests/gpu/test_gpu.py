@@ -444,6 +444,7 @@ BAD = {
 
 
 @pytest.mark.alone
+@pytest.mark.long
 def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelWriter) -> None:
     """A sticky error ends with its worker: a good kernel between bad ones stays as fast."""
     tiled = case_of("tiled", "500", info, TILE=16)

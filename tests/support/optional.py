@@ -15,6 +15,14 @@ def present(value: T | None) -> T:
     return value
 
 
+def half(every: Iterable[Any]) -> list[Any]:
+    """A parameter for each; every other one is among the long tests."""
+    return [
+        pytest.param(each, marks=pytest.mark.long) if number % 2 else each
+        for number, each in enumerate(every)
+    ]
+
+
 def some(every: Iterable[str], *at_once: str) -> list[Any]:
     """A parameter for each; all but those that are needed at once are among the long tests."""
     return [

@@ -18,7 +18,9 @@ def present(value: T | None) -> T:
 def half(every: Iterable[Any]) -> list[Any]:
     """A parameter for each; every other one is among the long tests."""
     return [
-        pytest.param(each, marks=pytest.mark.long) if number % 2 else each
+        pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.long)
+        if number % 2
+        else each
         for number, each in enumerate(every)
     ]
 

@@ -171,11 +171,14 @@ def test_a_case_that_takes_turns_with_another_process_gives_it_back(
         freed.append(buffer)
         free(prepared, buffer)
 
+    held: list[int] = []
     monkeypatch.setattr(Prepared, "free", counted)
+    monkeypatch.setattr(timed.judge, "hold", held.append)
     assert timed.begin_turns(case, case.kernel.contract, 1).status == "measured"
     taken = timed.turn()
     assert isinstance(taken, tuple)
     assert min(taken) > 0
+    assert held[-1] >= 500_000, "the host enqueues slowly after another process's turn"
     timed.place_turns(1)
     assert timed.end_turns() is None
     before = len(freed)

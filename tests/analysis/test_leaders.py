@@ -97,6 +97,8 @@ def test_a_single_round_is_judged_by_the_rounds_of_others() -> None:
     noisy = in_rounds([1.0e5, 1.1e5, 0.9e5, 1.05e5, 0.95e5])
     for ns, leads in ((1.2e5, True), (1.9e5, False)):
         assert may_lead([noisy, in_rounds([ns])], "gpu") == [True, leads]
+    for ns, leads in ((0.82e5, True), (0.76e5, False)):
+        assert may_lead([noisy, in_rounds([ns])], "gpu") == [leads, True]
 
 
 def test_what_is_far_slower_does_not_blur_the_others() -> None:

@@ -237,6 +237,16 @@ def test_an_interval_that_fell_into_one_of_two_modes_is_not_settled() -> None:
     assert StoppingRule().decide(lucky, 0) is None
 
 
+@pytest.mark.parametrize(("wider", "reason"), [(1.98, SETTLED), (2.02, None)])
+def test_what_settles_has_no_interval_of_999_per_mille_that_is_twice_as_wide(
+    wider: float, reason: str | None
+) -> None:
+    inner, outer = np.full(7, 0.004), np.full(13, wider * 0.004)
+    samples = 1e5 * (1 + np.concatenate([-outer, -inner, inner, outer]))
+    assert relative_half_width(samples) == pytest.approx(0.004)
+    assert StoppingRule().decide(samples, 0) == reason
+
+
 def test_time_bounds_a_kernel_that_does_not_settle() -> None:
     samples = times(np.random.default_rng(0).normal(0, 1, 500), 0.2)
     assert take(StoppingRule(), samples, 40e6) == (50, TIME_IS_UP)

@@ -415,14 +415,14 @@ def test_a_judge_that_is_gone_has_ended_its_process(tmp_path: Path, device: Devi
             started = psutil.Process().children(recursive=True)
             return [one for one in started if "resource_tracker" not in " ".join(one.cmdline())]
         judge = matbench.Judge("33", backend={device.backend!r}, max_time=0.01)
-        print(judge.run("tiled").status, len(others()))
+        print(judge.run({FOREIGN!r}).status, len(others()))
         del judge
         gc.collect()
         print(len(psutil.wait_procs(others(), timeout=10)[1]))
         """,
         tmp_path,
     )
-    assert ran.stdout == "measured 1\n0\n", ran.stderr
+    assert ran.stdout == "measured 2\n0\n", ran.stderr
 
 
 def test_importing_it_loads_hardly_anything(tmp_path: Path) -> None:

@@ -264,6 +264,54 @@ def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert originals.replaced() is None
 
 
+HOOKS = """
+import pathlib, sys, numpy
+originals = sys.setprofile, sys.settrace
+
+def told(frame, *_):
+    if frame.f_code.co_name in ("call", "take"):  # of matbench, before and after the timed interval
+        pathlib.Path(SEEN).touch()
+
+def hook():
+    sys.setprofile = sys.settrace = print
+    for original in originals:
+        original(told)
+
+class Late:
+    def __init__(self, C): self.C = C
+    def __array__(self, *_, **__): hook(); return self.C
+
+hook()
+def f(A, B): return Late(A @ B)
+"""
+
+
+def test_what_a_function_hooks_into_python_is_not_called_outside_the_timed_interval(
+    judge: api.Judge, tmp_path: Path
+) -> None:
+    file, seen = tmp_path / "f.py", tmp_path / "seen"
+    file.write_text(HOOKS.replace("SEEN", repr(str(seen))))
+    assert judge.run(file).status == "measured"
+    assert not seen.exists()
+
+
+@pytest.mark.parametrize("hook", ["print", "None"])
+def test_no_function_monitors_what_is_called(hook: str, judge: api.Judge, tmp_path: Path) -> None:
+    """Pythons before 3.12 have no `sys.monitoring`; later ones announce its use like this."""
+    file = tmp_path / "f.py"
+    file.write_text(
+        "import numpy, sys, types\n"
+        "def announce(*given): sys.audit('sys.monitoring.register_callback', given[-1])\n"
+        "old = types.SimpleNamespace(register_callback=announce)\n"
+        "def f(A, B):\n"
+        f"    getattr(sys, 'monitoring', old).register_callback(3, 1, {hook})\n"
+        "    return A @ B\n"
+    )
+    verdict = judge.run(file)
+    assert verdict.status == ("measured" if hook == "None" else "failed")
+    assert ("RuntimeError: callbacks of sys.monitoring" in str(verdict.reason)) == (hook != "None")
+
+
 def test_a_judge_keeps_the_processes_of_two_functions(judge: api.Judge) -> None:
     for function in ("honest", "twin_clock", "twin_half"):
         assert judge.run(f"{FILE}::{function}").status == "measured"

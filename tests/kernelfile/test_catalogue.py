@@ -76,6 +76,14 @@ def test_a_kernel_file_bears_the_name_of_its_kernel(kernel: Kernel) -> None:
     assert kernel.source.encode() == source
 
 
+def test_another_function_or_table_is_another_kernel(tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
+    asked: list[tuple[str, dict[str, Any]]] = [("f", {}), ("g", {}), ("f", {"summary": "Mine"})]
+    kernels = [catalogue.load(Path(f"{file}::{name}"), given=given) for name, given in asked]
+    assert len({kernel.sha256 for kernel in kernels}) == 3
+
+
 def test_a_kernel_is_parsed_once_and_again_when_its_file_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

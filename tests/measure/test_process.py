@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from matbench import signals
 from matbench.errors import CaseError
 from matbench.measure.process import DeadlineError, DiedError, Pool, result
 
@@ -54,9 +55,15 @@ def test_a_deadline_is_of_time_that_has_passed_whatever_the_clock_on_the_wall_sa
         pool.kill()
 
 
+def test_a_system_without_pidfds_has_no_watch_over_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was started"))
+    signals.end_group_with_this()
+
+
 def test_what_a_lost_process_has_started_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    signals: list[tuple[int, int]] = []
-    monkeypatch.setattr(os, "killpg", lambda group, number: signals.append((group, number)))
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: killed.append((group, number)))
     pool = Pool(leads=True)
     try:
         lost = pool.call(os.getpid)
@@ -66,7 +73,7 @@ def test_what_a_lost_process_has_started_ends(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(DiedError):
             pool.call(os._exit, 1)
         with pool.stopped():  # on a system that did not end it already
-            assert (lost, signal.SIGKILL) in signals
+            assert (lost, signal.SIGKILL) in killed
         assert _has_ended(started)
     finally:
         pool.kill()

@@ -271,6 +271,20 @@ def test_overwritten_guards_are_counted_once(side: str, at_33: tuple[Samples, Bu
     assert found == [{"A": 0, "B": 0, "C": 3}, {"A": 0, "B": 0, "C": 0}]
 
 
+def test_overwritten_numbers_between_rows_are_counted_once(judge: Judge) -> None:
+    prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
+    kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=3)
+    buffers, samples = prepared.buffers((33, 40), kernel), Samples(prepared)
+    C, found = buffers.given[-1], []
+    for place in (40, 42, 43 + 41):
+        judge.fill(C.data, place, 1, 7)
+    for _ in range(2):
+        samples.compare_guards(buffers, key=1)
+        found.append([v.wrong for v in samples.verdicts() if v.outside == "C"])
+    assert found == [[0, 3], [0, 0]]
+    prepared.release()
+
+
 def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> None:
     """More launches than fit at once: all verdicts are returned, in order."""
     samples, buffers = at_33
@@ -291,16 +305,22 @@ def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> N
     assert samples.verdicts() == []
 
 
+@pytest.mark.parametrize("forged", [slice(3), 0, 1, 2])
 @pytest.mark.parametrize("value", [0, 1, 2**64 - 1])
 def test_verdicts_that_somebody_else_wrote_are_noticed(
-    at_33: tuple[Samples, Buffers], value: int
+    at_33: tuple[Samples, Buffers], value: int, forged: Any
 ) -> None:
+    """All of one or a word of it, also where C is right and nothing else is wrong."""
     samples, buffers = at_33
     samples.write(buffers, 1)
+    put(right_result(samples.trial(1)), buffers, samples.backend)
     samples.compare(buffers, 1, oracle.Bound(10 * U32))
-    samples.backend.write(samples.results, np.full(3 * 64, value, np.uint64))
+    words = np.empty(3 * 64, np.uint64)
+    samples.backend.read(samples.results, words)
+    words[forged] = value
+    samples.backend.write(samples.results, words)
     [verdict] = samples.verdicts()
-    assert verdict.forged
+    assert (verdict.forged, verdict.first) == (True, None)
     assert verdict.wrong > 0
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.kernels import GOOD_BODY, KernelWriter, kernel_text
+from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
 
 from matbench.analysis import leaders, limits, statistics
@@ -295,7 +295,9 @@ def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
     assert (many == again and many[:3] == few) == (check is None)
 
 
-PLACES = ["before C", "behind C", "inputs", "C of a decoy", "A of a decoy", "elsewhere"]
+PLACES = [
+    "before C", "behind C", "between rows", "inputs", "C of a decoy", "A of a decoy", "elsewhere"
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("check", ["decoys", "surprises"])
@@ -306,7 +308,8 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
 ) -> None:  # fmt: skip
     """By each of the two; either is enough, unless only a surprise looks there."""
     back_to_back(timed, monkeypatch, *{"decoys", "surprises"} - {check, "decoys"})
-    case = case_of(write_kernel(), timed, size=24)
+    parts = PADDED if place == "between rows" else {}
+    case = case_of(write_kernel(**parts), timed, size=24)
     take, judge, lay_out = timed.backend.time_hot_ns, timed.judge, Arena.lay_out
     laid_out: list[tuple[Arena, list[Buffers]]] = []
 
@@ -318,9 +321,11 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
         taken = take(program, launch, arguments, **more)
         arena, sets = laid_out[-1]
         start, words = sets[0].C.start * PAGE_BYTES // 4, sets[0].C.words
+        C = sets[0].given[-1]
         buffer, at = {
             "before C": (arena.buffer, start - 1),
             "behind C": (arena.buffer, start + words),
+            "between rows": (C.data, C.width),
             "inputs": (sets[0].inputs[0].data, 0),
             "C of a decoy": (sets[-1].C.data, 0),
             "A of a decoy": (sets[-1].inputs[0].data, 0),
@@ -332,7 +337,11 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
     monkeypatch.setattr(Arena, "lay_out", recorded)
     monkeypatch.setattr(timed.backend, "time_hot_ns", overwritten)
     outcome = timed.measure(case)
-    seen_by = {"inputs": {"decoys": "inputs"}, "elsewhere": {"surprises": "surprises"}}
+    seen_by = {
+        "inputs": {"decoys": "inputs"},
+        "elsewhere": {"surprises": "surprises"},
+        "between rows": dict.fromkeys(("decoys", "surprises"), "guards"),
+    }
     if place == "elsewhere" and check == "decoys":
         assert outcome.status == "measured", outcome.reason
     else:

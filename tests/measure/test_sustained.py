@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
 from support.cli import QUICK, Matbench, last_run
-from support.kernels import GOOD_BODY, KernelWriter, own_file
+from support.kernels import GOOD_BODY, PADDED, KernelWriter, own_file
 from support.optional import present
 
 from matbench import backends
@@ -20,7 +21,7 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import launches, sustained
+from matbench.measure import launches, repeated, sustained
 from matbench.measure.options import CHECKS, Options
 from matbench.measure.session import Session
 from matbench.measure.sustained import Block, Meter
@@ -225,6 +226,39 @@ def test_a_kernel_that_skips_work_is_wrong(
     assert present(passes.sustained).mean_ns < 0.7 * present(passes.median_ns), "the control"
 
 
+class Simulated:
+    """Launches that take `usual_ns`, and `longer_ns` more on inputs unlike those before."""
+
+    def __init__(self, usual_ns: float, longer_ns: float) -> None:
+        self.usual_ns, self.longer_ns = usual_ns, longer_ns
+        self.now = self.seen = 0
+        self.ns = 0.0
+        info = SimpleNamespace(kind="cpu")
+        self.backend = SimpleNamespace(
+            info=info, synchronize=lambda: None, time_call_ns=self.time_call_ns
+        )
+
+    def change_inputs(self) -> Callable[[], None]:
+        before, self.now = self.now, 1 - self.now
+        return lambda: setattr(self, "now", before)
+
+    def start(self) -> None:
+        self.ns += self.usual_ns + self.longer_ns * (self.now != self.seen)
+        self.seen = self.now
+
+    def time_call_ns(self, call: Any, **_: Any) -> float:
+        self.ns = 0.0
+        call.run()
+        return self.ns
+
+
+@pytest.mark.parametrize("usual_ns", [1e5, 1e9])
+def test_how_much_longer_a_launch_takes_on_changed_inputs(usual_ns: float) -> None:
+    """That of one launch, of several pairs or of one."""
+    launches = cast(Any, Simulated(usual_ns, 3e4))
+    assert repeated._longer_ns(launches, usual_ns) == pytest.approx(3e4)
+
+
 def test_compare_refuses_it_too(
     write_kernel: KernelWriter, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,12 +371,7 @@ def test_int8_with_one_column(matbench: Matbench, write_kernel: KernelWriter) ->
 def test_a_matrix_with_wide_gaps_between_its_rows(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
-    front = 'args = ["A", "B", "C", "M", "N", "K", "lda", "ldb", "ldc"]\npadding = 400'
-    body = GOOD_BODY.replace("int K)", "int K, int lda, int ldb, int ldc)")
-    for old, new in (("* K + k", "* lda + k"), ("* N + column]", "* ldb + column]")):
-        body = body.replace(old, new)
-    body = body.replace("C[(size_t)row * ldb", "C[(size_t)row * ldc")
-    matbench("run", write_kernel("padded", front=front, body=body), "--sizes", "32",
+    matbench("run", write_kernel("padded", **PADDED), "--sizes", "32",
              "--sustained", "0.05", *QUICK)  # fmt: skip
     assert only().sustained is not None
 

@@ -58,6 +58,15 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 }
 """
 
+#: The rows of its matrices lie `padding` numbers apart.
+PADDED = {
+    "front": 'args = ["A", "B", "C", "M", "N", "K", "lda", "ldb", "ldc"]\npadding = 400',
+    "body": GOOD_BODY.replace("int K)", "int K, int lda, int ldb, int ldc)")
+    .replace("row * K + k", "row * lda + k")
+    .replace("k * N + column", "k * ldb + column")
+    .replace("row * N + column", "row * ldc + column"),
+}
+
 
 def kernel_text(name: str = "mine", *, front: str = "", launch: str = "", body: str = "") -> str:
     """A kernel file; `front` and `launch` are lines of TOML for the top and for `[launch]`."""

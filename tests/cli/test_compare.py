@@ -11,6 +11,8 @@ import pytest
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, SLOW_BODY, KernelWriter, kernel_text
 
+from matbench.errors import UsageError
+from matbench.measure import comparing
 from matbench.model import DeviceInfo
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -48,6 +50,17 @@ def test_the_second_is_compared_with_the_first(
     faster = compare(matbench, "slow", "quick", *files, "--fail-if-slower", "5%")
     assert faster["comparison"]["verdict"] == "FASTER"
     assert faster["comparison"]["ratio"] < 0.5
+
+
+def test_the_order_of_turns_is_that_of_the_seed(
+    matbench: Matbench, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*given: Any) -> None:
+        raise UsageError(f"turns of seed {given[-1]}")
+
+    monkeypatch.setattr(comparing, "compare", stopped)
+    words = ("compare", "tiled", "tiled", "--set", "TILE=16", "--sizes", "64", "--seed", "5")
+    assert "turns of seed 5" in matbench(*words, code=2).stderr
 
 
 def test_a_kernel_is_never_slower_than_itself(matbench: Matbench, device: DeviceInfo) -> None:

@@ -226,37 +226,27 @@ def test_a_kernel_that_skips_work_is_wrong(
     assert present(passes.sustained).mean_ns < 0.7 * present(passes.median_ns), "the control"
 
 
-class Simulated:
-    """Launches that take `usual_ns`, and `longer_ns` more on inputs unlike those before."""
-
-    def __init__(self, usual_ns: float, longer_ns: float) -> None:
-        self.usual_ns, self.longer_ns = usual_ns, longer_ns
-        self.now = self.seen = 0
-        self.ns = 0.0
-        info = SimpleNamespace(kind="cpu")
-        self.backend = SimpleNamespace(
-            info=info, synchronize=lambda: None, time_call_ns=self.time_call_ns
-        )
-
-    def change_inputs(self) -> Callable[[], None]:
-        before, self.now = self.now, 1 - self.now
-        return lambda: setattr(self, "now", before)
-
-    def start(self) -> None:
-        self.ns += self.usual_ns + self.longer_ns * (self.now != self.seen)
-        self.seen = self.now
-
-    def time_call_ns(self, call: Any, **_: Any) -> float:
-        self.ns = 0.0
-        call.run()
-        return self.ns
-
-
 @pytest.mark.parametrize("usual_ns", [1e5, 1e9])
 def test_how_much_longer_a_launch_takes_on_changed_inputs(usual_ns: float) -> None:
     """That of one launch, of several pairs or of one."""
-    launches = cast(Any, Simulated(usual_ns, 3e4))
-    assert repeated._longer_ns(launches, usual_ns) == pytest.approx(3e4)
+    now = SimpleNamespace(A=0, seen=0, ns=0.0)
+
+    def change() -> Callable[[], None]:
+        now.A = 1
+        return lambda: setattr(now, "A", 0)
+
+    def start() -> None:
+        now.ns += usual_ns + 3e4 * (now.seen != now.A)
+        now.seen = now.A
+
+    def time_call_ns(call: Any, **_: Any) -> float:
+        now.ns = 0.0
+        call.run()
+        return float(now.ns)
+
+    backend = SimpleNamespace(info=SimpleNamespace(kind="gpu"), time_call_ns=time_call_ns)
+    launches = SimpleNamespace(change_inputs=change, start=start, backend=backend)
+    assert repeated._longer_ns(cast(Any, launches), usual_ns) == pytest.approx(3e4)
 
 
 def test_compare_refuses_it_too(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from support.paths import FOREIGN
 
@@ -66,6 +68,18 @@ def test_any_pointer_but_those_to_constants_may_be_the_result() -> None:
     calls, _ = guessed(kernel("float *first, const float *second, float *third, int n"))
     results = dict.fromkeys(call.args.index("C") for call in calls)
     assert [*results] == [2, 0]
+
+
+def test_pitches_may_be_in_bytes_all_or_some_of_them() -> None:
+    parameters = "float *A, int lda, float *B, int ldb, half *C, int pitchC, int m, int n, int k"
+    source = kernel(parameters, "*(half *)((char *)C + pitchC) = A[lda] * B[ldb];")
+    [function] = signature.functions(source)
+    known = hints.find_hints(source, function)
+    [call, *_] = argument_guesses.calls(function, known)
+    pitches = [one.args[1:6:2] for one in call.in_bytes(function, known, 4, 2)]
+    in_bytes = ("4 * lda", "4 * ldb", "2 * ldc")
+    assert pitches[:2] == [("lda", "ldb", "ldc"), in_bytes]
+    assert {*pitches} == {*itertools.product(*zip(pitches[0], in_bytes, strict=True))}
 
 
 def test_strides_are_between_batches_where_there_are_any() -> None:

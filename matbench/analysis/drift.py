@@ -27,7 +27,7 @@ def drift(samples_ns: Samples, half_width: float | None) -> float:
     x = np.asarray(samples_ns, dtype=np.float64)
     if x.size < _FEWEST or np.ptp(x) == 0:
         return 0.0
-    time = _centred_ranks(np.arange(x.size, dtype=np.float64))
+    time = np.arange(x.size)
     # Divided by the sum of squares without ties, which is the mean over all ways to break ties:
     # many ties (a coarse timer) pull it towards 0, so that a few odd samples do not decide it.
     correlation = float(_centred_ranks(x) @ time) / (x.size * (x.size**2 - 1) / 12)

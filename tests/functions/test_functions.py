@@ -29,6 +29,7 @@ from matbench.backends.functions.originals import Originals
 from matbench.backends.protocol import Address, Array
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue
+from matbench.measure import comparing
 
 FILE = FUNCTIONS / "on_cpu.py"
 
@@ -151,6 +152,19 @@ def test_what_goes_wrong_at_once_or_in_its_turn_has_no_verdict(
     assert says in record["candidate"]["reason"]
     refused = command("compare", *sides, "--backend", "opencl", "--sustained", "9", code=2)
     assert "--sustained compares kernels; g is a function: use `matbench run`" in refused.output
+
+
+def test_a_difference_that_places_may_make_does_not_decide_between_functions(
+    command: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    for ratio in (1.029, 1.031):
+        both = [np.full(99, 1e6), np.full(99, 1e6 * ratio)]
+        taken = lambda _, plan, *__, both=both, **___: (both, plan.decide(*both, 1e12))  # noqa: E731
+        monkeypatch.setattr(comparing, "sample_in_turns", taken)
+        names = f"{FILE}::honest", f"{FILE}::twin_elsewhere"
+        told.append(command("compare", *names, "--sizes", "64", "--backend", "opencl").output)
+    assert ["SLOWER" in said for said in told] == [False, True]
 
 
 def test_what_a_function_sets_is_not_set_for_another_of_its_file(

@@ -22,6 +22,10 @@ DIVERGENT = {
     "for (;;) { SYNC(); if (col > 3) continue; A[0] = 1; }": "`SYNC()` at mine.cu:6 is missed",
     "if (col < N) cg::this_thread_block().sync();": "`cg::this_thread_block().sync()` at mine.cu:6",
 }
+DIVERGENT |= {
+    f"if ({of_a_thread} < 3) SYNC();": "`SYNC()` at mine.cu:6 is under"
+    for of_a_thread in ("thread_rank()", "thread_index().x", "laneid", "lane_id()")
+}
 UNSET = {
     "float sum;\nfor (int k = 0; k < N; ++k) sum += A[k];\nA[0] = sum;": "`sum` at mine.cu:6",
     "float r[2][2];\nr[0][1] += A[0];": "`r` at mine.cu:6",

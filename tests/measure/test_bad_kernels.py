@@ -16,6 +16,7 @@ from support.optional import present
 from matbench import backends, workloads
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
+from matbench.measure import reordering
 from matbench.measure.checks import Checks
 from matbench.measure.launches import Launches
 from matbench.measure.options import CHECKS, Options
@@ -102,6 +103,13 @@ def test_atomics_are_right_in_any_order(bad_session: Session, tmp_path: Path) ->
     case = sweep.case(kernel, Problem(33, 17, 200, beta=1), {}, bad_session.backend.info)
     outcome = bad_session.measure(case)
     assert outcome.status == "measured", outcome.reason
+
+
+def test_large_cases_are_not_tried_in_other_orders(device: DeviceInfo) -> None:
+    kernel = catalogue.Catalogue(catalogue.builtin()).get("tiled")
+    for size, is_tried in ((256, True), (257, False)):  # 256³ products and sums are 2²⁵ operations
+        case = sweep.case(kernel, Problem(size, size, size), {"TILE": 16}, device)
+        assert (case in reordering.candidates(case, device)) == is_tried
 
 
 def test_two_blocks_may_not_add_to_one_element(bad_session: Session) -> None:

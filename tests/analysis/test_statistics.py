@@ -202,11 +202,6 @@ def test_the_interval_covers_the_median_under_the_stopping_rule(name: str, sigma
     assert covered / DRAWS >= 0.90
 
 
-def test_a_quiet_kernel_takes_the_minimum() -> None:
-    samples = times(np.random.default_rng(0).normal(0, 1, 100), 0.001)
-    assert take(StoppingRule(), samples, 1e6) == (10, SETTLED)
-
-
 def test_a_noisier_kernel_takes_more_until_it_is_settled() -> None:
     samples = times(np.random.default_rng(0).normal(0, 1, 500), 0.01)
     count, reason = take(StoppingRule(), samples, 1e6)
@@ -247,28 +242,27 @@ def test_what_settles_has_no_interval_of_999_per_mille_that_is_twice_as_wide(
     assert StoppingRule().decide(samples, 0) == reason
 
 
-def test_time_bounds_a_kernel_that_does_not_settle() -> None:
-    samples = times(np.random.default_rng(0).normal(0, 1, 500), 0.2)
-    assert take(StoppingRule(), samples, 40e6) == (50, TIME_IS_UP)
-
-
-def test_a_40_ms_kernel_does_not_run_100_times() -> None:
-    quiet = times(np.random.default_rng(0).normal(0, 1, 200), 0.001, 40e6)
-    assert take(StoppingRule(), quiet, 40e6) == (10, SETTLED)
-    noisy = times(np.random.default_rng(0).normal(0, 1, 200), 0.05, 40e6)
-    count, reason = take(StoppingRule(), noisy, 40e6)
-    assert (count, reason) == (50, TIME_IS_UP)
+@pytest.mark.parametrize(
+    ("sigma", "ns", "count", "reason"),
+    [
+        (0.001, 1e6, 10, SETTLED),
+        (0.2, 40e6, 50, TIME_IS_UP),
+        (0.001, 40e6, 10, SETTLED),
+        (0.05, 40e6, 50, TIME_IS_UP),
+        (0.1, 0.5e9, 10, TIME_IS_UP),
+    ],
+)
+def test_a_kernel_takes_the_minimum_until_it_is_settled_or_its_time_is_up(
+    sigma: float, ns: float, count: int, reason: str
+) -> None:
+    samples = times(np.random.default_rng(0).normal(0, 1, 200), sigma, ns)
+    assert take(StoppingRule(), samples, ns) == (count, reason)
 
 
 def test_a_last_look_when_the_time_is_up() -> None:
     samples = [1e6] * 12
     assert StoppingRule().decide(samples, 0) is None  # no look at 12
     assert StoppingRule().decide(samples, 2e9) == SETTLED
-
-
-def test_the_minimum_comes_before_the_time() -> None:
-    samples = times(np.random.default_rng(0).normal(0, 1, 20), 0.1, 0.5e9)
-    assert take(StoppingRule(), samples, 0.5e9) == (10, TIME_IS_UP)
 
 
 def test_a_launch_over_a_second_takes_three() -> None:

@@ -281,20 +281,14 @@ def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 HOOKS = """
 import pathlib, sys, numpy
 originals = sys.setprofile, sys.settrace
-
 def told(frame, *_):
-    if frame.f_code.co_name in ("call", "take"):  # of matbench, before and after the timed interval
-        pathlib.Path(SEEN).touch()
-
+    if frame.f_code.co_name in ("call", "take"): pathlib.Path(SEEN).touch()
 def hook():
     sys.setprofile = sys.settrace = print
-    for original in originals:
-        original(told)
-
+    for original in originals: original(told)
 class Late:
     def __init__(self, C): self.C = C
     def __array__(self, *_, **__): hook(); return self.C
-
 hook()
 def f(A, B): return Late(A @ B)
 """
@@ -309,21 +303,20 @@ def test_what_a_function_hooks_into_python_is_not_called_outside_the_timed_inter
     assert not seen.exists()
 
 
-@pytest.mark.parametrize("hook", ["print", "None"])
-def test_no_function_monitors_what_is_called(hook: str, judge: api.Judge, tmp_path: Path) -> None:
+def test_no_function_monitors_what_is_called(judge: api.Judge, tmp_path: Path) -> None:
     """Pythons before 3.12 have no `sys.monitoring`; later ones announce its use like this."""
-    file = tmp_path / "f.py"
-    file.write_text(
+    text = (
         "import numpy, sys, types\n"
         "def announce(*given): sys.audit('sys.monitoring.register_callback', given[-1])\n"
         "old = types.SimpleNamespace(register_callback=announce)\n"
         "def f(A, B):\n"
-        f"    getattr(sys, 'monitoring', old).register_callback(3, 1, {hook})\n"
+        "    getattr(sys, 'monitoring', old).register_callback(3, 1, HOOK)\n"
         "    return A @ B\n"
     )
-    verdict = judge.run(file)
-    assert verdict.status == ("measured" if hook == "None" else "failed")
-    assert ("RuntimeError: callbacks of sys.monitoring" in str(verdict.reason)) == (hook != "None")
+    file = tmp_path / "f.py"
+    for hook, said in (("print", "RuntimeError: callbacks of sys.monitoring"), ("None", "None")):
+        file.write_text(text.replace("HOOK", hook))
+        assert said in str(judge.run(file).reason)
 
 
 def test_a_judge_keeps_the_processes_of_two_functions(judge: api.Judge) -> None:

@@ -298,37 +298,24 @@ def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> N
 
 
 @pytest.mark.parametrize("forged", [slice(3), 0, 1, 2])
-@pytest.mark.parametrize("value", [0, 1, 2**64 - 1])
+@pytest.mark.parametrize("value", [0, 1, 2**64 - 1, None])
 def test_verdicts_that_somebody_else_wrote_are_noticed(
-    at_33: tuple[Samples, Buffers], value: int, forged: Any
+    at_33: tuple[Samples, Buffers], value: int | None, forged: Any
 ) -> None:
-    """All of one or a word of it, also where C is right and nothing else is wrong."""
+    """All of one or a word of it, also where C is right; those of the launch before, too."""
     samples, buffers = at_33
-    samples.write(buffers, 1)
-    put(right_result(samples.trial(1)), buffers, samples.backend)
-    samples.compare(buffers, 1, oracle.Bound(10 * U32))
-    words = np.empty(3 * 64, np.uint64)
-    samples.backend.read(samples.results, words)
-    words[forged] = value
+    before, words = (np.empty(3 * 64, np.uint64) for _ in "12")
+    for key, kept in ((1, before), (2, words)):
+        samples.verdicts()
+        samples.write(buffers, key)
+        put(right_result(samples.trial(key)), buffers, samples.backend)
+        samples.compare(buffers, key, oracle.Bound(10 * U32))
+        samples.backend.read(samples.results, kept)
+    words[forged] = before[forged] if value is None else value
     samples.backend.write(samples.results, words)
     [verdict] = samples.verdicts()
     assert (verdict.forged, verdict.first) == (True, None)
     assert verdict.wrong > 0
-
-
-def test_results_of_another_launch_cannot_be_put_in_place(at_33: tuple[Samples, Buffers]) -> None:
-    """A verdict "right" that is saved and written over a later "wrong"."""
-    samples, buffers = at_33
-    backend, words = samples.backend, np.empty(3 * 64, np.uint64)
-    samples.write(buffers, 1)
-    put(right_result(samples.trial(1)), buffers, backend)
-    samples.compare(buffers, 1, oracle.Bound(10 * U32))
-    backend.read(samples.results, words)
-    assert samples.verdicts()[0].wrong == 0
-    samples.write(buffers, 2)
-    samples.compare(buffers, 2, oracle.Bound(10 * U32))
-    backend.write(samples.results, words)
-    assert samples.verdicts()[0].forged
 
 
 def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers]) -> None:

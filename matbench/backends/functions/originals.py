@@ -49,4 +49,4 @@ def _is_own(name: str) -> bool:
 
 def _refuse_monitors(event: str, given: tuple[Any, ...]) -> None:
     if event == "sys.monitoring.register_callback" and given[0] is not None:
-        raise RuntimeError("callbacks of sys.monitoring would run outside the timed call; remove them")
+        raise RuntimeError("callbacks of sys.monitoring cannot be timed; remove them")

@@ -591,22 +591,19 @@ def test_what_runs_is_the_text_that_was_read(tmp_path: Path) -> None:
     assert measured(kernel, "64").status == "measured"
 
 
-def test_a_folder_may_have_the_separator_in_its_name(judge: api.Judge, tmp_path: Path) -> None:
-    file = tmp_path / "a::b" / "f.py"
-    file.parent.mkdir()
-    file.write_text("def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
-    assert judge.run(f"{file}::g").status == "measured"
-
-
-def test_a_file_imports_from_its_own_folder(judge: api.Judge, tmp_path: Path) -> None:
-    (tmp_path / "helper_of_f.py").write_text("def product(A, B): return A @ B\n")
-    file = tmp_path / "f.py"
-    (tmp_path / "data").write_text("1")
-    file.write_text(
+def test_a_file_imports_from_its_own_folder_which_may_have_the_separator_in_its_name(
+    judge: api.Judge, tmp_path: Path
+) -> None:
+    folder = tmp_path / "a::b"
+    folder.mkdir()
+    (folder / "helper_of_f.py").write_text("def product(A, B): return A @ B\n")
+    (folder / "data").write_text("1")
+    (folder / "f.py").write_text(
         "from pathlib import Path\nfrom helper_of_f import product\n\n"
         "def f(A, B): return product(A, B) * int(Path(__file__).with_name('data').read_text())\n"
+        "def g(A, B): return A @ B\n"
     )
-    assert judge.run(file).status == "measured"
+    assert judge.run(f"{folder}/f.py::f").status == "measured"
 
 
 @pytest.mark.parametrize("module", some(["cupy", "triton", "numba.cuda"], "numba.cuda"))

@@ -110,6 +110,11 @@ def test_a_parameter_takes_a_value_that_its_type_can_represent(
     assert signature.holds(kind, value) == fits
 
 
+@pytest.mark.parametrize("kind", ["real", "::real", "ns::real", "typename Traits::inner::real"])
+def test_a_type_is_known_by_its_name_in_any_namespace(kind: str) -> None:
+    assert signature.resolved(kind, {"real": "other::number", "number": "float"}) == "float"
+
+
 @given(st.floats(width=16, allow_nan=False, allow_infinity=False))
 def test_the_bits_of_a_half_are_numpys(value: float) -> None:
     bits = signature.bits_of_16("__half", value)

@@ -31,6 +31,14 @@ def read(host: str, before: str = "") -> HostLaunch:
     return launch
 
 
+def test_a_constant_whose_name_is_that_of_no_size_is_a_setting_at_first() -> None:
+    host = "tiled<64, 32><<<1, 8>>>(a, c, rows, cols, 7);"
+    source = KERNEL.replace("width", "turns").format(before="", host=host)
+    [function] = signature.functions(source)
+    first, second = launches(source, function)
+    assert (first.settings, second.settings) == ({"turns": 7}, {})
+
+
 CALL = "tiled<64, 32><<<grid, block{more}>>>(a, c, rows, cols, 7);"
 CEIL = "(cols + 31) / 32, (rows + 63) / 64"
 GRID = ("ceil_div(N, 32)", "ceil_div(M, 64)")

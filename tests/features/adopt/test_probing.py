@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import Mock
+
 import msgspec
 import pytest
 from support.kernels import SPIN_BODY, KernelWriter
 
 from matbench.features.adopt import probing
 from matbench.features.adopt.probing import ProbeResult, Product
+from matbench.features.adopt.trials import Trials
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.session import Session
@@ -95,6 +99,17 @@ def test_a_factor_and_the_old_C_are_recognised(
     found = probed(session, write_kernel, "", factor=factor)
     assert found.product == Product("A", "B", -2.0, 1.0)
     assert found.share < 0.5
+    assert not found.has_nan
+    assert probed(session, write_kernel, "C[0] = sqrtf(-1.0f)").has_nan
+
+
+@pytest.mark.parametrize(("spoiled", "share"), [((), 1.0), (("its input A",), 1.0), ((), 0.9)])
+def test_a_launch_shows_that_a_call_is_wrong_by_C_or_what_it_spoils(
+    spoiled: tuple[str, ...], share: float
+) -> None:
+    shown: Any = Mock(faults=0, unfinished=[])
+    shown.probe.return_value = ProbeResult(None, spoiled, share)
+    assert Trials.is_wrong(shown, Mock(), Problem(2, 2, 2)) == (share < 1 or spoiled != ())
 
 
 def test_a_launch_that_does_not_end_is_late_and_the_next_one_runs(

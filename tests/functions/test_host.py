@@ -19,7 +19,7 @@ from matbench.backends.functions import libraries
 from matbench.backends.functions.calls import TRUSTED
 from matbench.backends.functions.libraries import Target
 from matbench.cache import Cache
-from matbench.errors import UsageError
+from matbench.errors import BuildError, UsageError
 from matbench.kernelfile import catalogue, native
 from matbench.measure.options import CHECKS
 from matbench.model import Kernel
@@ -139,6 +139,9 @@ def test_a_process_that_has_loaded_a_function_stores_nothing(tmp_path: Path) -> 
     cache.put("after", b"1")
     assert cache.get("before") is not None
     assert cache.get("after") is None
+    (tmp_path / "mine.so").touch()
+    with pytest.raises(BuildError, match=r"/mine\.c: cannot be loaded: file too short$"):
+        libraries._loaded(tmp_path / "mine.so", kernel)
 
 
 SCRATCH = """

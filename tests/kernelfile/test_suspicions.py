@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.paths import TESTS
+from support.paths import FOREIGN
 
 from matbench.kernelfile import catalogue, signature, suspicions
 from matbench.model import Kernel, LaunchRules
@@ -80,7 +80,7 @@ def test_what_is_right_is_not_suspected(body: str) -> None:
 
 
 def test_no_right_kernel_is_suspected() -> None:
-    files = [*catalogue.kernels_folder().rglob("*.cu"), *(TESTS / "foreign").glob("*.cu")]
+    files = [*catalogue.kernels_folder().rglob("*.cu"), *FOREIGN.glob("*.cu")]
     assert len(files) > 60
     launch = LaunchRules(block=(1,), grid=(1,))
     for file in files:

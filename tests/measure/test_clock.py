@@ -9,7 +9,7 @@ import pytest
 from support import clock
 from support.kernels import GOOD_BODY, KernelWriter
 from support.optional import present, some
-from support.paths import ROOT
+from support.paths import KERNELS
 
 from matbench.backends import Backend
 from matbench.errors import BuildError, CaseError
@@ -50,7 +50,7 @@ def case_of(write_kernel: KernelWriter, device: DeviceInfo) -> Case:
 def test_a_kernel_that_could_change_it_is_refused_and_the_next_is_measured(
     worker: Worker, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
-    cheat = catalogue.load(ROOT / "tests" / "cheats" / "cheat-pasted-assembly.cu")
+    cheat = catalogue.load(KERNELS / "cheats" / "cheat-pasted-assembly.cu")
     refused = worker.measure(sweep.case(cheat, Problem(128, 128, 128), {}, device))
     assert (refused.status, refused.median_ns) == ("failed", None)
     assert "inline assembly needs CUDA" in present(refused.reason)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.optional import present
-from support.paths import TESTS
+from support.paths import KERNELS
 
 from matbench.backends import host
 from matbench.cache import Cache
@@ -252,7 +252,7 @@ def test_rounded_inputs_are_refused(size: tuple[int, int, int], bits: int, opera
 
 def case_of(session: Session, size: str, bits: int, operands: int, spared: int) -> Case:
     [problem] = parse_problems(size, get("matmul"), "uniform")
-    kernel = catalogue.load(TESTS / "cheats" / "cheat-spares-few-terms.cu")
+    kernel = catalogue.load(KERNELS / "cheats" / "cheat-spares-few-terms.cu")
     params = {"BITS": bits, "OPERANDS": operands, "SPARED": spared}
     return sweep.case(kernel, problem, params, session.backend.info)
 

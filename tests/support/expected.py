@@ -236,13 +236,19 @@ def listed(device: DeviceInfo, folders: Sequence[str]) -> Iterator[str]:
             yield f"{name}  {case.problem.size}  {said}"
 
 
-if __name__ == "__main__":
-    backend, *chosen = sys.argv[1:] or ["opencl"]
+def main() -> None:
+    backend, *folders = sys.argv[1:] or ["opencl"]
     try:
         info = backends.devices("cuda")[0] if backend == "cuda" else backends.host_device()
-        for line in listed(info, chosen):
+        for line in listed(info, folders):
             print(line, flush=True)
     except MatbenchError as error:
         sys.exit(str(error))
     finally:
         warm.WarmPool.end()
+
+
+if __name__ == "__main__":
+    from support import expected  # whose functions a worker process can import
+
+    expected.main()

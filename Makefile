@@ -43,8 +43,8 @@ MUTANTS := $(VENV)/.installed-$(EXTRA)-mutants
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # nothing else may run while kernels are timed
-.PHONY: help bench smoke quick test test-long test-gpu lint format types check mutants docs build \
-  hooks clean
+.PHONY: help bench smoke quick test test-long test-gpu golden lint format types check mutants \
+  docs build hooks clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,9 @@ lint: $(DEV) ## Check format and style
 format: $(DEV) ## Fix format and style
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
+
+golden: $(DEV) ## Rewrite tests/golden: accept what commands print now
+	@$(BIN)/python -m pytest tests/golden -n 0 --regen-all $(ARGS)
 
 types: $(DEV) ## Check types
 	@$(BIN)/mypy

@@ -142,7 +142,8 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
 #: `make quick` runs the rest: what needs no device, and how one case is measured. It leaves out
 #: simulations and pictures as well, which take half the time of what is left.
 SLOW = re.compile(
-    r"backends|cli|gpu|kernels|measure/(?!test_(sampling|session)\.)|analysis/test_statistics"
+    r"backends|cli|golden/test_golden|gpu|kernels|measure/(?!test_(sampling|session)\.)"
+    r"|analysis/test_statistics"
     r"|features/(?!explain/sass|\w+/test_(\w*view|scaffold|speed_and_error|summation_tree))"
     r"|test_(benchmarks|ci|hostile|packaging|pictures|readme)"
 )

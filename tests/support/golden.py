@@ -1,0 +1,121 @@
+"""Output without what differs from run to run or from machine to machine."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from matbench import __version__
+from matbench.model import DeviceInfo
+
+#: Titles of columns that depend on time. All others are compared.
+_TITLES = {
+    "time", "±", "per block", "GFLOP/s", "GB/s", "× slowest", "baseline", "candidate",
+    "the candidate is", "interval", "p", "samples", "figure", "remark", "ticks", "µs",
+    "ratio to events", "duration (µs)", "blocks", "share",
+}  # fmt: skip
+#: Keys of values that depend on time or on the machine, of which only types are compared.
+_KEYS = re.compile(
+    r"(.*_(ns|us|s|ticks)|.*span_ratio|.*samples|block_(imbalance|perturbation)|attempts|bars"
+    r"|blocks|conditions|device_id|gbytes_per_s|gflops|histogram|imbalance|interval|lanes|looks"
+    r"|max_threads_per_block|multiprocessors|p_value|perturbation|ratio(s|_low|_high)?|rounds"
+    r"|running_most|settled|sha256|slots|spread|stopped|tail_share|ticks_per_ns|times_slowest"
+    r"|warmups|waves)"
+)
+#: Lines and notes that are there by chance.
+_CHANCE = re.compile(
+    r"\d+ of \d+ times are unsteady|≈ per block: |load average |frequency governor |not settled: "
+    r"|drifting: "
+)
+_SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_NOTE = re.compile(rf"([{_SUPERSCRIPT}]+) (.*)")
+
+
+def steady(text: str) -> str:
+    """A text whose cells under titles that depend on time are `#`.
+
+    Wrapped cells are whole again, and notes stand in the rows that they are of.
+    """
+    lines: list[str] = []
+    noisy: list[bool] = []
+    first = 0
+    for line in re.sub(r"(?<=\S)\n {12,}(?=\S)", " ", text.replace("█", "")).splitlines():
+        cells = re.split(r" *\| *" if line.startswith("|") else "  +", line.strip())
+        note = _NOTE.match(line)
+        if _CHANCE.match(line):
+            continue
+        if note:
+            said = "" if _CHANCE.match(note[2]) else f" [{note[2]}]"
+            mark = re.compile(rf" *(?<![⁻\d{_SUPERSCRIPT}]){note[1]}(?![{_SUPERSCRIPT}])")
+            lines[first:] = [mark.sub(said, row) for row in lines[first:]]
+            continue
+        if sum(cell in _TITLES for cell in cells) > 1:
+            first, noisy = len(lines), [cell in _TITLES for cell in cells]
+            cells = [cell for cell in cells if cell != "notes"]
+        elif not noisy or len(cells) < max(3, len(noisy) - 1):
+            cells = [line.rstrip()]
+        else:
+            cells = [
+                "#" if number < len(noisy) and noisy[number] and re.search(r"\w", cell) else cell
+                for number, cell in enumerate(cells)
+            ]
+        line = re.sub("─+|-{3,}", "---", "  ".join(cells).rstrip())
+        lines += [line] if lines[-1:] != [line] else []
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+
+
+def anywhere(text: str, device: DeviceInfo) -> str:
+    """What any format may hold: names and versions, and times in words."""
+    for known, name in (
+        (device.name, "DEVICE"), (device.driver, "DRIVER"), (device.toolkit, "TOOLKIT"),
+        (__version__, "VERSION"), (str(Path.cwd()), "FOLDER"),
+    ):  # fmt: skip
+        text = text.replace(known, name)
+    text = re.sub(r"(?m)^driver \S+ · NumPy .*", "driver OS · NumPy", text)
+    text = re.sub(r'( time=")[\d.]+"', r'\1#"', text)
+    return re.sub(r"(this machine has|by up to|drift|the) [\d,.]+(?=%|$| ticks)", r"\1 #", text)
+
+
+def csv_lines(text: str) -> Iterator[str]:
+    """The columns of a table, then what its rows hold in those that are not empty."""
+    columns, *rows = csv.reader(text.splitlines())
+    yield ",".join(columns)
+    for row in rows:
+        cells = zip(columns, row, strict=True)
+        yield ""
+        yield from (f"{name}: {'#' if _is_noisy(name) else cell}" for name, cell in cells if cell)
+
+
+def leaves(value: Any, path: str = "", *, whole: bool = True) -> Iterator[str]:
+    """A line for each value in JSON; or of an outcome, only what is special about it."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind == "environment":
+        yield f"{path}: environment with {', '.join(value)}"
+        return
+    if kind == "outcome" and not whole:
+        yield f"{path}: outcome of {value['case']['kernel']}"
+        special = ("status", "reason", "skip", "check", "notes", "error_map")
+        value = {name: value[name] for name in special if value.get(name)}
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}".lstrip("."), whole=whole)
+    elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        for number, one in enumerate(value[:1] if _is_noisy(path) else value):
+            yield from leaves(one, f"{path}[{number}]", whole=whole)
+    else:
+        is_noisy = _is_noisy(path) or (path.endswith(".seed") and isinstance(value, str))
+        yield f"{path}: {_kind(value) if is_noisy else json.dumps(value, ensure_ascii=False)}"
+
+
+def _is_noisy(path: str) -> bool:
+    return any(_KEYS.fullmatch(name) for name in re.split(r"\.|\[\d+\]", path))
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{_kind(value[0])}]" if value else "[]"
+    return "null" if value is None else type(value).__name__

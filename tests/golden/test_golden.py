@@ -69,6 +69,7 @@ FILES = {
     "beside.cu": candidates.NAIVE,
     "beside.toml": "\nentry = product\n",
     "kept.svg": "",
+    "empty.cu": "",
     "claims.cu": kernel_text("claims", front='precision = "tf32"\ndeterministic = false'),
     "scaled.cu": kernel_text("scaled", front=FACTORS, body=SCALED),
     "empty-grid.cu": kernel_text("empty-grid", launch=EMPTY_GRID),
@@ -85,7 +86,8 @@ FILES = {
 #: The commands of each file.
 COMMANDS: dict[str, list[Any]] = {
     "run": [
-        "run good.cu slow.cu liar.cu typo.cu cuda-only.cu broken.cu none.cu --sizes 33,48x17x20",
+        "run good.cu slow.cu liar.cu typo.cu cuda-only.cu --sizes 33,48x17x20",
+        "run good.cu broken.cu none.cu bare.cu empty.cu binary.cu folder.cu --sizes 17",
     ],
     "run-github": ["run good.cu liar.cu --sizes 33 --format github"],
     "run-csv": ["run good.cu liar.cu --sizes 33 --seed 5 --format csv"],
@@ -193,6 +195,11 @@ JUDGED: list[dict[str, Any]] = [
         {"sizes": "abc"}, {"contract": {"transpose": "X"}},
     )),
 ]  # fmt: skip
+NAN = float("nan")
+MISTAKES: list[dict[str, Any]] = [
+    {"sizes": "abc"}, {"device": "none such"}, {"inputs": "odd"}, {"timeout": NAN}, {"timeout": 0},
+    {"max_time": float("inf")}, {"max_time": None}, {"seed": "a"}, {"backend": "metal"},
+]  # fmt: skip
 REQUESTS = [
     '{"id": 1, "path": "good.cu"}', "",
     json.dumps({"id": "two", "source": FILES["liar.cu"], "sizes": "9"}),
@@ -223,11 +230,14 @@ def files(own_state: None) -> None:
     for name, text in FILES.items():
         Path(name).write_text(text, encoding="utf-8")
     Path("empty").mkdir()
+    Path("folder.cu").mkdir()
+    Path("binary.cu").write_bytes(b"\xff\xfe\x00")
 
 
 def test_each_file_is_of_a_test() -> None:
     names = {*COMMANDS, "refused", "judge", "serve"}
-    assert {file.stem for file in FOLDER.glob("*.txt")} == names
+    found = {file.stem for file in FOLDER.glob("*.txt")}
+    assert {name for name in found if not name.startswith("pages-")} == names
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -257,6 +267,10 @@ def test_refusals(refusal: Refusal, same: Callable[..., None]) -> None:
 
 def test_verdicts(device: DeviceInfo, same: Callable[..., None]) -> None:
     def lines() -> Iterator[str]:
+        for wrong in MISTAKES:
+            with pytest.raises(api.UsageError) as raised:
+                api.Judge(**{"backend": device.backend, **wrong})
+            yield f"Judge({wrong})\n    UsageError: {raised.value}\n"
         with warm.workers(), api.Judge("33", backend=device.backend, max_time=0.01) as judge:
             for given in JUDGED:
                 yield f"run({', '.join(f'{name}={value!r:.60}' for name, value in given.items())})"
@@ -265,13 +279,17 @@ def test_verdicts(device: DeviceInfo, same: Callable[..., None]) -> None:
                 except api.UsageError as error:
                     yield f"    UsageError: {error}\n"
                     continue
-                yield f"    {verdict.kernel} {verdict.status}: {verdict.reason}"
-                yield f"    cases: {', '.join(case.status for case in verdict.cases)}"
+                yield f"    {verdict.kernel!r} {verdict.status}: {verdict.reason}"
+                yield from (f"    case: {case.status}" for case in verdict.cases)
                 if verdict.adoption:
                     yield f"    adoption: {verdict.adoption}"
                 yield ""
             [row] = judge.run("good.cu").rows()
             yield from leaves({name: value for name, value in row.items() if value})
+            for wrong in ({"max_time": NAN}, {"max_time": -1}, {"threshold": NAN}):
+                with pytest.raises(api.UsageError) as raised:
+                    judge.compare("tiled", "tiled", **wrong)
+                yield f"compare({wrong})\n    UsageError: {raised.value}"
             for pair in (("good.cu", "slow.cu"), ("good.cu", "liar.cu"), ("tiled", "nowhere.cu")):
                 found = judge.compare(*pair, max_time=5)
                 yield f"compare{pair}\n    {found.verdict}: {found.reason}"
@@ -288,7 +306,7 @@ def test_serving(device: DeviceInfo, same: Callable[..., None]) -> None:
             cases = [case["status"] for case in answer.pop("cases", ())]
             yield from leaves(answer)
             yield f"cases: {', '.join(cases)}\n" if cases else ""
-        yield f"stderr: {done.stderr}"
+        yield from (f"stderr: {line}" for line in done.stderr.splitlines())
         yield f"exit code {done.returncode}"
 
     same("serve", lines())

@@ -47,11 +47,6 @@ def test_every_format_holds_every_row(fmt: str) -> None:
         assert size in table
 
 
-def test_a_size_that_all_rows_share_is_a_line() -> None:
-    assert "size" not in text(made(*MIXED[:3]), "plain").split("size 1000", 1)[1]
-    assert re.search(r"^256 +small", text(made(*MIXED), "plain"), re.MULTILINE)
-
-
 def test_github_rows_have_the_cells_of_their_header() -> None:
     stopped = "[x](http://y) <b> __z__ `w` a*b*c"
     evil = outcome("a|b", 1, GPU, params={"A|B": 1}, settled=False, stopped=stopped)

@@ -33,22 +33,6 @@ def test_every_command_and_option_has_help(path: tuple[str, ...], matbench: Matb
         assert option.opts[0] in text
 
 
-def test_options_stand_under_the_titles_of_their_groups(matbench: Matbench) -> None:
-    titles = ["Most used", "Kernels", "Kernel files and their front matter", "Problem", "Device",
-              "Timing", "Output", "Deadlines", "Other options"]  # fmt: skip
-    text = matbench("run", "--help").stdout
-    assert re.findall(r"^([A-Z][^:\n]*):$", text, re.MULTILINE) == titles
-    below = {part.split(":\n")[0]: part for part in re.split(r"\n(?=[A-Z])", text)}
-    for option, title in [
-        ("--workload", "Kernels"),
-        ("--hot", "Timing"),
-        ("--sizes", "Most used"),
-        ("--replay", "Other options"),
-    ]:
-        assert [each for each, part in below.items() if f"  {option} " in part] == [title]
-    assert "\nOptions:\n" in matbench("report", "--help").stdout
-
-
 def test_the_help_of_run_begins_with_the_ten_options_that_most_people_need() -> None:
     """They fit on the first screen of 80 columns, and arguments are no options."""
     session = on_terminal("run", "--help", width=80)

@@ -191,35 +191,6 @@ def test_the_command_line_says_how_large_a_workspace_is(matbench: Matbench) -> N
     assert "`workspace` is missing in args (from --front-matter)" in wrong
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("run", "tiled", *LAUNCH), "--front-matter and --entry need a kernel file; name one"),
-        (("run", "a.cu", "b.cuh", *LAUNCH), "--entry apply to one kernel file; several"),
-        (("run", "--kernel", "a.cu", "b.cuh", *LAUNCH), "several are named: a.cu, b.cuh"),
-        (("run", "a.cu", *front("precision")), "expected KEY=VALUE, such as"),
-        (("run", "a.cu", *front("nothing=3")), "unknown key `nothing`"),
-        (("run", "a.cu", *ALL, *front("nothing=3")), "(from --front-matter)"),
-        (("run", "a.cu", *front("entry=product<3")), "entry 'product<3': not the name of a"),
-        (("run", "a.cu", *front("entry=other")), "no entry `__global__ void other(…)`"),
-        (("run", "a.cu", *ALL, *front("std=c++99")), "`std`: unknown value 'c++99'; known"),
-        (("run", "a.cu", *ALL, *front("include_dirs=['gone']")), "gone': no such folder"),
-        (("run", "nowhere/a.cuh"), "nowhere/a.cuh: cannot be read"),
-        (("run", "a.cuh"), "no kernel 'a.cuh'"),
-        (("run", "twice.cu"), "front matter here and in twice.toml; keep only one"),
-        (("run", "broken.cuh"), "broken.toml:2: not TOML"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_one_line(arguments: tuple[str, ...], told: str, matbench: Matbench) -> None:
-    for each in ("a.cu", "b.cuh", "broken.cuh"):
-        Path(each).write_text(SOURCE)
-    Path("twice.cu").write_text(f"// /// matbench\n// ///\n{SOURCE}")
-    Path("twice.toml").write_text(TABLE)
-    Path("broken.toml").write_text("\nentry = product\n")
-    first, *_ = refused(matbench, *arguments)
-    assert told in first
-
-
 def test_what_only_cuda_can_run_is_skipped_with_one_line(matbench: Matbench) -> None:
     Path("mine.cuh").write_text(SOURCE.replace("float sum = 0;", 'asm("exit;"); float sum = 0;'))
     done = matbench("run", "mine.cuh", *ALL, "--sizes", "20", "--allow-skips")

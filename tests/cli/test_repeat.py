@@ -107,13 +107,6 @@ def test_resuming_continues_inside_a_repetition(matbench: Matbench, measured: li
     assert order()[-2:] == [(4, 4), (8, 4)]
 
 
-@pytest.mark.parametrize("count", ["0", "101", "-1", "1.5"])
-def test_an_impossible_number_of_repetitions_is_refused(
-    count: str, matbench: Matbench, nothing_runs: None
-) -> None:
-    assert "--repeat" in matbench("run", "tiled", "--repeat", count, code=2).stderr
-
-
 # Files of several processes
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench
@@ -58,8 +57,3 @@ def test_numpy_is_not_timed_either(matbench: Matbench) -> None:
 def test_a_key_is_up_to_16_hexadecimal_digits(matbench: Matbench, key: str) -> None:
     result = matbench("run", "tiled", "--replay", key, code=2)
     assert "not a key; copy the one in the reason" in result.output
-
-
-def test_a_replay_resumes_nothing(matbench: Matbench, tmp_path: Path) -> None:
-    result = matbench("run", "tiled", "--replay", "1", "--resume", tmp_path / "a.jsonl", code=2)
-    assert "--replay cannot be combined with --resume" in result.output

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench, Plan, Refusal, last_run
+from support.cli import Matbench, Plan, last_run
 from support.kernels import KernelWriter, kernel_text
 
 from matbench import workloads
@@ -130,13 +130,11 @@ def test_sizes_seed_and_inputs(planned: Plan) -> None:
     assert {(o.case.problem.seed, o.case.problem.inputs) for o in found} == {(7, "normal")}
 
 
-def test_several_kinds_of_inputs(planned: Plan, refusal: Refusal) -> None:
+def test_several_kinds_of_inputs(planned: Plan) -> None:
     found = planned("single-block", "--sizes", "3,4", "--inputs", "normal, uniform,normal")
     assert [(o.case.problem.N, o.case.problem.inputs) for o in found] == [
         (3, "normal"), (3, "uniform"), (4, "normal"), (4, "uniform"),
     ]  # fmt: skip
-    said = refusal("explain", "tiled", "--sizes", "8", "--inputs", "normal,uniform")
-    assert "--inputs normal,uniform: this command takes one kind" in said
 
 
 def test_set_takes_the_place_of_a_kernels_own_values(planned: Plan) -> None:

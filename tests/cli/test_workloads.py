@@ -10,39 +10,6 @@ from support.cli import QUICK, Matbench, records_in
 from support.workloads import problem
 
 
-@pytest.mark.parametrize("sizes", ["8x8x8", "2^1000"])
-def test_a_size_is_one_number(sizes: str, matbench: Matbench) -> None:
-    said = matbench("run", "--workload", "dot", "--sizes", sizes, code=2).stderr
-    told = "write a number such as 1000, 4M or 2^28, or a range, as in 1k..1M"
-    assert said == f"matbench: size {sizes!r}: {told}\n"
-
-
-@pytest.mark.parametrize(
-    ("workload", "inputs", "known"),
-    [
-        ("cubes", "uniform", "digits"),
-        ("reverse", "signed", "ramp, uniform"),
-        ("dot", "digits", "ramp, uniform, signed, normal"),
-        ("matmul", "ramp", "uniform, signed, normal"),
-    ],
-)
-def test_inputs_that_a_workload_does_not_know(
-    workload: str, inputs: str, known: str, matbench: Matbench
-) -> None:
-    said = matbench("run", "--workload", workload, "--inputs", inputs, code=2).stderr
-    assert said == f"matbench: --inputs {inputs!r}: not for {workload}, which takes {known}\n"
-
-
-def test_kernels_of_two_workloads_are_not_compared(matbench: Matbench) -> None:
-    said = matbench("compare", "dot-tree", "cubes-tree", code=2).stderr
-    assert said == (
-        "matbench: only kernels of one workload can be compared: "
-        "dot-tree computes dot, cubes-tree computes cubes\n"
-    )
-    said = matbench("run", "dot-tree", "--workload", "cubes", code=2).stderr
-    assert said == "matbench: --workload cubes: dot-tree computes dot\n"
-
-
 def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path) -> None:
     path = tmp_path / "dot.jsonl"
     names = ["dot-tree", "dot-one-warp"]

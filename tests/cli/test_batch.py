@@ -38,34 +38,6 @@ def by_kernel(outcomes: list[Outcome]) -> dict[str, tuple[str, str | None]]:
     return {outcome.case.kernel: (outcome.status, outcome.reason) for outcome in outcomes}
 
 
-def test_a_bad_file_is_a_row_that_failed(matbench: Matbench) -> None:
-    files = write(
-        good=kernel_text("good"), bare=FOREIGN, empty="",
-        broken=kernel_text("broken").replace("[launch]", "[launch"), cublas=kernel_text("cublas"),
-    )  # fmt: skip
-    Path("binary.cu").write_bytes(b"\xff\xfe\x00")
-    Path("folder.cu").mkdir()
-    done = matbench(
-        "run", *files, "binary.cu", "folder.cu", "none.cu", "--sizes", "17,33", *QUICK, code=1
-    )
-    found = by_kernel(last_run())
-    assert found["good"] == found["cublas.cu"] == ("measured", None)
-    told = {
-        "bare.cu": "front matter is missing (block, grid)",
-        "empty.cu": "no `__global__` function",
-        "broken.cu": "broken.cu:",
-        "binary.cu": "not UTF-8 text",
-        "folder.cu": "Is a directory",
-        "none.cu": "No such file or directory",
-    }
-    for name, words in told.items():
-        status, reason = found[name]
-        assert status == "failed"
-        assert words in (reason or "")
-    assert len(last_run()) == 2 * 8
-    assert "4 measured, 0 wrong, 12 failed, 0 skipped" in done.stdout
-
-
 def test_paths_that_the_system_refuses_are_rows(matbench: Matbench) -> None:
     names = ["long" * 75 + ".cu", "longer" * 75 + ".cu"]
     matbench("run", "--adopt", *names, "--sizes", "17", code=1)
@@ -85,13 +57,6 @@ def test_a_folder_with_a_bad_file(matbench: Matbench) -> None:
     assert {name: status for name, (status, _) in by_kernel(last_run()).items()} == {
         "good": "measured", "bare.cu": "failed"
     }  # fmt: skip
-
-
-def test_wrong_options_are_still_bad_input(matbench: Matbench) -> None:
-    files = write(one=kernel_text("one"), two=kernel_text("two"))
-    told = matbench("run", *files, "--front-matter", "std=c++17", code=2).stderr
-    assert "--front-matter and --entry apply to one kernel file" in told
-    assert "did you mean 'tiled'" in matbench("run", *files, "tild", code=2).stderr
 
 
 def test_names_that_occur_twice_are_paths(matbench: Matbench) -> None:
@@ -199,8 +164,6 @@ def test_what_is_not_asked_for_is_wrong_and_what_was_assumed_is_noted(matbench: 
     notes = {note for outcome in last_run() for note in outcome.notes}
     assert "adopted for M == N and N == K" in notes
     matbench("run", files[0], *words, "--contract", "transpose=NT")
-    told = matbench("run", files[0], "--contract", "transpose", code=2).stderr
-    assert "--contract 'transpose': expected KEY=VALUE, such as transpose=NT" in told
     own = write(own=kernel_text("own"))
     matbench("run", *own, "--sizes", "17", *QUICK, "--contract", "layout=column-major", code=1)
     [(status, reason)] = by_kernel(last_run()).values()
@@ -259,35 +222,6 @@ def test_names_of_libraries_are_free_but_make_no_baseline(matbench: Matbench) ->
 # -- JUnit -----------------------------------------------------------------------------------------
 
 
-def test_junit_counts_what_passed(matbench: Matbench) -> None:
-    files = write(
-        good=kernel_text("good"),
-        wrong=kernel_text("wrong").replace("sum +=", "sum -="),
-        skipped=kernel_text("skipped", front='requires = ["sm_999"]'),
-    )
-    done = matbench(
-        "run", *files, "none.cu", "--sizes", "17", *QUICK, "--format", "junit", "--output",
-        "out.jsonl", code=1,
-    )  # fmt: skip
-    root = ElementTree.fromstring(done.stdout)
-    counts = {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
-    [suite] = root
-    for element in (root, suite):
-        assert {name: element.get(name) for name in counts} == counts
-    ended = {case.get("name"): [child.tag for child in case] for case in suite}
-    assert ended == {
-        "good TILE=8 at 17": [],
-        "wrong TILE=8 at 17": ["failure"],
-        "skipped TILE=8 at 17": ["skipped"],
-        "none.cu at 17": ["error"],
-    }
-    times = {case.get("name"): case.get("time") for case in suite if case.get("time")}
-    [good] = [o for o in records_in(Path("out.jsonl")) if o.case.kernel == "good"]
-    assert times == {"good TILE=8 at 17": f"{(good.median_ns or 0) / 1e9:.9f}"}
-    reported = matbench("report", "out.jsonl", "--format", "junit").stdout
-    assert ElementTree.fromstring(reported)[0].attrib == suite.attrib
-
-
 def test_cases_of_one_size_are_told_apart(matbench: Matbench) -> None:
     front = 'args = ["A", "B", "C", "M", "N", "K", "alpha", "beta"]\nbeta = [0, 0.5]'
     body = GOOD_BODY.replace("int K)", "int K, float alpha, float beta)").replace(
@@ -313,11 +247,6 @@ def test_cases_of_one_name_are_numbered() -> None:
     first, second = ElementTree.fromstring(junit.text([one, other, one]).encode())
     assert [case.get("name") for case in first] == ["name", "name (2)"]
     assert [case.get("name") for case in second] == ["name"]
-
-
-def test_junit_is_refused_where_rows_are_no_cases(matbench: Matbench) -> None:
-    told = matbench("compare", "tiled", "naive-2d", "--format", "junit", code=2).stderr
-    assert "'junit': not one of rich, csv, json" in told
 
 
 @given(st.text(), st.text())

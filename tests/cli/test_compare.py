@@ -117,31 +117,6 @@ def test_the_inputs_of_a_pair_suit_both(
         assert accuracy["max_rel_err"] > 1e-4
 
 
-@pytest.mark.parametrize(
-    ("names", "difference"),
-    [
-        (("cublas", "cublas-bf16"), "inputs differ: float32 and bfloat16"),
-        (("tf32x3", "double-mma"), "inputs differ: float32 and float64"),
-        (("fp8-wgmma", "fp8-promoted"), "scales differ: matrix and blocks"),
-    ],
-)
-def test_what_cannot_share_inputs_is_refused_before_anything_is_built(
-    names: tuple[str, str], difference: str, matbench: Matbench, nothing_runs: None
-) -> None:
-    said = matbench("compare", *names, "--sizes", "64", code=2).stderr
-    assert f"{names[0]} and {names[1]} cannot be compared; their {difference}." in said
-    assert "`matbench run` shows both in one table" in said
-
-
-def test_a_comparison_is_printed_for_people(matbench: Matbench, device: DeviceInfo) -> None:
-    arguments = ("tiled", "naive-2d", "--sizes", "16,24", "--set", "TILE=8", *BRIEFLY)
-    text = matbench("compare", *arguments).stdout
-    assert len(re.findall("FASTER|SLOWER|SAME|UNDECIDED", text)) >= 2
-    assert "candidate naive-2d against baseline tiled" in text
-    for size in ("16", "24"):
-        assert re.search(rf"^\W*{size}\b", text, re.MULTILINE)
-
-
 def test_each_shared_value_that_is_named_is_compared(
     matbench: Matbench, device: DeviceInfo
 ) -> None:
@@ -151,46 +126,6 @@ def test_each_shared_value_that_is_named_is_compared(
     sides = [[record[side]["case"]["params"] for side in ("baseline", "candidate")]
              for record in records]  # fmt: skip
     assert sides == [[{"TILE": 4}] * 2, [{"TILE": 8}] * 2]
-
-
-def test_a_kernel_that_is_not_right_is_not_compared(
-    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
-    path = write_kernel("liar")
-    path.write_text(path.read_text().replace("k < K", "k < K - 1"))
-    arguments = ("tiled", "liar", "--kernel", path, "--set", "TILE=8")
-    record = compare(matbench, *arguments, code=1)
-    assert record["comparison"] is None
-    assert record["candidate"]["status"] == "wrong"
-    shown = matbench("compare", *arguments, "--sizes", "64", "--format", "csv", code=1).stdout
-    assert "liar: wrong: " in shown
-
-
-def test_what_the_fastest_was_chosen_from_is_told(
-    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
-    path = write_kernel("partly")
-    text = path.read_text(encoding="utf-8").replace("TILE = [8]", "TILE = [4, 8, 16]")
-    path.write_text(text.replace("k < K", "k < K - (TILE == 16)"), encoding="utf-8")
-    tiled = "tiled: the fastest of 3 in a quick look at TILE 8, 16, 32"
-    partly = "partly: the fastest of 3 in a quick look at TILE 4, 8, 16; TILE=16 wrong"
-    arguments = ("tiled", "partly", "--kernel", path, *BRIEFLY)
-    record = compare(matbench, *arguments)
-    assert record["notes"] == [tiled, partly]
-    assert record["candidate"]["case"]["params"]["TILE"] in (4, 8)
-    assert record["candidate"]["cold"] or record["candidate"]["hot"]
-    shown = matbench("compare", *arguments, "--sizes", "24").stdout
-    assert tiled in shown
-    assert partly in shown
-    # Without a choice, none is reported.
-    assert compare(matbench, *arguments, "--set", "TILE=8")["notes"] == []
-
-
-def test_nothing_to_judge_is_no_pass(matbench: Matbench, device: DeviceInfo) -> None:
-    told = matbench("compare", "tiled", "tiled-dynamic", "--sizes", "8", "--set", "TILE=500",
-                    "--fail-if-slower", "5%", code=3).stderr  # fmt: skip
-    assert told.startswith("--fail-if-slower could not judge any case: tiled: skipped: needs TILE")
-    assert told.endswith("; --allow-undecided makes the exit code 0\n")
 
 
 def test_two_files_of_the_same_name(matbench: Matbench, device: DeviceInfo) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from matbench import __version__
 from matbench.model import DeviceInfo
 
 #: Titles of columns that depend on time. All others are compared.
@@ -72,12 +71,12 @@ def anywhere(text: str, device: DeviceInfo) -> str:
     """What any format may hold: names and versions, and times in words."""
     for known, name in (
         (device.name, "DEVICE"), (device.driver, "DRIVER"), (device.toolkit, "TOOLKIT"),
-        (__version__, "VERSION"), (str(Path.cwd()), "FOLDER"),
+        (str(Path.cwd()), "FOLDER"),
     ):  # fmt: skip
         text = text.replace(known, name)
     text = re.sub(r"(?m)^driver \S+ · NumPy .*", "driver OS · NumPy", text)
-    text = re.sub(r'( time=")[\d.]+"', r'\1#"', text)
-    return re.sub(r"(this machine has|by up to|drift|the) [\d,.]+(?=%|$| ticks)", r"\1 #", text)
+    text = re.sub(r'( time=")[\d.]+', r"\1#", text)
+    return re.sub(r"(?m)(machine has|by up to|the) [\d,.]+(%| ticks|$)", r"\1 #\2", text)
 
 
 def csv_lines(text: str) -> Iterator[str]:
@@ -85,9 +84,10 @@ def csv_lines(text: str) -> Iterator[str]:
     columns, *rows = csv.reader(text.splitlines())
     yield ",".join(columns)
     for row in rows:
-        cells = zip(columns, row, strict=True)
         yield ""
-        yield from (f"{name}: {'#' if _is_noisy(name) else cell}" for name, cell in cells if cell)
+        for name, cell in zip(columns, row, strict=True):
+            if cell and not _CHANCE.match(cell):
+                yield f"{name}: {'#' if _is_noisy(name) else cell}"
 
 
 def leaves(value: Any, path: str = "", *, whole: bool = True) -> Iterator[str]:
@@ -116,6 +116,4 @@ def _is_noisy(path: str) -> bool:
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{_kind(value[0])}]" if value else "[]"
     return "null" if value is None else type(value).__name__

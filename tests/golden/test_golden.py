@@ -78,7 +78,6 @@ FILES = {
     "partly.cu": PARTLY.replace("k < K", "k < K - (TILE == 4)"),
     "bare.cu": candidates.NAIVE,
     "transposed.cu": candidates.FAULTY["b-transposed"][0],
-    "unguarded.cu": candidates.FAULTY["no-guard"][0],
     "square.cu": candidates.SQUARE,
     "functions.py": FUNCTIONS,
     "host.cpp": HOST,
@@ -184,7 +183,6 @@ JUDGED: list[dict[str, Any]] = [
     {"candidate": "x" * 2_000_000 + "\n"},
     {"candidate": kernel_text("fake", front='group = "baseline"')},
     {"candidate": "cuda-only.cu"},
-    {"candidate": "unguarded.cu"},
     {"candidate": "good.cu", "contract": {"beta": 1.0}},
     {"candidate": "bare.cu", "contract": {"transpose": "NT"}},
     *({"candidate": "good.cu", **given} for given in (
@@ -252,7 +250,7 @@ def test_commands(name: str, matbench: Matbench, same: Callable[..., None]) -> N
             elif "csv" in words:
                 yield from csv_lines(done.stdout)
             else:
-                yield done.stdout.rstrip() if words[0] == "show" else steady(done.stdout)
+                yield steady(done.stdout)
             yield from (f"stderr: {line}" for line in done.stderr.splitlines())
             yield f"exit code {int(done.exit_code)}\n"
 

@@ -30,8 +30,7 @@ _CHANCE = re.compile(
     r"\d+ of \d+ times are unsteady|≈ per block: |load average |frequency governor |not settled: "
     r"|drifting: "
 )
-_SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_NOTE = re.compile(rf"([{_SUPERSCRIPT}]+) (.*)")
+_NOTE = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+) (.*)")
 
 
 def steady(text: str) -> str:
@@ -49,13 +48,12 @@ def steady(text: str) -> str:
             continue
         if note:
             said = "" if _CHANCE.match(note[2]) else f" [{note[2]}]"
-            mark = re.compile(rf" *(?<![⁻\d{_SUPERSCRIPT}]){note[1]}(?![{_SUPERSCRIPT}])")
-            lines[first:] = [mark.sub(said, row) for row in lines[first:]]
+            lines[first:] = [re.sub(f" *{note[1]}", said, row) for row in lines[first:]]
             continue
         if sum(cell in _TITLES for cell in cells) > 1:
             first, noisy = len(lines), [cell in _TITLES for cell in cells]
             cells = [cell for cell in cells if cell != "notes"]
-        elif not noisy or len(cells) < max(3, len(noisy) - 1):
+        elif not noisy or len(cells) < len(noisy) - 1:
             cells = [line.rstrip()]
         else:
             cells = [
@@ -64,7 +62,7 @@ def steady(text: str) -> str:
             ]
         line = re.sub("─+|-{3,}", "---", "  ".join(cells).rstrip())
         lines += [line] if lines[-1:] != [line] else []
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+    return "\n".join(lines).strip("\n")
 
 
 def anywhere(text: str, device: DeviceInfo) -> str:

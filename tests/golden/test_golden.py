@@ -101,7 +101,7 @@ COMMANDS: dict[str, list[Any]] = {
         "run tiled --set TILE=16 --sizes 1000000x1000000x1",
     ],
     "run-problems": [
-        "run scaled.cu --sizes 17 --inputs uniform,signed --alpha 2",
+        "run scaled.cu --sizes 17 --inputs signed --alpha 2",
         "run dot-tree --sizes 2^10 --inputs signed", "run good.cu --sizes 17 --replay 9f3C2b",
     ],
     "run-claims": ["run good.cu claims.cu --sizes 33"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -61,6 +62,11 @@ def runnable(
     entry: Entry, sizes: Iterable[str], device: DeviceInfo, function: str = ""
 ) -> list[Case]:
     """The cases of these sizes; skips a test of a kernel that cannot run here."""
+    for module in entry.expected.imports:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:  # such as that of Numba for a newer NumPy
+            pytest.skip(f"{module}: {error}")
     found = [case for size in sizes for case in cases(entry, entry.kernel(function), size, device)]
     for case in found:
         if case.skip is not None and case.skip.kind in ("requirement", "unavailable"):

@@ -42,6 +42,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     about: str = ""  # its mistake or its trick
     made_from: str = ""  # the right kernel that it is made from
     backends: Words = ("opencl", "cuda")  # where it is tried
+    imports: Words = ()  # it is skipped where these modules cannot be imported
     sizes: Words = ()  # where it has this status
     right_at: Words = ()  # where it is measured
     inputs: Inputs | None = None  # kind of inputs, if not the workload's first probed kind

@@ -21,8 +21,6 @@ COMMITTED = msgspec.json.decode((ROOT / "results" / "h200-ceilings.json").read_b
 RUNGS = COMMITTED["rungs"]
 #: Rungs whose code can be followed to its end.
 DERIVED = [name for name, rung in RUNGS.items() if rung["code"]["least_ns"]]
-#: One whose ceiling waits lower.
-QUICK = "thread-tile-1d"
 #: Timers on the GPU tick every 32 ns, and clocks are reported in steps of 15 MHz.
 TOLERANCE = 1.01
 
@@ -50,11 +48,9 @@ def test_a_ceiling_is_that_of_the_kernel_file(name: str) -> None:
     assert RUNGS[name]["sha256"] == KERNELS.get(name).sha256
 
 
+@pytest.mark.long
 @needs_nvdisasm
-@pytest.mark.parametrize(
-    "name",
-    [name if name == QUICK else pytest.param(name, marks=pytest.mark.long) for name in DERIVED],
-)
+@pytest.mark.parametrize("name", DERIVED)
 def test_the_ceilings_are_derived_again(name: str) -> None:
     rung = RUNGS[name]
     committed = msgspec.convert(rung["code"], MachineCode)

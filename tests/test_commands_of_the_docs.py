@@ -16,7 +16,6 @@ import click
 import pytest
 from support.cli import Matbench
 from support.kernels import kernel_text
-from support.optional import some
 from support.paths import ROOT
 from support.repository import cloned, git
 from support.toml import table
@@ -48,7 +47,7 @@ EXIT_CODES = {
 #: Commands that take so long that they run before a release.
 LONG = (
     r"--sustained|--cold|--sizes [2-9]\d\d|explain|compare|cubes|grade|blocks tiled|check [ms]"
-    r"|plot|results/|adopt textbook|--baseline|run sgemm.cuh$"
+    r"|plot|results/|adopt|blocks|--baseline|--smoke|run sgemm.cuh$"
 )
 BARE = kernel_text("mine").partition("// ///\n")[2].replace("TILE", "16")
 TABLE = 'launch = { block = [16, 16], grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"] }\n'
@@ -243,10 +242,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cloned(tmp_path_factory.mktemp("clone"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text", some(dict.fromkeys(shown.text for shown in PIP), "pip install '.[cpu,plots]'")
-)
+@pytest.mark.long
+@pytest.mark.parametrize("text", dict.fromkeys(shown.text for shown in PIP))
 def test_pip_finds_what_it_shall_install(text: str, clone: Path) -> None:
     """In a clone or at a git URL; without a network nothing that matbench needs is installed."""
     [extras] = re.findall(r"\[([a-z,]+)\]", text)

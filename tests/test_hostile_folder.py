@@ -59,9 +59,17 @@ def measure(cache: Path, **environment: str) -> None:
 def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
     trap: Path, device: DeviceInfo, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The loader says which libraries it tries in the current folder: then they are there."""
+    """The loader says which libraries it tries in the current folder: then they are there. Nor is
+    a cache used that others may write, from which PyOpenCL would unpickle what it finds."""
     outside = tmp_path_factory.mktemp("outside")
-    measure(outside / "1", LD_DEBUG="libs", LD_DEBUG_OUTPUT=str(outside / "log"))
+    open_to_all = outside / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    measure(
+        outside / "1", LD_DEBUG="libs", LD_DEBUG_OUTPUT=str(outside / "log"),
+        HOME="/dev/null/home", XDG_CACHE_HOME=str(open_to_all),
+    )  # fmt: skip
+    assert not list(open_to_all.iterdir())
     log = "".join(path.read_text(errors="replace") for path in outside.glob("log.*"))
     libraries = {"librt.so.1", *re.findall(r"trying file=([^/\s]\S*)", log)}
     built = outside / "library.so"
@@ -80,15 +88,6 @@ def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
         assert len(libraries) > 1, "this runtime searches the current folder"
     ctypes.CDLL(str(built))
     assert trap.exists(), "loading such a library leaves a trace"
-
-
-def test_caches_that_others_may_write_are_not_used_and_none_is_needed(tmp_path: Path) -> None:
-    """PyOpenCL would unpickle what it finds there."""
-    open_to_all = tmp_path / "open"
-    open_to_all.mkdir()
-    open_to_all.chmod(0o777)
-    measure(tmp_path / "cache", HOME="/dev/null/home", XDG_CACHE_HOME=str(open_to_all))
-    assert not list(open_to_all.iterdir())
 
 
 def test_an_observed_process_does_not_either(trap: Path, device: DeviceInfo) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 from support import record_files, records
-from support.browser import browser, needs_browser, needs_page
 from support.cli import Matbench
 from support.kernels import KernelWriter
 from support.records import repeated, timing
@@ -132,18 +131,3 @@ def test_a_list_of_kernels_shows_their_summaries_as_they_are(
     path, summary = write_kernel(), "a|b @octocat <i>"
     path.write_text(path.read_text().replace("For a test", summary))
     require_plain(matbench("list", "--format", "github", "--kernel", path).stdout, summary)
-
-
-@needs_page
-@needs_browser
-def test_what_is_copied_from_a_page(tmp_path: Path, matbench: Matbench) -> None:
-    name = "=a|b @octocat #12 `c` https://evil.example"
-    page = tmp_path / "page.html"
-    matbench("page", written(tmp_path / "new", name), "--output", page)
-    with browser() as window:
-        window.open(page)
-        window.evaluate(
-            "void (navigator.clipboard.writeText = async (t) => { window.copied = t; })"
-        )
-        window.evaluate("document.getElementById('copy-csv').click()")
-        assert f"'{name}" in window.evaluate("window.copied")

@@ -94,6 +94,7 @@ def test_wheel_holds_the_kernels_and_the_package_alone(wheel: Path) -> None:
     assert tops == {"matbench", f"matbench_cuda-{__version__}.dist-info"}
 
 
+@pytest.mark.long
 def test_wheel_from_the_source_distribution_is_the_same(wheel: Path, tmp_path: Path) -> None:
     for name in ("sdist", "unpacked", "wheel"):
         (tmp_path / name).mkdir()
@@ -105,6 +106,7 @@ def test_wheel_from_the_source_distribution_is_the_same(wheel: Path, tmp_path: P
     assert contents(build(project, tmp_path / "wheel", "wheel")) == contents(wheel)
 
 
+@pytest.mark.long
 def test_installed_catalogue_reads_its_own_kernels(installed: Path, tmp_path: Path) -> None:
     code = (
         "from matbench.kernelfile import catalogue\n"

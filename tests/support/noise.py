@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import lfilter
 
 Vector = npt.NDArray[np.float64]
 Shape = int | tuple[int, int]
@@ -14,6 +13,8 @@ Shape = int | tuple[int, int]
 
 def autocorrelated(rng: np.random.Generator, shape: Shape, phi: float = 0.7) -> Vector:
     """AR(1) with unit variance."""
+    from scipy.signal import lfilter  # which takes a second to import
+
     steps = rng.normal(0, math.sqrt(1 - phi**2), shape)
     return np.asarray(lfilter([1], [1, -phi], steps, axis=-1))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import msgspec
@@ -132,13 +133,14 @@ def test_each_block_stores_its_part_where_the_host_finishes(matbench: Matbench) 
     assert lines_of(result, "modelled stores")[0][2] == "2"
 
 
+@pytest.mark.usefixtures("no_device")
 def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench) -> None:
     """Of the sizes 64 and 1048576, the first kernel takes only 64, the other both."""
-    legal = matbench("explain", "reverse-static", "--arch", "g80,this").stdout
-    assert legal.startswith("reverse-static at 64 on ")
+    legal = matbench("explain", "reverse-static", "--arch", "g80").stdout
+    assert legal.startswith("reverse-static at 64 on")
     assert "illegal" not in legal
     assert matbench("explain", "reverse-direct", "--arch", "g80").stdout.startswith(
-        "reverse-direct THREADS=256 at 1048576 on "
+        "reverse-direct THREADS=256 at 1048576 on"
     )
 
 
@@ -213,16 +215,9 @@ def test_registers_are_those_that_nvcc_gives(matbench: Matbench, device: DeviceI
 
 
 @pytest.mark.long
-def test_by_default_the_device_at_hand_is_explained(matbench: Matbench) -> None:
-    result = matbench("explain", "tiled", "--sizes", "33", "--format", "json")
+def test_of_several_values_the_fastest_is_explained(matbench: Matbench) -> None:
+    result = matbench("explain", "tiled", "--sizes", "33", "--set", "TILE=8,16", "--format", "json")
     found = json.loads(result.stdout)[1]
-    assert {w["here"] for w in found["widths"]} == {True}
-    # One value is explained, with the usual widths beside it; of several the fastest is.
-    assert {width["params"]["TILE"] for width in found["widths"]} == {4, 8, 12, 16, 20, 24, 32}
-    several = matbench(
-        "explain", "tiled", "--sizes", "33", "--set", "TILE=8,16", "--format", "json"
-    )
-    found = json.loads(several.stdout)[1]
     assert {width["params"]["TILE"] for width in found["widths"]} == {8, 16}
     times = {w["params"]["TILE"]: w["measured_ns"] for w in found["widths"] if w["here"]}
     assert found["case"]["params"]["TILE"] == min(times, key=lambda tile: times[tile])
@@ -233,10 +228,10 @@ def test_on_a_cpu_nothing_is_said_of_gpus_unless_asked(
 ) -> None:
     if device.kind == "gpu":
         pytest.skip("needs a CPU")
-    arguments = ("explain", "naive-2d", "--sizes", "33", "--set", "TILE=16", "--format", "plain")
+    arguments = ("explain", "naive-2d", "--sizes", "33", "--set", "TILE=8,16", "--format", "plain")
     shown = matbench(*arguments).stdout
     first, second, *_ = shown.splitlines()
-    assert first == f"naive-2d TILE=16 at 33 on {device.label}"
+    assert re.fullmatch(rf"naive-2d TILE=(8|16) at 33 on {re.escape(device.label)}", first)
     assert second == (
         "this is a CPU: times and limits are its own; "
         "for occupancy and machine code of a GPU, add --arch hopper,this"
@@ -346,7 +341,8 @@ def test_without_a_device_the_machine_code_gives_a_ceiling(matbench: Matbench) -
 @pytest.mark.usefixtures("no_device", "machine_code")
 def test_traffic_without_a_model_is_derived(matbench: Matbench, write_kernel: KernelWriter) -> None:
     path = write_kernel(body=kernel_text())
-    result = matbench("explain", str(path), "--sizes", "64", "--arch", "sm_90", "--format", "json")
+    options = ("--set", "TILE=8,16", "--arch", "sm_90", "--format", "json")
+    result = matbench("explain", path, "--sizes", "64", *options)
     _, found = json.loads(result.stdout)
     assert found["traffic"]["is_derived"]
     assert found["traffic"]["loads"] == 2 * 64**3

@@ -19,17 +19,17 @@ extern "C" __global__ void k(float *p, int n)
 """
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 63, 64, 1003])
 @pytest.mark.parametrize("unroll", [1, 4])
-def test_a_loop_is_counted_exactly_however_it_is_unrolled(n: int, unroll: int) -> None:
-    found = followed(LOOP.replace("UNROLL", str(unroll)), n)
-    assert found.is_complete, found.unknown
-    assert found.classes.get("float32", 0) == n
-    loads = found.traffic.get("global loads")
-    assert (0 if loads is None else loads.requested_bytes) == 128 * n
-    if n >= 64:
-        assert found.loop is not None
-        assert found.passes == n // unroll
+def test_a_loop_is_counted_exactly_however_it_is_unrolled(unroll: int) -> None:
+    for n in (0, 1, 3, 4, 5, 63, 64, 1003):
+        found = followed(LOOP.replace("UNROLL", str(unroll)), n)
+        assert found.is_complete, found.unknown
+        assert found.classes.get("float32", 0) == n
+        loads = found.traffic.get("global loads")
+        assert (0 if loads is None else loads.requested_bytes) == 128 * n
+        if n >= 64:
+            assert found.loop is not None
+            assert found.passes == n // unroll
 
 
 #: A product of a warp by one instruction of tensor cores, in a loop.
@@ -52,7 +52,8 @@ extern "C" __global__ void k(float *p, int n)
 @pytest.mark.parametrize(
     ("types", "total", "arch", "rate"),
     [("f32.e4m3.e4m3.f32", "float", "sm_89", None), ("s32.s8.s8.s32", "int", "sm_89", 1024),
-     ("s32.u8.s8.s32", "int", "sm_80", 2048), ("s32.s8.s8.s32", "int", "sm_90", 4096)],
+     pytest.param("s32.u8.s8.s32", "int", "sm_80", 2048, marks=pytest.mark.long),
+     pytest.param("s32.s8.s8.s32", "int", "sm_90", 4096, marks=pytest.mark.long)],
 )  # fmt: skip
 def test_tensor_cores_of_8_bit_operands(
     types: str, total: str, arch: str, rate: int | None
@@ -88,12 +89,12 @@ extern "C" __global__ void k(float *p, int n, int count)
 """
 
 
-@pytest.mark.parametrize("stages", [2, 3, 32])
-@pytest.mark.parametrize("n", [5, 1000])
-def test_the_stages_of_a_ring_are_counted_exactly(stages: int, n: int) -> None:
-    found = followed(STAGES.replace("STAGES", str(stages)), n, 5, block=128)
-    assert found.is_complete, found.unknown
-    assert found.traffic["global stores"].requested_bytes == 128 * (n + n // stages * 5)
+@pytest.mark.parametrize("stages", [pytest.param(2, marks=pytest.mark.long), 3, 32])
+def test_the_stages_of_a_ring_are_counted_exactly(stages: int) -> None:
+    for n in (5, 1000):
+        found = followed(STAGES.replace("STAGES", str(stages)), n, 5, block=128)
+        assert found.is_complete, found.unknown
+        assert found.traffic["global stores"].requested_bytes == 128 * (n + n // stages * 5)
 
 
 def test_an_access_that_comes_late_is_seen() -> None:

@@ -59,14 +59,6 @@ def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
     assert unit.count("= now();") == 2
 
 
-@pytest.mark.parametrize("path", ['we"ird.cu', "back\\slash.cu", "per%cent.cu", "naïve.cu"])
-def test_a_path_cannot_break_out_of_its_line(path: str) -> None:
-    quoted = path.replace("\\", "\\\\").replace('"', '\\"')
-    mine = kernel(path=path)
-    for unit in (opencl_c.plain_unit(mine), opencl_c.clocked_unit(mine, "0")):
-        assert f'\n#line 1 "{quoted}"\n' in unit.text
-
-
 def test_a_source_without_its_entry_is_refused() -> None:
     lost = msgspec.structs.replace(kernel(), source=SEVERAL.replace("void entry", "void other"))
     with pytest.raises(SourceError, match="no entry"):

@@ -109,7 +109,6 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     [
         (1, CHECKS, "wrong"),
         (3, CHECKS, "measured"),
-        (1000, CHECKS, "measured"),
         (1, CHECKS - {"idle"}, "measured"),
     ],
 )
@@ -300,19 +299,21 @@ def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
     assert (many == again and many[:3] == few) == (check is None)
 
 
-PLACES = [
-    "before C", "behind C", "between rows", "inputs", "C of a decoy", "A of a decoy", "elsewhere"
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("check", ["decoys", "surprises"])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("place", "surprised", "check"),
+    [
+        *((place, False, "decoys") for place in ("before C", "behind C", "C of a decoy")),
+        ("A of a decoy", False, "decoys"), ("inputs", False, "inputs"), ("inputs", True, "decoys"),
+        ("elsewhere", False, None), ("elsewhere", True, "surprises"),
+        ("between rows", False, "guards"),
+    ],
+)  # fmt: skip
 def test_whatever_a_batch_changes_but_its_results_is_noticed(
-    place: str, check: str, write_kernel: KernelWriter, timed: Session,
+    place: str, surprised: bool, check: str | None, write_kernel: KernelWriter, timed: Session,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """By each of the two; either is enough, unless only a surprise looks there."""
-    back_to_back(timed, monkeypatch, *{"decoys", "surprises"} - {check, "decoys"})
+    """Decoys are enough, unless only a surprise looks there."""
+    back_to_back(timed, monkeypatch, *(() if surprised else ("surprises",)))
     parts = PADDED if place == "between rows" else {}
     case = case_of(write_kernel(**parts), timed, size=24)
     take, judge, lay_out = timed.backend.time_hot_ns, timed.judge, Arena.lay_out
@@ -342,12 +343,8 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
     monkeypatch.setattr(Arena, "lay_out", recorded)
     monkeypatch.setattr(timed.backend, "time_hot_ns", overwritten)
     outcome = timed.measure(case)
-    seen_by = {"inputs": {"decoys": "inputs"}, "elsewhere": {"surprises": "surprises"}}
-    usual = "guards" if place == "between rows" else "decoys"
-    if place == "elsewhere" and check == "decoys":
-        assert outcome.status == "measured", outcome.reason
-    else:
-        assert outcome.check == seen_by.get(place, {}).get(check, usual)
+    assert outcome.check == check, outcome.reason
+    assert outcome.status == ("wrong" if check else "measured")
 
 
 def test_surprises_come_before_and_after_the_samples_in_any_case(
@@ -407,23 +404,6 @@ def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
     assert (max(counts) == 1) == alone
 
 
-@pytest.mark.long
-def test_sets_lie_elsewhere_each_time(
-    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    back_to_back(timed, monkeypatch)
-    take, places = timed.backend.time_hot_ns, []
-
-    def recorded(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
-        places.append([each[2].handle.offset for each in arguments])
-        return take(program, launch, arguments, **more)
-
-    monkeypatch.setattr(timed.backend, "time_hot_ns", recorded)
-    assert timed.measure(case_of(write_kernel(), timed)).status == "measured"
-    assert len({places[0][0], *(first for first, *_ in places[1:])}) > len(places) / 2
-    assert sum(sorted(batch) != batch for batch in places) > len(places) / 2
-
-
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.integers(1, 90)), min_size=1, max_size=12),
     st.integers(0, 1000),
@@ -438,15 +418,6 @@ def test_places_leave_the_gaps(pieces: list[tuple[int, int]], spare: int, random
         assert places[piece] - end >= gaps[piece]
         end = places[piece] + pages[piece]
     assert total - end >= gaps[first]
-
-
-def test_the_times_of_a_wrong_kernel_are_none(write_kernel: KernelWriter, timed: Session) -> None:
-    off = GOOD_BODY.replace("= sum;", "= sum + 1.0f;")
-    outcome = timed.measure(case_of(write_kernel(body=off), timed))
-    assert outcome.status == "wrong"
-    assert "each off by +1" in present(outcome.reason)
-    assert outcome.median_ns is None
-    assert outcome.samples_ns == ()
 
 
 def test_cold_and_hot_samples_are_recorded_alike(

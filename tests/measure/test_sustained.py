@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from support.cli import QUICK, Matbench, last_run
+from support.cli import QUICK, Matbench, last_run, records_in
 from support.kernels import GOOD_BODY, PADDED, KernelWriter, own_file
 from support.optional import present
 
@@ -64,11 +64,6 @@ def test_a_run_reports_speed_over_seconds(matbench: Matbench) -> None:
     assert "J per launch" not in shown
 
 
-def test_without_the_option_nothing_is_sustained(matbench: Matbench) -> None:
-    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK)
-    assert only().sustained is None
-
-
 def test_compare_takes_turns_in_blocks(device: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sustained, "BLOCK_S", 0.02)
     monkeypatch.setattr(launches, "_LOOK_NS", 2e6)
@@ -86,21 +81,12 @@ def test_compare_takes_turns_in_blocks(device: DeviceInfo, monkeypatch: pytest.M
     assert "sustained: blocks of launches back to back, " in shown
 
 
-@pytest.mark.long
-def test_compare_on_the_command_line(matbench: Matbench) -> None:
-    words = ("compare", "naive-2d", "naive-2d", "--sizes", "64", "--set", "TILE=8")
-    shown = matbench(*words, "--sustained", "10", code=None).stdout
-    assert "10 + 10" in shown
-    assert "sustained: blocks of launches back to back, " in shown
-
-
 def test_a_run_is_resumed_only_with_what_was_asked_for(matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     plain = ("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK)
     matbench(*plain, "--output", file)
     matbench(*plain, "--sustained", "0.3", "--resume", file)
-    outcomes = last_run()
-    assert [outcome.sustained is None for outcome in outcomes][-1] is False
+    assert [outcome.sustained is None for outcome in records_in(file)] == [True, False]
     before = file.read_text()
     matbench(*plain, "--sustained", "0.3", "--resume", file)
     assert file.read_text().count('"type":"outcome"') == before.count('"type":"outcome"')

@@ -40,8 +40,9 @@ NO_COMPILE = SIGNATURE + "{ C[0] = nothing_of_this_name; }"
 GOOD = own_file("tiled")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
+    """Its process is replaced whenever a test has ended it."""
     made = Pool()
     yield made
     made.kill()
@@ -97,13 +98,15 @@ def _raise(error: Exception) -> None:
 @pytest.mark.parametrize(
     ("function", "arguments", "manner"),
     [
-        (os._exit, (7,), "exited with code 7"),
         (os._exit, (0,), "exited with code 0"),
-        (os.abort, (), "aborted (SIGABRT)"),
         (signal.raise_signal, (signal.SIGSEGV,), "crashed (segmentation fault"),
-        (signal.raise_signal, (signal.SIGFPE,), "crashed (arithmetic error"),
-        (signal.raise_signal, (signal.SIGKILL,), "was killed from outside (SIGKILL"),
         (signal.raise_signal, (signal.SIGBUS,), "was ended by SIGBUS"),
+        pytest.param(os._exit, (7,), "exited with code 7", marks=pytest.mark.long),
+        pytest.param(os.abort, (), "aborted (SIGABRT)", marks=pytest.mark.long),
+        pytest.param(
+            *(signal.raise_signal, (signal.SIGFPE,), "crashed (arithmetic error"),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_how_a_process_died_is_told(
@@ -320,7 +323,11 @@ def test_a_worker_does_not_run_the_main_module_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("doing", "taken"),
-    [("result(future)", 1)] + [("pool.schedule(time.sleep, 600)", taken) for taken in (1, 2)],
+    [
+        ("result(future)", 1),
+        ("pool.schedule(time.sleep, 600)", 1),
+        pytest.param("pool.schedule(time.sleep, 600)", 2, marks=pytest.mark.long),
+    ],
 )
 def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(
     doing: str, taken: int, tmp_path: Path
@@ -352,7 +359,7 @@ threading.Condition.__enter__ = interrupted
 try:
     {doing}
 except KeyboardInterrupt:
-    time.sleep(1)  # until the process has taken the task
+    time.sleep(0.3)  # until the process has taken the task
     pool.kill()
     print("ended")
 """)

@@ -136,10 +136,10 @@ def strings(value: Any) -> list[tuple[Any, Any]]:
         ("list", "--kernel", FILE_NAME),
         ("show", FILE_NAME),
         ("run", "--kernel", FILE_NAME, "--sizes", "8,20", "--output", "evil\x1b[2J.jsonl", *QUICK),
-        ("run", "--resume", "old.jsonl", "--kernel", FILE_NAME, "--sizes", "8", *QUICK),
         *(
             pytest.param(arguments, marks=pytest.mark.long)
             for arguments in (
+                ("run", "--resume", "old.jsonl", "--kernel", FILE_NAME, "--sizes", "8", *QUICK),
                 ("compare", FILE_NAME, "tiled", "--sizes", "8", "--max-time", "0.01"),
                 ("check", FILE_NAME, "--no-large"),
                 ("tune", FILE_NAME, "--sizes", "8", "--budget", "1s"),

@@ -82,6 +82,7 @@ def test_a_sweep_loses_a_worker_and_nothing_else(
     assert dask.measuring() == {}
 
 
+@pytest.mark.long
 def test_kill_9_of_the_command_costs_what_was_running(
     dask: DaskCluster, device: DeviceInfo, tmp_path: Path
 ) -> None:

@@ -298,6 +298,7 @@ def test_bad_files_and_kernels_are_refused(
     assert "runs only on the host" in refusal("history", "numpy")
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_what_is_done(device: DeviceInfo, project: Path, tmp_path: Path) -> None:
     """The last version never ends; the table shows the others, and the file has them."""
     first = save("First")

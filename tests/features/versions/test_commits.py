@@ -9,7 +9,6 @@ import pytest
 from support.kernels import GOOD_BODY, kernel_text
 from support.repository import commit, git
 
-from matbench.errors import UsageError
 from matbench.features.versions.commits import Version, versions
 from matbench.kernelfile import catalogue
 
@@ -168,15 +167,6 @@ def test_nothing_is_checked_out_and_nothing_configured_is_run(
     assert len(listed(project)) == 2
     assert not ran.exists()
     assert before == (git(project, "status", "--porcelain"), git(project, "rev-parse", "HEAD"))
-
-
-def test_one_version_is_none_to_compare(project: Path) -> None:
-    save(project, "one", mine_cu=kernel_text())
-    with pytest.raises(UsageError, match=r"mine\.cu: only one version; nothing to compare"):
-        listed(project)
-    save(project, "two", mine_cu=kernel_text() + "// a comment\n")
-    with pytest.raises(UsageError, match=r"mine\.cu: all 2 versions have the same code"):
-        listed(project)
 
 
 def test_a_damaged_object_is_a_version_with_a_reason(project: Path) -> None:

@@ -274,19 +274,6 @@ def test_a_branch_that_looks_like_an_option_is_a_revision(project: Path, tmp_pat
     assert extracted(project / "mine.cu", "-x", tmp_path / "old") is not None
 
 
-def test_without_a_repository_or_git_it_is_told(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alone = tmp_path / "mine.cu"
-    alone.write_text(kernel_text())
-    with pytest.raises(UsageError, match="--against needs git"):
-        git_versions.extract(catalogue.load(alone), "HEAD", tmp_path / "old")
-    commit(project, mine_cu=kernel_text())
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="--against needs git"):
-        git_versions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
-
-
 def test_a_library_has_no_file(tmp_path: Path) -> None:
     library = next(
         kernel for kernel in catalogue.builtin() if kernel.library and not kernel.is_function

@@ -145,17 +145,6 @@ def test_several_kernels_of_several_workloads(
     assert left(tmp_path) == []
 
 
-@pytest.mark.parametrize("revision", ["nowhere", "--all"])
-def test_what_is_no_revision_is_refused_before_measuring(
-    revision: str, matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path,
-    nothing_runs: None,
-) -> None:  # fmt: skip
-    told = matbench("compare", f"--against={revision}", "mine.cu", *BRIEFLY, code=2).stderr
-    assert told.count("\n") == 1
-    assert "no such revision" in told
-    assert left(tmp_path) == []
-
-
 def test_without_git_or_a_repository_it_is_refused(
     refusal: Refusal, device: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     nothing_runs: None,
@@ -210,6 +199,7 @@ def test_a_tree_that_leads_out_of_its_folder_is_refused(
     assert left(tmp_path) == []
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_no_temporary_folder(
     device: DeviceInfo, project: Path, tmp_path: Path
 ) -> None:

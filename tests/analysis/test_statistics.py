@@ -79,11 +79,6 @@ def test_scipy_is_not_loaded_before_it_is_needed() -> None:
 # How well the median is known
 
 
-def test_the_median_of_contaminated_noise() -> None:
-    noise, median = INDEPENDENT["contaminated"]
-    assert np.median(noise(np.random.default_rng(0), 1_000_000)) == pytest.approx(median, abs=3e-3)
-
-
 @pytest.mark.parametrize("count", [10, 25, 100])
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_interval_covers_the_median(name: str, count: int) -> None:

@@ -60,14 +60,6 @@ def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> Non
     )
 
 
-def test_an_unknown_baseline_is_one_line(matbench: Matbench) -> None:
-    result = matbench("run", "--baseline", "cubla", code=2)
-    assert result.stderr.startswith(
-        "matbench: --baseline 'cubla': no such baseline; available: cublas, "
-    )
-    assert result.stderr.count("\n") == 1
-
-
 def test_skipped_with_the_command_that_fixes_it(device: DeviceInfo) -> None:
     lacking = msgspec.structs.replace(
         device,

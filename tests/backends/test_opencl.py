@@ -96,21 +96,6 @@ def test_a_device_is_chosen_by_number_or_name(info: DeviceInfo) -> None:
     assert info.name in str(refused.value)
 
 
-def test_auto_prefers_a_gpu(info: DeviceInfo) -> None:
-    chosen = backends.choose("auto", None)
-    everything = []
-    for name in backends.NAMES:
-        try:
-            everything += backends.devices(name)
-        except UnavailableError as error:
-            assert "install" in str(error) or "driver" in str(error)
-    assert chosen in everything
-    if any(device.kind == "gpu" for device in everything):
-        assert chosen.kind == "gpu"
-    if any(device.backend == "cuda" for device in everything):
-        assert chosen.backend == "cuda"
-
-
 LOOK = """
 import ctypes, os, sys
 from pathlib import Path

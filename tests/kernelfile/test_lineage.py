@@ -11,7 +11,7 @@ from support.kernels import KernelWriter, kernel_text, own_file
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, lineage
 from matbench.kernelfile.catalogue import Catalogue
-from matbench.model import FrontMatter, Kernel, LaunchRules, Problem
+from matbench.model import Kernel, LaunchRules, Problem
 from matbench.records.outcome import Claims
 
 #: One that nothing precedes.
@@ -154,10 +154,3 @@ def test_it_is_part_of_nothing_that_is_built_claimed_or_measured(tmp_path: Path)
     problem = Problem(64, 64, 64)
     assert follower.values(problem) == alone.values(problem)
     assert msgspec.structs.replace(follower, previous=None) == alone
-
-
-def test_a_key_of_this_name_is_offered_for_a_mistyped_one(write_kernel: KernelWriter) -> None:
-    path = write_kernel("mine", front='previos = "tiled"')
-    with pytest.raises(UsageError, match="unknown key `previos`; did you mean `previous`"):
-        catalogue.load(path)
-    assert "previous" in FrontMatter.__struct_fields__

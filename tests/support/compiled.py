@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from matbench.cache import Cache
 from support.nvcc import find_nvcc
 
 SOURCE = r"""
@@ -39,6 +40,11 @@ def make(path: Path, source: str = SOURCE, arch: str = "sm_90") -> Path:
         path.write_text(source)
         return path
     form = "-ptx" if path.suffix == ".ptx" else "-cubin"
-    command = [str(find_nvcc()), form, f"-arch={arch}", "-x", "cu", "-", "-o", str(path)]
-    subprocess.run(command, input=source.encode(), check=True)
+
+    def compiled() -> bytes:
+        command = [str(find_nvcc()), form, f"-arch={arch}", "-x", "cu", "-", "-o", str(path)]
+        subprocess.run(command, input=source.encode(), check=True)
+        return path.read_bytes()
+
+    path.write_bytes(Cache().get_or_make(repr((form, arch, source)), compiled))
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,4 @@ def test_a_picture_needs_a_folder_and_is_none(tmp_path: Path) -> None:
         drawing.require(tmp_path / "missing" / "t.svg")
     (tmp_path / "t.svg").mkdir()
     with pytest.raises(UsageError, match="is a folder"):
-        drawing.require(tmp_path / "t.svg")
-
-
-def test_what_draws_is_named_if_it_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    with pytest.raises(UsageError, match=r"need vl_convert; pip install 'matbench-cuda\[plots\]'$"):
         drawing.require(tmp_path / "t.svg")

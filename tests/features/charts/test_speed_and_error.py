@@ -6,10 +6,9 @@ import pytest
 from support import records
 from support.ladder import LADDER, timed
 
-from matbench.errors import UsageError
 from matbench.features.charts import speed_and_error
 from matbench.model import Problem
-from matbench.records.outcome import Claims, Outcome
+from matbench.records.outcome import Outcome
 
 
 def test_a_line_is_a_kernel_at_its_fastest_and_the_fastest_comes_first() -> None:
@@ -61,12 +60,6 @@ def test_a_size_is_awkward_only_for_kernels_measured_beside_it() -> None:
     assert [p.beside for p in second.points] == [1024, None, None]
 
 
-def test_a_line_tells_whether_its_kernel_has_claims() -> None:
-    narrow = timed("narrow", 8, 1, claims=Claims(precision="tf32"))
-    found = speed_and_error.make_chart([narrow, timed("plain", 8, 2)]).lines
-    assert {line.label: line.has_claims for line in found} == {"narrow": True, "plain": False}
-
-
 def test_devices_and_ways_of_timing_are_lines_of_their_own() -> None:
     assert labels(timed("a", 8, 1), timed("a", 8, 2, device="A100")) == ["a · H200", "a · A100"]
     hot = timed("a", 8, 2, hot=records.timing(2))
@@ -74,11 +67,3 @@ def test_devices_and_ways_of_timing_are_lines_of_their_own() -> None:
     signed = Problem(8, 8, 8, inputs="signed")
     found = labels(timed("a", 8, 1), timed("a", 8, 2, problem=signed))
     assert found == ["a · uniform inputs", "a · signed inputs"]
-
-
-def test_what_is_no_chart_is_refused() -> None:
-    with pytest.raises(UsageError, match="no measured case has a single size n"):
-        speed_and_error.make_chart(LADDER[-2:])
-    dot = timed("d", 8, 1, problem=Problem(1, 8, 1, workload="dot"))
-    with pytest.raises(UsageError, match="a chart shows one workload, not matmul and dot"):
-        speed_and_error.make_chart([LADDER[0], dot])

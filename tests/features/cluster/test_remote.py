@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ from matbench.measure.output import CapturedOutput
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
 
-distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="no Dask")
 KERNEL = catalogue.load(own_file("tiled"), "kernels/tiled.cu")
 CASES = [Case(KERNEL, Problem(size, size, size), {"TILE": 8}, None) for size in (16, 17)]
 
@@ -56,7 +57,7 @@ class WorkerPool:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     here = SimpleNamespace(local_directory=str(tmp_path))
-    monkeypatch.setattr(distributed, "get_worker", lambda: here)
+    monkeypatch.setattr("distributed.get_worker", lambda: here)
     monkeypatch.setattr(remote, "WorkerPool", WorkerPool)
     monkeypatch.setattr(WorkerPool, "asked", [], raising=False)
     return WorkerPool.asked

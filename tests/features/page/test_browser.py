@@ -45,6 +45,17 @@ def ladder(tmp_path_factory: pytest.TempPathFactory, matbench: Matbench) -> Path
     return path
 
 
+#: Those of the ladder at three sizes, which are drawn in a moment.
+FEW = [o for o in reading.read(LADDER)[1] if o.case.problem.size in ("256", "1000", "1024")]
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "few.html"
+    document.write(path, document.page(FEW, reading.read(LADDER)[0]))
+    return path
+
+
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small page with every section, whose records mean no good."""
@@ -135,8 +146,8 @@ def test_every_chart_has_marks_and_names_and_asks_nothing_of_anyone(
     assert window.evaluate("document.getElementById('energy').hidden"), "no energy was recorded"
 
 
-def test_figures_can_be_switched(window: Browser, ladder: Path) -> None:
-    window.open(ladder)
+def test_figures_can_be_switched(window: Browser, few: Path) -> None:
+    window.open(few)
     for metric, title in (("limit", "share of the limit"), ("speedup", "speedup over cublas")):
         window.choose("metric", metric)
         notes = window.evaluate("document.querySelector('#speed h3 small').textContent")
@@ -147,9 +158,9 @@ def test_figures_can_be_switched(window: Browser, ladder: Path) -> None:
     assert window.messages() == []
 
 
-def test_the_table_filters_and_sorts(window: Browser, ladder: Path) -> None:
-    window.open(ladder, "#every=1")
-    cases = len(reading.read(LADDER)[1])
+def test_the_table_filters_and_sorts(window: Browser, few: Path) -> None:
+    window.open(few, "#every=1")
+    cases = len(FEW)
     assert len(window.column("kernel")) == cases
     window.choose("q", "pipelined bm=128")
     assert set(window.column("kernel")) == {"pipelined"}
@@ -165,15 +176,15 @@ def test_the_table_filters_and_sorts(window: Browser, ladder: Path) -> None:
     assert len(window.column("kernel")) < cases
 
 
-def test_the_url_keeps_what_was_chosen(window: Browser, ladder: Path) -> None:
-    window.open(ladder)
+def test_the_url_keeps_what_was_chosen(window: Browser, few: Path) -> None:
+    window.open(few)
     window.choose("metric", "cublas")
     window.choose("q", "sliced")
     window.evaluate("document.querySelector('.chips button[value=\"sliced-k\"]').click()")
     window.evaluate("document.querySelector('.results [data-key=\"median_ns\"]').click()")
     state = window.evaluate("location.hash")
     before = window.column("time")
-    window.open(ladder, state)
+    window.open(few, state)
     assert window.evaluate("document.querySelector('[data-state=\"metric\"]').value") == "cublas"
     assert window.evaluate("document.querySelector('[data-state=\"q\"]').value") == "sliced"
     assert window.column("time") == before
@@ -189,10 +200,10 @@ def copied(window: Browser) -> str:
     return str(window.evaluate("window.copied"))
 
 
-def test_what_is_shown_can_be_copied(window: Browser, ladder: Path, everything: Path) -> None:
+def test_what_is_shown_can_be_copied(window: Browser, few: Path, everything: Path) -> None:
     window.open(everything)
     assert "'=b,c&d=e" in copied(window), "no cell of a spreadsheet is a formula"
-    window.open(ladder, "#q=cublas-tf32&sort=size")
+    window.open(few, "#q=cublas-tf32&sort=size")
     rows = list(csv.DictReader(copied(window).splitlines()))
     assert (rows[0]["kernel"], rows[0]["size"]) == ("cublas-tf32", "256")
     assert float(rows[0]["median_ns"]) > 1000
@@ -330,9 +341,9 @@ def test_all_samples_are_drawn_and_stragglers_hide_nothing(window: Browser, tmp_
 
 
 @pytest.mark.parametrize("width", [390, 1400])
-def test_nothing_sticks_out(window: Browser, everything: Path, ladder: Path, width: int) -> None:
+def test_nothing_sticks_out(window: Browser, everything: Path, few: Path, width: int) -> None:
     """A table that is too wide says that it scrolls."""
-    for page in (everything, ladder):
+    for page in (everything, few):
         window.open(page, width=width)
         assert window.evaluate("document.documentElement.scrollWidth") <= width
     hint = "getComputedStyle(document.querySelector('#summary .wide'), '::before').content"

@@ -40,15 +40,6 @@ def test_csv_is_the_stamps_of_each_block(matbench: Matbench, device: DeviceInfo)
 def test_without_a_tile_the_fastest_is_taken(matbench: Matbench) -> None:
     said = matbench("blocks", "tiled", "--sizes", "40").stdout
     assert re.match(r"tiled TILE=(8|16|32) at 40\n", said)
-    assert matbench("blocks", "tiled", "--sizes", "40", "--set", "TILE=16").stdout.startswith(
-        "tiled TILE=16 at 40\n"
-    )
-
-
-def test_a_file_is_a_kernel_too(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    assert matbench("blocks", write_kernel("mine"), "--sizes", "33").stdout.startswith(
-        "mine TILE=8"
-    )
 
 
 def test_a_block_whose_threads_all_return_early_is_stamped(

@@ -7,11 +7,10 @@ import io
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from support import records, tunable
+from support import tunable
 from support.cli import QUICK, Matbench, last_run
 
 from matbench.analysis.statistics import ComparisonPlan
@@ -19,8 +18,7 @@ from matbench.features.tune import search
 from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue
 from matbench.measure import worker
-from matbench.model import DeviceInfo, Kernel, Problem
-from matbench.records.tuning import Tuned
+from matbench.model import DeviceInfo, Problem
 
 pytestmark = pytest.mark.usefixtures("short_turns")
 
@@ -147,12 +145,6 @@ def test_what_is_refused_is_one_line(matbench: Matbench, arguments: list[str]) -
 # -- what is kept and used -----------------------------------------------------------------------
 
 
-def winner(kernel: Kernel, device: DeviceInfo, size: int, **changes: Any) -> Tuned:
-    where = {"backend": device.backend, "device": device.name, "driver": device.driver}
-    own = {"kernel": kernel.name, "sha256": kernel.sha256, "params": {"TURNS": 1, "KIND": 1}}
-    return records.winner(size, **(own | where | changes))
-
-
 def test_an_unwritable_state_folder_is_told_before_anything_is_measured(
     matbench: Matbench, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +163,7 @@ def test_tuned_takes_the_same_size_or_the_nearest(
 ) -> None:
     kernel, store = catalogue.load(file), Store()
     for size, turns in ((8, 2), (32, 3)):
-        store.keep(winner(kernel, device, size, params={"TURNS": turns, "KIND": 1}))
+        store.keep(tunable.winner(kernel, device, size, params={"TURNS": turns, "KIND": 1}))
     result = matbench("run", "--kernel", file, "--tuned", "--sizes", "32,36", *QUICK)
     assert result.stderr == ""
     same, near = last_run()
@@ -185,8 +177,8 @@ def test_without_a_winner_the_kernels_own_sweep_runs(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:
     kernel, store = catalogue.load(file), Store()
-    store.keep(winner(kernel, device, 8, sha256="0" * 64))
-    store.keep(msgspec.structs.replace(winner(kernel, device, 8), device="another"))
+    store.keep(tunable.winner(kernel, device, 8, sha256="0" * 64))
+    store.keep(msgspec.structs.replace(tunable.winner(kernel, device, 8), device="another"))
     result = matbench("run", "single-block", "--kernel", file, "--tuned", "--sizes", "5,8", *QUICK)
     own = [one.case.params for one in last_run() if one.case.params]
     assert own == [{"TURNS": 8, "KIND": 1}] * 2

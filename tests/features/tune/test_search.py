@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support import records, tunable
+from support import tunable
 from support.optional import present
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
@@ -26,7 +26,6 @@ from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Accuracy, CaseRecord, Outcome, Timing
-from matbench.records.tuning import Tuned
 
 SIZE = Problem(48, 48, 48)
 TURNS = tuple(range(1, 41))
@@ -312,37 +311,22 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
 # -- later runs -----------------------------------------------------------------------------------
 
 
-def winner(kernel: Kernel, device: DeviceInfo, size: int, **changes: Any) -> Tuned:
-    where = {"backend": device.backend, "device": device.name, "driver": device.driver}
-    own = {"kernel": kernel.name, "sha256": kernel.sha256, "params": {"TURNS": 1, "KIND": 1}}
-    return records.winner(size, **(own | where | changes))
-
-
-def test_the_same_size_or_the_nearest_is_taken(
+def test_parameters_that_are_not_allowed_or_of_another_source_are_not_taken(
     kernel: Kernel, device: DeviceInfo, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "tuned.jsonl")
-    for size, turns in ((8, 2), (32, 3), (33, 4)):
-        store.keep(winner(kernel, device, size, params={"TURNS": turns, "KIND": 1}))
-    # Parameters that are no longer allowed are ignored.
-    store.keep(winner(kernel, device, 36, params={"TURNS": 5, "KIND": 3}))
-
-    def taken(M: int, N: int, K: int) -> tuple[int, tuple[str, ...]]:
-        case = present(tuning.tuned_case(kernel, Problem(M, N, K, "signed"), device, store))
-        assert case.skip is None
-        return case.params["TURNS"], case.notes
-
-    assert taken(32, 32, 32) == (3, ())
-    assert taken(36, 36, 36) == (4, ("parameters tuned at 33",))
-    assert taken(4, 4, 32) == (2, ("parameters tuned at 8",))
+    for size, kind in ((33, 1), (36, 3)):
+        store.keep(tunable.winner(kernel, device, size, params={"TURNS": size, "KIND": kind}))
+    case = present(tuning.tuned_case(kernel, Problem(36, 36, 36, "signed"), device, store))
+    assert (case.params["TURNS"], case.notes) == (33, ("parameters tuned at 33",))
     other = msgspec.structs.replace(kernel, sha256="0" * 64)
     assert tuning.tuned_case(other, SIZE, device, store) is None
 
 
 def test_what_to_doubt_is_noted(kernel: Kernel, device: DeviceInfo, tmp_path: Path) -> None:
     store = Store(tmp_path / "tuned.jsonl")
-    store.keep(winner(kernel, device, 8, complete=False, driver="1.0"))
-    store.keep(winner(kernel, device, 9, driver=device.driver))
+    store.keep(tunable.winner(kernel, device, 8, complete=False, driver="1.0"))
+    store.keep(tunable.winner(kernel, device, 9, driver=device.driver))
     doubtful = tuning.tuned_case(kernel, Problem(8, 8, 8), device, store)
     assert present(doubtful).notes == (
         "parameters from an interrupted search",

@@ -28,12 +28,6 @@ def at(flop_per_s: float, n: int = 4096) -> float:
     return 2 * n**3 / flop_per_s * 1e9
 
 
-def test_near_the_rate_of_multiply_adds_arithmetic_bounds_it() -> None:
-    found = bounded(4096, at(50e12))
-    assert found.by == "arithmetic"
-    assert found.computed_share == pytest.approx(50 / 60)
-
-
 @pytest.mark.parametrize(
     ("share", "by"), [(0.69, "neither"), (0.7001, "arithmetic"), (1.0, "arithmetic"),
                       (1.001, "doubtful limit"), (5.0, "doubtful limit")],
@@ -55,15 +49,6 @@ def test_when_the_least_traffic_takes_the_bandwidth_memory_bounds_it() -> None:
         assert bounded(64, took, has_own_limit=False).by == by
 
 
-def test_a_cache_that_holds_everything_is_no_memory() -> None:
-    cached = msgspec.structs.replace(
-        H200, properties={"last-level cache (bytes)": 50 * 1024 * 1024}
-    )
-    took = LEAST_64 / 3.6e12 * 1e9
-    assert bounded(64, took, device=cached, hot=True).by == "cache"
-    assert bounded(64, took, device=cached).by == "memory", "cold samples find nothing in it"
-
-
 @pytest.mark.parametrize(("read", "by"), [(50e9, "memory"), (30e9, "neither")])
 def test_counters_settle_whether_memory_bounds_it(read: float, by: str) -> None:
     counted = HardwareCounters(dram_read_bytes=read, dram_written_bytes=6e9)
@@ -83,12 +68,6 @@ def test_half_a_count_is_none() -> None:
 def test_what_has_no_measured_limit_is_not_bounded_by_arithmetic() -> None:
     found = bounded(4096, at(50e12), has_own_limit=False)
     assert (found.by, found.computed_share) == ("neither", None)
-
-
-def test_the_modelled_traffic_is_held_against_a_copy_too() -> None:
-    found = bounded(4096, 23e6, name="naive-2d")
-    assert found.by == "neither"
-    assert found.modelled_share == pytest.approx(5.976, rel=1e-3)
 
 
 def test_a_launch_with_few_blocks_leaves_multiprocessors_idle() -> None:

@@ -89,17 +89,6 @@ def nvcc_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{found.parent}:{os.environ['PATH']}")
 
 
-@pytest.mark.usefixtures("no_device", "nvcc_on_path")
-def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: Matbench) -> None:
-    """Shared memory holds eight blocks (2 KB of 16 KB), but threads only three (256 of 768)."""
-    result = matbench("explain", "tiled", "--set", "TILE=16", "--arch", "g80", "--format", "plain")
-    # threads, shared memory, fit by threads, by shared memory, resident, occupancy, loads
-    assert lines_of(result, "TILE=16") == [
-        ["TILE=16", "256", "2,048", "3", "8", "3", "100%", "125,000,000", "threads"]
-    ]
-    assert "registers unknown: assumed not to limit" in result.stdout
-
-
 @pytest.mark.usefixtures("no_device")
 def test_the_least_traffic_stands_beside_the_modelled(matbench: Matbench) -> None:
     result = matbench(
@@ -110,18 +99,6 @@ def test_the_least_traffic_stands_beside_the_modelled(matbench: Matbench) -> Non
     assert modelled["least_bytes"] == 4 * (200 * 400 + 400 * 300 + 200 * 300)
     assert modelled["bytes"] == 4 * (2 * 200 * 300 * 400 + 200 * 300)
     assert modelled["intensity"] == pytest.approx(48e6 / modelled["bytes"])
-
-
-@pytest.mark.usefixtures("no_device")
-def test_nothing_is_modelled_below_the_least(matbench: Matbench) -> None:
-    result = matbench("explain", "tiled", "--sizes", "1", "--set", "TILE=16", "--arch", "kepler")
-    said = "The model gives 4.50 B of traffic, less than the minimum of 12.0 B: it is not"
-    assert said in result.stdout
-    assert "modelled" not in result.stdout
-    result = matbench(*("explain", "tiled", "--sizes", "1", "--arch", "kepler", "--format", "json"))
-    found = json.loads(result.stdout)[1]
-    assert found["traffic"]["bytes"] is None
-    assert {width["modelled_loads"] for width in found["widths"]} == {None}
 
 
 @pytest.mark.usefixtures("no_device")

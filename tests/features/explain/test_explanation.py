@@ -10,7 +10,6 @@ from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of, split_case
 from matbench.features.explain import widths
 from matbench.features.explain.explanation import chosen, explanation
 from matbench.features.explain.other_devices import named
-from matbench.kernelfile import sweep
 from matbench.model import Arithmetic, Case, Conditions, Problem
 from matbench.records.explanation import Bound, Explanation
 from matbench.records.outcome import Outcome
@@ -107,25 +106,3 @@ def test_without_a_device_nothing_is_measured() -> None:
     assert (result.operations_per_s, result.clock_flop_per_s, result.sm_mhz) == (None, None, None)
     assert result.bound == Bound(by="not known")
     assert result.traffic.loads == 2 * 64**3 / 16
-
-
-def test_whole_numbers_are_not_held_against_floating_point() -> None:
-    kernel = KERNELS.get("cubes-blocks")
-    problem = Problem(1, 10**5, 1, inputs="digits", workload="cubes")
-    case = sweep.case(kernel, problem, next(iter(sweep.parameter_sets(kernel, {}))), H200)
-    result = explanation(case, H200, outcome_of(case, 1.0), LIMITS, [])
-    assert result.whole_numbers
-    assert result.bound.computed_share is result.clock_flop_per_s is None
-
-
-@pytest.mark.parametrize(
-    "asks", ["mma.sync.aligned.m16n8k8", "wmma::load_matrix_sync", "wgmma.mma_async"]
-)
-def test_tensor_cores_are_not_held_against_multiply_adds(asks: str) -> None:
-    case = case_of("tiled", 4096)
-    kernel = msgspec.structs.replace(case.kernel, source=f'{case.kernel.source}\n// asm("{asks}")')
-    case = msgspec.structs.replace(case, kernel=kernel)
-    result = explanation(case, H200, outcome_of(case, 2 * 4096**3 / 50e12 * 1e9), LIMITS, [])
-    assert result.tensor_cores
-    assert (result.bound.by, result.bound.computed_share) == ("neither", None)
-    assert not explained().tensor_cores

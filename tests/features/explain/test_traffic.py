@@ -76,12 +76,6 @@ def test_without_a_claim_only_the_least_is_modelled() -> None:
     assert found == Traffic(2 * 10**9, 12 * 10**6, 2e9 / 12e6)
 
 
-def test_each_block_stores_its_part_where_the_host_finishes() -> None:
-    for n, blocks in ((33792, 32), (300, 2)):
-        found = moved("dot-tree", Problem(1, n, 1, workload="dot"), THREADS=256, BLOCKS=32)
-        assert found.stores == blocks
-
-
 def test_a_dot_product_is_counted_by_its_own_measure() -> None:
     found = moved("dot-tree", Problem(1, 2**20, 1, workload="dot"), THREADS=256, BLOCKS=32)
     assert (found.operations, found.loads) == (2 * 2**20, 2 * 2**20)

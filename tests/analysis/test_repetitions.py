@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import record_files, records
 from support.records import repeated, timing
@@ -110,7 +110,6 @@ medians = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=12)
 
 
 @given(medians)
-@settings(max_examples=50)
 def test_the_interval_covers_all(found: list[float]) -> None:
     every = [around(ns, n + 1) for n, ns in enumerate(found)]
     merged = repetitions.merge(every)

@@ -39,8 +39,8 @@ Vector = npt.NDArray[np.float64]
 Shape = int | tuple[int, int]
 Noise = Callable[[np.random.Generator, Shape], Vector]
 
-#: The same examples on every run; the first one waits for scipy.
-exact = settings(max_examples=100, deadline=None, derandomize=True)
+#: The same examples on every run.
+exact = settings(derandomize=True)
 
 DRAWS = 1000
 COMPARISONS = 40

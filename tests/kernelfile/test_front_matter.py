@@ -520,8 +520,6 @@ def test_what_is_no_kernel_file(text: bytes, told: str, tmp_path: Path) -> None:
 # -- anything at all -----------------------------------------------------------------------------
 
 fuzzing = settings(
-    max_examples=200,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example writes its file
 )
 

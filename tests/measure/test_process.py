@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.dask_cluster import wait_for
 
 from matbench import signals
 from matbench.errors import CaseError
@@ -45,8 +46,7 @@ def test_a_deadline_is_of_time_that_has_passed_whatever_the_clock_on_the_wall_sa
     try:
         quick = pool.schedule(time.sleep, 0.5, timeout_s=30)
         slow = pool.schedule(time.sleep, 5.0, timeout_s=1)
-        while not (quick.running() and slow.running()):
-            time.sleep(0.01)
+        wait_for(lambda: all(task.running() or task.done() for task in (quick, slow)))
         monkeypatch.setattr(time, "time", lambda: wall() + jump_s)
         assert result(quick) is None
         with pytest.raises(DeadlineError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
@@ -149,7 +149,6 @@ variations = st.builds(Variation, st.floats(0, 1), st.floats(0, 1))
 
 
 @given(sides, sides, variations, st.floats(0, 0.5))
-@settings(max_examples=50)
 def test_swapping_the_sides_inverts_everything(
     one: Runs, other: Runs, variation: Variation, threshold: float
 ) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import strategies as st
 from support.tables import CPU, GPU, H200, MIXED, hot, on_h200, outcome, timing
 
 from matbench.analysis import ranking
@@ -49,21 +48,6 @@ def test_only_what_was_measured_ranks() -> None:
 def test_a_time_that_is_none_does_not_rank(median: float | None) -> None:
     found = outcome("x", 1, cold=timing(1, median_ns=median))
     assert ranking.rank([found]) == (Ranked(found),)
-
-
-measured_or_not = st.builds(
-    lambda kernel, ms, status, claims, n, group, device: outcome(
-        kernel, ms if status == "measured" else None, device, status=status, claims=claims,
-        problem=Problem(n, n, n), group=group,
-    ),
-    st.sampled_from(["a", "b", "c"]),
-    st.sampled_from([0.5, 1.0, 2.0, 4.0]),
-    st.sampled_from(["measured", "measured", "wrong", "failed"]),
-    st.sampled_from([Claims(), Claims(precision="tf32"), DOUBLE]),
-    st.sampled_from([64, 1000]),
-    st.sampled_from(["tutorial", "baseline"]),
-    st.sampled_from([CPU, GPU]),
-)  # fmt: skip
 
 
 def test_cpu_and_gpu_never_share_a_ranking() -> None:

@@ -17,10 +17,10 @@ from unittest import mock
 import psutil
 import pytest
 from support.dask_cluster import wait_for
-from support.kernels import SPIN_BODY, KernelWriter, own_file
+from support.kernels import SPIN_BODY, KernelWriter
 from support.optional import present
 
-from matbench import backends, signals
+from matbench import signals
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.measure import worker
@@ -37,7 +37,6 @@ SIGNATURE = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 """
 NO_COMPILE = SIGNATURE + "{ C[0] = nothing_of_this_name; }"
-GOOD = own_file("tiled")
 
 
 @pytest.fixture(scope="module")
@@ -155,17 +154,6 @@ def test_no_process_is_left_behind(pool: Pool) -> None:
 
 def case_of(path: Path, device: DeviceInfo, tile: int = 8) -> Case:
     return sweep.case(catalogue.load(path), Problem(20, 20, 20), {"TILE": tile}, device)
-
-
-@pytest.fixture(scope="module", params=["host", pytest.param("cuda", marks=pytest.mark.gpu)])
-def impatient(request: pytest.FixtureRequest) -> Iterator[Worker]:
-    """A worker with short deadlines."""
-    on_gpu = request.param == "cuda"
-    info = backends.devices("cuda")[0] if on_gpu else request.getfixturevalue("device")
-    with WorkerPool(CHECK_ONLY, Deadlines()) as pool:  # compiles the judge's programs
-        assert pool.worker(info).measure(case_of(GOOD, info, 16)).status == "measured"
-    with WorkerPool(CHECK_ONLY, Deadlines(build_s=12, run_s=12 if on_gpu else 6)) as pool:
-        yield pool.worker(info)
 
 
 def test_what_the_compiler_refused_is_compiled_once(

@@ -54,6 +54,7 @@ def keys(outcomes: list[Outcome]) -> list[resuming.CaseKey]:
 # -- a sweep -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_sweep_loses_a_worker_and_nothing_else(
     dask: DaskCluster, device: DeviceInfo, tmp_path: Path
 ) -> None:

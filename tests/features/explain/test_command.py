@@ -303,7 +303,7 @@ def machine_code(nvcc_on_path: None) -> None:
 @pytest.mark.usefixtures("no_device", "machine_code")
 def test_without_a_device_the_machine_code_gives_a_ceiling(matbench: Matbench) -> None:
     result = matbench(
-        *("explain", "tiled", "--sizes", "512", "--set", "TILE=16", "--arch", "sm_90"),
+        *("explain", "tiled", "--sizes", "512", "--set", "TILE=16,32", "--arch", "sm_90"),
         *("--format", "plain"),
     )
     assert result.exit_code == 0

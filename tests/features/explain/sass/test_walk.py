@@ -47,7 +47,7 @@ def test_where_a_warp_is() -> None:
         assert np.array_equal(present(value), np.broadcast_to(expected[name], 32)), name
 
 
-@pytest.mark.parametrize("n", [8, 400, 10_000])
+@pytest.mark.parametrize("n", [8, 400])
 def test_lanes_that_take_a_longer_way_through_a_loop_go_round_less_often_at_first(n: int) -> None:
     """The upper half of the lanes takes the longer way in every fourth pass only: there it meets
     the lower half, which is in one of its passes then."""

@@ -43,7 +43,7 @@ MUTANTS := $(VENV)/.installed-$(EXTRA)-mutants
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # nothing else may run while kernels are timed
-.PHONY: help bench smoke quick test test-long test-gpu golden lint format types check mutants \
+.PHONY: help bench smoke quick test test-long test-gpu test-gpu-long golden lint format types check mutants \
   docs build hooks clean
 
 help: ## List these targets
@@ -70,6 +70,10 @@ test-long: $(DEV) ## Run the long tests, before a release: the same with many mo
 test-gpu: $(DEV) ## Run the tests that need an NVIDIA GPU
 	@$(BIN)/python -m pytest -m "gpu and not alone and not long" -n 14 --dist worksteal $(ARGS)
 	@$(BIN)/python -m pytest -m "gpu and alone and not long" $(ARGS)
+
+test-gpu-long: $(DEV) ## Run the long tests that need an NVIDIA GPU, before a release
+	@$(BIN)/python -m pytest -m "gpu and long and not alone" -n 8 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -m "gpu and long and alone" $(ARGS)
 
 lint: $(DEV) ## Check format and style
 	@$(BIN)/ruff format --check

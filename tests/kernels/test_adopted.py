@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench, last_run
-from support.expected import entries, tried
+from support.expected import Backend, entries, tried
 
 from matbench.features.adopt import trials
 from matbench.model import DeviceInfo
@@ -26,12 +27,13 @@ def test_there_are_enough_and_each_has_its_file() -> None:
     assert len(COMPUTES) >= 48
 
 
-@pytest.mark.parametrize(("name", "backend_name"), tried(COMPUTES))
+@pytest.mark.parametrize(("name", "backend_name", "size"), tried(COMPUTES))
 def test_a_foreign_file_is_adopted_and_runs(
-    name: str, backend_name: str, tmp_path: Path, matbench: Matbench
+    name: str, backend_name: Backend, size: str, tmp_path: Path, matbench: Matbench
 ) -> None:
     entry = COMPUTES[name]
     path = Path(shutil.copy(entry.path, tmp_path))
+    started = time.monotonic()
     output = matbench("adopt", path, "--backend", backend_name).stdout
     # Whether the sums of atomics were met in another order is luck.
     computes = f"computes {entry.expected.computes}, correct at "
@@ -40,15 +42,16 @@ def test_a_foreign_file_is_adopted_and_runs(
     assert path.read_bytes() == entry.path.read_bytes()
     assert f"wrote {path.with_suffix('.toml')}" in output
     assert output.endswith(f"next: matbench run {path}\n")
-    [size] = entry.expected.sizes
+    assert backend_name == "opencl" or time.monotonic() - started < 60
     matbench("run", path, "--sizes", size, "--backend", backend_name, *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
 
 
-@pytest.mark.parametrize(("name", "backend_name"), tried(REFUSED))
+@pytest.mark.parametrize(("name", "backend_name", "size"), tried(REFUSED))
 def test_no_table_is_written_for_a_wrong_kernel(
     name: str,
-    backend_name: str,
+    backend_name: Backend,
+    size: str,
     tmp_path: Path,
     matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
@@ -61,7 +64,7 @@ def test_no_table_is_written_for_a_wrong_kernel(
     output = matbench("adopt", path, "--backend", backend_name, code=1).stdout
     assert entry.expected.reason or entry.expected.any_of
     assert all(words in output for words in entry.expected.reason), output
-    some_of = entry.expected.words(backend_name)
+    some_of = entry.expected.some_words(backend_name)
     assert not some_of or any(words in output for words in some_of), output
     assert list(tmp_path.iterdir()) == [path]
 

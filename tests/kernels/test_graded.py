@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from support.expected import tried
+from support.expected import Backend, tried
 from support.graded import GRADED, NOTHING, RANGES, graded, said, several, surprises
 from support.optional import present
 from support.paths import KERNELS
@@ -20,10 +20,14 @@ MOST_LAUNCHES = 350
 REPEATED = {"graded-atomics", "graded-split", "graded-in-order"}
 
 
-@pytest.mark.parametrize(("name", "backend_name"), tried(GRADED))
+@pytest.mark.parametrize(("name", "backend_name", "size"), tried(GRADED))
 def test_a_kernel_is_described_as_it_is(
-    name: str, backend_name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    name: str,
+    backend_name: Backend,
+    size: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     launches = 0
     multiply = Multiplier.multiply
 
@@ -35,7 +39,7 @@ def test_a_kernel_is_described_as_it_is(
     monkeypatch.setattr(Multiplier, "multiply", counted)
     session = request.getfixturevalue("session" if backend_name == "opencl" else "checks")
     without = NOTHING if backend_name == "cuda" or name in REPEATED else frozenset({"runs"})
-    grade = graded(GRADED[name].kernel(), session, without=without)
+    grade = graded(GRADED[name].kernel(), session, int(size), without=without)
     assert surprises(name, grade, without) == {}
     assert launches <= MOST_LAUNCHES or backend_name == "cuda"
 

@@ -6,13 +6,12 @@ and which check refuses it; the backend is opencl or cuda.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import functools
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import pytest
@@ -33,29 +32,37 @@ from support.paths import KERNELS
 from support.toml import table
 
 Words = tuple[str, ...]
+Backend = Literal["opencl", "cuda"]
+Status = Literal["measured", "wrong", "failed", "refused"]
 
 
 class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of an `expected.toml`; its name is the file's, without `.cu`, or `FILE::FUNCTION`.
-    Keys that are not given have the values of the file's `[default]`."""
+    Keys that are not given have the values of the file's `[default]`.
+
+    A mistake or a trick is caught (`caught_by`, `only`), defused (`defused_by`, `only`), measured
+    because it gains nothing (`status`, `why`) or declares what it does (`status`, `claims`), or a
+    known gap (two statuses, `why`). In `bad`, a session is shared by all without `variables`; in
+    `hostile`, the case after it is measured, too; `foreign` is adopted or refused, `graded` graded.
+    """
 
     about: str = ""  # its mistake or its trick
     made_from: str = ""  # the right kernel that it is made from
-    backends: Words = ("opencl", "cuda")  # where it is tried
+    backends: tuple[Backend, ...] = ("opencl", "cuda")  # where it is tried
     imports: Words = ()  # it is skipped where these modules cannot be imported
     sizes: Words = ()  # where it has this status
     right_at: Words = ()  # where it is measured
     inputs: Inputs | None = None  # kind of inputs, if not the workload's first probed kind
-    set: dict[str, int] = {}  # constants; by default all values of a kernel, a function's first
+    constants: dict[str, int] = {}  # all values by default; a function's first
     given: dict[str, Any] = {}  # keys of its front matter
-    long: Words = ()  # backends where it is among the long tests
+    long: tuple[Backend, ...] = ()  # backends where it is among the long tests
     alone: bool = False  # no other test may run beside it on a GPU
 
-    status: str | Words = "wrong"
+    status: Status | tuple[Status, ...] = "wrong"
     why: str = ""  # why a trick gains nothing, or is not caught
     caught_by: Words = ()  # checks, any of which may be the first to refuse it
     reason: Words = ()  # words that the reason has
-    any_of: Words | dict[str, Words] = ()  # words of which it has some, by backend if they differ
+    any_of: Words | dict[Backend, Words] = ()  # of these it has some; by backend if they differ
     claims: Words = ()  # keys of front matter in which it declares what it does; it is measured
     # Checks that leave it no opportunity: it is measured, or refused by one of them; without them
     # it is caught by `caught_by`, if given.
@@ -68,7 +75,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     twin: str = ""  # the honest function like it, which is measured
 
     hot: bool = False  # timed by launches back to back
-    untimed: Words = ()  # backends where it is checked only
+    untimed: tuple[Backend, ...] = ()  # backends where it is checked only
     variables: bool = False  # keeps state in variables of the program
     without: Words = ()  # checks that are off
     max_time_s: float = 0.05
@@ -81,8 +88,8 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def statuses(self) -> Words:
         return (self.status,) if isinstance(self.status, str) else self.status
 
-    def words(self, backend: str) -> Words:
-        return self.any_of.get(backend, ()) if isinstance(self.any_of, dict) else self.any_of
+    def some_words(self, backend: Backend) -> Words:
+        return self.any_of[backend] if isinstance(self.any_of, dict) else self.any_of
 
 
 class Entry(NamedTuple):
@@ -127,19 +134,23 @@ JUDGED = {
 
 
 def tried(
-    found: Mapping[str, Entry], long: Callable[[Entry, str], bool] = lambda _entry, _backend: False
+    found: Mapping[str, Entry],
+    long: Callable[[Entry, Backend], bool] = lambda _entry, _backend: False,
+    sizes: Callable[[Expected], Words] = lambda expected: expected.sizes,
 ) -> list[Any]:
-    """Parameters of a test: each name with each backend where it is tried, among the `long` tests
-    if its table or the function says so."""
+    """Parameters of a test: each name with each backend where it is tried, and each size; among the
+    `long` tests if its table or the function says so, and from the second size on."""
     params = []
     for name, entry in found.items():
-        for backend in entry.expected.backends:
+        for backend, size in itertools.product(entry.expected.backends, sizes(entry.expected)):
             marks = [pytest.mark.gpu] if backend == "cuda" else []
-            if backend in entry.expected.long or long(entry, backend):
+            is_first = size == sizes(entry.expected)[0]
+            if backend in entry.expected.long or not is_first or long(entry, backend):
                 marks.append(pytest.mark.long)
             if backend == "cuda" and entry.expected.alone:
                 marks.append(pytest.mark.alone)
-            params.append(pytest.param(name, backend, marks=marks, id=f"{name}-{backend}"))
+            at = f"{name}-{size}-{backend}"
+            params.append(pytest.param(name, backend, size, marks=marks, id=at))
     return params
 
 
@@ -148,8 +159,8 @@ def cases(entry: Entry, kernel: Kernel, size: str, device: DeviceInfo) -> list[C
     workload, expected = workloads.get(kernel.workload), entry.expected
     [problem] = parse_problems(size, workload, expected.inputs or workload.probed_inputs[0])
     sets = list(sweep.parameter_sets(kernel, {}))
-    if expected.set:
-        sets = [{name: expected.set[name] for name in kernel.sweep}]
+    if expected.constants:
+        sets = [{name: expected.constants[name] for name in kernel.sweep}]
     return [
         sweep.case(kernel, problem, params, device)
         for params in (sets[:1] if kernel.is_function else sets)
@@ -161,9 +172,9 @@ def measured(entry: Entry, case: Case, device: DeviceInfo, *more: Case, off: Wor
     in before; `more` are measured after it."""
     expected, is_gpu = entry.expected, device.kind == "gpu"
     hidden = {*expected.without, *off}
-    if off:
+    if off and (entry.folder == "cheats" or "reference" in off):
         hidden.add("reordered")  # a cheat that is let through may do anything at another size
-    if "reference" in off:
+    if entry.folder == "bad" and "reference" in off:
         hidden.add("staggered")  # the same comparison with another build
     options = Options(
         timed=device.backend not in expected.untimed, blocks=False, cold=not expected.hot,
@@ -181,7 +192,8 @@ def measured(entry: Entry, case: Case, device: DeviceInfo, *more: Case, off: Wor
             pool = stack.enter_context(WorkerPool(options, deadlines))
         worker = pool.worker(device, case.kernel)
         if expected.hot and not is_gpu:
-            worker.with_session(_few_sets)
+            most = worker.with_session(_few_sets)
+            stack.callback(worker.with_session, _few_sets, most)
         if off == ("shared",):
             worker.with_session(_zeros_in_shared_memory)
         outcome = worker.measure(case)
@@ -204,19 +216,27 @@ def _compile_the_judge(device: DeviceInfo) -> None:
         assert pool.worker(device).measure(case).status == "measured"
 
 
-@functools.cache
+_shared: dict[tuple[Options, Deadlines], WorkerPool] = {}
+
+
 def shared_pool(options: Options, deadlines: Deadlines) -> WorkerPool:
-    """For kernels that keep nothing from one launch to the next; ends with the program."""
-    pool = WorkerPool(options, deadlines)
-    atexit.register(pool.__exit__)
-    return pool
+    """For kernels that keep nothing from one launch to the next."""
+    return _shared.setdefault((options, deadlines), WorkerPool(options, deadlines))
 
 
-def _few_sets(session: Session) -> None:
+def end() -> None:
+    """End the processes that measured."""
+    while _shared:
+        _shared.popitem()[1].__exit__()
+    warm.WarmPool.end()
+
+
+def _few_sets(session: Session, most: int = 6) -> int:
     """Times launches back to back on a CPU too: with its guards, a set of buffers takes it as long
-    as thousands of products."""
+    as thousands of products. The most sets before."""
     session.options = msgspec.structs.replace(session.options, back_to_back=True)
-    launches._MOST_SETS = 6
+    before, launches._MOST_SETS = launches._MOST_SETS, most
+    return before
 
 
 def _zeros_in_shared_memory(session: Session) -> None:
@@ -246,7 +266,7 @@ def main() -> None:
     except MatbenchError as error:
         sys.exit(str(error))
     finally:
-        warm.WarmPool.end()
+        end()
 
 
 if __name__ == "__main__":

@@ -40,10 +40,14 @@ class Here:
 
 
 def graded(
-    kernel: Kernel, session: Session, seed: int = 0, without: frozenset[str] = NOTHING
+    kernel: Kernel,
+    session: Session,
+    size: int = 256,
+    seed: int = 0,
+    without: frozenset[str] = NOTHING,
 ) -> Grade:
     params = next(iter(sweep.parameter_sets(kernel, {})))
-    problem = multiplier.problem_of(kernel, 256, 256, 256)
+    problem = multiplier.problem_of(kernel, size, size, size)
     worker: Any = Here(session, without)
     case = sweep.case(kernel, problem, params, worker.device)
     return profile.grade(worker, case, seed, lambda what: None)
@@ -86,7 +90,7 @@ def surprises(name: str, grade: Grade, without: frozenset[str] = NOTHING) -> dic
     """What is said that was not expected, by key."""
     found = {}
     row = present(GRADED[name].expected.grade)
-    row |= row.get(grade.case.backend, {})
+    row = row | row.get(grade.case.backend, {})
     if grade.reason is not None:
         return {"reason": grade.reason}
     for key, value in said(grade).items():

@@ -292,7 +292,7 @@ def test_every_check_has_a_control() -> None:
         ("bad/bad-last-row-left-out", {"reason": ("in the first row",)}),
         ("bad/bad-last-row-left-out", {"any_of": {"opencl": ("in the first row",)}}),
         ("bad/bad-last-row-left-out", {"status": ("failed", "measured")}),
-        ("cheats/cheat-claims-random", {"claims": ("precision",)}),
+        ("cheats/cheat-claims-exponents", {"claims": ("precision",)}),
         ("cheats/cheat-every-third", {"caught_by": ("mask",), "defused_by": ("mask",)}),
         ("cheats/cheat-every-third", {"status": "measured"}),
     ],

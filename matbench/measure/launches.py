@@ -189,12 +189,11 @@ class Launches:
 
         If waiting for the idle device takes long too, other programs use it, and nothing is known.
         """
-        busy_ns, idle_ns = self._wait_ns(), 0.0
-        is_late = busy_ns > _IDLE_NS + _IDLE_SHARE * taken_ns
-        is_late = is_late and self.backend.info.kind in _OUTLIVING
-        if is_late:
-            idle_ns = self._wait_ns()
-        self._outlived_ns.append(busy_ns if is_late and idle_ns < busy_ns / 2 else 0.0)
+        busy_ns = self._wait_ns()
+        outlived = self.backend.info.kind in _OUTLIVING
+        outlived = outlived and busy_ns > _IDLE_NS + _IDLE_SHARE * taken_ns
+        outlived = outlived and self._wait_ns() < busy_ns / 2
+        self._outlived_ns.append(busy_ns if outlived else 0.0)
 
     def _wait_ns(self) -> float:
         started = time.perf_counter_ns()

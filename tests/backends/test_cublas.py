@@ -10,24 +10,15 @@ import numpy as np
 import pytest
 from support.cli import QUICK, Matbench
 from support.optional import half, present
-from support.products import problem
+from support.products import OF_ANY_SIZE, OF_LIBRARIES, problem
 
 from matbench.backends import Backend
 from matbench.backends.cuda import cublas
-from matbench.kernelfile import catalogue, libraries, sweep
+from matbench.kernelfile import catalogue, sweep
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Skip
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
-
-PRODUCTS = {
-    kernel.name: kernel
-    for kernel in libraries.LIBRARIES
-    if kernel.library in ("cublas", "cublaslt") and kernel.workload == "matmul"
-}
-#: Those of 8-bit operands are tested in tests/gpu/test_gpu_cublaslt.py.
-OF_ANY_SIZE = {name: kernel for name, kernel in PRODUCTS.items() if not kernel.launch.where}
-
 
 # -- without a GPU -------------------------------------------------------------------------------
 
@@ -39,7 +30,7 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
     _, outcomes = reading.read(provenance.last_run_path())
     assert [o.case.kernel for o in outcomes if o.status == "measured"] == ["single-block"]
     products = [o for o in outcomes if o.case.kernel != "single-block"]
-    assert sorted(o.case.kernel for o in products) == sorted(PRODUCTS)
+    assert sorted(o.case.kernel for o in products) == sorted(OF_LIBRARIES)
     skip = Skip("requirement", "cuda", {"device": "opencl"})
     assert all((o.status, o.skip, o.case.launch) == ("skipped", skip, None) for o in products)
     assert "needs CUDA; this is opencl" in result.stdout
@@ -86,7 +77,7 @@ def test_all_of_it_is_missing_or_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     for there in (True, False):
         monkeypatch.setattr(cublas, "find_spec", lambda _, there=there: there or None)
         lacks = cublas.unusable()
-        assert lacks.keys() == ({k.library for k in PRODUCTS.values()} if not there else set())
+        assert lacks.keys() == ({k.library for k in OF_LIBRARIES.values()} if not there else set())
 
 
 def test_it_has_no_blocks(matbench: Matbench) -> None:
@@ -110,12 +101,12 @@ def case_of(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:
 def test_float32_that_were_tf32_would_be_wrong(
     checks: Session, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info))
+    plain = checks.measure(case_of(OF_LIBRARIES["cublas"], "512", "uniform", info))
     assert plain.max_rel_err is not None
     assert plain.max_rel_err < 5e-6
     monkeypatch.setitem(cublas.KINDS, "float32", cublas.KINDS["tf32"])
     checks._built.clear()
-    faked = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info))
+    faked = checks.measure(case_of(OF_LIBRARIES["cublas"], "512", "uniform", info))
     checks._built.clear()
     assert faked.status == "wrong"
 
@@ -124,7 +115,7 @@ def test_float32_that_were_tf32_would_be_wrong(
 @pytest.mark.parametrize("size", ["64x64x8192", "1000", "2048"])
 @pytest.mark.parametrize("name", OF_ANY_SIZE)
 def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
-    case = case_of(PRODUCTS[name], size, "signed", info)
+    case = case_of(OF_LIBRARIES[name], size, "signed", info)
     assert case.kernel.deterministic
     assert checks.measure(case).status == "measured"
     bits = set()
@@ -150,8 +141,8 @@ def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[st
     outcomes = [msgspec.convert(row, Outcome) for row in rows]
     assert {o.status for o in outcomes} == {"measured"}
     medians = {o.case.kernel: present(o.median_ns) for o in outcomes}
-    assert medians.keys() == {"tiled", *PRODUCTS}
-    for name in PRODUCTS:
+    assert medians.keys() == {"tiled", *OF_LIBRARIES}
+    for name in OF_LIBRARIES:
         assert medians[name] < medians["tiled"]
     assert medians["cublas-tf32"] < medians["cublas"]
 
@@ -174,16 +165,16 @@ def test_checked_like_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
 
 @pytest.mark.gpu
 def test_one_handle_serves_all(cuda: Backend, info: DeviceInfo) -> None:
-    programs = [cuda.build(kernel, {}) for kernel in PRODUCTS.values()]
+    programs = [cuda.build(kernel, {}) for kernel in OF_LIBRARIES.values()]
     assert len({program.library.handle for program in programs}) == 1  # type: ignore[attr-defined]
     ones = np.ones((3, 2), np.float32)
     A, B, C = (cuda.allocate(4 * 4096) for _ in "ABC")
     try:
         cuda.write(A, ones)
         cuda.write(B, 2 * np.ascontiguousarray(ones.T))
-        launch = case_of(PRODUCTS["cublas"], "3x3x2", "uniform", info).launch
+        launch = case_of(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info).launch
         assert launch is not None
-        cuda.build(PRODUCTS["cublas"], {}).launch(launch, [A, B, C, 3, 3, 2, 1.0, 0.0, 1])
+        cuda.build(OF_LIBRARIES["cublas"], {}).launch(launch, [A, B, C, 3, 3, 2, 1.0, 0.0, 1])
         found = np.empty((3, 3), np.float32)
         cuda.read(C, found)
         assert (found == 4).all()

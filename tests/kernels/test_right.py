@@ -8,20 +8,12 @@ from typing import Any
 
 import pytest
 from support.optional import present
-from support.products import INPUTS, PRODUCTS, SIZES, allowed_skip, problem
+from support.products import INPUTS, OF_ANY_SIZE, PRODUCTS, SIZES, allowed_skip, problem
 
-from matbench.kernelfile import libraries, sweep
+from matbench.kernelfile import sweep
 from matbench.measure.session import Session
 from matbench.model import Kernel
 
-#: Those of 8-bit operands are tested in tests/gpu/test_gpu_cublaslt.py.
-OF_LIBRARIES = [
-    kernel
-    for kernel in libraries.LIBRARIES
-    if kernel.library in ("cublas", "cublaslt")
-    and kernel.workload == "matmul"
-    and not kernel.launch.where
-]
 LARGER = "257x130x300"
 LONG_SUMS = "64x64x8192"
 
@@ -46,7 +38,7 @@ def on_a_gpu() -> Iterator[Any]:
 
     Kernels on the outside: a process builds all that one needs.
     """
-    for number, kernel in enumerate([*PRODUCTS, *OF_LIBRARIES]):
+    for number, kernel in enumerate([*PRODUCTS, *OF_ANY_SIZE.values()]):
         if kernel.on_host:
             continue
         sizes = [*SIZES, LARGER] if kernel.library is None else [*SIZES, LARGER, LONG_SUMS]

@@ -221,7 +221,9 @@ _shared: dict[tuple[Options, Deadlines], WorkerPool] = {}
 
 def shared_pool(options: Options, deadlines: Deadlines) -> WorkerPool:
     """For kernels that keep nothing from one launch to the next."""
-    return _shared.setdefault((options, deadlines), WorkerPool(options, deadlines))
+    if (options, deadlines) not in _shared:
+        _shared[options, deadlines] = WorkerPool(options, deadlines)
+    return _shared[options, deadlines]
 
 
 def end() -> None:

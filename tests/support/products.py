@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from matbench import workloads
-from matbench.kernelfile import catalogue, expressions
+from matbench.kernelfile import catalogue, expressions, libraries
 from matbench.kernelfile.sizes import parse_sizes
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -14,6 +14,13 @@ from matbench.records.outcome import Outcome
 #: All kernels with a source, of other workloads too.
 FILES = [kernel for kernel in catalogue.builtin() if kernel.source and not kernel.is_function]
 PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
+#: Those of libraries for CUDA; 8-bit operands are tested in tests/gpu/test_gpu_cublaslt.py.
+OF_LIBRARIES = {
+    kernel.name: kernel
+    for kernel in libraries.LIBRARIES
+    if kernel.library in ("cublas", "cublaslt") and kernel.workload == "matmul"
+}
+OF_ANY_SIZE = {name: kernel for name, kernel in OF_LIBRARIES.items() if not kernel.launch.where}
 SIZES = ["1", "17", "33", "65x31x129", "1x1x1000", "100x7x1", "8x300x5"]
 INPUTS = ["uniform", "signed", "normal"]
 

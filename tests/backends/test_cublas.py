@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.cli import QUICK, Matbench
-from support.optional import half, present
+from support.optional import present, some
 from support.products import OF_ANY_SIZE, OF_LIBRARIES, problem
 
 from matbench.backends import Backend
@@ -131,7 +131,9 @@ def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: D
 
 @pytest.mark.gpu
 @pytest.mark.alone
-@pytest.mark.parametrize("mode", half([[], ["--hot"], ["--hot", "--graph"], ["--cold", "--hot"]]))
+@pytest.mark.parametrize(
+    "mode", some([[], ["--hot"], ["--hot", "--graph"], ["--cold", "--hot"]], [])
+)
 def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
     printed = matbench(
         *("run", "tiled", "--set", "TILE=32", "--baseline", "cublas*", "--sizes", "1024", *mode),

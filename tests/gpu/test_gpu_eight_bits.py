@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,8 +68,7 @@ def measured(session: Session, source: str, at: Problem, folder: Path) -> Outcom
     return session.measure(case)
 
 
-@pytest.mark.parametrize("result", RESULTS)
-@pytest.mark.parametrize("operand", OPERANDS)
+@pytest.mark.parametrize(("operand", "result"), half(itertools.product(OPERANDS, RESULTS)))
 def test_types_of_cuda(operand: str, result: str, checks: Session, tmp_path: Path) -> None:
     source = TYPED.replace("OPERAND", operand).replace("RESULT", result)
     for factors in ((1.0, 0.0), (-0.5, 1.25)):

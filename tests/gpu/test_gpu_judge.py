@@ -22,7 +22,7 @@ def candidates(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_kernels_of_all_kinds_have_the_verdicts_that_they_should(candidates: Any) -> None:
-    given = candidates(40)
+    given = candidates(20)
     with matbench.Judge("256", backend="cuda", timeout=8) as judge:
         verdicts = list(judge.run_all(one.text for one in given))
     told = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,8 +40,7 @@ def judged(session: Session, folder: Path, gemm: Gemm, size: tuple[int, int, int
     return session.measure(case)
 
 
-@pytest.mark.parametrize("result", KINDS)
-@pytest.mark.parametrize("operand", KINDS)
+@pytest.mark.parametrize(("operand", "result"), half(itertools.product(KINDS, KINDS)))
 def test_every_pair_of_types(operand: str, result: str, on_gpu: Session, tmp_path: Path) -> None:
     total = "double" if result == "double" else "float"
     gemm = Gemm(operand=operand, result=result, sum=total)

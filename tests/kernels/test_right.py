@@ -34,7 +34,8 @@ def on_a_cpu() -> Iterator[Any]:
 
 
 def on_a_gpu() -> Iterator[Any]:
-    """All at every size with one kind of inputs, in turn; the other kinds take long.
+    """All at every size with one kind of inputs, in turn; the other kinds take long, and so do
+    kernels of which many builds are swept.
 
     Kernels on the outside: a process builds all that one needs.
     """
@@ -45,7 +46,8 @@ def on_a_gpu() -> Iterator[Any]:
         for place, size in enumerate(sizes):
             for kind, inputs in enumerate(INPUTS):
                 marks = [pytest.mark.gpu]
-                if (number + place + kind) % len(INPUTS):
+                has_many_builds = math.prod(map(len, kernel.sweep.values())) > 10
+                if (number + place + kind) % len(INPUTS) or has_many_builds:
                     marks.append(pytest.mark.long)
                 at = f"{kernel.name}-{size}-{inputs}-cuda"
                 yield pytest.param(kernel, size, inputs, "checks", marks=marks, id=at)

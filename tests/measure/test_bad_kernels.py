@@ -143,6 +143,7 @@ def test_a_race_that_is_wrong_by_chance_where_races_are_looked_for_is_wrong(
 
 
 @pytest.mark.gpu
+@pytest.mark.long
 @pytest.mark.parametrize("name", RACES)
 def test_races_are_wrong_whatever_luck_does(name: str, info: DeviceInfo) -> None:
     """The control: if warps happen to run in step, only the staggered build shows the race."""

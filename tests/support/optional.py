@@ -25,7 +25,7 @@ def half(every: Iterable[Any]) -> list[Any]:
     ]
 
 
-def some(every: Iterable[str], *at_once: str) -> list[Any]:
+def some(every: Iterable[T], *at_once: T) -> list[Any]:
     """A parameter for each; all but those that are needed at once are among the long tests."""
     return [
         each if each in at_once else pytest.param(each, marks=pytest.mark.long) for each in every

@@ -151,15 +151,12 @@ class CudaBackend:
         capability = self.info.compute_capability or (0, 0)
         code = compiled(kernel, params, variant, capability, self.cache)
 
-        def load() -> Any:
+        try:
             if kernel.code:
                 module = driver().module_from_buffer(code.cubin)
             else:
                 module, _ = through_pycuda(SourceModule, code.request, self.cache)
-            return module.get_function(code.entry)
-
-        try:
-            return CudaProgram(kernel, load, code, self.stream)
+            return CudaProgram(kernel, module.get_function(code.entry), code, self.stream)
         except driver().Error as error:
             built = "the file" if kernel.code else f"code built by {self.info.toolkit}"
             raise BuildError(

@@ -131,14 +131,11 @@ def _maker(parameter: Parameter) -> Any:
 
 
 class CudaProgram:
-    """One build of a kernel: a function of a module that PyCUDA loads, and reloads to reset it."""
+    """One build of a kernel: a function of a module that PyCUDA loaded, and reloads to reset it."""
 
-    def __init__(
-        self, kernel: Kernel, load: Callable[[], Any], code: Compiled, stream: Any
-    ) -> None:
+    def __init__(self, kernel: Kernel, function: Any, code: Compiled, stream: Any) -> None:
         import numpy as np
 
-        self.load = load
         self.code = code
         self.stream = stream
         self.allocates = b"\0malloc\0" in code.cubin
@@ -151,8 +148,7 @@ class CudaProgram:
         self.passed = [np.uint16 if isinstance(make, partial) else make for make in self.make]
         self._check_parameters()
         self.types = [self._layout()] if _encoded in self.make else self.passed
-        self._load()
-        function = self.function
+        self._use(function)
         self.resources = Resources(
             registers=function.num_regs,
             static_shared_bytes=function.shared_size_bytes,
@@ -161,18 +157,19 @@ class CudaProgram:
             max_threads_per_block=function.max_threads_per_block,
         )
 
-    def _load(self) -> None:
-        self.function = self.load()
-        self.function.prepare(self.types)
-        self.allowed_shared_bytes = _SHARED_BYTES - self.function.shared_size_bytes
+    def _use(self, function: Any) -> None:
+        self.function = function
+        function.prepare(self.types)
+        self.allowed_shared_bytes = _SHARED_BYTES - function.shared_size_bytes
 
     def restore(self) -> None:
         if self.variable_bytes:
             self.reload()
 
     def reload(self) -> None:
-        with errors():
-            self._load()
+        with errors():  # for `SourceModule`, nvcc would read the included files again
+            module = driver().module_from_buffer(self.code.cubin)
+            self._use(module.get_function(self.code.entry))
 
     def _check_parameters(self) -> None:
         """Check the parameter sizes read from the source against the compiler's."""

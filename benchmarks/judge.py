@@ -108,9 +108,9 @@ def memory_bytes(process: psutil.Process) -> int:
 
 
 def others() -> list[psutil.Process]:
-    """The processes that this one started, without Python's own tracker of resources."""
-    started = psutil.Process().children(recursive=True)
-    return [one for one in started if "resource_tracker" not in " ".join(one.cmdline())]
+    """Worker processes, without those that Python needs to start and clean up after them."""
+    started = psutil.Process().children()
+    return [process for one in started for process in one.children(recursive=True)]
 
 
 def left_behind() -> set[Path]:

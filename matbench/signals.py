@@ -116,9 +116,8 @@ def end_with_parent() -> None:
     """
     parent = multiprocessing.parent_process()
     assert parent is not None
-    assert parent.pid is not None
-    if sys.platform == "linux" and _asked_linux():
-        if os.getppid() != parent.pid:  # it ended before that
+    if sys.platform == "linux" and _asked_linux():  # of the server, which ends with the parent
+        if not parent.is_alive():  # it ended before that
             os._exit(1)
         return
     threading.Thread(target=_wait_for_the_end_of, args=(parent,), daemon=True).start()

@@ -19,12 +19,13 @@ _YOUNG_S = 60.0
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
+def folder(parent: str | None = None) -> Iterator[Path]:
     """A new temporary folder, removed at the end of the block, or by a later run if this process is
-    killed: it is locked until then."""
+    killed: it is locked until then. It is in `TMPDIR` by default."""
     try:
-        _remove_abandoned(tempfile.gettempdir())
-        made = tempfile.TemporaryDirectory(".tmp", "matbench-", ignore_cleanup_errors=True)
+        parent = parent or tempfile.gettempdir()
+        _remove_abandoned(parent)
+        made = tempfile.TemporaryDirectory(".tmp", "matbench-", parent, ignore_cleanup_errors=True)
     except OSError as error:
         reason = f"no temporary folder can be created: {error.strerror}"
         raise UsageError(f"{reason}; set TMPDIR to another folder") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ __all__ = [
     "Call", "CudaCode", "Function", "Handle", "NoDeviceError", "Program", "TensorMap",
     "UnavailableError", "Variant", "bind_to", "can_precompile", "choose", "choose_all",
     "compiled_by_nvcc", "devices", "host_conditions", "host_device", "open_backend", "precompile",
-    "toolkit_program",
+    "preload", "toolkit_program",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")
@@ -51,6 +52,13 @@ NAMES = ("cuda", "opencl")
 def devices(name: str) -> list[DeviceInfo]:
     """Every device of one backend; `UnavailableError` if the backend cannot be used."""
     return _module(name).devices()  # type: ignore[no-any-return]
+
+
+def preload() -> None:
+    """Import what the backends need, without a look at devices: forked processes have it, too."""
+    for name in NAMES:
+        with suppress(UnavailableError):
+            _module(name).preload()
 
 
 def _module(name: str) -> Any:

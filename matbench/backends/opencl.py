@@ -56,6 +56,10 @@ def devices() -> list[DeviceInfo]:
         return [_describe(index, device) for index, device in enumerate(opencl_runtimes.devices())]
 
 
+#: Imports PyOpenCL, and nothing more.
+preload = pyopencl
+
+
 def try_out(source: str = "kernel void nothing() {}") -> None:
     """Build an empty kernel for every device; an error if one cannot."""
     cl = pyopencl()

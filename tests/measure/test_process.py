@@ -38,6 +38,26 @@ def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
     assert Path.cwd() == tmp_path
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are not forked")
+def test_what_processes_are_forked_from_has_no_threads_and_no_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor its own environment: a process has that of the main one."""
+    monkeypatch.setenv("MATBENCH_TEST", "set later")
+    pools = [Pool(), Pool()]
+    try:
+        servers = {pool.call(os.getppid) for pool in pools}
+        assert [pool.call(os.getenv, "MATBENCH_TEST") for pool in pools] == ["set later"] * 2
+        [server] = map(psutil.Process, servers)
+        assert server.num_threads() == 1
+        loaded = {Path(library.path).name for library in server.memory_maps()}
+        assert any("_multiarray_umath" in name for name in loaded)
+        assert not any(name.startswith("libintelocl") for name in loaded)
+    finally:
+        for pool in pools:
+            pool.kill()
+
+
 @pytest.mark.parametrize("jump_s", [3600, -3600])
 def test_a_deadline_is_of_time_that_has_passed_whatever_the_clock_on_the_wall_says(
     jump_s: int, monkeypatch: pytest.MonkeyPatch

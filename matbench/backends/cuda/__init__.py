@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from matbench.backends.cuda import compilation
 from matbench.backends.cuda.backend import CudaBackend
 from matbench.backends.cuda.compilation import compiled_by_nvcc, find
-from matbench.backends.cuda.device import devices
+from matbench.backends.cuda.device import devices, preload
 from matbench.backends.cuda.libcuda import gpu_is_present
 from matbench.backends.protocol import Variant
 from matbench.cache import Cache
 from matbench.model import HOST, DeviceInfo, Kernel
 
-__all__ = ["compiled_by_nvcc", "devices", "find", "gpu_is_present", "open_device", "precompile"]
+__all__ = [
+    "compiled_by_nvcc", "devices", "find", "gpu_is_present", "open_device", "precompile", "preload",
+]  # fmt: skip
 
 #: Opens a device that `devices` listed, with the cache for compiled code.
 open_device = CudaBackend

@@ -15,16 +15,22 @@ from matbench.errors import CaseError, OutOfMemoryError
 from matbench.model import DeviceInfo
 
 
-@cache
-def driver() -> Any:
-    """`pycuda.driver`, initialised."""
+def preload() -> Any:
+    """Import `pycuda.driver`, and nothing more."""
     try:
-        import pycuda.driver as cuda
+        import pycuda.driver
     except ImportError as error:
         raise UnavailableError(
             f"PyCUDA cannot be imported ({error})",
             "with an NVIDIA driver: matbench doctor --install",
         ) from None
+    return pycuda.driver
+
+
+@cache
+def driver() -> Any:
+    """`pycuda.driver`, initialised."""
+    cuda = preload()
     try:
         cuda.init()
     except cuda.Error as error:

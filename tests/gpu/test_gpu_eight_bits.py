@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.cli import Matbench
 from support.eight_bits import MISTAKES, VARIANTS
-from support.optional import half
+from support.optional import half, some
 from support.products import problem
 
 from matbench import backends
@@ -88,7 +88,7 @@ def test_a_right_kernel_is_accepted(name: str, checks: Session, tmp_path: Path) 
         assert outcome.status == "measured", outcome.reason
 
 
-@pytest.mark.parametrize("name", half(MISTAKES))
+@pytest.mark.parametrize("name", some(MISTAKES, *[*MISTAKES][::3]))
 def test_each_mistake_is_refused(name: str, checks: Session, tmp_path: Path) -> None:
     mistake = MISTAKES[name]
     M, N, K = map(int, mistake.size.split("x"))

@@ -74,6 +74,7 @@ def test_compensation_survives_the_optimiser(tile: int, checks: Session, info: D
     assert tiled.max_rel_err > 5e-7
 
 
+@pytest.mark.long
 def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo) -> None:
     result = matbench("run", "--smoke", "--backend", "cuda", "--format", "json")
     outcomes = [record for record in json.loads(result.stdout) if record["type"] == "outcome"]

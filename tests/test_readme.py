@@ -21,7 +21,7 @@ from support.scripts import load
 
 from matbench import signals
 from matbench.cli import main
-from matbench.features.watch.version import TimedVersion, Version
+from matbench.features.watch.version import SavedVersion, TimedVersion
 from matbench.features.watch.view import screen
 from matbench.kernelfile import catalogue, front_matter
 from matbench.model import Conditions, DeviceInfo, FrontMatter, LaunchRules, Problem
@@ -283,9 +283,9 @@ def test_the_walk_through_shows_the_screens_of_watch() -> None:
     )
     reason = "guards: wrote outside C: 8,000 elements, starting 1 after its end"
     versions = [
-        Version(1, "17:12:30", standings={at: TimedVersion({"TILE": 32}, 83.84e6)}),
-        Version(2, "17:14:09", wrong=f"strip ROWS=16 at 1000 is wrong: {reason}"),
-        Version(3, "17:14:11", standings={at: TimedVersion({"ROWS": 8}, 15.89e6, [compared])}),
+        SavedVersion(1, "17:12:30", standings={at: TimedVersion({"TILE": 32}, 83.84e6)}),
+        SavedVersion(2, "17:14:09", wrong=f"strip ROWS=16 at 1000 is wrong: {reason}"),
+        SavedVersion(3, "17:14:11", standings={at: TimedVersion({"ROWS": 8}, 15.89e6, [compared])}),
     ]
     told = [block for block in blocks(page("docs/writing-kernels.md"), "console") if " · " in block]
     for number, block in enumerate(told, 2):

@@ -55,7 +55,7 @@ class Command(click.Command):
                 formatter.write_dl(lines)
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Turns matbench's errors into one line and an exit code; lists commands in order."""
 
     command_class = Command
@@ -79,7 +79,7 @@ class Group(click.Group):
         return list(self.commands)
 
 
-class Program(Group):
+class MainGroup(CommandGroup):
     """The outermost group: a failed write ends it with a message; it imports commands late."""
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -151,7 +151,7 @@ def _take_over() -> None:
 
 
 @click.group(
-    cls=Program,
+    cls=MainGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="matbench")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from matbench.cli.app import Group, main
+from matbench.cli.app import CommandGroup, main
 from matbench.cli.console import say, show_rich
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def info() -> None:
     )
 
 
-@main.group("cache", cls=Group)
+@main.group("cache", cls=CommandGroup)
 def cache_group() -> None:
     """Manage cached references and compiled code."""
 

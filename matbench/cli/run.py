@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from matbench.measure.options import Deadlines, Options
     from matbench.measure.output import Listener
-    from matbench.measure.scheduler import Group
+    from matbench.measure.scheduler import TaskGroup
     from matbench.measure.worker import CaseRunner
     from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
@@ -397,13 +397,13 @@ class Sweep:
             return known
         return {key._replace(device_id=""): outcome for key, outcome in known.items()}
 
-    def _groups(self, left: Iterable[tuple[Infos, Case]]) -> list[Group[Case]]:
+    def _groups(self, left: Iterable[tuple[Infos, Case]]) -> list[TaskGroup[Case]]:
         """Groups of these cases; a device that has measured some of a group measures the rest.
 
         The largest come first; of equals the first, since a ladder begins with its slowest rungs.
         """
         from matbench import workloads
-        from matbench.measure.scheduler import Group
+        from matbench.measure.scheduler import TaskGroup
         from matbench.records.outcome import CaseRecord
 
         begun = {outcome.case.contest: outcome.case.device_id for outcome in self.outcomes}
@@ -414,7 +414,7 @@ class Sweep:
             together = own, *(info.identity for info in where)
             found.setdefault(together, (where, []))[1].append(case)
         return [
-            Group(
+            TaskGroup(
                 infos, cases, max(workloads.workload_of(c.problem).work(c.problem) for c in cases)
             )
             for infos, cases in found.values()

@@ -31,7 +31,7 @@ class _Id(msgspec.Struct, frozen=True):
     id: int | str | None = None
 
 
-class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class JudgeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line of input: the kernel of a file (`path`), or in a text (`source`).
 
     With a `baseline`, a name or path, the two are compared. The `id` comes back with the answer.
@@ -138,11 +138,11 @@ def _id_of(line: bytes) -> int | str | None:
         return None
 
 
-def _request(line: bytes) -> Request:
+def _request(line: bytes) -> JudgeRequest:
     if len(line) > _MAX_LINE_BYTES:
         raise UsageError(f"a request is longer than {_MAX_LINE_BYTES:,} bytes")
     try:
-        return msgspec.json.decode(line, type=Request)
+        return msgspec.json.decode(line, type=JudgeRequest)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise UsageError(f"not a request: {' '.join(str(error).split()):.200}") from None
 

@@ -19,7 +19,7 @@ from matbench.kernelfile import signature, syntax
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import Reader, decoded, default_name, identified
 from matbench.kernelfile.python_file import C_TYPES
-from matbench.kernelfile.signature import Function
+from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import Beside, Table
 from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Included, Kernel, Parameter, Storage
 
@@ -182,7 +182,7 @@ class _Reader(Reader):
 
     def entry(
         self, front: FrontMatter, included: tuple[Included, ...]
-    ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
+    ) -> tuple[Entry, Signature, tuple[Parameter, ...]]:
         names = [*self.code.kernels]
         name = front.entry or names[0]
         there = f"it has {', '.join(names):.300}"
@@ -191,7 +191,7 @@ class _Reader(Reader):
         if len(names) > 1 and not front.entry:
             self.wrong(f'several kernels; choose one, as in entry = "{name}"; {there}', "entry")
         parameters = tuple(self.parameters(front, self.code.kernels[name]))
-        return Entry(name, ()), Function(name, parameters), parameters
+        return Entry(name, ()), Signature(name, parameters), parameters
 
     def parameters(self, front: FrontMatter, slots: list[Slot]) -> Iterator[Parameter]:
         """Parameters with the types that their arguments need; of buffers if there are none."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from matbench.kernelfile import expressions, signature
-from matbench.kernelfile.signature import Function, SourceError, TemplateParameter
+from matbench.kernelfile.signature import Signature, SourceError, TemplateParameter
 from matbench.model import Kernel, Parameter
 
 _ENTRY = re.compile(r"((?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)\s*(?:<(.*)>)?", re.DOTALL)
@@ -86,7 +86,7 @@ def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
     return {name: value for name, value in values.items() if name not in arguments}
 
 
-def find(functions: Iterable[Function], entry: Entry) -> Function | None:
+def find(functions: Iterable[Signature], entry: Entry) -> Signature | None:
     """The function that an entry names."""
     same = [function for function in functions if function.name == entry.name]
     same = same or [function for function in functions if function.name.endswith(f"::{entry.name}")]
@@ -94,7 +94,7 @@ def find(functions: Iterable[Function], entry: Entry) -> Function | None:
     return next(iter(templates or same), None)
 
 
-def bound(function: Function, entry: Entry) -> dict[str, str]:
+def bound(function: Signature, entry: Entry) -> dict[str, str]:
     """The values of the entry's template parameters."""
     if not function.template:
         if entry.arguments:
@@ -116,7 +116,7 @@ def bound(function: Function, entry: Entry) -> dict[str, str]:
     return given
 
 
-def unbound(function: Function, entry: Entry) -> list[TemplateParameter]:
+def unbound(function: Signature, entry: Entry) -> list[TemplateParameter]:
     """The entry's template parameters without a value or default."""
     return [
         parameter
@@ -125,7 +125,7 @@ def unbound(function: Function, entry: Entry) -> list[TemplateParameter]:
     ]
 
 
-def suggested(function: Function) -> str:
+def suggested(function: Signature) -> str:
     """An entry with the names of the template parameters as arguments."""
     needed = [parameter.name for parameter in function.template if parameter.default is None]
     types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
@@ -133,7 +133,7 @@ def suggested(function: Function) -> str:
     return f"{function.name}<{', '.join(named)}>" if named else function.name
 
 
-def parameters(function: Function, entry: Entry, aliases: Mapping[str, str]) -> list[Parameter]:
+def parameters(function: Signature, entry: Entry, aliases: Mapping[str, str]) -> list[Parameter]:
     """The parameters of an entry, with template parameters and aliases replaced in their types."""
     types = {**aliases, **bound(function, entry)}
     return [

@@ -19,7 +19,7 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions, includes, products, signature
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.missing import Given, MissingKeysError, lacking_keys
-from matbench.kernelfile.signature import Function
+from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import Beside, Table
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import (
@@ -249,7 +249,7 @@ class Reader:
 
     def entry(
         self, front: FrontMatter, included: tuple[Included, ...]
-    ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
+    ) -> tuple[Entry, Signature, tuple[Parameter, ...]]:
         """The entry, its function, and that function's parameters."""
         self.refuse(("result",), "only if no source in C says it; the pointer does")
         self.refuse(
@@ -279,7 +279,7 @@ class Reader:
             signature.checked(parameters, function.line)
         return wanted._replace(name=function.name), function, tuple(parameters)
 
-    def functions(self, texts: list[str]) -> list[Function]:
+    def functions(self, texts: list[str]) -> list[Signature]:
         """The functions defined in some texts."""
         functions = []
         for text in texts:
@@ -287,7 +287,7 @@ class Reader:
                 functions += signature.functions(unpacked(text))
         return functions
 
-    def wanted(self, front: FrontMatter, functions: list[Function]) -> Entry:
+    def wanted(self, front: FrontMatter, functions: list[Signature]) -> Entry:
         if "entry" not in self.table.values:
             return self.default_entry(front, functions)
         wanted = entries.parsed(front.entry)
@@ -295,7 +295,7 @@ class Reader:
             self.wrong(f"entry {front.entry!r:.60}: not the name of a function", "entry")
         return wanted
 
-    def no_entry(self, functions: list[Function], wanted: Entry, named_by: str) -> NoReturn:
+    def no_entry(self, functions: list[Signature], wanted: Entry, named_by: str) -> NoReturn:
         is_bare = not self.table.is_there and not self.table.given
         if is_bare and not functions:
             self.fail("no front matter and no `__global__` function; is it a kernel file?", 1)
@@ -312,7 +312,7 @@ class Reader:
         hint = f"; the file has {', '.join(names)}" if names else ""
         self.wrong(f"no entry `__global__ void {wanted.name}(…)`{hint:.200}", named_by)
 
-    def default_entry(self, front: FrontMatter, functions: list[Function]) -> Entry:
+    def default_entry(self, front: FrontMatter, functions: list[Signature]) -> Entry:
         """The function with the kernel's name, or the only one; its swept template arguments."""
         usual = default_entry(front.name)
         names = list(dict.fromkeys(function.name for function in functions))

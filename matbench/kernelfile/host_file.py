@@ -14,7 +14,7 @@ from matbench.kernelfile import includes, native, signature
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import ON_HOST, Reader
 from matbench.kernelfile.missing import Given, lacking_keys
-from matbench.kernelfile.signature import Function
+from matbench.kernelfile.signature import Signature
 from matbench.model import (
     HOST,
     SCALE_OF,
@@ -72,7 +72,7 @@ class HostReader(Reader):
 
     def entry(
         self, front: FrontMatter, included: tuple[Included, ...]
-    ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
+    ) -> tuple[Entry, Signature, tuple[Parameter, ...]]:
         self.refuse(("storage", "result"), "only if no source in C says it; the pointers do")
         wanted = entries.parsed(front.entry.removeprefix(ON_HOST))
         if wanted is None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from matbench.errors import UsageError, listed
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.signature import Function
+from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import Table
 from matbench.model import WORKSPACE, Parameter
 from matbench.workloads import Workload
@@ -19,7 +19,7 @@ class Given(NamedTuple):
     values: dict[str, Any]
     workload: Workload
     parameters: Sequence[Parameter]
-    function: Function
+    function: Signature
     entry: Entry
 
 

@@ -58,7 +58,7 @@ class TemplateParameter(msgspec.Struct, frozen=True):
     default: str | None = None
 
 
-class Function(msgspec.Struct, frozen=True):
+class Signature(msgspec.Struct, frozen=True):
     """A `__global__` function as the source declares it; its name includes its namespaces.
 
     `launch_bounds` is the text of the first argument of `__launch_bounds__`; `defaults` are those
@@ -75,7 +75,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 @functools.lru_cache(maxsize=64)
-def functions(source: str) -> list[Function]:
+def functions(source: str) -> list[Signature]:
     """The `__global__` functions that a source defines, in order of appearance."""
     root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
     definitions = [function(node) for node in entries(root)]
@@ -91,7 +91,7 @@ def entries(root: Node) -> list[Node]:
     return [node for node in syntax.outside(root) if _is_entry(node)]
 
 
-def host_functions(source: str) -> list[Function]:
+def host_functions(source: str) -> list[Signature]:
     """The functions on the host that a source defines, without `main` and those of classes."""
     root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
     return [function(node) for node in _on_host(root)]
@@ -182,7 +182,7 @@ def name_of(node: Node) -> Node:
     return name
 
 
-def function(node: Node) -> Function:
+def function(node: Node) -> Signature:
     """The signature of a function definition."""
     name = name_of(node)
     template: tuple[TemplateParameter, ...] = ()
@@ -195,7 +195,7 @@ def function(node: Node) -> Function:
     bounds = next((inner for inner in syntax.walk(node) if inner.type == "launch_bounds"), None)
     pairs = [(_declared(parameter), parameter) for parameter in parameter_nodes(node)]
     given = {one.name: syntax.fields(parameter, "default_value") for one, parameter in pairs}
-    return Function(
+    return Signature(
         name=qualified_name(node),
         parameters=tuple(one for one, _ in pairs),
         template=template,

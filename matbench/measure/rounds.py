@@ -17,7 +17,7 @@ import msgspec
 
 from matbench.analysis import statistics
 from matbench.measure.options import Options
-from matbench.measure.scheduler import Group
+from matbench.measure.scheduler import TaskGroup
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome, Timing
 
@@ -99,14 +99,14 @@ def interrupted(outcome: Outcome) -> Outcome:
     )
 
 
-def in_rounds(groups: Iterable[Group[Case]], options: Options) -> list[Group[Rounds]]:
+def in_rounds(groups: Iterable[TaskGroup[Case]], options: Options) -> list[TaskGroup[Rounds]]:
     """The visits of each group: its cases in order, in random orders, and in order again."""
 
-    def visits(group: Group[Case]) -> Iterator[Rounds]:
+    def visits(group: TaskGroup[Case]) -> Iterator[Rounds]:
         rounds = options.on(group.devices[0].kind).rounds or 1
         return _visits(group.tasks, rounds, is_sustained=options.sustained_s is not None)
 
-    return [Group(group.devices, list(visits(group)), group.cost) for group in groups]
+    return [TaskGroup(group.devices, list(visits(group)), group.cost) for group in groups]
 
 
 def _visits(cases: Sequence[Case], rounds: int, *, is_sustained: bool) -> Iterator[Rounds]:

@@ -28,7 +28,7 @@ class GoneError(MatbenchError):
 
 
 @dataclass(frozen=True)
-class Group(Generic[T]):
+class TaskGroup(Generic[T]):
     """Tasks for one of these devices; `cost` is their expected duration, in any unit."""
 
     devices: tuple[DeviceInfo, ...]
@@ -44,7 +44,7 @@ class Scheduler:
         self._threads: list[threading.Thread] = []
 
     def results(
-        self, groups: Iterable[Group[T]], do: Callable[[DeviceInfo, T], R]
+        self, groups: Iterable[TaskGroup[T]], do: Callable[[DeviceInfo, T], R]
     ) -> Iterator[tuple[T, R]]:
         """Every task with its result, as soon as it is done, here in the calling thread.
 
@@ -62,7 +62,7 @@ class Scheduler:
                 yield task, do(group.devices[0], task)
 
     def at_the_same_time(
-        self, groups: Iterable[Group[T]], do: Callable[[DeviceInfo, T], R]
+        self, groups: Iterable[TaskGroup[T]], do: Callable[[DeviceInfo, T], R]
     ) -> Iterator[tuple[T, R]]:
         """The same with a thread for each device.
 
@@ -93,13 +93,16 @@ class Scheduler:
                     yield result
 
     def _work(
-        self, devices: Iterable[DeviceInfo], left: list[Group[T]], do: Callable[[DeviceInfo, T], R]
+        self,
+        devices: Iterable[DeviceInfo],
+        left: list[TaskGroup[T]],
+        do: Callable[[DeviceInfo, T], R],
     ) -> queue.SimpleQueue[tuple[T, R] | BaseException | None]:
         """Start a thread for each device; the last that it puts into the queue is None."""
         results: queue.SimpleQueue[tuple[T, R] | BaseException | None] = queue.SimpleQueue()
         lock = threading.Lock()
 
-        def take(device: DeviceInfo) -> Group[T] | None:
+        def take(device: DeviceInfo) -> TaskGroup[T] | None:
             with lock:
                 group = next((group for group in left if device in group.devices), None)
                 if group is not None:

@@ -34,7 +34,7 @@ from matbench.measure.outcomes import compared, not_measured, skipped
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.measure.rounds import Rounds, Visit, in_rounds
-from matbench.measure.scheduler import Group, Scheduler
+from matbench.measure.scheduler import Scheduler, TaskGroup
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
@@ -407,7 +407,7 @@ class CaseRunner(Protocol):
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None: ...
     def renew(self) -> None: ...
     def measured(
-        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case], None]
+        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
     ) -> Iterator[Visit]: ...
 
 
@@ -464,7 +464,7 @@ class WorkerPool:
         return self.workers[key]
 
     def distribute(
-        self, groups: Iterable[Group[T]], do: Callable[[Worker, T], R]
+        self, groups: Iterable[TaskGroup[T]], do: Callable[[Worker, T], R]
     ) -> Iterator[tuple[T, R]]:
         """Every task of the groups with its result, as soon as a device has done it.
 
@@ -477,7 +477,7 @@ class WorkerPool:
         yield from self._scheduler.results(every, lambda info, task: do(self.worker(info), task))
 
     def measured(
-        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case], None]
+        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
     ) -> Iterator[Visit]:
         """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
 

@@ -183,7 +183,7 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     not_derived: tuple[NotDerived, ...] = ()
 
 
-class Bound(msgspec.Struct, frozen=True, kw_only=True):
+class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):
     """What limits a case, and the shares that show it.
 
     `computed_share` is its rate over that of multiply-adds alone; `least_share` and
@@ -219,4 +219,4 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", 
     widths: tuple[Width, ...] = ()
     counters: HardwareCounters | None = None
     code: MachineCode | None = None
-    bound: Bound
+    bound: Bottleneck

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from matbench.show import safe
 
 
-class Case(NamedTuple):
+class JUnitCase(NamedTuple):
     """A row: what it is about (`suite`), its name, how it ended, its time in seconds, and notes.
 
     `ended`: `passed`, `skipped`, `failure` (a wrong result, or slower than allowed), or `error` (it
@@ -25,7 +25,7 @@ class Case(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def text(cases: Sequence[Case]) -> str:
+def text(cases: Sequence[JUnitCase]) -> str:
     """The cases as one document, with a suite for each distinct `suite`; in it, cases of one name
     are numbered, because CI systems merge them."""
     root = ElementTree.Element("testsuites", {"name": "matbench", **_counts(cases)})
@@ -48,7 +48,7 @@ def text(cases: Sequence[Case]) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
 
-def _counts(cases: Sequence[Case]) -> dict[str, str]:
+def _counts(cases: Sequence[JUnitCase]) -> dict[str, str]:
     ended = Counter(case.ended for case in cases)
     counts = {"tests": len(cases), "failures": ended["failure"], "errors": ended["error"]}
     counts["skipped"] = ended["skipped"]

@@ -60,14 +60,14 @@ def report(
     )
 
 
-def _test(outcome: Outcome) -> junit.Case:
+def _test(outcome: Outcome) -> junit.JUnitCase:
     """A case as CI systems count it; its time is that of one launch."""
     ended = {"measured": "passed", "wrong": "failure", "failed": "error", "skipped": "skipped"}
     case = outcome.case
     placing, seed = case.placing, case.problem.seed
     more = {placing.transpose, placing.layout, f"seed {seed}"} - {"NN", "row-major", "seed 0"}
     kernel = f"{case.kernel} {settings_of(case.params)}".strip()
-    return junit.Case(
+    return junit.JUnitCase(
         suite=f"{case.backend} {case.device}",
         name=f"{kernel} at {', '.join([size_label(case.problem), *sorted(more)])}",
         ended=ended[outcome.status],

@@ -125,7 +125,7 @@ class Report:
     fields: Mapping[str, Field]
     rows: Callable[[], Iterable[object]]
     json: Callable[[], str]
-    tests: Callable[[], Sequence[junit.Case]] = tuple
+    tests: Callable[[], Sequence[junit.JUnitCase]] = tuple
 
 
 class Fact(NamedTuple):

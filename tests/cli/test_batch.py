@@ -243,7 +243,7 @@ def test_cases_of_one_size_are_told_apart(matbench: Matbench) -> None:
 
 
 def test_cases_of_one_name_are_numbered() -> None:
-    one, other = junit.Case("suite", "name"), junit.Case("another", "name")
+    one, other = junit.JUnitCase("suite", "name"), junit.JUnitCase("another", "name")
     first, second = ElementTree.fromstring(junit.text([one, other, one]).encode())
     assert [case.get("name") for case in first] == ["name", "name (2)"]
     assert [case.get("name") for case in second] == ["name"]
@@ -251,6 +251,6 @@ def test_cases_of_one_name_are_numbered() -> None:
 
 @given(st.text(), st.text())
 def test_any_text_is_well_formed(name: str, reason: str) -> None:
-    made = junit.text([junit.Case(name, reason, "error", reason)])
+    made = junit.text([junit.JUnitCase(name, reason, "error", reason)])
     assert ElementTree.fromstring(made.encode())[0][0][0].tag == "error"
     assert json.dumps(made)

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.devices import CPU, GPU
 
-from matbench.measure.scheduler import GoneError, Group, Scheduler
+from matbench.measure.scheduler import GoneError, Scheduler, TaskGroup
 from matbench.model import DeviceInfo
 
 GPUS = tuple(msgspec.structs.replace(GPU, index=index) for index in range(4))
 Task = tuple[int, int]
 
 
-def made(plan: list[tuple[set[int], int, float]]) -> list[Group[Task]]:
+def made(plan: list[tuple[set[int], int, float]]) -> list[TaskGroup[Task]]:
     """Groups of so many tasks for these GPUs; a task is its group and its number."""
     return [
-        Group(tuple(GPUS[i] for i in sorted(where)), [(number, t) for t in range(tasks)], cost)
+        TaskGroup(tuple(GPUS[i] for i in sorted(where)), [(number, t) for t in range(tasks)], cost)
         for number, (where, tasks, cost) in enumerate(plan)
     ]
 
@@ -92,9 +92,9 @@ def test_the_longest_group_begins_first_and_what_only_one_can_do_before_it() -> 
 def test_one_gpu_and_cpus_work_in_order_in_the_calling_thread() -> None:
     other = msgspec.structs.replace(CPU, index=1)
     groups = [
-        Group((CPU, other), ["a", "b"], 1.0),
-        Group((GPUS[0],), ["c"], 2.0),
-        Group((other,), ["d"], 9.0),
+        TaskGroup((CPU, other), ["a", "b"], 1.0),
+        TaskGroup((GPUS[0],), ["c"], 2.0),
+        TaskGroup((other,), ["d"], 9.0),
     ]
     done: list[tuple[str, str]] = []
 
@@ -107,7 +107,10 @@ def test_one_gpu_and_cpus_work_in_order_in_the_calling_thread() -> None:
 
 
 def test_cpus_wait_for_the_gpus() -> None:
-    groups: list[Group[Any]] = [Group((CPU,), ["cpu"]), *made([({0, 1}, 2, 1.0), ({0, 1}, 2, 1.0)])]
+    groups: list[TaskGroup[Any]] = [
+        TaskGroup((CPU,), ["cpu"]),
+        *made([({0, 1}, 2, 1.0), ({0, 1}, 2, 1.0)]),
+    ]
     done = [task for task, _ in Scheduler().results(groups, lambda *_: None)]
     assert done[-1] == "cpu"
     assert len(done) == 5

@@ -25,7 +25,7 @@ from matbench.measure.options import Options
 from matbench.measure.prepared import Prepared
 from matbench.measure.rounds import Rounds, Visit, in_rounds, interrupted
 from matbench.measure.sampling import sample_until_known
-from matbench.measure.scheduler import Group
+from matbench.measure.scheduler import TaskGroup
 from matbench.measure.session import Session
 from matbench.model import Case, Conditions, DeviceInfo, Kernel, LaunchRules, Problem
 from matbench.records.outcome import Outcome, Timing
@@ -42,7 +42,7 @@ def cases(kernels: list[Kernel]) -> list[Case]:
 
 @given(st.lists(st.sampled_from([FLOAT32, TF32]), min_size=1, max_size=8))
 def test_each_round_has_every_case_once_and_like_cases_stay_together(kernels: list[Kernel]) -> None:
-    [group] = in_rounds([Group((CPU,), cases(kernels), 3.0)], BY_DEFAULT)
+    [group] = in_rounds([TaskGroup((CPU,), cases(kernels), 3.0)], BY_DEFAULT)
     visited = [rounds.case.params["TILE"] for rounds in group.tasks]
     assert Counter(visited) == dict.fromkeys(range(len(kernels)), 7)
     assert (group.devices, group.cost) == ((CPU,), 3.0)
@@ -59,10 +59,10 @@ def test_each_round_has_every_case_once_and_like_cases_stay_together(kernels: li
 def test_rounds_between_are_in_random_order() -> None:
     orders = set()
     for _ in range(20):
-        [group] = in_rounds([Group((GPU,), cases([FLOAT32] * 6))], BY_DEFAULT)
+        [group] = in_rounds([TaskGroup((GPU,), cases([FLOAT32] * 6))], BY_DEFAULT)
         orders.add(tuple(rounds.case.params["TILE"] for rounds in group.tasks[6:12]))
     assert len(orders) > 10
-    [single] = in_rounds([Group((GPU,), cases([FLOAT32] * 6))], Options())
+    [single] = in_rounds([TaskGroup((GPU,), cases([FLOAT32] * 6))], Options())
     assert len(single.tasks) == 6
 
 
@@ -137,7 +137,7 @@ def test_a_visit_that_failed_with_its_device_is_taken_again() -> None:
 
 def test_sustained_launches_come_after_the_rounds_of_all_cases() -> None:
     lasting = Options(rounds=3, sustained_s=1.0)
-    [group] = in_rounds([Group((CPU,), cases([FLOAT32] * 2))], lasting)
+    [group] = in_rounds([TaskGroup((CPU,), cases([FLOAT32] * 2))], lasting)
     first, second = group.tasks[:2]
     assert len(group.tasks) == 2 * 4
     assert group.tasks[-2:] == [first, second]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from matbench.backends.cuda.cublaslt import Product
+from matbench.backends.cuda.cublaslt import CublasLtProduct
 from matbench.model import Kernel
 
 HANDLE, STREAM, WORKSPACE = 11, 22, 33
@@ -230,4 +230,4 @@ def product(
         version="cuBLAS 13.0.0",
     )
     backend: Any = HostBackend(lt)
-    return Product(library, kernel, backend, backend.cold_ns), library.held
+    return CublasLtProduct(library, kernel, backend, backend.cold_ns), library.held

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.features.history.search import Search, Step
-from matbench.features.versions.commits import Version
+from matbench.features.history.search import HistorySearch, HistoryStep
+from matbench.features.versions.commits import CommittedVersion
 from matbench.model import Kernel, LaunchRules
 from matbench.records.comparison import ComparisonRecord
 from support.records import outcome
@@ -27,12 +27,14 @@ class Simulated:
         self.pairs: list[tuple[str, str]] = []
         self.checked: list[str] = []
 
-    def check(self, step: Step) -> None:
+    def check(self, step: HistoryStep) -> None:
         self.checked.append(step.commit)
         right = self.times[int(step.commit)] > 0
         step.outcome = outcome(status="measured") if right else outcome(status="wrong", reason="w")
 
-    def compare(self, old: Step, new: Step, *, anew: bool = False) -> ComparisonRecord:
+    def compare(
+        self, old: HistoryStep, new: HistoryStep, *, anew: bool = False
+    ) -> ComparisonRecord:
         self.pairs.append((old.commit, new.commit))
         assert anew or int(old.commit) < int(new.commit)  # to confirm
         if {old.commit, new.commit} & self.doubtful:
@@ -55,10 +57,12 @@ class Simulated:
         )  # fmt: skip
 
 
-def searched(bench: Simulated, *, bisect: bool) -> tuple[list[int], Search]:
+def searched(bench: Simulated, *, bisect: bool) -> tuple[list[int], HistorySearch]:
     """The versions that are blamed, and the search."""
     many = len(bench.times)
-    versions = [Version(str(i), "2026-01-01", f"change {i}", KERNEL, f"{i}") for i in range(many)]
-    search = Search(versions, MARGIN)
+    versions = [
+        CommittedVersion(str(i), "2026-01-01", f"change {i}", KERNEL, f"{i}") for i in range(many)
+    ]
+    search = HistorySearch(versions, MARGIN)
     search.run(bench, lambda _: None, bisect=bisect)  # type: ignore[arg-type]
     return [int(step.commit) for step in search.steps if search.is_blamed(step)], search

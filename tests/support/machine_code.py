@@ -57,7 +57,7 @@ def listing_of(*lines: tuple[str, int]) -> str:
     return "\n".join(shown) + "\n"
 
 
-def code_of(*instructions: str, labels: Mapping[int, str] | None = None) -> flow.Code:
+def code_of(*instructions: str, labels: Mapping[int, str] | None = None) -> flow.FlowGraph:
     """The code of these instructions, with labels by address."""
     text = listing_of(*((each, 0) for each in instructions))
     for address, label in (labels or {}).items():

@@ -75,7 +75,7 @@ class CudaBackend:
             self.is_open = True
             atexit.register(self.close)
             self.stream = driver().Stream()
-        self.watch = nvml.Watch(device.pci_bus_id())
+        self.watch = nvml.ClockMonitor(device.pci_bus_id())
 
     def allocate(self, nbytes: int) -> _Buffer:
         whole = -(-max(nbytes, 1) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
@@ -179,7 +179,7 @@ class CudaBackend:
 
     def _library_call(self, kernel: Kernel) -> Program:
         if kernel.library == "cublaslt":
-            return cublaslt.Product(self._library(), kernel, self, self._cold_ns)
+            return cublaslt.CublasLtProduct(self._library(), kernel, self, self._cold_ns)
         return self._library().program(kernel)
 
     def _library(self) -> cublas.Library:

@@ -116,7 +116,7 @@ def _output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-class Request(NamedTuple):
+class CompileRequest(NamedTuple):
     """A request to nvcc: a text and options, for one architecture (`90`, `90a`).
 
     `entry` is its name in the machine code, or, for a C++ entry, the mark that reveals its name.
@@ -138,7 +138,7 @@ class Request(NamedTuple):
 
 def request(
     kernel: Kernel, params: dict[str, int], variant: Variant, capability: tuple[int, int]
-) -> Request:
+) -> CompileRequest:
     """The request for one build of a kernel."""
     # With settings, headers of other libraries may be found.
     built = instrument.prepared(kernel, has_libraries=bool(settings_in_force()))
@@ -167,7 +167,7 @@ def request(
     # Without extra include folders, no header can shadow the toolkit's.
     includes_own = kernel.file and includes_own_files(kernel)
     folders = tuple(map(str, includes.folders(kernel))) if includes_own else ()
-    return Request(text, entry, tuple(options), architecture(kernel, capability), folders)
+    return CompileRequest(text, entry, tuple(options), architecture(kernel, capability), folders)
 
 
 def architecture(kernel: Kernel, capability: tuple[int, int]) -> str:
@@ -205,7 +205,7 @@ class Compiled(NamedTuple):
     """The machine code of a request, what ptxas reports about its entry and its variables, and all
     that nvcc said."""
 
-    request: Request
+    request: CompileRequest
     entry: str
     cubin: bytes
     given: Resources
@@ -239,7 +239,7 @@ def compiled(
 
 def _given(kernel: Kernel, capability: tuple[int, int], cache: Cache) -> Compiled:
     """The machine code in a kernel's file, or what ptxas makes of its PTX."""
-    asked = Request("", kernel.entry, (), architecture(kernel, capability), ())
+    asked = CompileRequest("", kernel.entry, (), architecture(kernel, capability), ())
     report, cubin = "", kernel.code
     if not is_cubin(cubin):
         options = ("-Xptxas", "-v", f"-DMATBENCH_SETTINGS={_checksum(settings_in_force())}")
@@ -267,7 +267,7 @@ def _explained(kernel: Kernel) -> Iterator[None]:
         raise BuildError("\n".join([told, *more])) from None
 
 
-def _compiled(asked: Request, cache: Cache) -> Compiled:
+def _compiled(asked: CompileRequest, cache: Cache) -> Compiled:
     """Compile, and detect damaged or exchanged code in PyCUDA's cache.
 
     PyCUDA writes its cache in place and does not verify it, so a killed process or a failing disk
@@ -294,7 +294,9 @@ def _compiled(asked: Request, cache: Cache) -> Compiled:
     return Compiled(asked, entry, bytes(cubin), reported(report, entry), variables, report)
 
 
-def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tuple[Any, str]:
+def through_pycuda(
+    make: Callable[..., Any], asked: CompileRequest, cache: Cache
+) -> tuple[Any, str]:
     """The result of PyCUDA's `compile` or `SourceModule` for a request, and nvcc's output.
 
     nvcc runs only if the code is not in the cache; otherwise there is no output. PyCUDA writes code
@@ -362,7 +364,7 @@ def compiled_by_nvcc(
     return CudaCode(cubin, entry, asked.virtual_and_real[1], reported(report, entry))
 
 
-def through_nvcc(asked: Request, cache: Cache, kernel: Kernel) -> tuple[str, bytes]:
+def through_nvcc(asked: CompileRequest, cache: Cache, kernel: Kernel) -> tuple[str, bytes]:
     """What nvcc and ptxas report, and the machine code; from the cache unless it may change."""
     if may_change(kernel):
         packed: bytes | memoryview = _through_nvcc(asked)
@@ -373,7 +375,7 @@ def through_nvcc(asked: Request, cache: Cache, kernel: Kernel) -> tuple[str, byt
     return report.decode(errors="replace"), cubin
 
 
-def _through_nvcc(asked: Request) -> bytes:
+def _through_nvcc(asked: CompileRequest) -> bytes:
     """The output of nvcc and ptxas, and the machine code."""
     arch, code = asked.virtual_and_real
     folders = [f"-I{folder}" for folder in asked.include_folders]
@@ -390,7 +392,7 @@ def _through_nvcc(asked: Request) -> bytes:
 def try_out() -> None:
     """Compile an empty kernel; `BuildError` says why nvcc cannot."""
     oldest = min(architectures(), key=int, default="75")
-    _through_nvcc(Request("__global__ void nothing() {}\n", "nothing", (), oldest, ()))
+    _through_nvcc(CompileRequest("__global__ void nothing() {}\n", "nothing", (), oldest, ()))
 
 
 def reported(report: str, entry: str) -> Resources:

@@ -68,8 +68,8 @@ class Library:
             raise CaseError(f"cuBLAS: {error}") from None
         self.version = "cuBLAS " + ".".join(map(str, parts))
 
-    def program(self, kernel: Kernel) -> Call:
-        return DotProduct(self) if kernel.workload == "dot" else Product(self, kernel)
+    def program(self, kernel: Kernel) -> LibraryCall:
+        return DotProduct(self) if kernel.workload == "dot" else CublasProduct(self, kernel)
 
     def call(self, function: Callable[..., object], *values: object) -> None:
         """Call a function; a failure is a `CaseError`."""
@@ -84,7 +84,7 @@ class Library:
             self.cublas.destroy(self.handle)
 
 
-class Call:
+class LibraryCall:
     """A program that calls the library."""
 
     def __init__(self, library: Library) -> None:
@@ -111,7 +111,7 @@ class Call:
         return None  # the library chooses its launches
 
 
-class Product(Call):
+class CublasProduct(LibraryCall):
     """C := alpha·A·B + beta·C, row-major, by cublasGemmEx, or its strided batched variant."""
 
     def __init__(self, library: Library, kernel: Kernel) -> None:
@@ -154,7 +154,7 @@ class Product(Call):
         return enqueue
 
 
-class DotProduct(Call):
+class DotProduct(LibraryCall):
     """c = Σ aᵢ·bᵢ by cublasSdot, which leaves the result on the device."""
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:

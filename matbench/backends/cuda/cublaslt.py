@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from matbench.backends.cuda.cublas import KINDS, WORKSPACE_BYTES, Call, Library
+from matbench.backends.cuda.cublas import KINDS, WORKSPACE_BYTES, Library, LibraryCall
 from matbench.backends.protocol import Argument, Backend, Buffer
 from matbench.errors import CaseError
 from matbench.model import SCALE_OF, Kernel, Launch
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class Product(Call):
+class CublasLtProduct(LibraryCall):
     """C := alpha·A·B + beta·C, row-major, by cublasLtMatmul; for 8-bit operands, B is transposed.
 
     If the kernel is `cublaslt-best…`, the algorithm is the fastest of the first that are suggested.

@@ -10,7 +10,7 @@ from matbench.model import Conditions
 _HARMLESS = ("GpuIdle", "ApplicationsClocksSetting", "UserDefinedClocks", "DisplayClockSetting")
 
 
-class Watch:
+class ClockMonitor:
     """One device, by its PCI address; reports nothing if NVML is missing."""
 
     def __init__(self, pci_bus_id: str) -> None:

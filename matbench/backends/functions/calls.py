@@ -25,7 +25,7 @@ _LONG_S = 0.1
 TRUSTED = "trusted host code; blocks are not timed, and `explain` needs a kernel file"
 
 
-class Memory(Protocol):
+class FunctionMemory(Protocol):
     """The memory of a device, for functions on the host."""
 
     def mapped(self, buffer: Buffer) -> Address:
@@ -40,10 +40,10 @@ class Memory(Protocol):
         """Write what was last copied apart."""
 
 
-class Function:
+class CalledFunction:
     """A function that computes a product; see `protocol.Function`."""
 
-    def __init__(self, kernel: Kernel, arrays: Arrays, memory: Memory) -> None:
+    def __init__(self, kernel: Kernel, arrays: Arrays, memory: FunctionMemory) -> None:
         self.replaced = _originals().replaced
         self.kernel, self.arrays, self.memory = kernel, arrays, memory
         self.allocates, self.variable_bytes = False, 0
@@ -97,11 +97,11 @@ class Function:
         return returned
 
 
-class PythonFunction(Function):
+class PythonFunction(CalledFunction):
     """A function in a Python file."""
 
     def __init__(
-        self, kernel: Kernel, params: dict[str, int], arrays: Arrays, memory: Memory
+        self, kernel: Kernel, params: dict[str, int], arrays: Arrays, memory: FunctionMemory
     ) -> None:
         super().__init__(kernel, arrays, memory)
         self.function = loaded(kernel)
@@ -116,15 +116,15 @@ class PythonFunction(Function):
         return functools.partial(self.function, *arrays, **named, **self.constants)
 
 
-def on_host(kernel: Kernel, params: dict[str, int], memory: Memory) -> Function:
+def on_host(kernel: Kernel, params: dict[str, int], memory: FunctionMemory) -> CalledFunction:
     """A function in Python that takes arrays of the host."""
     with blaming(kernel, BuildError):
         return PythonFunction(kernel, params, HostArrays(kernel.arrays), memory)
 
 
 def on_cuda(
-    kernel: Kernel, params: dict[str, int], memory: Memory, *, device: int, stream: int
-) -> Function:
+    kernel: Kernel, params: dict[str, int], memory: FunctionMemory, *, device: int, stream: int
+) -> CalledFunction:
     """A function in Python that takes arrays of a CUDA device, on a stream."""
     of = LIBRARIES.get(kernel.arrays)
     if of is None:
@@ -143,7 +143,7 @@ def _unhook() -> None:
 
 
 class _Call:
-    def __init__(self, function: Function, arguments: Sequence[Argument]) -> None:
+    def __init__(self, function: CalledFunction, arguments: Sequence[Argument]) -> None:
         self.function = function
         self.arguments = arguments
         matrices = [argument for argument in arguments if isinstance(argument, Array)]

@@ -15,7 +15,7 @@ from matbench import programs, temporary
 from matbench.backends import building, host
 from matbench.backends.cuda import compilation
 from matbench.backends.functions.arrays import Arrays
-from matbench.backends.functions.calls import Function, Memory
+from matbench.backends.functions.calls import CalledFunction, FunctionMemory
 from matbench.backends.protocol import Argument, Array, Handle, Variant
 from matbench.cache import Cache, seal
 from matbench.errors import BuildError, CaseError
@@ -95,9 +95,9 @@ def function(
     target: Target,
     cache: Cache,
     pointers: Pointers,
-    memory: Memory,
+    memory: FunctionMemory,
     handles: Mapping[str, int],
-) -> Function:
+) -> CalledFunction:
     """A function on the host; `handles` are matbench's, by name. `BuildError`: why it cannot be
     built or loaded."""
     lacking = [name for name in kernel.args if name in HANDLES.values() and name not in handles]
@@ -186,7 +186,7 @@ class Pointers(Arrays):
         return self._version
 
 
-class HostFunction(Function):
+class HostFunction(CalledFunction):
     """A function that takes pointers, from the shared library that was built of its file."""
 
     def __init__(
@@ -194,7 +194,7 @@ class HostFunction(Function):
         kernel: Kernel,
         library: ctypes.CDLL,
         pointers: Pointers,
-        memory: Memory,
+        memory: FunctionMemory,
         handles: Mapping[str, int],
     ) -> None:
         super().__init__(kernel, pointers, memory)

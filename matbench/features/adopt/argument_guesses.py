@@ -13,7 +13,7 @@ from typing import NamedTuple
 from matbench.features.adopt.arithmetic import replaced
 from matbench.features.adopt.hints import Hints
 from matbench.features.adopt.names import implied, size_of
-from matbench.kernelfile.signature import Function
+from matbench.kernelfile.signature import Signature
 from matbench.model import Parameter
 
 #: Common names of each matrix, without prefixes such as `d_`.
@@ -37,7 +37,7 @@ _MOST_FIXED = 2048
 BLOCK_SIDE = "block_side"
 
 
-class Call(NamedTuple):
+class ArgumentGuess(NamedTuple):
     """The argument for each parameter."""
 
     args: tuple[str, ...]
@@ -53,20 +53,24 @@ class Call(NamedTuple):
         """Whether the kernel is passed any size."""
         return any(re.search(r"\b(?:[MNK]|ld[abc])\b", text) for text in self.args)
 
-    def renamed(self, names: Mapping[str, str]) -> Call:
+    def renamed(self, names: Mapping[str, str]) -> ArgumentGuess:
         """The call with some names in its arguments replaced."""
         words = re.compile(r"[A-Za-z_]\w*")
-        return Call(tuple(words.sub(lambda w: names.get(w[0], w[0]), text) for text in self.args))
+        return ArgumentGuess(
+            tuple(words.sub(lambda w: names.get(w[0], w[0]), text) for text in self.args)
+        )
 
-    def sized_as(self, other: Call) -> Call:
+    def sized_as(self, other: ArgumentGuess) -> ArgumentGuess:
         """This call with the sizes of another one."""
         pairs = zip(self.args, other.args, strict=True)
         is_size = ("M", "N", "K").__contains__
-        return Call(tuple(re.sub(r"\b[MNK]\b", b, a) if is_size(b) else a for a, b in pairs))
+        return ArgumentGuess(
+            tuple(re.sub(r"\b[MNK]\b", b, a) if is_size(b) else a for a, b in pairs)
+        )
 
     def in_bytes(
-        self, function: Function, hints: Hints, item_bytes: int, c_bytes: int
-    ) -> list[Call]:
+        self, function: Signature, hints: Hints, item_bytes: int, c_bytes: int
+    ) -> list[ArgumentGuess]:
         """The call, and if the kernel may take pitches in bytes, also with all or some so."""
         places = [
             i
@@ -81,7 +85,7 @@ class Call(NamedTuple):
                 args = [*self.args]
                 for i in chosen:
                     args[i] = f"{c_bytes if args[i] == 'ldc' else item_bytes} * {args[i]}"
-                calls.append(Call(tuple(args)))
+                calls.append(ArgumentGuess(tuple(args)))
         return list(dict.fromkeys(calls))
 
 
@@ -89,7 +93,7 @@ class NotCallableError(Exception):
     """The parameters are not those of a matrix product; the message says why."""
 
 
-def calls(function: Function, hints: Hints) -> list[Call]:
+def calls(function: Signature, hints: Hints) -> list[ArgumentGuess]:
     """The ways to pass buffers and sizes, likeliest first. All sizes are tried with one choice of
     pointers before the next choice; numbers that are no sizes by name are settings at first."""
     names = [p.name for p in function.parameters if p.pointer]
@@ -100,10 +104,12 @@ def calls(function: Function, hints: Hints) -> list[Call]:
             for values in numbers(function.parameters, known, types):
                 named = {**buffers, **values}
                 arguments.setdefault(tuple(named[p.name] for p in function.parameters))
-    return [Call(args) for args in arguments]
+    return [ArgumentGuess(args) for args in arguments]
 
 
-def fixed_sizes(function: Function, hints: Hints, call: Call) -> list[tuple[int, int, int]]:
+def fixed_sizes(
+    function: Signature, hints: Hints, call: ArgumentGuess
+) -> list[tuple[int, int, int]]:
     """M, N and K that a kernel may have in its text: of its arrays, by name, or one constant for
     all; for a kernel that takes sizes too, only the first two. `NotCallableError` if all are too
     large."""
@@ -134,7 +140,7 @@ def _of_arrays(passed: Mapping[str, str], hints: Hints) -> list[tuple[int, int, 
     return [given] if None not in given else []  # type: ignore[list-item]
 
 
-def names_inputs(function: Function) -> bool:
+def names_inputs(function: Signature) -> bool:
     """Whether names tell which input is A and which is B."""
     names = [p.name for p in function.parameters if p.pointer]
     return any(is_like(n, "A") for n in names) and any(is_like(n, "B") for n in names)

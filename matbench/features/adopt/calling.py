@@ -13,13 +13,13 @@ import msgspec
 
 from matbench.errors import listed
 from matbench.features.adopt import hints
-from matbench.features.adopt.argument_guesses import BLOCK_SIDE, Call
+from matbench.features.adopt.argument_guesses import BLOCK_SIDE, ArgumentGuess
 from matbench.features.adopt.arithmetic import Text, replaced
 from matbench.features.adopt.launch_guesses import Geometry
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.signature import Function
+from matbench.kernelfile.signature import Signature
 from matbench.model import Layout, Problem, Transpose
 
 #: A comparison in a condition, not in a loop.
@@ -43,7 +43,7 @@ class CallGuess(NamedTuple):
     """
 
     geometry: Geometry
-    call: Call
+    call: ArgumentGuess
     is_swapped: bool = False
     layout: Layout = "row-major"
     transpose: Transpose = "NN"
@@ -68,7 +68,7 @@ class CallGuess(NamedTuple):
         """The sizes that may differ from 1."""
         return "MNK".replace(self.one, "") if self.one else "MNK"
 
-    def table(self, function: Function, **more: Any) -> dict[str, Any]:
+    def table(self, function: Signature, **more: Any) -> dict[str, Any]:
         """The front matter that says all this; `more` are other keys."""
         geometry = self.geometry
         args = self.call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args

@@ -21,7 +21,7 @@ from matbench.errors import UsageError
 if TYPE_CHECKING:
     from matbench.features.adopt.search import Adopted
     from matbench.features.adopt.subjects import ForeignKernel
-    from matbench.kernelfile.signature import Function
+    from matbench.kernelfile.signature import Signature
     from matbench.model import DeviceInfo
 
 
@@ -133,7 +133,7 @@ def _results(
     return results
 
 
-def _offer(file: str, functions: Sequence[Function], *, is_other: bool) -> None:
+def _offer(file: str, functions: Sequence[Signature], *, is_other: bool) -> None:
     """Say how functions on the host are adopted, if there are no kernels or none is right."""
     from matbench.kernelfile import entry as entries
 

@@ -21,7 +21,7 @@ from matbench.kernelfile import catalogue, front_matter, python_file, signature,
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.front_matter import ON_HOST
 from matbench.kernelfile.host_file import HANDLES, HostReader
-from matbench.kernelfile.signature import Function
+from matbench.kernelfile.signature import Signature
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import WorkerPool
 from matbench.model import DeviceInfo, Kernel, Layout, Parameter, Precision, Problem, Transpose
@@ -96,7 +96,7 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     return Adopted(entry, way, f"{titled} {words}")
 
 
-def candidates(source: str) -> list[Function]:
+def candidates(source: str) -> list[Signature]:
     """The functions on the host of a source that may compute a product of matrices."""
     return [
         function
@@ -105,7 +105,7 @@ def candidates(source: str) -> list[Function]:
     ]
 
 
-def _as_kernel(function: Function) -> Function:
+def _as_kernel(function: Signature) -> Signature:
     """The parameters as a kernel would have them: without handles and addresses of numbers."""
     return msgspec.structs.replace(
         function,

@@ -19,7 +19,7 @@ from matbench.kernelfile import signature, syntax
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from matbench.kernelfile.signature import Function
+    from matbench.kernelfile.signature import Signature
 
 #: A parameter that is the width of a tile.
 _SIDE = re.compile(r"(?:block|tile)(?:_?(?:size|dim|width|side))?", re.IGNORECASE)
@@ -59,7 +59,7 @@ class Hints(NamedTuple):
         return re.search(pattern, self.body) is not None
 
 
-def find_hints(source: str, function: Function, headers: str = "", beside: str = "") -> Hints:
+def find_hints(source: str, function: Signature, headers: str = "", beside: str = "") -> Hints:
     """The hints on one of the source's kernels; files `beside` it may launch it."""
     code = syntax.expanded(source)
     root = syntax.parse(code)
@@ -103,7 +103,7 @@ def _distinct(terms: Iterable[Term | None]) -> list[Term]:
     return list({str(term.text): term for term in terms if term is not None}.values())
 
 
-def _definition(root: Node, function: Function) -> Node:
+def _definition(root: Node, function: Signature) -> Node:
     for node in signature.entries(root):
         if syntax.line_of(signature.name_of(node)) == function.line:
             return node
@@ -195,7 +195,7 @@ def _dynamic_shared(body: str) -> str | None:
     return match[1] if match else None
 
 
-def _sides(function: Function, launches: Sequence[HostLaunch]) -> Iterator[str]:
+def _sides(function: Signature, launches: Sequence[HostLaunch]) -> Iterator[str]:
     """The parameters that are a block's side, by name or in a launch; one is left for a size."""
     numbers = [p.name for p in function.parameters if not p.pointer]
     passed = {
@@ -209,7 +209,7 @@ def _sides(function: Function, launches: Sequence[HostLaunch]) -> Iterator[str]:
         yield from sides
 
 
-def _settings(function: Function, launches: Sequence[HostLaunch], scope: Scope) -> dict[str, int]:
+def _settings(function: Signature, launches: Sequence[HostLaunch], scope: Scope) -> dict[str, int]:
     whole = [p.name for p in function.parameters if not p.pointer and host.is_whole(p)]
     defaults = {name: scope.text(text) for name, text in function.defaults.items()}
     known = {name: value for name, value in defaults.items() if isinstance(value, int)}

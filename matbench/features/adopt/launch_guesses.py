@@ -18,7 +18,7 @@ from matbench.features.adopt.launches import HostLaunch
 from matbench.features.adopt.scope import ITEM_BYTES
 from matbench.features.adopt.subjects import MACRO
 from matbench.kernelfile import sweep
-from matbench.kernelfile.signature import Function, TemplateParameter
+from matbench.kernelfile.signature import Signature, TemplateParameter
 
 #: Template arguments, and the values of those that are names.
 _Built = tuple[tuple[str, ...], dict[str, int]]
@@ -105,7 +105,7 @@ class Geometry(NamedTuple):
 
 
 def geometries(
-    function: Function, hints: Hints, pinned: Iterable[Text] | None = None
+    function: Signature, hints: Hints, pinned: Iterable[Text] | None = None
 ) -> list[Geometry]:
     """The ways to build and launch, likeliest first: those of the author, then guesses, with the
     `pinned` block if there is one.
@@ -145,7 +145,7 @@ def _corrected(geometry: Geometry, hints: Hints) -> Iterator[Geometry]:
     yield from (geometry._replace(grid=sides, shared_bytes=shared) for shared in own)
 
 
-def followed(function: Function, launch: HostLaunch, hints: Hints) -> Geometry | None:
+def followed(function: Signature, launch: HostLaunch, hints: Hints) -> Geometry | None:
     """The author's launch; None if its grid depends on what the kernel is not passed."""
     arguments, params = _template(function.template, launch.template, hints)
     plane, block = _known(launch.grid[:2]), _known(launch.block)

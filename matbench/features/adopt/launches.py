@@ -27,7 +27,7 @@ from matbench.kernelfile import signature, syntax
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from matbench.kernelfile.signature import Function
+    from matbench.kernelfile.signature import Signature
     from matbench.model import Parameter
 
 _MOST_LAUNCHES = 8
@@ -55,7 +55,7 @@ class HostLaunch(NamedTuple):
     line: int = 0
 
 
-def launches(code: str, function: Function) -> tuple[HostLaunch, ...]:
+def launches(code: str, function: Signature) -> tuple[HostLaunch, ...]:
     """The launches of a kernel in a text without comments, each once: at first constants that are
     no sizes by the names of their parameters are settings, then all are sizes."""
     if "<<<" not in code:
@@ -107,7 +107,7 @@ class _Reader(Scope):
                 return dict(zip((p.name for p in function.template), given, strict=False))
         return {p.name: "" for p in function.template if p.default is None}
 
-    def launch(self, function: Function) -> HostLaunch:
+    def launch(self, function: Signature) -> HostLaunch:
         """The launch in terms of the kernel's parameters."""
         [configuration] = _configurations(self.call)
         grid, block, *more = map(text_of, configuration.named_children)
@@ -131,7 +131,7 @@ class _Reader(Scope):
                 return there.text(text_of(listed.named_children[-1]))
         return None
 
-    def template(self, function: Function) -> tuple[Text | None, ...]:
+    def template(self, function: Signature) -> tuple[Text | None, ...]:
         """The template arguments; from now on, names among them are the template's parameters."""
         pairs = [*zip(function.template, _arguments(self.called), strict=False)]
         arguments: list[Text | None] = []
@@ -149,7 +149,7 @@ class _Reader(Scope):
                 self.known.setdefault(text, term_of(parameter.name))
         return tuple(arguments)
 
-    def passed(self, function: Function) -> dict[str, Node]:
+    def passed(self, function: Signature) -> dict[str, Node]:
         """What each parameter takes; nothing if the launch has another number of arguments."""
         listed = syntax.fields(self.call, "arguments")
         nodes = [bare(node) for node in (listed.named_children if listed is not None else ())]
@@ -159,7 +159,7 @@ class _Reader(Scope):
         return dict(zip(order, nodes, strict=False)) if fits else {}
 
     def arguments(
-        self, function: Function, passed: Mapping[str, Node], block: str
+        self, function: Signature, passed: Mapping[str, Node], block: str
     ) -> tuple[dict[str, Text], dict[str, int]]:
         """The parameters that take a constant or an expression, and those of them that are
         settings; what others take gets their name.

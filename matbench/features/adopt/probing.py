@@ -36,7 +36,7 @@ _OUTSIDE_C = 77.0
 _NO_NUMBER = {"int8": 111.0, "int32": 2.0**30}
 
 
-class Product(msgspec.Struct, frozen=True):
+class ProductForm(msgspec.Struct, frozen=True):
     """C is `alpha` times a product plus `beta` times the old C.
 
     `left` and `right` are its operands, row-major as in memory: `("A", "B")` is A·B, `("B'", "A'")`
@@ -53,7 +53,7 @@ class ProbeResult(msgspec.Struct, frozen=True):
     """The effect of one launch: the product in C, what else was written to, the share of C's
     elements that are right for the case, and whether some are no numbers."""
 
-    product: Product | None
+    product: ProductForm | None
     spoiled: tuple[str, ...] = ()
     share: float = 0.0
     has_nan: bool = False
@@ -149,7 +149,7 @@ def _guarded(memory: Memory, matrix: Matrix, drawn: Array, outside: float) -> _G
 
 def _product(
     tolerance: float, poisoned: bool, C: Array, A: Array, B: Array, before: Array
-) -> Product | None:
+) -> ProductForm | None:
     """The product, with its two factors, that C is; None if there is none."""
     if not np.isfinite(C).all():
         return None
@@ -165,7 +165,7 @@ def _product(
         error = np.abs(columns @ factors - C.ravel()).max()
         if error <= tolerance * (np.abs(product).max() + 1):
             alpha, beta = (*(round(float(factor), 2) + 0.0 for factor in factors), 0.0)[:2]
-            return Product(left, right, alpha, beta) if alpha else None
+            return ProductForm(left, right, alpha, beta) if alpha else None
     return None
 
 

@@ -11,7 +11,7 @@ from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.hints import Hints
 from matbench.features.adopt.launches import HostLaunch
 from matbench.features.adopt.names import size_of
-from matbench.features.adopt.trials import Trials
+from matbench.features.adopt.trials import AdoptTrials
 
 _WORDS = {
     "exchanged": "exchanges M and N in its grid: right only where M = N",
@@ -45,7 +45,7 @@ class Setting(NamedTuple):
         return f"the result does not depend on {self.parameter}, which is {self.value}"
 
 
-def settings(trials: Trials, guess: CallGuess, known: Hints) -> Iterator[Setting]:
+def settings(trials: AdoptTrials, guess: CallGuess, known: Hints) -> Iterator[Setting]:
     """The parameters that are no sizes by name, and take any value."""
     for at, parameter in enumerate(trials.subject.function.parameters):
         name, args, given = parameter.name, [*guess.call.args], guess.geometry.given
@@ -58,7 +58,7 @@ def settings(trials: Trials, guess: CallGuess, known: Hints) -> Iterator[Setting
                 yield Setting(name, value)
 
 
-def mistakes(trials: Trials, guess: CallGuess, known: Hints) -> Iterator[LaunchMistake]:
+def mistakes(trials: AdoptTrials, guess: CallGuess, known: Hints) -> Iterator[LaunchMistake]:
     """What the launches of the file, and of files near it, do wrong where another way is right."""
     pointers = [p.name for p in trials.subject.function.parameters if p.pointer]
     places: dict[tuple[str, int], list[HostLaunch]] = {}
@@ -72,7 +72,9 @@ def mistakes(trials: Trials, guess: CallGuess, known: Hints) -> Iterator[LaunchM
             yield LaunchMistake(kind, file or str(trials.subject.path), line, tuple(parts))
 
 
-def _mistake(trials: Trials, guess: CallGuess, known: Hints, launch: HostLaunch) -> tuple[Any, ...]:
+def _mistake(
+    trials: AdoptTrials, guess: CallGuess, known: Hints, launch: HostLaunch
+) -> tuple[Any, ...]:
     """The kind of a mistake and what shows it; nothing if there is none, or it is not known."""
     function, right = trials.subject.function, trials.table_of(guess)["launch"]
     geometry = launch_guesses.followed(function, launch, known)

@@ -23,14 +23,14 @@ import msgspec
 from matbench import workloads
 from matbench.errors import CaseError, MatbenchError, UsageError
 from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses, remarks
-from matbench.features.adopt.argument_guesses import Call, NotCallableError
+from matbench.features.adopt.argument_guesses import ArgumentGuess, NotCallableError
 from matbench.features.adopt.arithmetic import Text, replaced
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.launch_guesses import Geometry
-from matbench.features.adopt.probing import Product
+from matbench.features.adopt.probing import ProductForm
 from matbench.features.adopt.remarks import LaunchMistake, Setting
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
-from matbench.features.adopt.trials import BUSY, Trials
+from matbench.features.adopt.trials import BUSY, AdoptTrials
 from matbench.kernelfile import sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Worker, WorkerPool
@@ -98,7 +98,7 @@ def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
     titled = f"`{name}`"
     worker.start()
     try:
-        search = _Search(Trials(subject, worker))
+        search = _Search(AdoptTrials(subject, worker))
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
     try:
@@ -159,7 +159,7 @@ def _checked(kernel: Kernel, worker: Worker, most: float) -> Iterator[Outcome]:
             return
 
 
-def _factors(call: Call) -> tuple[float, float]:
+def _factors(call: ArgumentGuess) -> tuple[float, float]:
     """Values of alpha and beta for a trial."""
     return _ALPHA if "alpha" in call.args else 1.0, _BETA if "beta" in call.args else 0.0
 
@@ -167,7 +167,7 @@ def _factors(call: Call) -> tuple[float, float]:
 class _Search:
     """The steps for one kernel."""
 
-    def __init__(self, trials: Trials) -> None:
+    def __init__(self, trials: AdoptTrials) -> None:
         self.trials = trials
         self.function = trials.subject.function
         subject = trials.subject
@@ -198,7 +198,7 @@ class _Search:
         calls = self.calls()
         block = self.given.get("launch", {}).get("block")
         launches = launch_guesses.geometries(self.function, self.hints, block)
-        pointers: dict[tuple[str, ...], list[Call]] = {}
+        pointers: dict[tuple[str, ...], list[ArgumentGuess]] = {}
         later: list[CallGuess] = []  # the author's launch may be one of square products only
         is_found = False
         for call in calls:
@@ -221,16 +221,18 @@ class _Search:
             for alike in pointers.values():
                 yield from self.of_vectors(alike, launches[:_MOST_OF_VECTORS])
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[ArgumentGuess]:
         """The call that is given, or all that may be right."""
         args, many = self.given.get("args"), len(self.function.parameters)
         if args is None:
             return argument_guesses.calls(self.function, self.hints)
         if len(args) != many:
             raise UsageError(f"args: {len(args)} given; `{self.function.name}` takes {many}")
-        return [Call(tuple(args))]
+        return [ArgumentGuess(tuple(args))]
 
-    def of_vectors(self, calls: list[Call], launches: list[Geometry]) -> Iterator[CallGuess]:
+    def of_vectors(
+        self, calls: list[ArgumentGuess], launches: list[Geometry]
+    ) -> Iterator[CallGuess]:
         """The guesses that are right where one size is 1, untransposed ones first, for a kernel
         that takes at most two sizes."""
         if len([text for text in calls[0].args if text in ("M", "N", "K")]) > 2:
@@ -248,7 +250,7 @@ class _Search:
             found += [right] if right else []
         yield from sorted(found, key=lambda guess: guess.transpose != "NN")
 
-    def found(self, guess: CallGuess, calls: list[Call]) -> CallGuess | None:
+    def found(self, guess: CallGuess, calls: list[ArgumentGuess]) -> CallGuess | None:
         """The guess with what it computes, at different sizes if it can."""
         n = calling.whole(guess.geometry, self.hints, least=64)
         if guess.call.is_sized and n <= _MOST_WHOLE and not self.hints.extents:
@@ -276,7 +278,7 @@ class _Search:
         known = self.hints._replace(constants=constants)
         return argument_guesses.fixed_sizes(self.function, known, guess.call)
 
-    def freed(self, guess: CallGuess, calls: list[Call]) -> CallGuess:
+    def freed(self, guess: CallGuess, calls: list[ArgumentGuess]) -> CallGuess:
         """The guess of a fixed size with any M, if arrays fix only the lengths of their rows."""
         taller = guess.sized(3 * guess.problem.M, guess.problem.N, guess.problem.K)
         for call in (guess.call.sized_as(other) for other in calls if self.hints.extents):
@@ -307,7 +309,7 @@ class _Search:
         guess = self.read(guess, product)
         return guess._replace(problem=msgspec.structs.replace(problem, beta=beta))
 
-    def read(self, guess: CallGuess, product: Product) -> CallGuess:
+    def read(self, guess: CallGuess, product: ProductForm) -> CallGuess:
         """Describe a product of matrices as stored by names, transposes and layout.
 
         If several descriptions fit, the parameters' names decide; if they do not say which input is
@@ -325,7 +327,7 @@ class _Search:
             )
         return guess._replace(layout="column-major", transpose=letters[2 * right + left])
 
-    def sized(self, seen: CallGuess, calls: list[Call]) -> CallGuess | None:
+    def sized(self, seen: CallGuess, calls: list[ArgumentGuess]) -> CallGuess | None:
         """The guess at different sizes, or only at square ones."""
         unit = calling.whole(seen.geometry, self.hints)
         batch = _BATCH if seen.geometry.batched else 1

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.adopt.scope import Scope, definitions
 from matbench.kernelfile import front_matter, includes, signature, syntax
-from matbench.kernelfile.signature import Function, TemplateParameter
+from matbench.kernelfile.signature import Signature, TemplateParameter
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Included, Kernel
 
@@ -52,7 +52,7 @@ class ForeignKernel(NamedTuple):
     bare: str
     path: Path
     source: str
-    function: Function
+    function: Signature
     headers: str = ""
     beside: str = ""
     given: Mapping[str, Any] = {}
@@ -85,14 +85,14 @@ def subjects(
     return kernels
 
 
-def _resolved(function: Function, texts: Sequence[str]) -> Function:
+def _resolved(function: Signature, texts: Sequence[str]) -> Signature:
     """The function with aliases replaced in the types of its parameters."""
     types = {name: kind for text in texts for name, kind in signature.aliases(text).items()}
     parameters = (replace(p, type=signature.resolved(p.type, types)) for p in function.parameters)
     return replace(function, parameters=tuple(parameters))
 
 
-def _completed(function: Function, source: str, headers: Sequence[str], beside: str) -> Function:
+def _completed(function: Signature, source: str, headers: Sequence[str], beside: str) -> Signature:
     """The function with the constants that its file leaves to the build, or to a file that includes
     it, as parameters of a template."""
     code = syntax.expanded(source)
@@ -117,7 +117,7 @@ def _is_called(name: Node) -> bool:
     return call is not None and call.type == "call_expression" and call.children[0] == name
 
 
-def _is_of(node: Node, function: Function) -> bool:
+def _is_of(node: Node, function: Signature) -> bool:
     return syntax.line_of(signature.name_of(node)) == function.line
 
 
@@ -133,7 +133,7 @@ def _folders(bare: str, path: Path) -> Iterator[str]:
                     yield os.path.relpath(folder, here)
 
 
-def _launches(function: Function, text: str) -> bool:
+def _launches(function: Signature, text: str) -> bool:
     name = function.name.rpartition("::")[2]
     return re.search(rf"\b{name}\b[^;{{}}()]*<<<", text) is not None
 
@@ -143,7 +143,7 @@ def _texts(included: Iterable[Included]) -> list[str]:
     return [syntax.marked(text, h.name) for h in included for text in includes.texts([h])]
 
 
-def _defines(function: Function, text: str) -> bool:
+def _defines(function: Signature, text: str) -> bool:
     """Whether a text has a kernel of that name, which it means by its launches."""
     name = function.name.rpartition("::")[2]
     with contextlib.suppress(signature.SourceError):
@@ -151,7 +151,7 @@ def _defines(function: Function, text: str) -> bool:
     return False
 
 
-def _launching(path: Path, function: Function) -> Iterator[str]:
+def _launching(path: Path, function: Signature) -> Iterator[str]:
     """The texts of the nearest files that launch a kernel, and have none of that name themselves,
     after those of their headers."""
     file = path.resolve()
@@ -175,7 +175,7 @@ def _launching(path: Path, function: Function) -> Iterator[str]:
                     yield from (*headers, syntax.marked(text, str(shown)))
 
 
-def _chosen(functions: list[Function], entry: str | None, path: Path) -> list[Function]:
+def _chosen(functions: list[Signature], entry: str | None, path: Path) -> list[Signature]:
     if not functions:
         raise UsageError(f"{path}: no `__global__` function; is it a kernel file?")
     if entry is None:

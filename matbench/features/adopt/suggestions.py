@@ -10,12 +10,12 @@ from typing import Any
 
 from matbench.errors import UsageError
 from matbench.features.adopt import argument_guesses, launch_guesses
-from matbench.features.adopt.argument_guesses import Call
+from matbench.features.adopt.argument_guesses import ArgumentGuess
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.compiled import is_compiled
 from matbench.kernelfile.missing import Given, MissingKeysError
-from matbench.kernelfile.signature import Function
+from matbench.kernelfile.signature import Signature
 from matbench.model import WORKSPACE, Parameter
 from matbench.workloads import Workload
 
@@ -68,7 +68,7 @@ def _examples(lacking: Sequence[str], given: Given) -> dict[str, Any]:
     return examples | ({"launch": launch} if launch else {})
 
 
-def _launch(function: Function, names: Sequence[str], is_flat: bool) -> dict[str, Any]:
+def _launch(function: Signature, names: Sequence[str], is_flat: bool) -> dict[str, Any]:
     """A launch of one thread per element, or of tiles if the entry's arguments name them."""
     sizes, side = (["N"], 256) if is_flat else (["N", "M"], 16)
     bounds = (function.launch_bounds or "").replace("/", "//")
@@ -90,7 +90,7 @@ def _arguments(parameters: Sequence[Parameter], workload: Workload) -> list[str]
     except argument_guesses.NotCallableError:
         meant = itertools.chain(workload.buffers, itertools.repeat("C"))
         named |= zip(buffers, meant, strict=False)
-    args = Call(tuple(named[p.name] for p in parameters)).renamed(_PLAIN).args
+    args = ArgumentGuess(tuple(named[p.name] for p in parameters)).renamed(_PLAIN).args
     if len(workload.dimensions) > 1:
         return [*args]
     known = (*workload.buffers, WORKSPACE, *_PLAIN.values())

@@ -37,7 +37,7 @@ BUSY = "if the device was busy, try again"
 _LEAST_SHARE = 0.05
 
 
-class Trials:
+class AdoptTrials:
     """The trials of one kernel."""
 
     def __init__(self, subject: ForeignKernel, worker: Worker) -> None:

@@ -48,7 +48,7 @@ class Line(NamedTuple):
         return [point for point in self.points if point.beside is None]
 
 
-class Chart(NamedTuple):
+class SpeedAndError(NamedTuple):
     """Lines, the fastest at its largest size first; `shared` are the conditions of all of them.
 
     `left_out` counts cases whose size is not a single n, such as 8192x64x8192.
@@ -68,7 +68,7 @@ class Chart(NamedTuple):
         return [point.error for line in self.lines for point in line.points]
 
 
-def make_chart(outcomes: Iterable[Outcome]) -> Chart:
+def make_chart(outcomes: Iterable[Outcome]) -> SpeedAndError:
     """The chart of the measured cases; `UsageError` if there are none, or several workloads.
 
     Each device, kind of samples and kind of inputs has its own lines.
@@ -97,7 +97,7 @@ def make_chart(outcomes: Iterable[Outcome]) -> Chart:
     lines.sort(key=lambda line: (-line.points[-1].n, -line.points[-1].work_per_s, line.label))
     _, *others = circumstances
     shared = [min(values) for values in others if len(values) == 1]
-    return Chart(workload, lines, shared, len(timed) - len(placed))
+    return SpeedAndError(workload, lines, shared, len(timed) - len(placed))
 
 
 def single_size(problem: Problem) -> int | None:

@@ -83,7 +83,7 @@ def check(
     wants_large = infos[0].kind == "gpu" if large is None else large
     memory = host_memory_bytes() if wants_large else None
     probed = sweep.probed(chosen, constants.values([chosen]), infos[0], memory)
-    trials = Trials(chosen, infos, probed, sanitize=sanitize)
+    trials = Probing(chosen, infos, probed, sanitize=sanitize)
     with Interruption() as interruption:
         trials.probe(deadlines)
         trials.try_claims(deadlines)
@@ -97,7 +97,7 @@ def check(
     exit_with(trials.outcomes, allow_skips=allow_skips, done="probed")
 
 
-class Trials:
+class Probing:
     """What a kernel was seen to do: at awkward shapes, without its claims, under the sanitizer."""
 
     def __init__(
@@ -142,7 +142,7 @@ class Trials:
         """Run every probe, on any of the devices."""
         from matbench.features.check.probe import Probe
         from matbench.measure.options import Options
-        from matbench.measure.scheduler import Group
+        from matbench.measure.scheduler import TaskGroup
         from matbench.measure.worker import WorkerPool
 
         given_up: dict[str, Skip] = {}
@@ -164,7 +164,7 @@ class Trials:
                 display.end(place)
                 return Probe(purpose=purpose, outcome=outcome)
 
-            groups = [Group(self.devices, [index]) for index in range(len(self.probed))]
+            groups = [TaskGroup(self.devices, [index]) for index in range(len(self.probed))]
             for index, record in pool.distribute(groups, probe):
                 self._probes[index] = record
 
@@ -175,7 +175,7 @@ class Trials:
         """
         from matbench.features.check import claim_checker
         from matbench.measure.options import Options
-        from matbench.measure.scheduler import Group
+        from matbench.measure.scheduler import TaskGroup
         from matbench.measure.worker import WorkerPool
 
         if not self.claims:
@@ -192,7 +192,7 @@ class Trials:
                 display.end(place)
                 return result
 
-            groups = [Group(self.devices, [claim]) for claim in self.claims]
+            groups = [TaskGroup(self.devices, [claim]) for claim in self.claims]
             for claim, claim_need in pool.distribute(groups, need):
                 self._needs[claim.declared] = claim_need
 

@@ -31,7 +31,7 @@ class ClusterOptions:
         "tcp://node1:8786.",
     )
 
-    def connect(self, device: DeviceOptions) -> Joined | None:
+    def connect(self, device: DeviceOptions) -> JoinedCluster | None:
         """The cluster, until the command ends."""
         if self.cluster is None:
             return None
@@ -40,10 +40,10 @@ class ClusterOptions:
         from matbench.features.cluster import cluster
 
         context = click.get_current_context()
-        return Joined(context.with_resource(cluster.joined(self.cluster, device.backend)))
+        return JoinedCluster(context.with_resource(cluster.joined(self.cluster, device.backend)))
 
 
-class Joined:
+class JoinedCluster:
     """The devices of a cluster, and the pool that measures there."""
 
     def __init__(self, cluster: Cluster) -> None:

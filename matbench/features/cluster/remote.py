@@ -39,7 +39,7 @@ class Errand(msgspec.Struct, frozen=True):
     so_far: Outcome | None = None
 
 
-class Answer(msgspec.Struct, frozen=True):
+class RemoteOutcome(msgspec.Struct, frozen=True):
     """The outcome of a case, and what kernels and compilers printed."""
 
     outcome: Outcome
@@ -84,7 +84,7 @@ def devices(backend: str, version: str) -> tuple[DeviceInfo, ...]:
     )
 
 
-def measure(desk: Desk, errand: Errand) -> Answer:
+def measure(desk: Desk, errand: Errand) -> RemoteOutcome:
     """Measure an errand's case; only what concerns every case, or comes late, is an error."""
     said: list[tuple[str, CapturedOutput]] = []
     case, *ahead = (_arrived(*sent) for sent in errand.cases)
@@ -94,7 +94,7 @@ def measure(desk: Desk, errand: Errand) -> Answer:
         desk.pool.build_ahead([(desk.device, task) for task in ahead])
         worker = desk.pool.worker(desk.device, case.kernel)
         worker.listener = lambda printer, what: said.append((printer, what))
-        return Answer(worker.measure(case, errand.so_far), tuple(said))
+        return RemoteOutcome(worker.measure(case, errand.so_far), tuple(said))
 
 
 def _arrived(case: Case, bundle: Bundle) -> Case:

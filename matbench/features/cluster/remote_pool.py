@@ -21,7 +21,7 @@ from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import not_measured, skipped
 from matbench.measure.output import Listener
 from matbench.measure.rounds import Rounds, Visit, in_rounds
-from matbench.measure.scheduler import Group, Scheduler
+from matbench.measure.scheduler import Scheduler, TaskGroup
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 
@@ -73,7 +73,7 @@ class RemoteWorkerPool:
         self.cluster.end({address: future.key for address, future in desks.values()})
 
     def measured(
-        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case], None]
+        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
     ) -> Iterator[Visit]:
         """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
         tasks = in_rounds(groups, self.options)
@@ -121,7 +121,7 @@ class RemoteWorkerPool:
 
     def _answer(
         self, device: DeviceInfo, address: str, cases: list[Case], so_far: Outcome | None
-    ) -> remote.Answer | None:
+    ) -> remote.RemoteOutcome | None:
         """The answer of the worker; None if it was lost meanwhile."""
         from distributed import CancelledError, KilledWorker
         from distributed import TimeoutError as DaskTimeoutError  # another one before Python 3.11
@@ -137,7 +137,7 @@ class RemoteWorkerPool:
             if not self.cluster.has(address):
                 return None
         try:
-            answer: remote.Answer = future.result(timeout=_GATHER_S)
+            answer: remote.RemoteOutcome = future.result(timeout=_GATHER_S)
         except (CancelledError, KilledWorker, DaskTimeoutError, TimeoutError):
             return None
         return answer

@@ -31,7 +31,7 @@ _Key = tuple[str, frozenset[tuple[str, int]], Problem]
 _Set = Sequence[Outcome]
 
 
-class Joined(NamedTuple):
+class JoinedRuns(NamedTuple):
     """The cases in both files, those in only one, and what else changed between the runs.
 
     `differences` are all changes of environments and sources; `incomparable` are those that make
@@ -53,7 +53,7 @@ def compare_records(
     threshold: float,
     *,
     ignore_environment: bool = False,
-) -> Joined:
+) -> JoinedRuns:
     """Join two files by kernel, parameters and problem; the first is the baseline.
 
     A case whose environment differs is UNDECIDED, unless that is ignored.
@@ -84,7 +84,7 @@ def compare_records(
             comparison=None,
         )
         records.append(_compared(record, pair, threshold, doubts))
-    return Joined(
+    return JoinedRuns(
         records=records,
         only_old=[_label(before[key][-1]) for key in before if key not in after],
         only_new=[_label(after[key][-1]) for key in after if key not in before],
@@ -99,7 +99,7 @@ def compare_records(
     )
 
 
-def comparable(joined: Joined) -> bool:
+def comparable(joined: JoinedRuns) -> bool:
     """Whether the environments allow a verdict on any case."""
     return not joined.incomparable
 

@@ -185,7 +185,7 @@ def _gpus() -> Iterator[DoctorFinding]:
 
 
 def _clocks(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
-    watch = nvml.Watch(_text(api.nvmlDeviceGetPciInfo(handle).busId))
+    watch = nvml.ClockMonitor(_text(api.nvmlDeviceGetPciInfo(handle).busId))
     now, most = watch.read(), api.nvmlDeviceGetMaxClockInfo(handle, api.NVML_CLOCK_SM)
     if now is None:
         return DoctorFinding(name, "note", "cannot be read")

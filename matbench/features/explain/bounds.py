@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matbench.analysis.limits import held_by_cache
 from matbench.model import DeviceInfo
-from matbench.records.explanation import Bound, BoundBy, HardwareCounters, Limits, Traffic
+from matbench.records.explanation import Bottleneck, BoundBy, HardwareCounters, Limits, Traffic
 from matbench.records.outcome import Outcome
 
 #: A case that reaches this share of a limit is bound by it.
@@ -21,14 +21,14 @@ def bound(
     counters: HardwareCounters | None = None,
     *,
     has_own_limit: bool = True,
-) -> Bound:
+) -> Bottleneck:
     """The limit that a measured case reaches, and its share of each limit.
 
     `has_own_limit`: its arithmetic is limited by the rate of multiply-adds, which is not so for
     tensor cores and integers.
     """
     if outcome is None or device is None or limits is None or not outcome.median_ns:
-        return Bound(by="not known")
+        return Bottleneck(by="not known")
     seconds = outcome.median_ns * 1e-9
     copied_bytes = limits.copy_bytes_per_s * seconds
     has_rate = has_own_limit and traffic.operations > 0
@@ -40,7 +40,7 @@ def bound(
     idle = 0
     if device.kind == "gpu" and (launch := outcome.case.launch) is not None:
         idle = max(0, device.limits["multiprocessors"] - launch.blocks)
-    return Bound(
+    return Bottleneck(
         by=_by(computed or 0.0, least, counted, cached),
         computed_share=computed,
         least_share=least,

@@ -151,7 +151,7 @@ def _on_device(
 
 
 def _constants(
-    function: listing.Function, case: Case, launch: Launch, architecture: Architecture
+    function: listing.CodeListing, case: Case, launch: Launch, architecture: Architecture
 ) -> dict[int, int]:
     """Constant bank 0 as the launch fills it: 4 bytes by offset."""
     constants: dict[int, int] = {}
@@ -216,7 +216,7 @@ def _with_traffic(record: MachineCode, totals: Tally, launch: Launch) -> Machine
     )
 
 
-def _loop(totals: Tally, code: flow.Code) -> HotLoop | None:
+def _loop(totals: Tally, code: flow.FlowGraph) -> HotLoop | None:
     if totals.loop is None or not totals.passes:
         return None
     inside = sum(totals.in_loop.values())

@@ -367,7 +367,7 @@ def ulps(subject: GradedKernel) -> tuple[Ulps, ...]:
 Made = Statement | tuple[Statement, ...]
 
 
-class Step(NamedTuple):
+class GradeStep(NamedTuple):
     """A step: what it does, in words, and the statement that says why it failed."""
 
     run: Callable[[GradedKernel], Made]
@@ -381,16 +381,16 @@ def _order(subject: GradedKernel) -> Made:
 
 #: The steps by the field of a `Grade` that they fill; `order` also makes `sums`.
 STEPS = {
-    "bounds": Step(bounds, "bounds of errors", Bounds),
-    "growth": Step(growth, "growth of errors", Growth),
-    "algorithm": Step(algorithm, "sums of zeros", Algorithm),
-    "range": Step(range_, "range of exponents", Range),
-    "specials": Step(specials, "special values", Specials),
-    "order": Step(_order, "order of addition", Order),
-    "ulps": Step(ulps, "units in the last place"),
-    "batches": Step(batches, "numbers of rows", Batches),
-    "constants": Step(constants, "constants", Constants),
-    "runs": Step(runs, "repeated runs", Runs),
+    "bounds": GradeStep(bounds, "bounds of errors", Bounds),
+    "growth": GradeStep(growth, "growth of errors", Growth),
+    "algorithm": GradeStep(algorithm, "sums of zeros", Algorithm),
+    "range": GradeStep(range_, "range of exponents", Range),
+    "specials": GradeStep(specials, "special values", Specials),
+    "order": GradeStep(_order, "order of addition", Order),
+    "ulps": GradeStep(ulps, "units in the last place"),
+    "batches": GradeStep(batches, "numbers of rows", Batches),
+    "constants": GradeStep(constants, "constants", Constants),
+    "runs": GradeStep(runs, "repeated runs", Runs),
 }
 
 

@@ -72,7 +72,7 @@ def history(
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.features.charts import drawing
     from matbench.features.history import view
-    from matbench.features.history.search import Bench, Search
+    from matbench.features.history.search import Bench, HistorySearch
     from matbench.features.versions.commits import versions
     from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
@@ -94,7 +94,7 @@ def history(
     with ExitStack() as stack:
         folder = stack.enter_context(temporary.folder())
         listed = versions(chosen, files.given, since, folder)
-        search = Search(listed, margin)
+        search = HistorySearch(listed, margin)
         writer = stack.enter_context(RecordWriter(path, about, "resume", own=resume is None))
         interruption = stack.enter_context(Interruption())
         pool = stack.enter_context(WorkerPool(launches.quick(), deadlines.deadlines, say_printed))

@@ -17,7 +17,7 @@ import msgspec
 
 from matbench.analysis.ratios import Ratio
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.features.versions.commits import Version
+from matbench.features.versions.commits import CommittedVersion
 from matbench.kernelfile import sweep
 from matbench.measure import comparing
 from matbench.measure.worker import WorkerPool
@@ -29,7 +29,7 @@ from matbench.records.writing import RecordWriter
 
 
 @dataclass(eq=False)
-class Step(Version):
+class HistoryStep(CommittedVersion):
     """A version, and what was measured of it: `record` compares it with the version `before`.
 
     For a slowdown, `second` is the same ratio from other samples, which must confirm it.
@@ -37,7 +37,7 @@ class Step(Version):
 
     case: Case | None = None
     outcome: Outcome | None = None
-    before: Step | None = None
+    before: HistoryStep | None = None
     record: ComparisonRecord | None = None
     second: Ratio | None = None
 
@@ -55,7 +55,7 @@ class Bench:
     overrides: dict[str, tuple[int, ...]]
     plan: ComparisonPlan
     writer: RecordWriter
-    versions: Sequence[Version]
+    versions: Sequence[CommittedVersion]
 
     def __post_init__(self) -> None:
         self._codes = {version.kernel.sha256: version.code for version in self.versions}
@@ -76,7 +76,7 @@ class Bench:
         code = self._codes.get(case.sha256, case.sha256)
         return resuming.CaseKey.from_case(case)._replace(sha256=code)
 
-    def check(self, step: Step) -> None:
+    def check(self, step: HistoryStep) -> None:
         """Check a version, and choose its fastest parameters."""
         cases = sweep.cases([step.kernel], [self.problem], self.overrides, self.device)
         runnable = [case for case in cases if case.skip is None] or cases[:1]
@@ -93,7 +93,9 @@ class Bench:
                 self._outcomes[key] = outcome
         return outcome
 
-    def compare(self, old: Step, new: Step, *, anew: bool = False) -> ComparisonRecord:
+    def compare(
+        self, old: HistoryStep, new: HistoryStep, *, anew: bool = False
+    ) -> ComparisonRecord:
         """Two right versions, timed in turns; `anew`: in a new process."""
         cases = [step.case for step in (old, new) if step.case is not None]
         key = tuple(self._key(CaseRecord.from_case(case, self.device)) for case in cases)
@@ -121,12 +123,14 @@ class Bench:
         return any(low <= bound < high for bound in (edge, 1 / edge))
 
 
-class Search:
+class HistorySearch:
     """The steps of a history, neighbours of the same code as one; `remarks` say what stays open."""
 
-    def __init__(self, versions: Sequence[Version], margin: float) -> None:
+    def __init__(self, versions: Sequence[CommittedVersion], margin: float) -> None:
         pairs = zip(versions, ["", *(version.code for version in versions)], strict=False)
-        self.steps = [Step(**vars(version)) for version, code in pairs if version.code != code]
+        self.steps = [
+            HistoryStep(**vars(version)) for version, code in pairs if version.code != code
+        ]
         self.edge = 1 + margin
         self.remarks: list[str] = []
 
@@ -145,7 +149,7 @@ class Search:
             self._judge(low, high)
             low = high if self._is_right(high) else low
 
-    def is_blamed(self, step: Step) -> bool:
+    def is_blamed(self, step: HistoryStep) -> bool:
         """Whether both intervals say that it is slower by more than the margin."""
         first = step.record and Ratio.of(step.record)
         return bool(first and step.second and min(first.low, step.second.low) > self.edge)

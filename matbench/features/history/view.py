@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matbench.analysis.statistics import verdict_on
 from matbench.features.charts import definitions, drawing
-from matbench.features.history.search import Search, Step
+from matbench.features.history.search import HistorySearch, HistoryStep
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.show import comparisons, reasons, units
@@ -30,7 +30,7 @@ _COLUMNS = (
 )
 
 
-def report(search: Search, environments: Sequence[Environment], versions: int) -> Report:
+def report(search: HistorySearch, environments: Sequence[Environment], versions: int) -> Report:
     """The versions that were measured, of so many; the last lines are the answer."""
     steps = [step for step in search.steps if step.outcome is not None]
     outcomes = [step.outcome for step in steps if step.outcome is not None]
@@ -59,7 +59,7 @@ def report(search: Search, environments: Sequence[Environment], versions: int) -
     )
 
 
-def answer(search: Search) -> list[str]:
+def answer(search: HistorySearch) -> list[str]:
     """Which commits are to blame, and what stays open."""
     lines = []
     for step in filter(search.is_blamed, search.steps):
@@ -73,7 +73,7 @@ def answer(search: Search) -> list[str]:
     return [f"{head}:" if lines else head, *lines, *search.remarks]
 
 
-def _verdict(search: Search, step: Step) -> str:
+def _verdict(search: HistorySearch, step: HistoryStep) -> str:
     """In the words of `compare`; or the status of a version that is not right."""
     if step.outcome is not None and step.outcome.status != "measured":
         return step.outcome.status
@@ -83,7 +83,7 @@ def _verdict(search: Search, step: Step) -> str:
     return verdict_on(low, high, search.edge - 1)[0]
 
 
-def _row(search: Search, step: Step, time: units.Formatter) -> Row:
+def _row(search: HistorySearch, step: HistoryStep, time: units.Formatter) -> Row:
     record, verdict, subject = step.record, _verdict(search, step), step.subject
     is_next = step.before is None or step.before is search.steps[search.steps.index(step) - 1]
     reason = reasons.outcome_reason(step.outcome) if step.outcome else ""
@@ -110,14 +110,14 @@ def _row(search: Search, step: Step, time: units.Formatter) -> Row:
     )
 
 
-def _median_ns(step: Step) -> float | None:
+def _median_ns(step: HistoryStep) -> float | None:
     side = step.record.candidate if step.record else step.outcome
     return side.median_ns if side is not None else None
 
 
-def draw(search: Search, path: Path, title: str) -> None:
+def draw(search: HistorySearch, path: Path, title: str) -> None:
     """Draw how the time changed from version to version, as a multiple of the first's."""
-    level: dict[Step | None, float] = {None: 1.0}
+    level: dict[HistoryStep | None, float] = {None: 1.0}
     points = []
     for step in search.steps:
         record = step.record

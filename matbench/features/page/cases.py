@@ -23,7 +23,7 @@ from matbench.show import outcomes as table
 from matbench.show.table import Row
 
 
-class Column(msgspec.Struct, frozen=True):
+class PageColumn(msgspec.Struct, frozen=True):
     """A column of the table of all results; CSV calls it by its `key`."""
 
     title: str
@@ -32,34 +32,34 @@ class Column(msgspec.Struct, frozen=True):
 
 
 COLUMNS = (
-    Column("kernel", "kernel"),
-    Column("parameters", "params"),
-    Column("size", "size", is_number=True),
-    Column("status", "status"),
-    Column("time", "median_ns", is_number=True),
-    Column("±", "spread", is_number=True),
-    Column("rate", "work_per_s", is_number=True),
-    Column("% of limit", "of_limit", is_number=True),
-    Column("% of cuBLAS", "of_cublas", is_number=True),
-    Column("max rel err", "max_rel_err", is_number=True),
-    Column("remarks", "remarks"),
-    Column("hot", "hot_median_ns", is_number=True),
-    Column("sustained", "sustained_work_per_s", is_number=True),
-    Column("SM MHz", "sustained_sm_mhz", is_number=True),
-    Column("W", "sustained_power_w", is_number=True),
-    Column("J per launch", "sustained_energy_j", is_number=True),
-    Column("work/J", "sustained_work_per_j", is_number=True),
-    Column("avg rel err", "avg_rel_err", is_number=True),
-    Column("of bound", "bound_ratio", is_number=True),
-    Column("precision", "precision"),
-    Column("occupancy", "occupancy", is_number=True),
-    Column("registers", "registers", is_number=True),
-    Column("per block", "block_median_ns", is_number=True),
-    Column("imbalance", "block_imbalance", is_number=True),
-    Column("samples", "samples", is_number=True),
-    Column("timing", "timing_mode"),
-    Column("inputs", "inputs"),
-    Column("device", "device"),
+    PageColumn("kernel", "kernel"),
+    PageColumn("parameters", "params"),
+    PageColumn("size", "size", is_number=True),
+    PageColumn("status", "status"),
+    PageColumn("time", "median_ns", is_number=True),
+    PageColumn("±", "spread", is_number=True),
+    PageColumn("rate", "work_per_s", is_number=True),
+    PageColumn("% of limit", "of_limit", is_number=True),
+    PageColumn("% of cuBLAS", "of_cublas", is_number=True),
+    PageColumn("max rel err", "max_rel_err", is_number=True),
+    PageColumn("remarks", "remarks"),
+    PageColumn("hot", "hot_median_ns", is_number=True),
+    PageColumn("sustained", "sustained_work_per_s", is_number=True),
+    PageColumn("SM MHz", "sustained_sm_mhz", is_number=True),
+    PageColumn("W", "sustained_power_w", is_number=True),
+    PageColumn("J per launch", "sustained_energy_j", is_number=True),
+    PageColumn("work/J", "sustained_work_per_j", is_number=True),
+    PageColumn("avg rel err", "avg_rel_err", is_number=True),
+    PageColumn("of bound", "bound_ratio", is_number=True),
+    PageColumn("precision", "precision"),
+    PageColumn("occupancy", "occupancy", is_number=True),
+    PageColumn("registers", "registers", is_number=True),
+    PageColumn("per block", "block_median_ns", is_number=True),
+    PageColumn("imbalance", "block_imbalance", is_number=True),
+    PageColumn("samples", "samples", is_number=True),
+    PageColumn("timing", "timing_mode"),
+    PageColumn("inputs", "inputs"),
+    PageColumn("device", "device"),
 )
 _TITLES = [column.title for column in table.COLUMNS]
 #: The conditions that are drawn below samples.
@@ -76,7 +76,7 @@ class Series(msgspec.Struct, frozen=True):
     throttled: list[str]
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PageRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One case; `text` and `numbers` have a value for each of `COLUMNS`.
 
     `rate` is in the unit of its view, and `low` and `high` are its interval as factors of it. A
@@ -158,7 +158,7 @@ class Found(msgspec.Struct, frozen=True):
 
     views: list[View]
     ranked: list[RankedView]
-    cases: list[Case]
+    cases: list[PageRow]
     outcomes: list[Outcome]
     looks: dict[str, Look]
 
@@ -180,7 +180,7 @@ def make_cases(
     shown = [row for key in ordered for row in groups[key].rows]
     looks = _looks(shown)
     views: list[View] = []
-    cases: list[Case] = []
+    cases: list[PageRow] = []
     for number, key in enumerate(ordered):
         rows = groups[key].rows
         measured = limits.get(rows[0].outcome.case.device)
@@ -292,7 +292,7 @@ def _arithmetic(outcome: Outcome) -> str:
 
 def _cases(
     number: int, view: View, problems: Mapping[Problem, Sequence[Ranked]], fastest: set[int]
-) -> Iterator[Case]:
+) -> Iterator[PageRow]:
     def rate(per_s: float | None) -> str:
         return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
 
@@ -304,7 +304,7 @@ def _cases(
             outcome, median = row.outcome, ranking.time_ns(row.outcome)
             interval = outcome.timing.interval_ns if outcome.timing is not None else None
             low, high = interval or (median, median)
-            yield Case(
+            yield PageRow(
                 view=number,
                 n=n,
                 beside=speed_and_error.beside(n, lengths) if n is not None else None,

@@ -26,7 +26,7 @@ from matbench.features.charts.style import Look
 from matbench.features.page import cases, summary
 from matbench.features.page import findings as _findings
 from matbench.features.page.cases import COLUMNS, Found
-from matbench.features.page.findings import Chart, Findings, table
+from matbench.features.page.findings import Findings, PageChart, table
 from matbench.features.page.summary import Summary
 from matbench.records import encoding
 from matbench.records.environment import Environment
@@ -215,10 +215,10 @@ def _commands(about: Summary) -> str:
     )
 
 
-def _maps(outcomes: Iterable[Outcome]) -> dict[int, Chart]:
+def _maps(outcomes: Iterable[Outcome]) -> dict[int, PageChart]:
     """The error map of each case that has one."""
     return {
-        index: Chart(
+        index: PageChart(
             "Error map",
             " · ".join(error_map_chart.notes(cells)),
             error_map_chart.spec(cells, _MAP_SIDE),

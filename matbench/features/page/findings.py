@@ -32,7 +32,7 @@ from matbench.show.table import Section, grouped
 #: Up to so many kernels make a matrix of pairs that can be read.
 
 
-class Chart(msgspec.Struct, frozen=True):
+class PageChart(msgspec.Struct, frozen=True):
     """A chart with its data, under a title; a `full` one is as wide as the page.
 
     `views` are the numbers of the views that it belongs to; of none, it is shown with all.
@@ -49,9 +49,9 @@ class Findings(NamedTuple):
     """HTML and charts of three sections."""
 
     verdicts: str
-    verdict_charts: list[Chart]
+    verdict_charts: list[PageChart]
     blocks: str
-    block_charts: list[Chart]
+    block_charts: list[PageChart]
     arithmetic: str
 
 
@@ -110,7 +110,7 @@ def _in_views(numbers: tuple[int, ...], part: Findings) -> Findings:
     def shown(text: str) -> str:
         return f'<div data-views="{" ".join(map(str, numbers))}">{text}</div>' if text else ""
 
-    def drawn(charts: list[Chart]) -> list[Chart]:
+    def drawn(charts: list[PageChart]) -> list[PageChart]:
         return [msgspec.structs.replace(chart, views=numbers) for chart in charts]
 
     return Findings(
@@ -154,13 +154,13 @@ def table(section: Section) -> str:
 # Comparisons
 
 
-def _forests(records: Sequence[ComparisonRecord]) -> Iterator[Chart]:
+def _forests(records: Sequence[ComparisonRecord]) -> Iterator[PageChart]:
     sizes = grouped(records, lambda record: size_label(record.candidate.case.problem))
     for size, group in sizes.items():
         points = [_ratio(record) for record in group if record.ratio]
         if points:
             spec = definitions.forest(definitions.VERDICTS, points)
-            yield Chart(f"Comparisons at {size}", "times as fast as the baseline", spec)
+            yield PageChart(f"Comparisons at {size}", "times as fast as the baseline", spec)
 
 
 def _ratio(record: ComparisonRecord) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _launch(blocks: ModuleType, title: str, profile: BlockProfile) -> str:
     return f"{''.join(sections)}<p>{html.escape(blocks.explanation(profile))}</p>"
 
 
-def _charts(blocks: ModuleType, title: str, profile: BlockProfile) -> Iterator[Chart]:
+def _charts(blocks: ModuleType, title: str, profile: BlockProfile) -> Iterator[PageChart]:
     if profile.timeline is not None:
         note, spec = blocks.timeline(profile)
-        yield Chart(f"Timeline: {title}", note, spec, full=True)
+        yield PageChart(f"Timeline: {title}", note, spec, full=True)

@@ -11,7 +11,7 @@ from matbench.analysis import ranking
 from matbench.errors import UsageError
 from matbench.features.charts import definitions, drawing, style
 from matbench.features.charts.definitions import Spec
-from matbench.features.charts.speed_and_error import At, Chart, Line, make_chart
+from matbench.features.charts.speed_and_error import At, Line, SpeedAndError, make_chart
 from matbench.features.charts.style import Look
 from matbench.records.outcome import Outcome
 from matbench.show import units
@@ -65,7 +65,7 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
     drawing.draw(path, spec, title, _heading(shown))
 
 
-def _heading(shown: Chart) -> list[str]:
+def _heading(shown: SpeedAndError) -> list[str]:
     """What all lines share, and what the chart does not show."""
     notes = ["each kernel at its fastest parameters"]
     if any(line.is_baseline for line in shown.lines):

@@ -24,7 +24,7 @@ from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from matbench.features.tune.search import Search
+    from matbench.features.tune.search import TuningSearch
     from matbench.features.tune.search_space import Space
     from matbench.features.tune.stored import Store
     from matbench.measure.worker import Worker
@@ -82,7 +82,7 @@ def tune(
         for problem in problems
     ]
     _tell_refused(spaces, err=fmt != "rich")
-    searches = [tuning.Search(space, bounds) for space in spaces]
+    searches = [tuning.TuningSearch(space, bounds) for space in spaces]
     store = Store()
     store.require()
     with Interruption() as interruption:
@@ -115,11 +115,11 @@ def _tell_refused(spaces: list[Space], *, err: bool) -> None:
 
 
 def _search(
-    searches: list[Search], devices: tuple[DeviceInfo, ...], deadlines: DeadlineOptions
+    searches: list[TuningSearch], devices: tuple[DeviceInfo, ...], deadlines: DeadlineOptions
 ) -> None:
     """Run the searches, each on any of the devices; they keep their results."""
     from matbench.measure.options import Options
-    from matbench.measure.scheduler import Group
+    from matbench.measure.scheduler import TaskGroup
     from matbench.measure.worker import WorkerPool
 
     with (
@@ -127,24 +127,24 @@ def _search(
         progress(sum(search.steps for search in searches)) as display,
     ):
 
-        def run(worker: Worker, search: Search) -> None:
+        def run(worker: Worker, search: TuningSearch) -> None:
             place = worker.device.place
             search.run(worker, pool.builders, partial(display.begin, place=place))
             display.end(place)
 
         groups = [
-            Group(devices, [search], _work(search)) for search in searches if search.space.cases
+            TaskGroup(devices, [search], _work(search)) for search in searches if search.space.cases
         ]
         for _ in pool.distribute(groups, run):
             pass
 
 
-def _work(search: Search) -> float:
+def _work(search: TuningSearch) -> float:
     """How long a search takes, compared with others."""
     return sum(workloads.workload_of(case.problem).work(case.problem) for case in search.candidates)
 
 
-def _tell_broken(searches: list[Search]) -> None:
+def _tell_broken(searches: list[TuningSearch]) -> None:
     from matbench.show import safe
 
     broken = [standing for search in searches for standing in search.broken()]
@@ -156,7 +156,7 @@ def _tell_broken(searches: list[Search]) -> None:
         say(f"and {len(broken) - _SHOWN_BROKEN} more were wrong or failed", err=True)
 
 
-def _keep_winners(searches: list[Search], store: Store, info: DeviceInfo) -> None:
+def _keep_winners(searches: list[TuningSearch], store: Store, info: DeviceInfo) -> None:
     from matbench.features.tune import search as tuning
 
     kept = []

@@ -27,7 +27,7 @@ from matbench.features.tune.stored import Store, without_inputs
 from matbench.kernelfile import sweep
 from matbench.measure.builders import Builders
 from matbench.measure.rounds import in_rounds
-from matbench.measure.scheduler import Group
+from matbench.measure.scheduler import TaskGroup
 from matbench.measure.worker import Worker
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import Comparison
@@ -107,7 +107,7 @@ class Candidate:
         self.round = number
 
 
-class Search:
+class TuningSearch:
     """The search for one kernel on one problem; results so far survive an interruption."""
 
     def __init__(self, space: Space, budget: Budget) -> None:
@@ -201,7 +201,7 @@ class Search:
         builds = worker.options.builds
         builders.start(worker.device, [standing.case for standing in finalists], builds)
         by_case = {id(standing.case): standing for standing in finalists}
-        group = Group((worker.device,), [standing.case for standing in finalists])
+        group = TaskGroup((worker.device,), [standing.case for standing in finalists])
         for rounds in in_rounds([group], worker.options)[0].tasks:
             if rounds.outcome is None:
                 advance(f"{rounds.case.label}: measuring and checking in full")
@@ -254,12 +254,12 @@ def _label(case: Case, best: Candidate | None) -> str:
     return case.label + (f"; best so far {best.case.label}" if best else "")
 
 
-def records(searches: Iterable[Search]) -> list[TuningRecord]:
+def records(searches: Iterable[TuningSearch]) -> list[TuningRecord]:
     """Each search's candidates, the winner first, compared with the default."""
     return [record for search in searches for record in _records_of(search)]
 
 
-def _records_of(search: Search) -> Iterator[TuningRecord]:
+def _records_of(search: TuningSearch) -> Iterator[TuningRecord]:
     leader, default = search.leader(), search.default()
     for standing in sorted(search.ranking(), key=lambda standing: standing is not leader):
         yield TuningRecord(
@@ -275,7 +275,7 @@ def _records_of(search: Search) -> Iterator[TuningRecord]:
         )
 
 
-def tuned(search: Search, device: DeviceInfo) -> Tuned | None:
+def tuned(search: TuningSearch, device: DeviceInfo) -> Tuned | None:
     """A search's winner in the form that is stored; None if no candidate was right."""
     leader = search.leader()
     if leader is None:

@@ -23,7 +23,7 @@ _LIST_S = 60.0
 
 
 @dataclass(eq=False)
-class Version:
+class CommittedVersion:
     """A kernel as of a commit; those of the same `code` may differ in comments."""
 
     commit: str
@@ -39,7 +39,7 @@ class Version:
 
 def versions(
     kernel: Kernel, given: Mapping[str, Any], since: str | None, folder: Path
-) -> list[Version]:
+) -> list[CommittedVersion]:
     """All versions, the oldest first: as of `since`, those after it, and what is not committed.
 
     One that cannot be read, or computes something else than the last, has a stand-in that fails.
@@ -53,7 +53,7 @@ def versions(
         first, span = _listed(root, (), "--max-count=1", start), f"{start}..HEAD"
     head = _listed(root, (), "--max-count=1", "HEAD")
     names = {name, tables.beside_of(root / name).relative_to(root).as_posix()}
-    by_commit: dict[str, Version | None] = {}
+    by_commit: dict[str, CommittedVersion | None] = {}
     while True:  # older versions may include other headers, which other commits changed
         listed = [*first, *_listed(root, names, "--reverse", "--first-parent", span)]
         waiting = [about for about in (*head, *listed) if about[0] not in by_commit]
@@ -63,12 +63,12 @@ def versions(
             by_commit[sha] = None
             if (loaded := _loaded(kernel, sha, folder / sha, given)) is not None:
                 names |= loaded[2]
-                by_commit[sha] = Version(commit, date, subject, *loaded[:2])
+                by_commit[sha] = CommittedVersion(commit, date, subject, *loaded[:2])
     known = [version for sha, *_ in listed if (version := by_commit[sha])]
     if not known:
         raise UsageError(f"{kernel.path}: no commit has it; commit it first")
     if not git_versions.unchanged(known[-1].kernel, kernel):
-        known.append(Version("now", "", "not committed", kernel, code_of(kernel)))
+        known.append(CommittedVersion("now", "", "not committed", kernel, code_of(kernel)))
     if len({version.code for version in known}) == 1:
         what = f"all {len(known)} versions have the same code" if known[1:] else "only one version"
         shallow = git.output("rev-parse", "--is-shallow-repository", folder=root) == b"true\n"

@@ -26,7 +26,7 @@ from matbench.features.charts.option import ErrorMapOptions
 from matbench.kernelfile import python_file
 
 if TYPE_CHECKING:
-    from matbench.features.watch.versions import Saves, Watch
+    from matbench.features.watch.versions import Saves, WatchedVersions
     from matbench.model import Case, Kernel
 
 #: Longest time to time two versions in turns, in seconds.
@@ -57,7 +57,7 @@ def watch(
     matbench watch mine.cu --sizes 1000
     """
     from matbench.analysis.statistics import ComparisonPlan
-    from matbench.features.watch.versions import Saves, Watch
+    from matbench.features.watch.versions import Saves, WatchedVersions
     from matbench.kernelfile import catalogue, sweep
     from matbench.measure.worker import WorkerPool
 
@@ -78,7 +78,7 @@ def watch(
     with WorkerPool(options, deadlines.deadlines, say_printed) as pool:
         pool.start([info])
         worker = pool.worker(info)
-        watched = Watch(pool, worker, path, cases, plan, error_maps.draw, given)
+        watched = WatchedVersions(pool, worker, path, cases, plan, error_maps.draw, given)
         try:
             first = catalogue.load(path, given=given)
         except UsageError:
@@ -114,7 +114,7 @@ def _existing(file: str) -> Path:
     raise UsageError(f"{path}: no such file; create one with `matbench new {path.stem}`")
 
 
-def _follow(saves: Saves, watched: Watch) -> None:
+def _follow(saves: Saves, watched: WatchedVersions) -> None:
     from matbench.features.watch import view
 
     turns = saves.wait()
@@ -141,7 +141,7 @@ def _work(steps: Iterator[str], saves: Saves, show: Callable[[str], None]) -> No
 
 
 @contextmanager
-def _screen(watched: Watch) -> Iterator[Callable[[str], None]]:
+def _screen(watched: WatchedVersions) -> Iterator[Callable[[str], None]]:
     """Shows the state of the watch and, below it, the current step; nothing in a pipe."""
     console = open_console()
     if not console.is_terminal:

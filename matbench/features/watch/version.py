@@ -18,7 +18,7 @@ class TimedVersion:
 
 
 @dataclass
-class Version:
+class SavedVersion:
     """One save at `saved` (HH:MM:SS); `wrong` says why it was not timed.
 
     `paste` may have lines of code that would fix it. One that differs only in comments and blanks

@@ -17,7 +17,7 @@ import msgspec
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import registry
 from matbench.errors import MatbenchError, UsageError
-from matbench.features.watch.version import TimedVersion, Version
+from matbench.features.watch.version import SavedVersion, TimedVersion
 from matbench.kernelfile import catalogue, includes, tables
 from matbench.kernelfile.code import code_of
 from matbench.measure.worker import Worker, WorkerPool
@@ -101,7 +101,7 @@ class Saves:
         return _Held(content, included, table)
 
 
-class Watch:
+class WatchedVersions:
     """The versions of a file, oldest first."""
 
     def __init__(
@@ -127,9 +127,9 @@ class Watch:
         self.cases = cases
         self.plan = plan
         self.draw = draw
-        self.versions: list[Version] = []
+        self.versions: list[SavedVersion] = []
         self._best: dict[tuple[int, Problem], Case] = {}
-        self._before: Version | None = None
+        self._before: SavedVersion | None = None
         #: The last right version that was timed to the end, and its code.
         self._timed = "", ""
 
@@ -140,7 +140,7 @@ class Watch:
         """
         if self.versions and not self.versions[-1].wrong and self.versions[-1].standings:
             self._before = self.versions[-1]
-        version = Version(len(self.versions) + 1, time.strftime("%H:%M:%S"))
+        version = SavedVersion(len(self.versions) + 1, time.strftime("%H:%M:%S"))
         self.versions.append(version)
         try:
             kernel = catalogue.parse(content, self.path, given=self.given)
@@ -167,7 +167,7 @@ class Watch:
         if not version.wrong:
             self._timed = version.label, code
 
-    def _check(self, version: Version, cases: Sequence[Case]) -> Iterator[str]:
+    def _check(self, version: SavedVersion, cases: Sequence[Case]) -> Iterator[str]:
         """Check and time every case; the fastest of each size represents the version."""
         self.pool.build_ahead([(self.worker.device, case) for case in cases])
         fastest: dict[Problem, TimedVersion] = {}
@@ -192,7 +192,12 @@ class Watch:
         version.standings = fastest
 
     def _compare(
-        self, version: Version, problem: Problem, standing: TimedVersion, opponent: str, other: Case
+        self,
+        version: SavedVersion,
+        problem: Problem,
+        standing: TimedVersion,
+        opponent: str,
+        other: Case,
     ) -> None:
         candidate = self._best[version.number, problem]
         record = self.worker.compare(other, candidate, self.plan, problem.seed)

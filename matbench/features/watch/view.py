@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.console import RenderableType
 from rich.text import Text
 
-from matbench.features.watch.version import Version
+from matbench.features.watch.version import SavedVersion
 from matbench.model import DeviceInfo, settings_of
 from matbench.records.comparison import ComparisonRecord
 from matbench.show import comparisons, safe, units
@@ -26,7 +26,7 @@ _SAME = "the same code as"
 
 
 def screen(
-    file_name: str, device: DeviceInfo, versions: Sequence[Version], width: int | None = None
+    file_name: str, device: DeviceInfo, versions: Sequence[SavedVersion], width: int | None = None
 ) -> Iterator[RenderableType]:
     """The whole screen for a file's versions, given oldest first; there is at least one."""
     version = versions[-1]
@@ -55,7 +55,7 @@ def screen(
         yield Text(line(old), style="dim", overflow="ellipsis", no_wrap=True)
 
 
-def line(version: Version) -> str:
+def line(version: SavedVersion) -> str:
     """The result of a version, on one line."""
     head = f"{version.label}, {version.saved}"
     if version.wrong:
@@ -80,7 +80,7 @@ def _in_words(record: ComparisonRecord) -> str:
     return f"{factor} than {record.baseline_name}"
 
 
-def _section(heading: Sequence[str], version: Version) -> Section:
+def _section(heading: Sequence[str], version: SavedVersion) -> Section:
     rows = []
     for problem, standing in version.standings.items():
         settings = settings_of(standing.params) or UNKNOWN

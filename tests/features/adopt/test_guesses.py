@@ -8,13 +8,13 @@ import pytest
 from support.paths import FOREIGN
 
 from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses
-from matbench.features.adopt.argument_guesses import Call, NotCallableError
+from matbench.features.adopt.argument_guesses import ArgumentGuess, NotCallableError
 from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.launch_guesses import Geometry
 from matbench.kernelfile import signature
 
 
-def guessed(source: str) -> tuple[list[Call], list[Geometry]]:
+def guessed(source: str) -> tuple[list[ArgumentGuess], list[Geometry]]:
     [function] = signature.functions(source)
     known = hints.find_hints(source, function)
     return argument_guesses.calls(function, known), launch_guesses.geometries(function, known)
@@ -146,7 +146,7 @@ def test_a_block_covers_what_sizes_are_divided_by_unless_blocks_are_in_line() ->
     assert plane.covered == ["32", "BM"]
     assert plane.batched
     [function] = signature.functions(kernel(ABC))
-    table = CallGuess(plane, Call(("A", "B", "C", "N")), is_swapped=True).table(function)
+    table = CallGuess(plane, ArgumentGuess(("A", "B", "C", "N")), is_swapped=True).table(function)
     assert table["launch"]["grid"] == ["ceil_div(M, 32)", "N // BM", "batch"]
     line = Geometry((), {}, (256,), ("ceil_div(M * N, 256)",))
     assert line.covered == []
@@ -169,7 +169,7 @@ def test_a_constant_is_fixed_wherever_it_is_used() -> None:
 def test_the_launch_of_the_author_is_in_terms_of_the_parameters() -> None:
     [function] = signature.functions(kernel("float *a, float *b, float *c, int M, int n, int s"))
     geometry = Geometry((), {}, (16, "s"), ("ceil_div(n, 16)", "M"), "4 * s", {"s": "2 * M"})
-    call = Call(("A", "B", "C", "N", "M", "K"))
+    call = ArgumentGuess(("A", "B", "C", "N", "M", "K"))
     table = CallGuess(geometry, call).table(function)
     assert table["args"] == ["A", "B", "C", "N", "M", "2 * N"]
     assert table["launch"] == {

@@ -10,8 +10,8 @@ import pytest
 from support.kernels import SPIN_BODY, KernelWriter
 
 from matbench.features.adopt import probing
-from matbench.features.adopt.probing import ProbeResult, Product
-from matbench.features.adopt.trials import Trials
+from matbench.features.adopt.probing import ProbeResult, ProductForm
+from matbench.features.adopt.trials import AdoptTrials
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.session import Session
@@ -60,7 +60,7 @@ def test_what_else_is_written_to_is_said(
     extra: str, padding: int, spoiled: tuple[str, ...], session: Session, write_kernel: KernelWriter
 ) -> None:
     found = probed(session, write_kernel, extra, padding=padding)
-    assert found == ProbeResult(Product("A", "B", 1.0, 0.0), spoiled, 1.0)
+    assert found == ProbeResult(ProductForm("A", "B", 1.0, 0.0), spoiled, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_factor_and_the_old_C_are_recognised(
 ) -> None:
     factor = "C[row * N + column] - 2"  # times the sum
     found = probed(session, write_kernel, "", factor=factor)
-    assert found.product == Product("A", "B", -2.0, 1.0)
+    assert found.product == ProductForm("A", "B", -2.0, 1.0)
     assert found.share < 0.5
     assert not found.has_nan
     assert probed(session, write_kernel, "C[0] = sqrtf(-1.0f)").has_nan
@@ -109,7 +109,7 @@ def test_a_launch_shows_that_a_call_is_wrong_by_C_or_what_it_spoils(
 ) -> None:
     shown: Any = Mock(faults=0, unfinished=[])
     shown.probe.return_value = ProbeResult(None, spoiled, share)
-    assert Trials.is_wrong(shown, Mock(), Problem(2, 2, 2)) == (share < 1 or spoiled != ())
+    assert AdoptTrials.is_wrong(shown, Mock(), Problem(2, 2, 2)) == (share < 1 or spoiled != ())
 
 
 def test_a_launch_that_does_not_end_is_late_and_the_next_one_runs(
@@ -124,4 +124,6 @@ def test_a_launch_that_does_not_end_is_late_and_the_next_one_runs(
         with pytest.raises(LateError, match="running took longer than 1 s"):
             worker.ask(spins, 1.0, probing.probed, spins)
         assert (worker.deadlines_passed(spins), worker.deadlines_passed(good)) == (1, 0)
-        assert worker.ask(good, None, probing.probed, good).product == Product("A", "B", 1.0, 0.0)
+        assert worker.ask(good, None, probing.probed, good).product == ProductForm(
+            "A", "B", 1.0, 0.0
+        )

@@ -22,7 +22,7 @@ from support.terminal import on_terminal, started
 from matbench.cli.run import Sweep
 from matbench.cli.selection import SelectionOptions
 from matbench.features.cluster import cluster as joining
-from matbench.features.cluster.option import Joined
+from matbench.features.cluster.option import JoinedCluster
 from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo, Problem, Skip
 from matbench.records import reading, resuming
@@ -141,7 +141,7 @@ def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(joined: bool) -> No
 
 def test_a_sweep_may_use_every_device_of_a_cluster() -> None:
     cluster: Any = SimpleNamespace(devices=["one", "another"])
-    assert Joined(cluster).choose_all() == cluster.devices
+    assert JoinedCluster(cluster).choose_all() == cluster.devices
 
 
 def test_what_runs_on_the_host_is_skipped() -> None:

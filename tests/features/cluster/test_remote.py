@@ -67,7 +67,7 @@ def test_the_first_case_is_measured_and_those_after_it_are_built(asked: list[Any
     desk = remote.Desk(GPU, Options(), Deadlines())
     bundle = bundles.packed(KERNEL)
     answer = remote.measure(desk, remote.Errand("desk", [(case, bundle) for case in CASES]))
-    assert answer == remote.Answer(outcome(), (("kernel", CapturedOutput(("hello",))),))
+    assert answer == remote.RemoteOutcome(outcome(), (("kernel", CapturedOutput(("hello",))),))
     assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source, None)]
     remote.measure(desk, remote.Errand("desk", [(CASES[0], bundle)], outcome("so far")))
     assert asked[-1] == ("measure", 16, KERNEL.source, outcome("so far"))

@@ -19,7 +19,7 @@ from matbench.features.cluster.remote_pool import RemoteWorkerPool
 from matbench.kernelfile import catalogue
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import CapturedOutput
-from matbench.measure.scheduler import GoneError, Group
+from matbench.measure.scheduler import GoneError, TaskGroup
 from matbench.model import Case, DeviceInfo, Problem, Skip
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="no Dask")
@@ -115,11 +115,11 @@ def case(size: int, tile: int = 8, **changes: Any) -> Case:
     return msgspec.structs.replace(made, **changes)
 
 
-def right(device: DeviceInfo, case: Case) -> remote.Answer:
-    return remote.Answer(outcome(notes=(case.label,)), ())
+def right(device: DeviceInfo, case: Case) -> remote.RemoteOutcome:
+    return remote.RemoteOutcome(outcome(notes=(case.label,)), ())
 
 
-def measured(cluster: Cluster, groups: list[Group[Case]], **more: Any) -> list[Any]:
+def measured(cluster: Cluster, groups: list[TaskGroup[Case]], **more: Any) -> list[Any]:
     """What the pool found: the label of each case, or its outcome if that has a reason."""
     pool = RemoteWorkerPool(cluster, Options(), Deadlines(), more.get("listener"))  # type: ignore[arg-type]
     with pool:
@@ -131,7 +131,9 @@ def measured(cluster: Cluster, groups: list[Group[Case]], **more: Any) -> list[A
 
 def test_a_group_stays_on_one_worker() -> None:
     cluster = Cluster(GPUS, right)
-    groups = [Group(GPUS, [case(size, tile) for tile in (8, 16)], size) for size in range(16, 25)]
+    groups = [
+        TaskGroup(GPUS, [case(size, tile) for tile in (8, 16)], size) for size in range(16, 25)
+    ]
     found = measured(cluster, groups)
     assert Counter(found) == Counter(case.label for group in groups for case in group.tasks)
     where: dict[int, set[str]] = {}
@@ -147,7 +149,7 @@ def test_a_lost_worker_costs_its_case_which_is_tried_again(
 ) -> None:
     tasks = [case(16, tile) for tile in (8, 16, 32)]
     cluster = Cluster(GPUS[:1], lambda d, c: LOST if len(cluster.errands) == 2 else right(d, c))
-    assert measured(cluster, [Group(GPUS[:1], tasks)]) == [task.label for task in tasks]
+    assert measured(cluster, [TaskGroup(GPUS[:1], tasks)]) == [task.label for task in tasks]
     labels = [cases[0][0].label for _, _, cases in cluster.errands]
     assert labels == [tasks[number].label for number in (0, 1, 1, 2)]
     [record] = caplog.records
@@ -164,7 +166,7 @@ def test_a_case_that_loses_two_workers_has_failed(how: Any) -> None:
         given = ("a", None, 3) if how == "KilledWorker" else ()
         how = getattr(distributed, how)(*given)
     cluster = Cluster(GPUS[:1], lambda d, c: how if c.problem.N == 16 else right(d, c))
-    found = measured(cluster, [Group(GPUS[:1], [case(16), case(17)])])
+    found = measured(cluster, [TaskGroup(GPUS[:1], [case(16), case(17)])])
     assert found[1] == case(17).label
     assert found[0].status == "failed"
     assert found[0].reason == ("its worker was lost 2 times, last on cuda:0 on node (tcp://node:1)")
@@ -177,14 +179,14 @@ def test_another_device_does_what_a_lost_one_leaves() -> None:
     cluster = Cluster(
         GPUS[:2], lambda d, c: LOST if len(cluster.errands) == 2 else right(d, c), last=2
     )
-    assert measured(cluster, [Group(GPUS[:2], tasks)]) == [task.label for task in tasks]
+    assert measured(cluster, [TaskGroup(GPUS[:2], tasks)]) == [task.label for task in tasks]
     assert len({address for address, _, _ in cluster.errands}) == 2
 
 
 def test_an_end_comes_if_no_worker_is_left() -> None:
     cluster = Cluster(GPUS[:1], lambda *_: LOST, last=1)
     with pytest.raises(MatbenchError, match="no worker is left"):
-        measured(cluster, [Group(GPUS[:1], [case(16), case(17)])])
+        measured(cluster, [TaskGroup(GPUS[:1], [case(16), case(17)])])
     assert cluster.ended == [{}]
 
 
@@ -198,7 +200,7 @@ def test_an_end_comes_if_no_worker_is_left() -> None:
 def test_what_concerns_every_case_ends_the_sweep(error: Exception, said: str) -> None:
     cluster = Cluster(GPUS[:1], lambda *_: error)
     with pytest.raises(MatbenchError) as raised:
-        measured(cluster, [Group(GPUS[:1], [case(16), case(17)])])
+        measured(cluster, [TaskGroup(GPUS[:1], [case(16), case(17)])])
     assert str(raised.value) == f"cuda:0 on node: {said}"
     assert len(cluster.errands) == 1
 
@@ -208,7 +210,7 @@ def test_the_first_case_of_a_group_brings_those_that_follow(
     device: DeviceInfo, builds: int
 ) -> None:
     cluster = Cluster([device], right)
-    measured(cluster, [Group((device,), [case(size) for size in (16, 17, 18)])])
+    measured(cluster, [TaskGroup((device,), [case(size) for size in (16, 17, 18)])])
     sent = [cases for _, _, cases in cluster.errands]
     assert [len(ahead) for _, *ahead in sent] == [builds, 0, 0]
     for (first, bundle), *_ in sent:
@@ -219,7 +221,7 @@ def test_the_first_case_of_a_group_brings_those_that_follow(
 def test_skipped_cases_do_not_travel() -> None:
     cluster = Cluster(GPUS[:1], right)
     skip = Skip("unavailable", "cannot run")
-    groups = [Group((CPU,), [case(16, skip=skip)]), Group(GPUS[:1], [case(17)])]
+    groups = [TaskGroup((CPU,), [case(16, skip=skip)]), TaskGroup(GPUS[:1], [case(17)])]
     second, first = sorted(measured(cluster, groups), key=lambda found: not isinstance(found, str))
     assert (first.status, first.skip, first.case.device) == ("skipped", skip, CPU.name)
     assert second == case(17).label
@@ -232,7 +234,7 @@ def test_output_of_kernels_is_passed_on() -> None:
     cluster = Cluster(GPUS[:1], lambda d, c: msgspec.structs.replace(right(d, c), said=said))
     measured(
         cluster,
-        [Group(GPUS[:1], [case(16)])],
+        [TaskGroup(GPUS[:1], [case(16)])],
         listener=lambda printer, what: heard.append((printer, what)),
     )
     assert heard == list(said)
@@ -242,7 +244,7 @@ def test_each_repetition_has_another_desk_so_that_processes_are_new() -> None:
     cluster = Cluster(GPUS[:1], right)
     pool = RemoteWorkerPool(cluster, Options(), Deadlines(), None)  # type: ignore[arg-type]
     for _ in range(2):
-        list(pool.measured([Group(GPUS[:1], [case(16), case(17)])], lambda *_: None))
+        list(pool.measured([TaskGroup(GPUS[:1], [case(16), case(17)])], lambda *_: None))
         pool.renew()
     desks = [key for _, key, _ in cluster.errands]
     assert desks[0] == desks[1] != desks[2] == desks[3]
@@ -257,5 +259,5 @@ def test_a_sweep_that_is_over_sends_nothing_more() -> None:
         pool.__exit__()
 
     with pytest.raises(MatbenchError, match="the sweep is over"):
-        list(pool.measured([Group(GPUS[:1], [case(16)])], interrupted))
+        list(pool.measured([TaskGroup(GPUS[:1], [case(16)])], interrupted))
     assert (cluster.desks, cluster.errands) == ({}, [])

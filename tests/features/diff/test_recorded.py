@@ -39,7 +39,7 @@ def outcome(kernel: str = "tiled", size: int = 64, factor: float = 1.0, **other:
     return records.outcome(kernel, **(known | other))
 
 
-def joined(old: list[Outcome], new: list[Outcome]) -> recorded.Joined:
+def joined(old: list[Outcome], new: list[Outcome]) -> recorded.JoinedRuns:
     about = [records.environment(devices=(DEVICE,))]
     return recorded.compare_records((about, old), (about, new), ("old", "new"), 0.01)
 
@@ -179,7 +179,7 @@ def five(factor: float = 1.0, **other: Any) -> list[Outcome]:
     return records.repeated(outcome(factor=factor, **other))
 
 
-def only(found: recorded.Joined) -> Comparison:
+def only(found: recorded.JoinedRuns) -> Comparison:
     [record] = found.records
     assert record.comparison is not None
     return record.comparison

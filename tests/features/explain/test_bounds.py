@@ -11,10 +11,10 @@ from support.h200 import H200, LIMITS, case_of, outcome_of
 
 from matbench.features.explain.bounds import bound
 from matbench.features.explain.traffic import traffic
-from matbench.records.explanation import Bound, HardwareCounters
+from matbench.records.explanation import Bottleneck, HardwareCounters
 
 
-def bounded(n: int, median_ns: float, name: str = "tiled", **more: Any) -> Bound:
+def bounded(n: int, median_ns: float, name: str = "tiled", **more: Any) -> Bottleneck:
     """A kernel with T = 32 at size n that took this long on an H200."""
     case = case_of(name, n)
     moved = traffic(case.kernel, case.problem, case.params, H200.limits)
@@ -85,4 +85,4 @@ def test_nothing_is_known_without_a_time_a_device_or_its_limits() -> None:
     for outcome, limits, device in (
         (None, LIMITS, H200), (wrong, LIMITS, H200), (timed, None, H200), (timed, LIMITS, None),
     ):  # fmt: skip
-        assert bound(outcome, moved, limits, device) == Bound(by="not known")
+        assert bound(outcome, moved, limits, device) == Bottleneck(by="not known")

@@ -11,7 +11,7 @@ from matbench.features.explain import widths
 from matbench.features.explain.explanation import chosen, explanation
 from matbench.features.explain.other_devices import named
 from matbench.model import Arithmetic, Case, Conditions, Problem
-from matbench.records.explanation import Bound, Explanation
+from matbench.records.explanation import Bottleneck, Explanation
 from matbench.records.outcome import Outcome
 
 PROBLEM = Problem(64, 64, 64)
@@ -104,5 +104,5 @@ def test_without_a_device_nothing_is_measured() -> None:
     result = explanation(case, None, None, None, [width])
     assert (result.case.kernel, result.case.device) == ("tiled", "")
     assert (result.operations_per_s, result.clock_flop_per_s, result.sm_mhz) == (None, None, None)
-    assert result.bound == Bound(by="not known")
+    assert result.bound == Bottleneck(by="not known")
     assert result.traffic.loads == 2 * 64**3 / 16

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support import records
 
 from matbench.features.explain.roofline import Point, Roofline, roofline
-from matbench.records.explanation import Bound, Explanation, Limits, Traffic
+from matbench.records.explanation import Bottleneck, Explanation, Limits, Traffic
 
 positive = st.floats(1e-3, 1e15)
 LIMITS = Limits(
@@ -17,7 +17,7 @@ LIMITS = Limits(
 )  # fmt: skip
 EXPLAINED = Explanation(
     case=records.outcome().case, outcome=records.outcome(), traffic=Traffic(1000, 100, 10.0),
-    operations_per_s=8e12, limits=LIMITS, bound=Bound(by="neither"),
+    operations_per_s=8e12, limits=LIMITS, bound=Bottleneck(by="neither"),
 )  # fmt: skip
 
 

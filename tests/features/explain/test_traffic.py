@@ -11,7 +11,7 @@ from matbench.errors import UsageError
 from matbench.features.explain.traffic import traffic
 from matbench.features.explain.view import facts
 from matbench.model import Parameter, Problem
-from matbench.records.explanation import Bound, Explanation, Traffic
+from matbench.records.explanation import Bottleneck, Explanation, Traffic
 
 
 def moved(name: str, problem: Problem, **params: int) -> Traffic:
@@ -58,7 +58,7 @@ def test_every_product_of_a_batch_is_stored(batch: int) -> None:
     found = moved("batched-small", Problem(20, 30, 40, batch=batch), TILE=16)
     assert found.stores == 20 * 30 * batch
     case = outcome("batched-small", problem=Problem(20, 30, 40, batch=batch)).case
-    shown = Explanation(case=case, traffic=found, bound=Bound(by="memory"))
+    shown = Explanation(case=case, traffic=found, bound=Bottleneck(by="memory"))
     [stores] = [fact for fact in facts(shown) if fact.name == "modelled stores"]
     assert "the output, once" in str(stores)
 

@@ -11,9 +11,9 @@ from support.histories import KERNEL, MARGIN, Simulated, searched
 from support.records import environment, timing
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
-from matbench.features.history.search import Bench, Search, Step
+from matbench.features.history.search import Bench, HistorySearch, HistoryStep
 from matbench.features.history.view import answer
-from matbench.features.versions.commits import Version
+from matbench.features.versions.commits import CommittedVersion
 from matbench.measure.options import Options
 from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem
 from matbench.records.comparison import ComparisonRecord
@@ -102,8 +102,10 @@ def test_neighbours_are_measured_twice_if_one_is_slower() -> None:
 
 
 def test_neighbours_of_the_same_code_are_one() -> None:
-    versions = [Version(str(i), "2026-01-01", "", KERNEL, code) for i, code in enumerate("aabba")]
-    assert [step.commit for step in Search(versions, MARGIN).steps] == ["0", "2", "4"]
+    versions = [
+        CommittedVersion(str(i), "2026-01-01", "", KERNEL, code) for i, code in enumerate("aabba")
+    ]
+    assert [step.commit for step in HistorySearch(versions, MARGIN).steps] == ["0", "2", "4"]
 
 
 def test_a_speedup_hides_nothing_from_a_bisection_that_comes_after_it() -> None:
@@ -143,13 +145,13 @@ class Recorded:
         )  # fmt: skip
 
 
-def step(name: str, code: str, refused: str = "", sha256: str = "") -> Step:
+def step(name: str, code: str, refused: str = "", sha256: str = "") -> HistoryStep:
     rules = LaunchRules(block=(8, 8), grid=(1, 1))
     kernel = Kernel(name, rules, source="x", sha256=sha256 or f"of {name}", refused=refused)
-    return Step(name, "2026-01-01", "", kernel, code)
+    return HistoryStep(name, "2026-01-01", "", kernel, code)
 
 
-def measured(path: Path, info: DeviceInfo, *steps: Step, swap: bool = False) -> list[str]:
+def measured(path: Path, info: DeviceInfo, *steps: HistoryStep, swap: bool = False) -> list[str]:
     """What a bench measures to check all and compare the first two."""
     pool: Any = Recorded(info)
     plan = ComparisonPlan(threshold=MARGIN)

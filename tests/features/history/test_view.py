@@ -11,14 +11,14 @@ from support.records import environment
 
 from matbench.features.charts import drawing
 from matbench.features.history import view
-from matbench.features.history.search import Search
+from matbench.features.history.search import HistorySearch
 
 
-def history(*times: float, bisect: bool = False) -> Search:
+def history(*times: float, bisect: bool = False) -> HistorySearch:
     return searched(Simulated(times), bisect=bisect)[1]
 
 
-def table(search: Search) -> list[tuple[Any, ...]]:
+def table(search: HistorySearch) -> list[tuple[Any, ...]]:
     """Commit, the version it was compared with if that is not the one above, status, emphasis."""
     [section] = view.report(search, [environment()], len(search.steps)).sections
     at = [column.title for column in section.columns].index("against")

@@ -20,7 +20,7 @@ from matbench.features.page import document
 from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.comparison import Comparison, ComparisonRecord
-from matbench.records.explanation import Bound, Explanation, Limits, Traffic
+from matbench.records.explanation import Bottleneck, Explanation, Limits, Traffic
 from matbench.records.outcome import Accuracy, BlockTimes, ErrorCells, Outcome, Sustained
 from matbench.records.tuning import SearchSpace, TuningRecord
 
@@ -102,7 +102,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fma_flop_per_s=1e10, sm_mhz=None, when="",
     )  # fmt: skip
     explained = Explanation(
-        case=timed[0].case, traffic=Traffic(1, 1, 1.0), limits=limits, bound=Bound(by="memory")
+        case=timed[0].case, traffic=Traffic(1, 1, 1.0), limits=limits, bound=Bottleneck(by="memory")
     )
     made: list[reading.Finding] = [*compared, *tuned]
     findings: list[tuple[reading.Finding, list[Outcome]]]

@@ -17,7 +17,7 @@ from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.errors import UsageError
 from matbench.features.tune import looking, search_space
 from matbench.features.tune import search as tuning
-from matbench.features.tune.search import Budget, Search
+from matbench.features.tune.search import Budget, TuningSearch
 from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.options import Deadlines, Options
@@ -125,10 +125,10 @@ class Clockwork:
 
 def searched(
     kernel: Kernel, worker: Clockwork, budget: Budget = NO_BUDGET, **given: tuple[int, ...]
-) -> Search:
+) -> TuningSearch:
     """A search over TURNS, of which 8 is the default."""
     values = {"TURNS": TURNS, "KIND": (1,)} | given
-    search = Search(search_space.space(kernel, SIZE, worker.device, values, 0), budget)
+    search = TuningSearch(search_space.space(kernel, SIZE, worker.device, values, 0), budget)
     search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
     return search
 
@@ -244,7 +244,7 @@ def test_a_huge_space_ends_by_its_budget(tmp_path: Path, device: DeviceInfo) -> 
     path = tmp_path / "tunable.cu"
     path.write_text(tunable.huge("tune"), encoding="utf-8")
     space = search_space.space(catalogue.load(path), SIZE, device, {}, 0)
-    search = Search(space, Budget(seconds=0.02))
+    search = TuningSearch(space, Budget(seconds=0.02))
     worker = Clockwork(device)
     search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
     assert search.winner is not None
@@ -262,7 +262,7 @@ def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceIn
 
     worker.look = stopped  # type: ignore[method-assign]
     values = {"TURNS": TURNS, "KIND": (1,)}
-    search = Search(search_space.space(kernel, SIZE, device, values, 0), Budget())
+    search = TuningSearch(search_space.space(kernel, SIZE, device, values, 0), Budget())
     with pytest.raises(KeyboardInterrupt):
         search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
     assert not search.complete

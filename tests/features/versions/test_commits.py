@@ -9,7 +9,7 @@ import pytest
 from support.kernels import GOOD_BODY, kernel_text
 from support.repository import commit, git
 
-from matbench.features.versions.commits import Version, versions
+from matbench.features.versions.commits import CommittedVersion, versions
 from matbench.kernelfile import catalogue
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
@@ -27,14 +27,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def listed(
     project: Path, name: str = "mine.cu", *, since: str | None = None, given: str = ""
-) -> list[Version]:
+) -> list[CommittedVersion]:
     table = {"include_dirs": [given]} if given else {}
     folder = project.parent / f"old{len(list(project.parent.iterdir()))}"
     kernel = catalogue.load(project / name, given=table)
     return versions(kernel, table, since, folder)
 
 
-def shown(found: list[Version]) -> list[tuple[str, str]]:
+def shown(found: list[CommittedVersion]) -> list[tuple[str, str]]:
     return [(version.commit, version.subject) for version in found]
 
 

@@ -10,7 +10,7 @@ from support.kernels import KernelWriter
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.features.watch import versions
-from matbench.features.watch.versions import Saves, Watch
+from matbench.features.watch.versions import Saves, WatchedVersions
 from matbench.features.watch.view import line
 from matbench.kernelfile import sweep
 from matbench.measure.outcomes import compared, not_measured
@@ -92,12 +92,12 @@ def content(path: Path, more: str = "") -> bytes:
     return path.read_bytes() + more.encode()
 
 
-def watched(worker: PlainWorker, path: Path, tiles: tuple[int, ...] = (32,)) -> Watch:
+def watched(worker: PlainWorker, path: Path, tiles: tuple[int, ...] = (32,)) -> WatchedVersions:
     def cases(kernel: Kernel) -> list[Case]:
         return sweep.cases([kernel], [PROBLEM], {"TILE": tiles}, worker.device)
 
     plan = ComparisonPlan()
-    return Watch(worker, worker, path, cases, plan)  # type: ignore[arg-type]
+    return WatchedVersions(worker, worker, path, cases, plan)  # type: ignore[arg-type]
 
 
 def test_a_version_stands_for_its_fastest_tile(

@@ -6,15 +6,15 @@ import msgspec
 from support.tables import CPU, GPU, compared, line_of, printed
 
 from matbench.features.watch import view as watch
-from matbench.features.watch.version import TimedVersion, Version
+from matbench.features.watch.version import SavedVersion, TimedVersion
 from matbench.model import Problem
 from matbench.records.outcome import Claims
 
 AT = Problem(1000, 1000, 1000)
 
 
-def version(number: int, wrong: str = "", **standing: object) -> Version:
-    made = Version(number, "12:00:0" + str(number), wrong)
+def version(number: int, wrong: str = "", **standing: object) -> SavedVersion:
+    made = SavedVersion(number, "12:00:0" + str(number), wrong)
     if not wrong:
         against = [
             compared(0.5, baseline_name="version 1"),
@@ -72,7 +72,7 @@ def test_a_version_on_one_line() -> None:
     assert watch.line(version(1, "no such\nthing")) == (
         "version 1, 12:00:01: not timed: no such thing"
     )
-    assert watch.line(Version(3, "12:00:03")) == (
+    assert watch.line(SavedVersion(3, "12:00:03")) == (
         "version 3, 12:00:03: superseded before it was timed"
     )
 

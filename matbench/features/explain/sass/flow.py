@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from matbench.features.explain.sass.effects import results, sources
-from matbench.features.explain.sass.listing import Function, Instruction
+from matbench.features.explain.sass.listing import CodeListing, Instruction
 
 #: Instructions after which the warp continues elsewhere, or nowhere.
 _LEAVES = frozenset({"EXIT", "RET", "BRX", "JMX", "KILL"})
 _BRANCHES = frozenset({"BRA", "JMP"})
 
 
-class Block(NamedTuple):
+class BasicBlock(NamedTuple):
     """Instructions that run one after the other; `next` are the starts of blocks that follow."""
 
     start: int
@@ -28,31 +28,31 @@ class Loop(NamedTuple):
     blocks: frozenset[int]
 
 
-class Code(NamedTuple):
+class FlowGraph(NamedTuple):
     """A function with its control flow.
 
     `control` has the instructions of each block on which branches depend, `written` the names that
     each instruction writes.
     """
 
-    function: Function
-    graph: dict[int, Block]
+    function: CodeListing
+    graph: dict[int, BasicBlock]
     loops: tuple[Loop, ...]
     control: dict[int, tuple[Instruction, ...]]
     written: dict[int, tuple[str, ...]]
 
 
-def code(function: Function) -> Code:
+def code(function: CodeListing) -> FlowGraph:
     """The control flow of a function."""
     graph = blocks(function)
     all_loops = tuple(loops(graph))
     written = {
         instruction.address: results(instruction)[0] for instruction in function.instructions
     }
-    return Code(function, graph, all_loops, controlling(graph), written)
+    return FlowGraph(function, graph, all_loops, controlling(graph), written)
 
 
-def blocks(function: Function) -> dict[int, Block]:
+def blocks(function: CodeListing) -> dict[int, BasicBlock]:
     """The basic blocks by their start. A call is followed by its target and by its return."""
     starts = {function.instructions[0].address}
     for instruction, after in zip(function.instructions, function.instructions[1:], strict=False):
@@ -60,13 +60,13 @@ def blocks(function: Function) -> dict[int, Block]:
             starts.add(instruction.target)
         if instruction.target is not None or instruction.stem in _LEAVES:
             starts.add(after.address)
-    graph: dict[int, Block] = {}
+    graph: dict[int, BasicBlock] = {}
     current: list[Instruction] = []
     addresses = [instruction.address for instruction in function.instructions]
     for instruction, follows in zip(function.instructions, [*addresses[1:], None], strict=True):
         current.append(instruction)
         if follows is None or follows in starts:
-            graph[current[0].address] = Block(
+            graph[current[0].address] = BasicBlock(
                 current[0].address, tuple(current), _following(instruction, follows)
             )
             current = []
@@ -87,7 +87,7 @@ def _following(last: Instruction, after: int | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(goals))
 
 
-def loops(graph: dict[int, Block]) -> list[Loop]:
+def loops(graph: dict[int, BasicBlock]) -> list[Loop]:
     """The natural loops by back edges; those with the same header are one loop."""
     bodies: dict[int, set[int]] = {}
     before: dict[int, list[int]] = {start: [] for start in graph}
@@ -105,7 +105,7 @@ def loops(graph: dict[int, Block]) -> list[Loop]:
     return [Loop(header, frozenset(body)) for header, body in sorted(bodies.items())]
 
 
-def _back_edges(graph: dict[int, Block]) -> Iterator[tuple[int, int]]:
+def _back_edges(graph: dict[int, BasicBlock]) -> Iterator[tuple[int, int]]:
     """Branches to a block on the way to them: compilers make no other way into a loop."""
     entry = next(iter(graph))
     seen, path = {entry}, {entry: iter(graph[entry].next)}
@@ -121,7 +121,7 @@ def _back_edges(graph: dict[int, Block]) -> Iterator[tuple[int, int]]:
             path[goal] = iter(graph[goal].next)
 
 
-def controlling(graph: dict[int, Block]) -> dict[int, tuple[Instruction, ...]]:
+def controlling(graph: dict[int, BasicBlock]) -> dict[int, tuple[Instruction, ...]]:
     """For each block, its branches and the instructions on which some branch depends.
 
     Liveness of what branches read, backwards to a fixed point: an instruction counts if something

@@ -70,7 +70,7 @@ class Instruction(NamedTuple):
     control: Control
 
 
-class Function(NamedTuple):
+class CodeListing(NamedTuple):
     """A kernel's machine code.
 
     `parameters` by position: offset in constant bank 0, and bytes; `cluster_blocks` as compiled.
@@ -100,7 +100,7 @@ _CLUSTER = re.compile(r"EIATTR_CTA_PER_CLUSTER.*?" + 3 * r"\.word\s+(0x\w+)\s.*?
 _BANK = re.compile(r"EIATTR_PARAM_CBANK.*?\.word.*?\.short\s+(0x\w+)", re.DOTALL)
 
 
-def function(listing: str, entry: str) -> Function:
+def function(listing: str, entry: str) -> CodeListing:
     """The machine code of one entry; `ListingError` if the listing does not have it."""
     code = _section(listing, f".text.{entry}")
     if code is None:
@@ -124,7 +124,7 @@ def function(listing: str, entry: str) -> Function:
     info = _section(listing, f".nv.info.{entry}") or ""
     cluster = _CLUSTER.search(info)
     blocks = math.prod(int(side, 16) for side in cluster.groups()) if cluster else 1
-    return Function(entry, instructions, _parameters(info), blocks)
+    return CodeListing(entry, instructions, _parameters(info), blocks)
 
 
 def _section(listing: str, name: str) -> str | None:

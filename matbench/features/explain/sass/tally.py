@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from matbench.features.explain.sass import memory, pipes
 from matbench.features.explain.sass.effects import access_bytes, bank_reads, matrix_count
-from matbench.features.explain.sass.flow import Code, Loop
+from matbench.features.explain.sass.flow import FlowGraph, Loop
 from matbench.features.explain.sass.listing import Instruction
 from matbench.features.explain.sass.walk import MOST_INSTRUCTIONS, Access, Walk, WarpPlace, walk
 from matbench.records.explanation import NotDerived
@@ -54,7 +54,7 @@ class Tally(NamedTuple):
 
 
 def tally(
-    code: Code,
+    code: FlowGraph,
     block: tuple[int, int, int],
     grid: tuple[int, int, int],
     constants: Mapping[int, int],
@@ -78,7 +78,7 @@ def tally(
 
 
 class _Adder:
-    def __init__(self, code: Code, tensor_rates: Mapping[str, int]) -> None:
+    def __init__(self, code: FlowGraph, tensor_rates: Mapping[str, int]) -> None:
         self.code = code
         self.tensor_rates = tensor_rates
         self.visits: Counter[int] = Counter()

@@ -45,7 +45,7 @@ _MEMORY = ("shared memory", "global memory", "local memory")
 _PIPES = ("integer and logic", "integer multiply", "float64")
 
 
-class Step(NamedTuple):
+class WaitStep(NamedTuple):
     """What one instruction of a pass needs.
 
     Reads of the `even` and the `odd` bank of registers. Its `pipe` takes the next instruction
@@ -72,7 +72,7 @@ def steps(
     path: Sequence[Instruction],
     costs: Mapping[int, Mapping[str, float]],
     capability: tuple[int, int],
-) -> list[Step]:
+) -> list[WaitStep]:
     """The steps of a pass; `costs` are the cycles of memory instructions, by address and kind."""
     rates, latencies = RATES[capability], LATENCIES[capability]
     intervals = dict(zip(_PIPES, (rates.alu, rates.imad, rates.fp64), strict=True))
@@ -84,7 +84,7 @@ def steps(
         is_read = kind != "special and conversion"
         loads = kind in _MEMORY and instruction.stem.startswith(("LD", "ATOM")) and not copies
         path_steps.append(
-            Step(
+            WaitStep(
                 even=even if is_read else 0,
                 odd=odd if is_read else 0,
                 pipe=_PIPES.index(kind) if kind in _PIPES else 0,
@@ -102,7 +102,7 @@ def steps(
     return path_steps
 
 
-def pass_cycles(path: Sequence[Step], warps: int, blocks: int) -> float:
+def pass_cycles(path: Sequence[WaitStep], warps: int, blocks: int) -> float:
     """Cycles of a pass of all warps of the resident blocks, `warps` each."""
     return _Multiprocessor(path, warps, blocks).run()
 
@@ -129,7 +129,7 @@ class _Scheduler:
 
 
 class _Multiprocessor:
-    def __init__(self, path: Sequence[Step], warps: int, blocks: int) -> None:
+    def __init__(self, path: Sequence[WaitStep], warps: int, blocks: int) -> None:
         self.path, self.block_warps = path, warps
         # Warps go to the schedulers in turn.
         self.warps = [_Warp(i // warps, i % SCHEDULERS) for i in range(warps * blocks)]
@@ -187,7 +187,7 @@ class _Multiprocessor:
             soonest = min(soonest, at)
         return soonest
 
-    def _start(self, warp: _Warp, step: Step, scheduler: _Scheduler, now: float) -> None:
+    def _start(self, warp: _Warp, step: WaitStep, scheduler: _Scheduler, now: float) -> None:
         self.started += 1
         warp.next = (warp.next + 1) % len(self.path)
         warp.ready = now + step.stall

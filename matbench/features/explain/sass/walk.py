@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.features.explain.sass.effects import ARRIVES, WAITS, polls, watches
-from matbench.features.explain.sass.flow import Block, Code
+from matbench.features.explain.sass.flow import BasicBlock, FlowGraph
 from matbench.features.explain.sass.integers import (
     KNOWN_STEMS,
     LANES,
@@ -101,7 +101,7 @@ def special_registers(place: WarpPlace) -> dict[str, Value]:
 
 
 def walk(
-    code: Code,
+    code: FlowGraph,
     place: WarpPlace,
     constants: Mapping[int, int],
     *,
@@ -115,7 +115,7 @@ def walk(
 class _Walker:
     def __init__(
         self,
-        code: Code,
+        code: FlowGraph,
         place: WarpPlace,
         constants: Mapping[int, int],
         full_visits: int,
@@ -154,7 +154,7 @@ class _Walker:
             raise _EndError("passes", start)
         self._visit(self.graph[start], self.waiting.pop(start))
 
-    def _visit(self, block: Block, active: npt.NDArray[Any]) -> None:
+    def _visit(self, block: BasicBlock, active: npt.NDArray[Any]) -> None:
         self.visits[block.start] += 1
         rest = active
         in_full = self._in_full(block)
@@ -177,7 +177,7 @@ class _Walker:
         follows = block.instructions[-1].address + INSTRUCTION_BYTES
         self._wait(follows, rest)
 
-    def _in_full(self, block: Block) -> bool:
+    def _in_full(self, block: BasicBlock) -> bool:
         """Whether all of it is carried out, not only what branches depend on."""
         return self.visits[block.start] <= self.first
 
@@ -288,7 +288,7 @@ class _Walker:
                 except UnknownError:
                     noted.append(Access(None, active))
 
-    def _plan(self, block: Block, *, in_full: bool) -> list[Instruction | tuple[str, ...]]:
+    def _plan(self, block: BasicBlock, *, in_full: bool) -> list[Instruction | tuple[str, ...]]:
         """What is carried out, in full or as far as branches depend on it; between, the names of
         registers that are no longer known."""
         plan = self.plans.get((block.start, in_full))

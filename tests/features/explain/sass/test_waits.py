@@ -8,14 +8,14 @@ import pytest
 from support.machine_code import listing_of
 
 from matbench.features.explain.sass.listing import function
-from matbench.features.explain.sass.waits import Step, pass_cycles, steps
+from matbench.features.explain.sass.waits import WaitStep, pass_cycles, steps
 
-PLAIN = Step()
+PLAIN = WaitStep()
 #: A fetch of 4 cycles that sets counter 0, and the instruction that needs it.
-FETCH = Step(is_memory=True, data=4, latency=29, sets=0)
-USE = Step(waits=(0,))
-BARRIER = Step(is_barrier=True)
-READS_3_OF_A_BANK = Step(even=3)
+FETCH = WaitStep(is_memory=True, data=4, latency=29, sets=0)
+USE = WaitStep(waits=(0,))
+BARRIER = WaitStep(is_barrier=True)
+READS_3_OF_A_BANK = WaitStep(even=3)
 
 
 @pytest.mark.parametrize(
@@ -24,26 +24,26 @@ READS_3_OF_A_BANK = Step(even=3)
         ([PLAIN] * 10, 1, 1, 10),  # one instruction per cycle
         ([PLAIN] * 10, 4, 1, 10),  # on each of four schedulers
         ([PLAIN] * 10, 5, 1, 12.5),  # on average, without a barrier
-        ([Step(stall=4)] * 10, 1, 1, 40),  # a warp pauses
-        ([Step(stall=4)] * 10, 16, 1, 40),  # while three others go on
-        ([Step(stall=4)] * 10, 20, 1, 50),
+        ([WaitStep(stall=4)] * 10, 1, 1, 40),  # a warp pauses
+        ([WaitStep(stall=4)] * 10, 16, 1, 40),  # while three others go on
+        ([WaitStep(stall=4)] * 10, 20, 1, 50),
         ([READS_3_OF_A_BANK] * 10, 1, 1, 30),
         ([READS_3_OF_A_BANK] * 10, 8, 1, 60),
-        ([Step(even=2), Step(odd=2)] * 10, 1, 1, 20),  # neighbours even each other out
-        ([Step(even=1, odd=2)] * 10, 1, 1, 20),
-        ([Step(even=3)] + [Step(odd=1)] * 9, 1, 1, 10),
-        ([Step(pipe=0, interval=2)] * 10, 1, 1, 20),  # a pipe of half the rate
-        ([Step(pipe=0, interval=2), PLAIN] * 10, 1, 1, 20),
-        ([Step(pipe=0, interval=2), Step(pipe=1, interval=2)] * 10, 1, 1, 20),
+        ([WaitStep(even=2), WaitStep(odd=2)] * 10, 1, 1, 20),  # neighbours even each other out
+        ([WaitStep(even=1, odd=2)] * 10, 1, 1, 20),
+        ([WaitStep(even=3)] + [WaitStep(odd=1)] * 9, 1, 1, 10),
+        ([WaitStep(pipe=0, interval=2)] * 10, 1, 1, 20),  # a pipe of half the rate
+        ([WaitStep(pipe=0, interval=2), PLAIN] * 10, 1, 1, 20),
+        ([WaitStep(pipe=0, interval=2), WaitStep(pipe=1, interval=2)] * 10, 1, 1, 20),
         ([FETCH, USE], 1, 1, 3 + 29 + 1),  # the last of four cycles, the latency, the use
         ([FETCH, FETCH, USE], 1, 1, 7 + 29 + 1),  # one after the other
         ([FETCH] * 9 + [USE], 4, 1, 4 * 9 * 4),  # four schedulers share shared memory
-        ([FETCH, Step(stall=20), PLAIN, USE], 1, 1, 3 + 29 + 1),
-        ([Step(is_memory=True, lines=8), FETCH, USE], 1, 1, 8 + 3 + 29 + 1),  # lines go first
+        ([FETCH, WaitStep(stall=20), PLAIN, USE], 1, 1, 3 + 29 + 1),
+        ([WaitStep(is_memory=True, lines=8), FETCH, USE], 1, 1, 8 + 3 + 29 + 1),  # lines go first
         # An instruction reads for three cycles: the second of these starts at 3, the third at 6.
         ([READS_3_OF_A_BANK] * 3 + [PLAIN] * 20, 1, 1, 7 + 20),
         # Those of memory start at once; the next one waits until 9 - 3.
-        ([Step(even=3, is_memory=True)] * 3 + [PLAIN] * 20, 1, 1, 6 + 20),
+        ([WaitStep(even=3, is_memory=True)] * 3 + [PLAIN] * 20, 1, 1, 6 + 20),
         # A warp goes on as long as it can, and so the fetch of the other is hidden.
         ([FETCH, USE] + [PLAIN] * 30, 8, 1, 2 * 32),
         ([PLAIN, BARRIER], 4, 1, 2),
@@ -52,7 +52,7 @@ READS_3_OF_A_BANK = Step(even=3)
     ],
 )
 def test_a_pass_whose_cycles_are_known(
-    path: list[Step], warps: int, blocks: int, cycles: int
+    path: list[WaitStep], warps: int, blocks: int, cycles: int
 ) -> None:
     assert pass_cycles(path, warps, blocks) == pytest.approx(cycles, abs=0.35)
 
@@ -66,7 +66,7 @@ def test_another_block_fills_the_wait_at_a_barrier() -> None:
 
 def test_five_fetches_queue_and_the_sixth_waits() -> None:
     """The first is served at once, five wait, and each takes 100 cycles."""
-    slow = Step(is_memory=True, data=100)
+    slow = WaitStep(is_memory=True, data=100)
     assert pass_cycles([slow] * 10 + [PLAIN] * 10, 1, 1) == pytest.approx(1000, rel=0.01)
     fast = [*[slow] * 6, *[PLAIN] * 600]
     assert pass_cycles(fast, 1, 1) == 606
@@ -77,7 +77,7 @@ def test_five_fetches_queue_and_the_sixth_waits() -> None:
 def test_no_pass_takes_fewer_cycles_than_its_instructions(seed: int) -> None:
     """Four schedulers start one instruction per cycle each; timing begins and ends within one."""
     draw = random.Random(seed)
-    kinds = [PLAIN, FETCH, USE, BARRIER, READS_3_OF_A_BANK, Step(pipe=1, interval=2, stall=4)]
+    kinds = [PLAIN, FETCH, USE, BARRIER, READS_3_OF_A_BANK, WaitStep(pipe=1, interval=2, stall=4)]
     path = draw.choices(kinds, k=12)
     warps, blocks = draw.randint(1, 5), draw.randint(1, 2)
     assert pass_cycles(path, warps, blocks) >= (warps * blocks * len(path) - 8) / 4
@@ -106,13 +106,13 @@ def test_steps_are_read_from_a_listing() -> None:
     costs = {0: {"shared loads": 4.0}, 96: {"shared stores": 4.0, "global loads": 8.0}}
     costs[112] = {"global loads": 32.0}
     assert steps(path, costs, (9, 0)) == [
-        Step(even=1, is_memory=True, data=4.0, latency=29, sets=3),
-        Step(even=3, stall=4, waits=(3,)),
-        Step(even=1, odd=2),
-        Step(odd=2, stall=2),
-        Step(even=1, odd=2, pipe=1, interval=2, stall=5),
-        Step(sets=0),
-        Step(even=2, is_memory=True, lines=8.0),
-        Step(even=1, is_memory=True, latency=40, sets=1),
-        Step(stall=6, is_barrier=True),
+        WaitStep(even=1, is_memory=True, data=4.0, latency=29, sets=3),
+        WaitStep(even=3, stall=4, waits=(3,)),
+        WaitStep(even=1, odd=2),
+        WaitStep(odd=2, stall=2),
+        WaitStep(even=1, odd=2, pipe=1, interval=2, stall=5),
+        WaitStep(sets=0),
+        WaitStep(even=2, is_memory=True, lines=8.0),
+        WaitStep(even=1, is_memory=True, latency=40, sets=1),
+        WaitStep(stall=6, is_barrier=True),
     ]

@@ -209,6 +209,7 @@ class Pool:
                     self._signal(signal.SIGKILL)  # what another process has left
                     self._group = group
                 self._signal(signal.SIGSTOP)
+                _wait_for_stop(group)
         try:
             yield
         finally:
@@ -239,6 +240,18 @@ class Pool:
             if self._output is not None:
                 self._output.close()
             self._folder.close()
+
+
+def _wait_for_stop(process: int) -> None:
+    """Wait, for a second at most: until one thread has seen the signal, all others go on."""
+    import psutil
+
+    awake = {psutil.STATUS_RUNNING, psutil.STATUS_SLEEPING, psutil.STATUS_DISK_SLEEP}
+    with suppress(psutil.Error):
+        for _ in range(5000):
+            if psutil.Process(process).status() not in awake:
+                return
+            time.sleep(0.0002)
 
 
 def result(future: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ from matbench.errors import UsageError, refusing
 if TYPE_CHECKING:
     from matbench.kernelfile.contract import Contract
     from matbench.model import Kernel
-    from matbench.records.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -92,25 +91,3 @@ def _refused(path: Path, error: UsageError) -> Kernel:
     reason = str(error).removeprefix(f"{path}: ")
     rules = LaunchRules(block=(), grid=())
     return Kernel(name=str(path), launch=rules, path=str(path), file=str(path), refused=reason)
-
-
-class Twins:
-    """Kernels of files with the same content: the first is measured, and reported for all."""
-
-    def __init__(self, kernels: Iterable[Kernel]) -> None:
-        by_content: dict[tuple[str, str], list[Kernel]] = {}
-        for kernel in kernels:
-            by_content.setdefault((kernel.sha256 or kernel.name, kernel.entry), []).append(kernel)
-        self.measured = [first for first, *_ in by_content.values()]
-        self._others = {first.name: others for first, *others in by_content.values()}
-
-    def of(self, outcome: Outcome) -> list[Outcome]:
-        """The outcome, and those of the kernels that have the same content."""
-        names = [kernel.name for kernel in self._others.get(outcome.case.kernel, ())]
-        return [outcome, *(_of_other(outcome, name) for name in names)]
-
-
-def _of_other(outcome: Outcome, name: str) -> Outcome:
-    note = f"the same file as {outcome.case.kernel}, which was measured"
-    case = msgspec.structs.replace(outcome.case, kernel=name)
-    return msgspec.structs.replace(outcome, case=case, notes=(*outcome.notes, note))

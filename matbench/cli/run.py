@@ -15,7 +15,7 @@ from matbench import signals
 from matbench.cli import registry
 from matbench.cli.adoption import Adopter
 from matbench.cli.app import main
-from matbench.cli.batch import Batch, Twins
+from matbench.cli.batch import Batch
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
 from matbench.cli.kernel_files import ContractOptions, KernelFiles, kernel_names
 from matbench.cli.options import (
@@ -178,10 +178,8 @@ def run(
         raise UsageError("--adopt needs the feature `adopt`")
     with Adopter() if more.adopt else nullcontext() as adopter:
         batch = Batch.of(files, kernels, adopter, device, more.asked)
-        every = _chosen(kernels, selection, batch, smoke=more.smoke)
-    twins = Twins(every)
-    chosen = twins.measured
-    _require_outputs(output, features, files.read_for(every))
+        chosen = _chosen(kernels, selection, batch, smoke=more.smoke)
+    _require_outputs(output, features, files.read_for(chosen))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
@@ -189,7 +187,7 @@ def run(
     cases = selection.cases(chosen, problems, values, where, make_cases, near=more.smoke)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay, seconds.sustained)
-    sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"), twins)
+    sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"))
     interruption = Interruption()
     with interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
@@ -254,7 +252,6 @@ class Sweep:
         repeat: int,
         cluster: RemoteDevices | None,
         draw_error_map: Callable[[Outcome], str] | None,
-        twins: Twins,
     ) -> None:
         self.cases = cases
         self.cluster = cluster
@@ -263,7 +260,6 @@ class Sweep:
         self.options = options
         self.repeat = repeat
         self.draw_error_map = draw_error_map
-        self.twins = twins
         self.outcomes: list[Outcome] = []
         self.environment: Environment | None = None
         self._last: RecordWriter | None = None
@@ -295,7 +291,7 @@ class Sweep:
                 if repetition.number > 1:
                     pool.renew()
                 for outcome in repetition.recorded:
-                    self.outcomes += self.twins.of(outcome)
+                    self.outcomes.append(outcome)
                     display.done(outcome)
                 self._measure(repetition, pool, writers, display)
 
@@ -339,10 +335,9 @@ class Sweep:
             display.begin(case.label, CaseRecord.from_case(case, info), info.where)
 
         def keep(outcome: Outcome) -> None:
-            for one in self.twins.of(outcome):
-                for writer in reversed(writers):  # the copy first
-                    writer.write(one)
-                self.outcomes.append(one)
+            for writer in reversed(writers):  # the copy first
+                writer.write(outcome)
+            self.outcomes.append(outcome)
 
         begun: dict[CaseKey, Outcome] = {}  # those with rounds left
         try:

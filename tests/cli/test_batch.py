@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -73,35 +72,6 @@ def test_a_file_of_matbench_keeps_its_name(matbench: Matbench) -> None:
     files = write(d=kernel_text("own"))
     matbench("run", str(own), *files, "--set", "TILE=8", "--sizes", "17", *QUICK)
     assert {outcome.case.kernel for outcome in last_run()} == {"tiled", "own"}
-
-
-def test_the_same_content_is_measured_once_and_reported_for_both(
-    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from matbench.measure.worker import Worker
-
-    asked: list[str] = []
-    measure = Worker.measure
-
-    def counted(self: Worker, case: Any, so_far: Any = None) -> Outcome:
-        asked.append(case.kernel.name)
-        return measure(self, case, so_far)
-
-    monkeypatch.setattr(Worker, "measure", counted)
-    files = write(a=kernel_text("same"), b=kernel_text("same"), c=kernel_text("other"))
-    matbench("run", *files, "--sizes", "17", *QUICK, "--output", "out.jsonl")
-    assert set(asked) == {"a.cu", "other"}
-    outcomes = records_in(Path("out.jsonl"))
-    times = {outcome.case.kernel: outcome.median_ns for outcome in outcomes}
-    assert times.keys() == {"a.cu", "b.cu", "other"}
-    assert times["a.cu"] == times["b.cu"]
-    [note] = [note for one in outcomes for note in one.notes if one.case.kernel == "b.cu"]
-    assert note == "the same file as a.cu, which was measured"
-    asked.clear()
-    done = matbench("run", *files, "--sizes", "17", *QUICK, "--resume", "out.jsonl")
-    assert asked == []
-    assert "3 measured" in done.stdout
-    assert {outcome.case.kernel for outcome in last_run()} == set(times)
 
 
 def test_an_output_cannot_be_one_of_the_files(matbench: Matbench) -> None:

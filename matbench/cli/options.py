@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
@@ -428,15 +428,11 @@ class OutputOptions:
         if path is None:
             return None
         how = "continue" if self.target is not None else "continue before any other run"
-        return f"{how} with: {resuming_command(arguments, path)}"
-
-
-def resuming_command(arguments: Iterable[str], path: Path) -> str:
-    """The command that continues a file, from the arguments of a run that wrote to it."""
-    kept, words = [], iter(arguments)
-    for word in words:
-        if word in ("--output", "--resume"):
-            next(words, None)
-        elif word.partition("=")[0] not in ("--output", "--resume", "--force"):
-            kept.append(word)
-    return shlex.join(["matbench", "run", *kept, "--resume", str(path)])
+        kept, words = [], iter(arguments)
+        for word in words:
+            if word in ("--output", "--resume"):
+                next(words, None)
+            elif word.partition("=")[0] not in ("--output", "--resume", "--force"):
+                kept.append(word)
+        command = shlex.join(["matbench", "run", *kept, "--resume", str(path)])
+        return f"{how} with: {command}"

@@ -32,7 +32,7 @@ from matbench.cli.options import (
     grouped,
     option,
 )
-from matbench.cli.outputs import require_apart, require_own_kernels
+from matbench.cli.outputs import require_apart
 from matbench.cli.progress import Display, progress
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import Devices, PlacedCases, SelectionOptions
@@ -218,8 +218,6 @@ def _require_outputs(output: OutputOptions, features: FeatureOptions, read: list
         {"--output": output.output, "--error-map": drawn},
         [*read, provenance.last_run_path(), output.resume],
     )
-    if output.resume is not None:
-        require_own_kernels(Path(output.resume))
 
 
 class _Repetition(NamedTuple):

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import QUICK, Matbench, Pretended, Refusal, records_in, summary
+from support.cli import QUICK, Matbench, Refusal, records_in, summary
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.pictures import needs_plots
-from support.records import environment, outcome
 
 from matbench.cli.outputs import write_file
 from matbench.errors import UsageError
 from matbench.model import DeviceInfo
 from matbench.records import provenance
-from matbench.records.writing import RecordWriter
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -167,46 +165,3 @@ def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusa
 
 def test_a_special_file_can_be_input_and_output(matbench: Matbench) -> None:
     matbench("diff", os.devnull, os.devnull, "--summary", os.devnull)
-
-
-# -- resuming without kernels ---------------------------------------------------------------------
-
-
-def recorded(*argv: str) -> Path:
-    with RecordWriter(OUTPUT, environment(argv=argv)) as writer:
-        writer.write(outcome())
-    return OUTPUT
-
-
-@pytest.mark.usefixtures("nothing_runs", "device")
-@pytest.mark.parametrize(
-    ("argv", "told"),
-    [
-        (["run", "tiled", "--sizes", "9", "--output", "my file"],
-         "; to continue the recorded run: matbench run tiled --sizes 9 --resume out.jsonl"),
-        (
-            ["run", "--kernel=my\n\u202efile.cu;", "--force"],
-            "; to continue the recorded run: "
-            "matbench run '--kernel=my \ufffdfile.cu;' --resume out.jsonl",
-        ),
-        (["run", "--smoke", "--help"],
-         "; to continue the recorded run: matbench run --smoke --help"),
-        (["run", "x" * 10_000], ""),
-    ],
-)  # fmt: skip
-def test_resuming_names_its_kernels(argv: list[str], told: str, refusal: Refusal) -> None:
-    before = recorded(*argv).read_bytes()
-    message = refusal("run", "--sizes", "10", "--resume", OUTPUT)
-    assert message.startswith(f"--resume out.jsonl: name the kernels to measure{told}")
-    assert OUTPUT.read_bytes() == before
-
-
-def test_a_run_of_the_default_kernels_is_resumed_as_it_was_begun(
-    pretended: Pretended, matbench: Matbench
-) -> None:
-    labels = pretended(lambda count: 1e6)
-    recorded("run", "--sizes", "9", "--output", str(OUTPUT))
-    run(matbench, "--sizes", "9", "--resume", OUTPUT)
-    assert len(labels) > 10
-    Path("empty.jsonl").touch()
-    run(matbench, "--sizes", "9", "--resume", "empty.jsonl")

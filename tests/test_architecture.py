@@ -355,6 +355,12 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
     assert found == []
 
 
+def test_only_features_use_scipy() -> None:
+    """Its import takes longer than measuring a case."""
+    names = {shown(p): imports(ast.walk(tree(p))) for p in SOURCES if feature(p) is None}
+    assert not [p for p, found in names.items() if any("scipy" in name for _, name in found)]
+
+
 def test_the_command_line_starts_without_heavy_packages() -> None:
     code = "import sys, matbench.cli; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -15,9 +15,8 @@ Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
 class Comparison(msgspec.Struct, frozen=True):
     """Two sets of samples compared; None for a number that they do not allow.
 
-    `ratio` is median(candidate) / median(baseline), `interval` its confidence interval, `p_value`
-    that of the Mann-Whitney test (two-sided, unpaired). `samples` counts (baseline, candidate),
-    `looks` counts the interim analyses, including this one.
+    `ratio` is median(candidate) / median(baseline), `interval` its confidence interval. `samples`
+    counts (baseline, candidate), `looks` counts the interim analyses, including this one.
 
     Samples that were not taken in turns: `processes` counts those that took them, and `allowance`
     is the share by which the interval is wider on both sides, because runs of the same code differ;
@@ -26,7 +25,6 @@ class Comparison(msgspec.Struct, frozen=True):
 
     ratio: Factor | None
     interval: tuple[Factor, Factor] | None
-    p_value: Amount | None
     verdict: Verdict
     looks: Count
     samples: tuple[Count, Count]

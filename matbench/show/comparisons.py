@@ -52,12 +52,11 @@ COLUMNS = (
     Column("candidate", right=True, drop=2),
     Column("the candidate is", right=True, drop=1),
     Column("interval", right=True),
-    Column("p", right=True, drop=6),
     Column("SM MHz", right=True, drop=5, shared=True),
     Column("W", right=True, drop=4, shared=True),
     Column("J per launch", right=True, drop=4, shared=True),
     Column("max rel err", right=True, drop=4, shared=True),
-    Column("samples", right=True, drop=7, shared=True),
+    Column("samples", right=True, drop=6, shared=True),
 )
 
 
@@ -138,7 +137,6 @@ def row(record: ComparisonRecord, time: units.Formatter) -> Row:
             time(candidate.median_ns),
             units.speedup(record.ratio),
             units.speedups(comparison.interval if comparison else None),
-            units.probability(comparison.p_value if comparison else None),
             *_sustained(baseline.sustained, candidate.sustained),
             _both(units.error(baseline.max_rel_err), units.error(candidate.max_rel_err)),
             " + ".join(map(str, comparison.samples)) if comparison else UNKNOWN,
@@ -200,7 +198,6 @@ _FIELDS: dict[str, Field] = {
     "ratio": "comparison.ratio",
     "ratio_low": "comparison.interval.0",
     "ratio_high": "comparison.interval.1",
-    "p_value": "comparison.p_value",
     "baseline_sustained_sm_mhz": "baseline.sustained.sm_mhz",
     "candidate_sustained_sm_mhz": "candidate.sustained.sm_mhz",
     "baseline_sustained_power_w": "baseline.sustained.power_w",

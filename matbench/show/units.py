@@ -127,10 +127,6 @@ def error(value: float | None) -> str:
     return re.sub(r"e([+-])0*(\d+)$", r"e\1\2", f"{value:.1e}").replace("e+", "e") if value else "0"
 
 
-def probability(p: float | None) -> str:
-    return f"{p:.3f}" if is_known(p) and p >= 0.001 else error(p)
-
-
 # Plain numbers, bytes and rates
 
 

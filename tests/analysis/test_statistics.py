@@ -6,8 +6,6 @@ Every simulation is seeded, so all figures are reproducible.
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -69,11 +67,6 @@ INDEPENDENT: dict[str, tuple[Noise, float]] = {
 
 def covers(interval: tuple[float, float], value: float) -> bool:
     return interval[0] <= value <= interval[1]
-
-
-def test_scipy_is_not_loaded_before_it_is_needed() -> None:
-    check = "import sys, matbench.analysis.statistics; sys.exit('scipy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
 # How well the median is known
@@ -390,8 +383,6 @@ def test_unpaired_verdicts() -> None:
     assert slower.verdict == "SLOWER"
     assert slower.samples == (20, 30)
     assert slower.ratio == pytest.approx(1.03, abs=0.003)
-    assert slower.p_value is not None
-    assert slower.p_value < 1e-6
     assert compare_samples(1.03 * a, b).verdict == "FASTER"
     assert compare_samples(a, 1.01 * b).verdict == "SLOWER"
     assert compare_samples(a, 1.01 * b, threshold=0.02).verdict == "SAME"
@@ -441,7 +432,7 @@ def test_what_is_no_time_yields_no_verdict(bad: float, paired: bool) -> None:
         ):
             assert result.verdict == "UNDECIDED"
             assert f"{name} samples are not positive" in result.reason
-            assert (result.ratio, result.interval, result.p_value) == (None, None, None)
+            assert (result.ratio, result.interval) == (None, None)
 
 
 def test_no_samples_yield_no_verdict() -> None:
@@ -478,7 +469,6 @@ def test_swapping_the_two_swaps_the_verdict(
     assert back.verdict == SWAPPED[there.verdict]
     assert there.ratio is not None
     assert back.ratio == pytest.approx(1 / there.ratio, rel=1e-12)
-    assert back.p_value == pytest.approx(there.p_value, rel=1e-9)
     assert (there.interval is None) == (back.interval is None)
     if there.interval and back.interval:
         assert back.interval == pytest.approx([1 / end for end in there.interval[::-1]], rel=1e-12)

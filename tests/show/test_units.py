@@ -48,8 +48,6 @@ def test_times_of_a_column_have_one_unit(ms: list[float], expected: list[str]) -
         (units.error, 2.2e-6, "2.2e-6"),
         (units.error, 2.8e1, "2.8e1"),
         (units.error, 0.0, "0"),
-        (units.probability, 0.0213, "0.021"),
-        (units.probability, 1e-9, "1.0e-9"),
         (units.count, 1048576, "1,048,576"),
         (units.number, 0.012345, "0.0123"),
         (units.number, 123456.7, "123,457"),
@@ -126,7 +124,7 @@ def test_a_column_of_rates_has_one_unit() -> None:
 def test_every_number_has_a_form(value: float) -> None:
     for form in (
         units.duration, units.percent, units.share, units.times, units.speedup, units.error,
-        units.probability, units.count, units.number, units.bytes_, units.bandwidth,
+        units.count, units.number, units.bytes_, units.bandwidth,
         units.rates([value], "FLOP/s"), units.rate_column([value], "FLOP/s")[1],
     ):  # fmt: skip
         assert form(value)

@@ -14,14 +14,14 @@ from matbench.model import DeviceInfo
 #: Titles of columns that depend on time. All others are compared.
 _TITLES = {
     "time", "±", "per block", "GFLOP/s", "GB/s", "× slowest", "baseline", "candidate",
-    "the candidate is", "interval", "p", "samples", "figure", "remark", "ticks", "µs",
+    "the candidate is", "interval", "samples", "figure", "remark", "ticks", "µs",
     "ratio to events", "duration (µs)", "blocks", "share",
 }  # fmt: skip
 #: Keys of values that depend on time or on the machine, of which only types are compared.
 _KEYS = re.compile(
     r"(.*_(ns|us|s|ticks)|.*span_ratio|.*samples|block_(imbalance|perturbation)|attempts|bars"
     r"|blocks|conditions|device_id|gbytes_per_s|gflops|histogram|imbalance|interval|lanes|looks"
-    r"|max_threads_per_block|multiprocessors|p_value|perturbation|ratio(s|_low|_high)?|rounds"
+    r"|max_threads_per_block|multiprocessors|perturbation|ratio(s|_low|_high)?|rounds"
     r"|running_most|settled|sha256|slots|spread|stopped|tail_share|ticks_per_ns|times_slowest"
     r"|warmups|waves)"
 )

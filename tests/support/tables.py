@@ -104,7 +104,7 @@ def compared(ratio: float | None = 1.4, size: int = 1000, **changes: Any) -> Com
         )
     else:
         interval = (ratio * 0.99, ratio * 1.01)
-        found = Comparison(ratio, interval, 1e-9, verdict, 1, (24, 24), reason)
+        found = Comparison(ratio, interval, verdict, 1, (24, 24), reason)
     fields: dict[str, Any] = {"baseline": baseline, "candidate": candidate, "comparison": found}
     return ComparisonRecord(**(names | fields | changes))
 

@@ -69,10 +69,6 @@ def compare_runs(
         log_ratio = float(np.median(second) - np.median(first))
         shifts = np.sort(np.subtract.outer(second, first), axis=None)
         low, high = min(shifts[rank - 1], log_ratio), max(shifts[-rank], log_ratio)
-        result = msgspec.structs.replace(result, p_value=statistics.mann_whitney(first, second))
-    else:
-        # Samples of one process are not independent samples of all processes.
-        result = msgspec.structs.replace(result, p_value=None)
     low, high = low - math.log1p(allowance), high + math.log1p(allowance)
     verdict, reason = statistics.verdict_on(low, high, threshold)
     return msgspec.structs.replace(

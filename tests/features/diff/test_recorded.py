@@ -164,7 +164,7 @@ def test_only_what_is_surely_slower_than_is_allowed_is_too_slow(
 ) -> None:
     found = None
     if verdict is not None:
-        found = Comparison(ratio, None, 1e-9, verdict, 1, (20, 20), "")
+        found = Comparison(ratio, None, verdict, 1, (20, 20), "")
     record = ComparisonRecord(
         baseline_name="old", candidate_name="new", baseline=outcome(), candidate=outcome(),
         comparison=found,

@@ -81,7 +81,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wrong = records.outcome(
         HOSTILE, status="wrong", reason=HOSTILE, notes=(HOSTILE,), error_map=cells
     )
-    sure = Comparison(0.5, (0.4, 0.6), 0.001, "FASTER", 1, (10, 10), HOSTILE)
+    sure = Comparison(0.5, (0.4, 0.6), "FASTER", 1, (10, 10), HOSTILE)
     compared = [
         ComparisonRecord(
             baseline_name=timed[i].case.kernel,
@@ -238,7 +238,7 @@ def test_every_section_follows_the_chosen_view(window: Browser, tmp_path: Path) 
 
     green, blue = of("green", "a", "b", "c"), of("blue", "a", "b", "c", "d")
     wrong = tables.outcome("bad", None, cards["green"], status="wrong", reason="off by one")
-    verdict = Comparison(0.5, (0.4, 0.6), 0.001, "FASTER", 1, (10, 10), "")
+    verdict = Comparison(0.5, (0.4, 0.6), "FASTER", 1, (10, 10), "")
     compared = ComparisonRecord(
         baseline_name="b-blue", candidate_name="a-blue", baseline=blue[1], candidate=blue[0],
         comparison=verdict,

@@ -28,7 +28,7 @@ def candidate(tile: int, ms: float, **changes: Any) -> TuningRecord:
     return TuningRecord(**(fields | changes))
 
 
-TURNS = Comparison(0.5, (0.49, 0.51), 1e-9, "FASTER", 1, (24, 24), "")
+TURNS = Comparison(0.5, (0.49, 0.51), "FASTER", 1, (24, 24), "")
 SEARCH = [
     candidate(32, 2, is_best=True, comparison=TURNS),
     *(candidate(n, 2 + n / 10) for n in range(1, 13)),

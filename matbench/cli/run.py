@@ -284,13 +284,12 @@ class Sweep:
                     say(note, err=True)
             repetitions = self._repetitions(writers)
             pool.build_ahead([(infos[0], case) for infos, case in repetitions[0].to_measure])
-            display = stack.enter_context(progress(len(self.cases) * self.repeat))
+            known = sum(len(repetition.recorded) for repetition in repetitions)
+            display = stack.enter_context(progress(len(self.cases) * self.repeat, known))
             for repetition in repetitions:
                 if repetition.number > 1:
                     pool.renew()
-                for outcome in repetition.recorded:
-                    self.outcomes.append(outcome)
-                    display.done(outcome)
+                self.outcomes += repetition.recorded
                 self._measure(repetition, pool, writers, display)
 
     def _worker_pool(self, deadlines: DeadlineOptions) -> CaseRunner:
@@ -326,11 +325,10 @@ class Sweep:
         import msgspec
 
         from matbench.measure.rounds import interrupted
-        from matbench.records.outcome import CaseRecord
         from matbench.records.resuming import outcome_key
 
         def begin(info: DeviceInfo, case: Case) -> None:
-            display.begin(case.label, CaseRecord.from_case(case, info), info.where)
+            display.show(case.label, info.where)
 
         def keep(outcome: Outcome) -> None:
             for writer in reversed(writers):  # the copy first
@@ -348,7 +346,7 @@ class Sweep:
                     with signals.defer_interrupts():  # what is recorded counts as done
                         del begun[key]
                         keep(outcome)
-                display.done(outcome, visit.place, visit.share)
+                display.done(outcome, visit.place, visit.own_share)
         except (KeyboardInterrupt, MatbenchError) as error:
             # If a record cannot be written, that is the error to show.
             is_lost = isinstance(error, MatbenchError)

@@ -23,11 +23,13 @@ from matbench.records.outcome import Outcome, Timing
 
 
 class Visit(NamedTuple):
-    """The outcome of a case so far, where, and the share of its rounds that are done."""
+    """The outcome of a case so far, where, the share of its rounds that are done, and that of this
+    visit."""
 
     place: str
     outcome: Outcome
-    share: float = 1.0
+    share: float
+    own_share: float
 
 
 @dataclass(eq=False)
@@ -54,6 +56,7 @@ class Rounds:
         if timing is not None and self.visits > 1 and has_all_rounds(timing, self._rounds(timing)):
             self.visits -= 1  # a slow case has fewer rounds
             return None
+        before = self.share
         if self.outcome is not None and self.outcome.case.device_id != device.identity:
             self.outcome = interrupted(self.outcome)  # its own device is lost
             self.share = 1.0
@@ -61,7 +64,7 @@ class Rounds:
             self.outcome = measure(self.outcome)
             self.visits -= 1
             self.share = self._share(self.outcome)
-        return Visit(device.where, self.outcome, self.share)
+        return Visit(device.where, self.outcome, self.share, self.share - before)
 
     def _share(self, outcome: Outcome) -> float:
         """How many of its rounds it has; all if it can have no more."""

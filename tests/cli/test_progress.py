@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
-from support.cli import QUICK
+from support.cli import QUICK, Matbench
 from support.kernels import SPIN_BODY, kernel_text
 from support.records import outcome
-from support.terminal import Session, on_terminal
+from support.terminal import CONTROL, Session, on_terminal
 
 from matbench.cli import progress
+from matbench.measure.worker import Worker
 from matbench.model import DeviceInfo, Problem
 
-BAR = re.compile(r"^(?:\[ )?[━╸╺ ]{10,}(?:\] | )+(\d)/6 0:00:\d\d", re.MULTILINE)
+BAR = re.compile(r"^[━╸╺]{40} \d/6 0:00:\d\d (?:-:--:--|0:00:\d\d) left$", re.MULTILINE)
 COLOURED = re.compile(r"\x1b\[[0-9;]*[39][0-7][;m]")
 FAILED = ("wrong c-liar TILE=8 at 9: ", "failed d-typo TILE=8 at 9: ")
 
@@ -105,12 +106,25 @@ def test_what_is_printed_to_a_file_meanwhile_goes_there(
     assert following.startswith("next: matbench run ")
 
 
-def display_of(total: int | None, **how: Any) -> tuple[progress.Display, Callable[[], list[str]]]:
+def test_a_resumed_run_begins_with_what_is_done(
+    matbench: Matbench, device: DeviceInfo, tmp_path: Path
+) -> None:
+    """Its other case has several rounds."""
+    words = ("run", "naive-2d", "--set", "TILE=8", "--max-time", "0.05", "--sizes")
+    matbench(*words, "9", "--output", tmp_path / "out.jsonl")
+    session = on_terminal(*words, "9,10", "--resume", tmp_path / "out.jsonl")
+    counts = re.findall(r"━ (\d/2) ", "\n".join(session.lines))
+    assert (counts[0], counts[-1]) == ("1/2", "2/2")
+
+
+def display_of(
+    total: int | None, known: int = 0, **how: Any
+) -> tuple[progress.Display, Callable[[], list[str]]]:
     """A display, and what draws it: lines of text."""
     file = io.StringIO()
     given = {"width": 80, "height": 24, "no_color": True} | how
     console = Console(file=file, force_terminal=True, highlight=False, markup=False, **given)
-    display = progress.Display(console, total)
+    display = progress.Display(console, total, known)
 
     def drawn() -> list[str]:
         file.truncate(file.seek(0))
@@ -120,38 +134,29 @@ def display_of(total: int | None, **how: Any) -> tuple[progress.Display, Callabl
     return display, drawn
 
 
-def test_rounds_of_a_case_add_up() -> None:
-    small, large = (outcome(problem=Problem(n, n, n)) for n in (64, 512))
+def test_rounds_of_cases_add_up() -> None:
     display, drawn = display_of(2)
     filled = []
-    for share in (0.5, 1.0):
-        display.begin("small", small.case)
-        display.begin("large", large.case)  # before the main thread has the outcome
-        display.done(small, share=share)
-        filled.append((drawn()[0].count("━"), " 0/2" in drawn()[0], drawn()[1]))
-        display.done(large, share=share)
-    assert filled == [(10, True, "large"), (30, False, "large")]
-    assert " 2/2 " in drawn()[0]
+    for share in (1 / 3, 1 / 3, 1 / 3):
+        for problem in (Problem(64, 64, 64), Problem(512, 512, 512)):
+            display.done(outcome(problem=problem), "", share)
+        bar, *_ = drawn()
+        filled.append((bar.count("━"), bar[40:44]))
+    assert filled == [(13, " 0/2"), (26, " 1/2"), (40, " 2/2")]
 
 
-def test_time_left_is_not_that_of_cases_known_before() -> None:
+def test_the_time_left_is_that_of_the_rest() -> None:
     now = [100.0]
-    display, drawn = display_of(8, get_time=lambda: now[0])
-    drawn()
-    now[0] += 1
-    for _ in range(4):
-        display.done(outcome())
-    assert " 4/8 " in drawn()[0]
-    assert "left" not in drawn()[0]
+    display, drawn = display_of(8, 4, get_time=lambda: now[0])
+    assert " 4/8 0:00:00 -:--:-- left" in drawn()[0]
     for _ in range(3):
-        now[0] += 10
-        display.begin("one", outcome().case)
-        display.done(outcome())
+        now[0] += 60
+        display.done(outcome(), "", 1.0)
         line = drawn()[0]
-    assert line.endswith(" 7/8 0:00:30 0:00:10 left")
+    assert line.endswith(" 7/8 0:03:00 0:01:00 left")
 
 
-@pytest.mark.parametrize("width", [20, 29, 31, 40, 60, 200])
+@pytest.mark.parametrize("width", [20, 35, 36, 60, 200])
 def test_it_fits_any_terminal(width: int) -> None:
     display, drawn = display_of(120, width=width)
     display.begin("a kernel with a long name TILE=16 at 1000x1000x1000 and more")
@@ -160,27 +165,24 @@ def test_it_fits_any_terminal(width: int) -> None:
     assert max(map(cell_len, lines)) <= width
     assert "  0/120 0:00:00" in lines[0]
     assert lines[1].startswith("a kernel with")
-    assert ("[" in lines[0]) == (width > 30)
+    assert lines[0].endswith("left") == (width > 35)
 
 
 def test_without_a_total_there_is_only_a_clock() -> None:
     display, drawn = display_of(None)
     display.begin("adopting")
-    assert re.search(r"\] +0:00:0\d$", drawn()[0])
+    assert re.search(r"━ +0:00:0\d$", drawn()[0])
     assert drawn()[1:] == ["adopting"]
 
 
-def test_failures_of_an_earlier_run_are_not_reported_again() -> None:
-    display, drawn = display_of(2)
-    file = display._console.file
-    assert isinstance(file, io.StringIO)
-    wrong = outcome("liar", status="wrong", reason="all of it")
-    display.done(wrong)
-    assert file.getvalue() == ""
-    display.begin("liar")
-    display.done(wrong)
-    assert "all of it" in file.getvalue()
-    assert " 2/2 " in drawn()[0]
+def test_a_failure_is_one_safe_line() -> None:
+    display, _ = display_of(2)
+    display.done(outcome("li\x1bar", status="wrong", reason="\x1b[2J wrong\nC[0, 0]"), "", 1.0)
+    display.done(outcome(status="failed", reason="x" * 99), "", 1.0)
+    assert isinstance(display._console.file, io.StringIO)
+    first, second = display._console.file.getvalue().splitlines()
+    assert CONTROL.sub("", first) == "wrong li\ufffdar TILE=16 at 17x33x65: \ufffd[2J wrong"
+    assert second.endswith("xx…")
 
 
 def test_steps_without_outcomes_are_counted_when_the_next_begins() -> None:
@@ -204,4 +206,18 @@ def test_the_cases_of_several_devices_are_shown_together() -> None:
     display.end("cuda:1")
     assert drawn()[1:] == ["three"]
     display.end("cuda:1")  # nothing was begun there
+    assert " 2/3 " in drawn()[0]
+
+
+def test_a_case_that_is_done_is_gone_unless_the_next_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    display, drawn = display_of(3)
+    monkeypatch.setattr(Worker, "doing", "running")  # what was done before
+    display.show("na\x1b\nme")
+    display.done(outcome("before"), "", 1.0)
+    assert drawn()[1:] == ["na\ufffd me"]
+    display.show(outcome().case.label)
+    display.done(outcome(), "", 1.0)
+    assert drawn()[1:] == []
     assert " 2/3 " in drawn()[0]

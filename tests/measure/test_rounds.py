@@ -107,9 +107,9 @@ def test_a_launch_of_more_than_a_second_has_three_rounds() -> None:
     ids=lambda ended: ended.status,
 )
 def test_what_is_over_has_no_further_round(ended: Outcome) -> None:
-    assert visits(ended, ended) == [Visit(CPU.where, ended, 1.0), None]
+    assert visits(ended, ended) == [Visit(CPU.where, ended, 1.0, 1.0), None]
     begun = after(3)
-    assert visits(begun, ended, ended)[1:] == [Visit(CPU.where, ended, 1.0), None]
+    assert visits(begun, ended, ended)[1:] == [Visit(CPU.where, ended, 1.0, 1 - 1 / 7), None]
 
 
 def test_rounds_on_another_device_do_not_count() -> None:
@@ -117,7 +117,7 @@ def test_rounds_on_another_device_do_not_count() -> None:
     other = msgspec.structs.replace(CPU, properties={"UUID": "another"})
     one = Rounds(cases([FLOAT32])[0], 5, after(3, 3))
     visit = one.visit(other, lambda _: pytest.fail("elsewhere"))
-    assert visit == Visit(other.where, interrupted(after(3, 3)), 1.0)
+    assert visit == Visit(other.where, interrupted(after(3, 3)), 1.0, 1.0)
     assert visit.outcome.interrupted
     assert not after(3, 3).interrupted
 

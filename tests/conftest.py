@@ -19,6 +19,7 @@ from support.kernels import KernelWriter, kernel_text
 from matbench import backends, cache
 from matbench.cache import Cache
 from matbench.cli import main
+from matbench.measure.judge import Judge
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import DeviceInfo
@@ -79,6 +80,13 @@ def backend(device: DeviceInfo) -> Iterator[backends.Backend]:
     opened = backends.open_backend(device, Cache())
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def judge(backend: backends.Backend) -> Iterator[Judge]:
+    made = Judge(backend)
+    yield made
+    made.close()
 
 
 @pytest.fixture(autouse=True)

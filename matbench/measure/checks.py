@@ -277,7 +277,7 @@ class Checks:
             comparison = self.judge.compare(self.C, trial, self.bound)
             if check in self.options.checks and comparison.wrong:
                 self.require_guards()  # says more
-                reason, where = self._explained(trial.on_host())
+                reason, where = self._explained(trial.on_host)
                 reason = f"{_of_batch(item, items)}{why}{reason}"
                 wrong = WrongError(self.case, check, reason, where)
                 wrong.reads_C = trial.C is None and self._is_only_nan(trial)
@@ -321,7 +321,9 @@ class Checks:
         which = f"{_of_batch(verdict.item, items)}with the inputs of --replay {key:x}"
         if again is not None:
             self.buffers.take(self.judge, again.item)
-            reason, errors = self._explained(self.samples.trial(key, again.item))
+            reason, errors = self._explained(
+                lambda: self.samples.trial(self.buffers, key, again.item)
+            )
             which = f"{_of_batch(again.item, items)}with the inputs of --replay {key:x}"
             return WrongError(self.case, "samples", f"{which}: {reason}", errors)
         count = math.prod(self.prepared.reference.shape)
@@ -388,13 +390,14 @@ class Checks:
                         f"the first at offset {changed.first:,}",
                     )
 
-    def _explained(self, trial: oracle.Trial) -> tuple[str, ErrorCells | None]:
-        """What is wrong with C, in words and as a map if C has more than one element."""
-        C = self.judge.result(self.C, self.prepared.reference)
-        reason = diagnosis.explain(C, trial, self.bound, self.case)
+    def _explained(self, on_host: Callable[[], oracle.Trial]) -> tuple[str, ErrorCells | None]:
+        """What is wrong with C, in words and as a map if C has more than one element; C is read
+        before what it should be is made."""
+        C, parts = self.judge.result(self.C, self.prepared.reference), ""
         if self.case.kernel.finish is not None:
-            parts = self.judge.parts(self.C, self.prepared.reference)
-            reason += diagnosis.unwritten_parts(parts)
+            parts = diagnosis.unwritten_parts(self.judge.parts(self.C, self.prepared.reference))
+        trial = on_host()
+        reason = diagnosis.explain(C, trial, self.bound, self.case) + parts
         wrong = diagnosis.wrong_elements(C, trial, self.bound)
         if wrong.size == 1 or not wrong.any():
             return reason, None

@@ -1,9 +1,9 @@
 """New inputs for each launch, and the verdict on its result; all on the device.
 
 All randomness follows from a 64-bit key, so that any launch can be repeated. Inputs are changed in
-ways whose effect on the result is known exactly; `device_code/samples.cu` has the details, and
-`oracle.sample_trial` does the same on the host. No two launches have the same inputs, and all of
-each result is compared: a kernel that skips work, or keeps results, is wrong.
+ways whose effect on the result is known exactly; `device_code/samples.cu` has the details. No two
+launches have the same inputs, and all of each result is compared: a kernel that skips work, or
+keeps results, is wrong.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 from matbench import workloads
 from matbench.backends import Argument, Buffer
 from matbench.measure import launcher, oracle
-from matbench.measure.judge import UNWRITTEN, DeviceTrial, between, guards, of_C
+from matbench.measure.judge import UNWRITTEN, DeviceTrial, Guarded, between, guards, of_C
 from matbench.measure.layouts import Buffers
-from matbench.measure.oracle import scaling
-from matbench.measure.oracle.draws import drawn
+from matbench.measure.oracle import cubes, dot, matmul, reverse, scaling
 from matbench.measure.oracle.matmul import has_sparse_rows, selection_of
 from matbench.measure.prepared import Prepared
-from matbench.model import Kernel, Launch, Storage
+from matbench.measure.rounding import DTYPES, decoded
+from matbench.model import Kernel, Launch, MatrixLayout, Storage
 
 _THREADS = 256
 _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
@@ -89,6 +89,7 @@ class Samples:
         self.saved = prepared.allocate(8 * (self.problem.N + 1))
         self._sealed: list[tuple[int, int, str | None, int]] = []
         self._verdicts: list[SampleCheck] = []
+        self._order: list[Buffer] = []
         self._known = self._arguments_of_all()
 
     @property
@@ -196,14 +197,46 @@ class Samples:
         verdicts, self._verdicts = self._verdicts, []
         return verdicts
 
-    def trial(self, key: int, item: int = 0) -> oracle.Trial:
-        """The inputs of a launch and its expected C, made on the host."""
-        problem, contract = self.problem, self.contract
-        given = self._given.on_host()
-        if not given.inputs:
-            given = oracle.trials(problem, contract, self.prepared.cache).reference
-        sample = oracle.Sample(_key_of(key, item), self.vary, self.select)
-        return oracle.sample_trial(problem, contract, given, sample)
+    def trial(self, buffers: Buffers, key: int, item: int = 0) -> oracle.Trial:
+        """The inputs of a launch, written again and read back, with their expected C; what is in C
+        is lost."""
+        problem, contract, storage = self.problem, self.contract, self.contract.storage
+        self._write(buffers, _key_of(key, item))
+        of_integers = {"cubes": cubes.trial, "reverse": reverse.trial}.get(problem.workload)
+        if of_integers is not None:
+            return of_integers("sample", self._read(buffers.inputs[0], "i4"))
+        kind = np.float64 if storage == "float64" else np.float32
+        a, b = (
+            decoded(self._read(matrix, DTYPES[storage]), storage).astype(kind)
+            for matrix in buffers.inputs
+        )
+        if problem.workload == "dot":
+            return dot.sample_trial(a, b, typical=self.signed)
+        made = oracle.Trial("sample", (a, b))
+        if buffers.scales:
+            made = made._replace(scales=self._read_scales(buffers))
+        count = problem.M + problem.N + problem.K
+        order = matmul.Order(*(np.empty(count, kind) for kind in ("i4", "f4", "i4")))
+        for buffer, values in zip(self._order, order, strict=True):
+            self.backend.read(buffer, values)
+        return matmul.sample_trial(problem, contract, self._given.on_host(), made, order)
+
+    def _read(self, matrix: Guarded, dtype: str) -> oracle.Array:
+        values = np.empty((matrix.words // matrix.pitch, matrix.pitch), dtype)
+        self.backend.read(matrix.data, values)
+        return values
+
+    def _read_scales(self, buffers: Buffers) -> tuple[oracle.Float32, oracle.Float32]:
+        def scales(name: str, matrix: Guarded, place: MatrixLayout) -> oracle.Float32:
+            assert self.contract.scales is not None
+            shape = scaling.shape(self.contract.scales, name, self.problem)
+            rows, columns = map(np.arange, shape)
+            offsets = np.add.outer(rows * place.row_step, columns * place.column_step)
+            values: oracle.Float32 = self._read(matrix, "f4").ravel()[offsets]
+            return values
+
+        of_A, of_B = map(scales, "AB", buffers.scales, buffers.scale_places)
+        return of_A, of_B
 
     # -- launches of `samples.cu` --------------------------------------------------------------
 
@@ -246,10 +279,11 @@ class Samples:
         assert trial.S is not None
         (R, R_key), (S, S_key) = trial.R, trial.S
         order_bytes = 4 * (problem.M + problem.N + problem.K)
+        self._order = [allocate(order_bytes) for _ in matmul.Order._fields]
         rows, columns = trial.norms or (self.partial, self.partial)
         is_sparse = trial.norms is not None and has_sparse_rows(problem, self.contract)
         return known | {
-            **{name: allocate(order_bytes) for name in ("from", "factor", "selects")},
+            **dict(zip(("from", "factor", "selects"), self._order, strict=True)),
             "R": R, "R_key": R_key, "S": S, "S_key": S_key, "S_is_R": int(S is R),
             "exact": int(selection_of(problem, self.contract)),
             "reads": int(trial.C is not None),
@@ -324,6 +358,19 @@ def _scales_of(buffers: Buffers) -> dict[str, Argument]:
 def _key_of(key: int, item: int) -> int:
     """The key of one product of a batch."""
     return key if item == 0 else drawn(key, 1000 + item)
+
+
+def mixed(x: int) -> int:
+    """splitmix64's finalizer: a bijection of 64-bit words."""
+    x = (x + 0x9E3779B97F4A7C15) & _NONE
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _NONE
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _NONE
+    return x ^ (x >> 31)
+
+
+def drawn(key: int, index: int) -> int:
+    """The random 64-bit word at an index, for a key; as in `device_code/draws.cu`."""
+    return mixed(key ^ mixed(index))
 
 
 def keys(seed: int) -> Iterator[int]:

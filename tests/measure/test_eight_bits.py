@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.cli import Matbench
 from support.eight_bits import E4M3, MATRIX, MISTAKES, ROWS, VARIANTS, Variant
 from support.optional import present, some
+from support.samples import sampled
 
 from matbench.backends import Backend
 from matbench.cache import Cache
@@ -120,7 +121,7 @@ def test_a_single_term_has_a_small_bound_however_many_there_are(tmp_path: Path) 
 
 @pytest.mark.parametrize("scales", [None, "matrix", "rows"])
 def test_sums_that_are_left_out_show_in_samples(
-    scales: Scales | None, checks: Session, tmp_path: Path
+    scales: Scales | None, judge: Judge, tmp_path: Path
 ) -> None:
     """Terms have random signs there: 0 is off by more than such sums in float22 may be, although
     it is within their bound for terms of one sign."""
@@ -128,8 +129,7 @@ def test_sums_that_are_left_out_show_in_samples(
     file = tmp_path / "fp8.cu"
     file.write_text(variant.source, "utf-8")
     kernel, problem = catalogue.load(file), Problem(33, 40, 4096)
-    given = oracle.trials(problem, kernel.contract, Cache()).signed
-    sample = oracle.sample_trial(problem, kernel.contract, present(given), oracle.Sample(5))
+    [sample] = sampled(judge, problem, [5], kernel.contract)
     bound, right = oracle.bound(kernel, problem), present(sample.R)
     assert oracle.judge(right.astype(np.float32), sample, bound).wrong == 0
     assert oracle.judge(np.zeros_like(right, np.float32), sample, bound).wrong > right.size // 2

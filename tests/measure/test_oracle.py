@@ -15,10 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.optional import present
+from support.samples import sampled
 
 from matbench.cache import Cache
 from matbench.measure import oracle
-from matbench.measure.oracle import Bound, Float32, Float64, Sample, Trial, draws, matmul
+from matbench.measure.judge import Judge
+from matbench.measure.oracle import Bound, Float32, Float64, Trial, matmul
+from matbench.measure.samples import mixed
 from matbench.model import U32, Inputs, NumericContract, Precision, Problem, WorkloadName
 
 SHAPES = [(1, 1, 1), (1, 7, 1), (5, 1, 3), (17, 33, 65), (64, 64, 64), (3, 2, 1000)]
@@ -184,53 +187,39 @@ def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize("problem", EVERY, ids=label)
-def test_samples_have_the_reference_that_they_say(problem: Problem, cache: Cache) -> None:
-    given = matmul.reference_trial(problem, cache)
-    factor = oracle.error_factor(problem.K)
-    for key in range(4):
-        trial = matmul.sample_trial(problem, NumericContract(), given, Sample(key))
+def test_samples_have_the_size_that_they_say(problem: Problem, judge: Judge, cache: Cache) -> None:
+    stale = present(matmul.reference_trial(problem, cache).R).astype(np.float32)
+    for trial in sampled(judge, problem, range(4), signed=False):
         A, B = trial.inputs
-        R, S = exact_product(A, B), exact_product(abs(A), abs(B))
-        trial_R, trial_S = present(trial.R), present(trial.S)
-        assert (abs(R - trial_R) <= 1e-12 * S).all()
-        selects = trial_S == 0
-        assert np.array_equal(R[selects], trial_R[selects])
-        assert np.allclose(S[~selects], trial_S[~selects], rtol=1e-12)
+        S, trial_S = exact_product(abs(A), abs(B)), present(trial.S)
+        sums = trial_S != 0
+        assert np.allclose(S[sums], trial_S[sums], rtol=1e-12)
         # An answer for the first inputs is wrong almost everywhere.
-        stale = oracle.judge(present(given.R).astype(np.float32), trial, Bound(factor * U32))
-        assert stale.wrong > 0.4 * R.size or problem.M * problem.N < 4
+        wrong = oracle.judge(stale, trial, Bound(oracle.error_factor(problem.K) * U32)).wrong
+        assert wrong > 0.4 * S.size or problem.M * problem.N < 4
 
 
-def test_a_sample_is_drawn_again_from_its_key_and_others_differ(cache: Cache) -> None:
-    problem = Problem(40, 50, 60)
-    given = matmul.reference_trial(problem, cache)
-    first, again, other = (
-        matmul.sample_trial(problem, NumericContract(), given, Sample(key)) for key in (1, 1, 2)
-    )
+def test_a_sample_is_drawn_again_from_its_key_and_others_differ(judge: Judge) -> None:
+    first, again, other = sampled(judge, Problem(40, 50, 60), (1, 1, 2))
     for mine, same, different in zip(first.inputs, again.inputs, other.inputs, strict=True):
         assert np.array_equal(mine, same)
         assert (mine != different).mean() > 0.9
-    as_given = matmul.sample_trial(
-        problem, NumericContract(), given, Sample(1, vary=False, select=False)
-    )
-    assert all(map(np.array_equal, as_given.inputs, given.inputs))
 
 
 @pytest.mark.parametrize("exponents", [(-126, 127), (-12, 15), (0, 4)])
 def test_exponents_stay_in_the_range_that_a_kernel_takes(
-    exponents: tuple[int, int], cache: Cache
+    exponents: tuple[int, int], judge: Judge
 ) -> None:
     problem = Problem(64, 64, 64)
-    given = matmul.reference_trial(problem, cache)
+    given = matmul.inputs(problem)
     contract = NumericContract(exponents=exponents)
     up, down = oracle.shifts(contract)
     found = set()
-    for key in range(20):
-        trial = matmul.sample_trial(problem, contract, given, Sample(key))
+    for trial in sampled(judge, problem, range(20), contract, signed=False):
         largest = [abs(matrix).max() for matrix in trial.inputs]
         smallest = [
             abs(matrix[matrix != 0]).min() / abs(source).min()
-            for matrix, source in zip(trial.inputs, given.inputs, strict=True)
+            for matrix, source in zip(trial.inputs, given, strict=True)
         ]
         assert max(largest) <= 2.0**up
         assert min(smallest) >= 2.0**-down
@@ -239,22 +228,19 @@ def test_exponents_stay_in_the_range_that_a_kernel_takes(
 
 
 @pytest.mark.parametrize("what", ["sums_in", "result"])
-def test_sums_of_16_bits_stay_in_their_range(what: str, cache: Cache) -> None:
+def test_sums_of_16_bits_stay_in_their_range(what: str, judge: Judge, cache: Cache) -> None:
     problem = Problem(20, 20, 50)
-    contract = NumericContract("float16", "float16", (-14, 15), **{what: "float16"})  # type: ignore[arg-type]
+    contract = NumericContract("float16", "float32", (-14, 15), **{what: "float16"})  # type: ignore[arg-type]
     given = matmul.trials(problem, contract, cache).reference
-    for key in range(5):
-        trial = matmul.sample_trial(problem, contract, given, Sample(key))
+    for trial in sampled(judge, problem, range(5), contract):
         assert abs(present(trial.R)).max() <= abs(present(given.R)).max()
 
 
-def test_rows_and_columns_select_single_terms(cache: Cache) -> None:
+def test_rows_and_columns_select_single_terms(judge: Judge) -> None:
     """Every sample of a size selects some terms, in any row, column and place."""
-    problem = Problem(33, 40, 50)
-    given = matmul.reference_trial(problem, cache)
     rows, terms = set(), set()
-    for key in range(60):
-        A, B = matmul.sample_trial(problem, NumericContract(), given, Sample(key)).inputs
+    for trial in sampled(judge, Problem(33, 40, 50), range(60)):
+        A, B = trial.inputs
         single_rows, single_columns = (
             np.count_nonzero(x, axis=a) == 1 for x, a in ((A, 1), (B, 0))
         )
@@ -267,11 +253,10 @@ def test_rows_and_columns_select_single_terms(cache: Cache) -> None:
     assert len(terms) > 45
 
 
-def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(cache: Cache) -> None:
+def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(judge: Judge) -> None:
     problem = Problem(33, 40, 50)
-    given = matmul.reference_trial(problem, cache)
-    strict = matmul.sample_trial(problem, NumericContract(), given, Sample(3))
-    lenient = matmul.sample_trial(problem, NumericContract(exact=False), given, Sample(3))
+    [strict] = sampled(judge, problem, [3], signed=False)
+    [lenient] = sampled(judge, problem, [3], NumericContract(exact=False), signed=False)
     C = (present(lenient.R) * (1 + 2.0**-22)).astype(np.float32)
     assert oracle.judge(C, lenient, Bound(10 * U32)).wrong == 0
     assert oracle.judge(C, strict, Bound(10 * U32)).wrong > 0
@@ -280,7 +265,7 @@ def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(cac
 @pytest.mark.parametrize("shape", [(60, 50, 1), (30, 30, 2), (20, 20, 40)])
 @pytest.mark.parametrize("inputs", KINDS)
 def test_inputs_below_the_range_of_exponents_may_lose_bits(
-    shape: tuple[int, int, int], inputs: Any, cache: Cache
+    shape: tuple[int, int, int], inputs: Any, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kernel that rounds inputs to a fixed unit, that of the end of its range, is right."""
 
@@ -292,39 +277,30 @@ def test_inputs_below_the_range_of_exponents_may_lose_bits(
     problem = Problem(*shape, inputs=inputs)
     A, B = matmul.inputs(problem)
     A[0] = B[:, 0] = 2.0**-20 / 3  # numbers this small are rare
+    monkeypatch.setattr(matmul, "inputs", lambda *_: (A, B))
     contract = NumericContract(exponents=(-12, 15), exact=False)
-    given = matmul.rounded_trial(Trial("given", (A, B)), contract, cache)
+    given = matmul.trials(problem, contract, Cache()).reference
     factor = oracle.error_factor(problem.K, 1.0)
-    for trial in (
-        given,
-        *(matmul.sample_trial(problem, contract, given, Sample(key)) for key in range(30)),
-    ):
+    for trial in (given, *sampled(judge, problem, range(30), contract, signed=False)):
         assert right(product(trial, -12 - 24), trial, factor)
     assert not right(product(given, -20), given, factor)  # the control
 
 
 @pytest.mark.parametrize("low", [-12, 0, 10])
-def test_no_claim_of_a_range_lets_zeros_pass(low: int, cache: Cache) -> None:
+def test_no_claim_of_a_range_lets_zeros_pass(low: int, judge: Judge, cache: Cache) -> None:
     problem = Problem(16, 16, 256)
     contract = NumericContract(exponents=(low, 15), exact=False)
     given = matmul.trials(problem, contract, cache).reference
-    samples = [matmul.sample_trial(problem, contract, given, Sample(key)) for key in range(5)]
-    for trial in (given, *samples):
+    for trial in (given, *sampled(judge, problem, range(5), contract, signed=False)):
         assert not right(np.zeros((16, 16), np.float32), trial, oracle.error_factor(256, 64.0))
 
 
 @pytest.mark.parametrize("inputs", KINDS)
-def test_products_of_float16_are_right_however_they_lie_in_memory(
-    inputs: Any, cache: Cache
-) -> None:
-    problem = Problem(60, 50, 1, inputs=inputs)
-    for storage in ("float32", "float16"):
-        contract = NumericContract("float16", storage, (-14, 15))
-        given = matmul.trials(problem, contract, cache).reference
-        for key in range(30):
-            trial = matmul.sample_trial(problem, contract, given, Sample(key))
-            A, B = (matrix.astype(np.float16).astype(np.float64) for matrix in trial.inputs)
-            assert right((A @ B).astype(np.float32), trial, oracle.error_factor(1))
+def test_products_of_float16_are_right(inputs: Any, judge: Judge) -> None:
+    contract = NumericContract("float16", exponents=(-14, 15))
+    for trial in sampled(judge, Problem(60, 50, 1, inputs=inputs), range(30), contract):
+        A, B = (matrix.astype(np.float16).astype(np.float64) for matrix in trial.inputs)
+        assert right((A @ B).astype(np.float32), trial, oracle.error_factor(1))
 
 
 def test_the_range_of_float32_leaves_nothing_out(cache: Cache) -> None:
@@ -345,28 +321,19 @@ def test_parts_are_added_without_overflow_or_rounding() -> None:
 # -- the random numbers --------------------------------------------------------------------------
 
 
-@given(st.integers(0, 2**64 - 1), st.integers(1, 3000))
-def test_a_permutation_is_one(key: int, count: int) -> None:
-    assert sorted(draws.permutation(key, count)) == list(range(count))
-
-
-def test_permutations_of_a_few_take_every_order_alike() -> None:
-    counts = Counter(tuple(draws.permutation(key, 4)) for key in range(4800))
+def test_rows_are_in_every_order_alike(judge: Judge) -> None:
+    trials = sampled(judge, Problem(4, 1, 1), range(600))
+    sizes = (np.frexp(abs(trial.inputs[0][:, 0]))[0] for trial in trials)
+    counts = Counter(tuple(np.argsort(size)) for size in sizes if 0.5 not in size)
     assert len(counts) == 24
-    assert min(counts.values()) > 50
-
-
-@given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 2**40), min_size=1, max_size=20))
-def test_one_word_is_drawn_like_many(key: int, indices: list[int]) -> None:
-    found = draws.drawn_at(key, np.array(indices))
-    assert found.tolist() == [draws.drawn(key, index) for index in indices]
+    assert min(counts.values()) > 3
 
 
 def test_the_finalizer_is_splitmix64s() -> None:
     """Published first outputs of the generator seeded with 1234567."""
     step, state, found = 0x9E3779B97F4A7C15, 1234567, []
     for _ in range(3):
-        found.append(draws.mixed(state))
+        found.append(mixed(state))
         state = (state + step) % 2**64
     assert found == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 

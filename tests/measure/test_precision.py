@@ -11,14 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.optional import present
 from support.paths import KERNELS
+from support.samples import sampled
 
 from matbench.backends import host
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure import diagnosis, library, oracle
+from matbench.measure.judge import Judge
 from matbench.measure.options import Options
-from matbench.measure.oracle import Array, Float32, Sample, Trial, Typical, matmul
+from matbench.measure.oracle import Array, Float32, Trial, Typical, matmul
 from matbench.measure.session import Session
 from matbench.model import U32, Case, Inputs, Kernel, NumericContract, Precision, Problem
 from matbench.workloads import get
@@ -28,9 +30,15 @@ KINDS: list[Inputs] = ["uniform", "signed", "normal"]
 CLAIMS_EIGHT = msgspec.structs.replace(HONEST, error_constant=8.0)
 
 
-def sample(problem: Problem, key: int, kernel: Kernel = HONEST) -> Trial:
-    signed = present(matmul.trials(problem, kernel.contract, Cache()).signed)
-    return matmul.sample_trial(problem, kernel.contract, signed, Sample(key))
+@pytest.fixture(scope="module")
+def sample(judge: Judge) -> Callable[..., Trial]:
+    """The sample of a problem for a key, and a kernel other than `HONEST`."""
+
+    def one(problem: Problem, key: int, kernel: Kernel = HONEST) -> Trial:
+        [trial] = sampled(judge, problem, [key], kernel.contract)
+        return trial
+
+    return one
 
 
 def is_right(C: Array, trial: Trial, problem: Problem, kernel: Kernel = HONEST) -> bool:
@@ -44,7 +52,7 @@ def is_right(C: Array, trial: Trial, problem: Problem, kernel: Kernel = HONEST) 
 @pytest.mark.parametrize("alpha", [1.0, -0.7])
 @pytest.mark.parametrize("size", [(40, 33, 100), (1, 5, 64), (33, 20, 63)], ids=str)
 def test_samples_have_the_sizes_that_they_say(
-    size: tuple[int, int, int], alpha: float, kind: Inputs
+    sample: Callable[..., Trial], size: tuple[int, int, int], alpha: float, kind: Inputs
 ) -> None:
     problem = Problem(*size, inputs=kind, alpha=alpha)
     sparse_rows = 0
@@ -71,7 +79,7 @@ def test_samples_have_the_sizes_that_they_say(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_signs_of_terms_are_random(kind: Inputs) -> None:
+def test_the_signs_of_terms_are_random(sample: Callable[..., Trial], kind: Inputs) -> None:
     trial = sample(Problem(40, 50, 300, inputs=kind), 1)
     A, B = trial.inputs
     dense = present(trial.typical).dense
@@ -92,14 +100,16 @@ def test_kernels_that_claim_lower_precision_have_no_random_signs() -> None:
         assert matmul.trials(problem, contract, Cache()).signed is None
 
 
-def test_a_range_that_does_not_hold_the_small_terms_has_no_sparse_rows() -> None:
+def test_a_range_that_does_not_hold_the_small_terms_has_no_sparse_rows(
+    sample: Callable[..., Trial],
+) -> None:
     narrow = msgspec.structs.replace(HONEST, exponents=(-14, 15))
     assert not any(
         present(sample(Problem(40, 40, 100), key, narrow).typical).sparse.any() for key in range(4)
     )
 
 
-def test_what_a_claim_allows_is_allowed_whatever_the_signs() -> None:
+def test_what_a_claim_allows_is_allowed_whatever_the_signs(sample: Callable[..., Trial]) -> None:
     problem = Problem(40, 40, 1000)
     trial = sample(problem, 1, CLAIMS_EIGHT)
     C = present(trial.R) + 7.9 * U32 * present(trial.S)
@@ -184,7 +194,12 @@ SUMS = [sequential, in_lanes, in_slices, pairwise]
     fused=st.booleans(),
 )
 def test_no_honest_sum_is_refused(
-    problem: Problem, key: int, sums: Callable[..., Float32], parts: int, fused: bool
+    sample: Callable[..., Trial],
+    problem: Problem,
+    key: int,
+    sums: Callable[..., Float32],
+    parts: int,
+    fused: bool,
 ) -> None:
     trial = sample(problem, key)
     C = sums(*trial.inputs, parts, fused)
@@ -198,7 +213,7 @@ def test_no_honest_sum_is_refused(
     st.integers(0, 2**64 - 1),
 )  # fmt: skip
 def test_three_products_of_parts_are_right_with_their_claim(
-    M: int, N: int, K: int, kind: Inputs, key: int
+    sample: Callable[..., Trial], M: int, N: int, K: int, kind: Inputs, key: int
 ) -> None:
     problem = Problem(M, N, K, inputs=kind)
     trial = sample(problem, key, CLAIMS_EIGHT)
@@ -230,7 +245,9 @@ def rounded(matrix: Float32, bits: int) -> Float32:
     [((32, 32, 1024), 18), ((32, 32, 2**14), 16), ((8, 12, 100), 18), ((1, 1000, 64), 18)],
     ids=str,
 )
-def test_rounded_inputs_are_refused(size: tuple[int, int, int], bits: int, operands: str) -> None:
+def test_rounded_inputs_are_refused(
+    sample: Callable[..., Trial], size: tuple[int, int, int], bits: int, operands: str
+) -> None:
     """By the errors of all elements together, as well as by sparse rows, whatever K."""
     problem = Problem(*size)
     bound = oracle.bound(HONEST, problem)
@@ -289,7 +306,9 @@ def test_a_kernel_that_rounds_its_inputs_is_wrong(
         (16, "if its inputs are split, declare `error_constant`"),
     ],
 )
-def test_the_reason_says_what_to_declare(bits: int, advice: str, session: Session) -> None:
+def test_the_reason_says_what_to_declare(
+    sample: Callable[..., Trial], bits: int, advice: str, session: Session
+) -> None:
     problem = Problem(32, 32, 8192)
     trial = sample(problem, 1)
     A, B = (rounded(matrix, bits).astype(np.float64) for matrix in trial.inputs)
@@ -298,7 +317,9 @@ def test_the_reason_says_what_to_declare(bits: int, advice: str, session: Sessio
     assert reason.endswith(f"as with inputs rounded to about {bits} bits: {advice}")
 
 
-def test_what_is_not_rounding_is_not_called_so(session: Session) -> None:
+def test_what_is_not_rounding_is_not_called_so(
+    sample: Callable[..., Trial], session: Session
+) -> None:
     """Errors as large as terms, a single one, and those of honest sums."""
     problem = Problem(32, 32, 200)
     trial = sample(problem, 1)
@@ -312,10 +333,12 @@ def test_what_is_not_rounding_is_not_called_so(session: Session) -> None:
 
 
 def test_a_library_that_rounds_its_inputs_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = Problem(64, 64, 1000)
+    """It gets others for each call."""
+    problem, samples = Problem(64, 64, 1000), []
 
     def product(problem: Problem, trial: Trial, C: Float32) -> None:
         A, B = trial.inputs
+        samples.append((trial.name, A.tobytes()))
         C[:] = rounded(A, 18) @ B if trial.name == "sample" and (A < 0).any() else A @ B
 
     monkeypatch.setattr(library, "_product", product)
@@ -323,9 +346,10 @@ def test_a_library_that_rounds_its_inputs_is_wrong(monkeypatch: pytest.MonkeyPat
     outcome = library.measure(case, host.device(), Cache(), Options(timed=False))
     assert outcome.status == "wrong"
     assert "about 18 bits" in present(outcome.reason)
+    assert len({given for name, given in samples if name == "sample"}) == 2
 
 
-def test_errors_that_are_too_large_only_together_are_told() -> None:
+def test_errors_that_are_too_large_only_together_are_told(sample: Callable[..., Trial]) -> None:
     problem = Problem(100, 100, 40)
     trial = sample(problem, 3)
     T = present(trial.typical).T

@@ -34,13 +34,6 @@ from matbench.model import (
 )
 
 
-@pytest.fixture(scope="module")
-def judge(backend: Backend) -> Iterator[Judge]:
-    made = Judge(backend)
-    yield made
-    made.close()
-
-
 def prepared_on(
     judge: Judge,
     problem: Problem,
@@ -141,7 +134,7 @@ def check_verdicts(
     """The right C passes, one wrong element does not; of a C that is a little off, the same
     elements are wrong as on the host."""
     judge, backend = samples.judge, samples.backend
-    trial = samples.trial(key)
+    trial = samples.trial(buffers, key)
     place = key % right.size
     off = right.copy()
     off.flat[place] = off.flat[place] ^ 1 if off.dtype == np.int32 else off.flat[place] * 3 + 7
@@ -164,25 +157,26 @@ def check_verdicts(
             assert (verdict.wrong, verdict.first) == (wrong, place if wrong else None)
 
 
-def check_against_host(judge: Judge, problem: Problem, key: int, contract: NumericContract) -> None:
-    """Inputs match bit for bit; the right C passes, one wrong element does not. Of a C that is a
-    little off, the same elements are wrong."""
+def sizes(matrix: Any) -> Any:
+    """What powers of two and signs do not change, in each row."""
+    return np.sort(np.frexp(np.abs(matrix))[0], axis=1)
+
+
+def check_sample(judge: Judge, problem: Problem, key: int, contract: NumericContract) -> None:
+    """Rows and terms have moved; the right C passes, one wrong element does not. Of a C that is a
+    little off, the same elements are wrong as on the host."""
     backend, prepared = judge.backend, prepared_on(judge, problem, contract)
     try:
         samples = Samples(prepared)
         kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
         shape = workloads.workload_of(problem).shape("C", problem)
         buffers = prepared.buffers(shape, kernel if contract.scales else None)
+        trial = samples.trial(buffers, key)
+        if problem.workload == "matmul":
+            rows = {row.tobytes() for row in sizes(prepared.reference.on_host().inputs[0])}
+            moved = [row for row in sizes(trial.inputs[0]) if row[:-1].any() or row[-1] != 0.5]
+            assert rows.issuperset(row.tobytes() for row in moved)
         samples.write(buffers, key)
-        trial = samples.trial(key)
-        for scales, wanted in zip(buffers.scales, trial.scales or (), strict=True):
-            written = np.empty(wanted.shape, np.float32)
-            backend.read(scales.data, written)
-            assert np.array_equal(written, wanted)
-        stored = judge.stored(trial, contract.storage)
-        kind = f"u{stored[0].itemsize}"
-        for mine, other in zip(downloaded(buffers, backend, kind), stored, strict=True):
-            assert np.array_equal(mine, other.view(kind).ravel())
         assert samples.changed_inputs(buffers, key) is None
         right = present(trial.R) if contract == DOUBLE else right_result(trial)
         if contract.result == "int32":
@@ -209,11 +203,11 @@ def check_against_host(judge: Judge, problem: Problem, key: int, contract: Numer
 @with_corners
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=PROBLEMS, key=KEYS, contract=st.sampled_from(READINGS))
-def test_the_device_makes_what_the_host_makes(
+def test_the_device_knows_what_its_inputs_give(
     judge: Judge, problem: Problem, key: int, contract: NumericContract
 ) -> None:
     contract = contract if problem.workload == "matmul" else READINGS[0]
-    check_against_host(judge, problem, key, contract)
+    check_sample(judge, problem, key, contract)
 
 
 @example(Problem(33, 290, 400, inputs="signed"), 5, EIGHT_BITS[3])
@@ -221,29 +215,10 @@ def test_the_device_makes_what_the_host_makes(
 @example(Problem(40, 260, 390, inputs="signed", alpha=-2.0, beta=3.0), 7, EIGHT_BITS[6])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=BLOCKS, key=KEYS, contract=st.sampled_from(EIGHT_BITS))
-def test_8_bit_inputs_and_scales_are_made_as_on_the_host(
+def test_the_device_knows_what_8_bit_inputs_and_scales_give(
     judge: Judge, problem: Problem, key: int, contract: NumericContract
 ) -> None:
-    check_against_host(judge, problem, key, contract)
-
-
-@given(problem=BLOCKS, key=KEYS, scales=st.sampled_from(["matrix", "rows", "blocks"]))
-def test_scales_move_with_what_they_belong_to(problem: Problem, key: int, scales: Any) -> None:
-    """The expected C is the product of the moved operands, each times its own scale."""
-    contract = NumericContract("e4m3", "e4m3", scales=scales)
-    given = oracle.trials(problem, contract, Cache()).reference
-    sample = oracle.sample_trial(problem, contract, given, oracle.Sample(key, select=False))
-    (A, B), (of_A, of_B) = sample.inputs, present(sample.scales)
-    blocks = {"matrix": (999, 999, 999), "rows": (1, 1, 999), "blocks": (1, 128, 128)}
-    rows, columns, terms = blocks[scales]
-    i, j, k = np.arange(problem.M), np.arange(problem.N), np.arange(problem.K)
-    A = A.astype(np.float64) * of_A[np.ix_(i // rows, k // terms)]
-    B = B.astype(np.float64) * of_B[np.ix_(k // terms, j // columns)]
-    added = 0 if sample.C is None else problem.beta * sample.C
-    wanted = problem.alpha * (A @ B) + added
-    size = np.abs(problem.alpha) * (np.abs(A) @ np.abs(B)) + np.abs(added)
-    assert (np.abs(wanted - present(sample.R)) <= 1e-12 * size).all()
-    assert np.allclose(present(sample.S), size, rtol=1e-9)
+    check_sample(judge, problem, key, contract)
 
 
 @pytest.fixture
@@ -283,7 +258,7 @@ def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> N
     wrong = {3, 70, 129}
     for key in range(130):
         samples.write(buffers, key)
-        C = right_result(samples.trial(key)) if key in (3, 4) else None
+        C = right_result(samples.trial(buffers, key)) if key in (3, 4) else None
         if C is not None:
             C[5, 7] += key == 3
             put(C, buffers, samples.backend)
@@ -308,7 +283,7 @@ def test_verdicts_that_somebody_else_wrote_are_noticed(
     for key, kept in ((1, before), (2, words)):
         samples.verdicts()
         samples.write(buffers, key)
-        put(right_result(samples.trial(key)), buffers, samples.backend)
+        put(right_result(samples.trial(buffers, key)), buffers, samples.backend)
         samples.compare(buffers, key, oracle.Bound(10 * U32))
         samples.backend.read(samples.results, kept)
     words[forged] = before[forged] if value is None else value
@@ -409,7 +384,7 @@ def test_what_a_switch_takes_away(judge: Judge, inputs: Inputs) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("size", [(1, 1, 1), (33, 40, 50), (300, 130, 1100), (2, 3000, 5)], ids=str)
-def test_a_gpu_makes_what_the_host_makes(
+def test_a_gpu_knows_what_its_inputs_give(
     size: tuple[int, int, int], storage: Storage, own_folders: None
 ) -> None:
     cuda = open_backend(devices("cuda")[0], Cache())
@@ -419,7 +394,7 @@ def test_a_gpu_makes_what_the_host_makes(
     contract = NumericContract(precision, storage, narrow)
     try:
         for key in range(5):
-            check_against_host(judge, Problem(*size, inputs="signed"), key, contract)
+            check_sample(judge, Problem(*size, inputs="signed"), key, contract)
     finally:
         judge.close()
         cuda.close()

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.optional import present
+from support.samples import sampled
 from support.workloads import (
     EVERY,
     FEW,
@@ -29,7 +30,8 @@ from matbench import workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import judge, oracle
+from matbench.measure import oracle
+from matbench.measure.judge import Judge, _stored
 from matbench.measure.oracle import Trial, Trials, cubes, dot, reverse
 from matbench.measure.session import Session
 from matbench.model import Kernel, NumericContract, Problem
@@ -98,10 +100,12 @@ def trials_of(at: Problem, contract: NumericContract = NumericContract()) -> Tri
 
 
 @given(LENGTHS, st.sampled_from(workloads.get("dot").inputs), SEEDS)
-def test_references_of_dot_products_are_exact_sums(N: int, inputs: str, seed: int) -> None:
+def test_references_of_dot_products_are_exact_sums(
+    judge: Judge, N: int, inputs: str, seed: int
+) -> None:
     at = problem("dot", N, inputs, seed)
     trials = trials_of(at)
-    sample = oracle.sample_trial(at, NumericContract(), trials.reference, oracle.Sample(seed))
+    [sample] = sampled(judge, at, [seed])
     for trial in (trials.reference, sample):
         terms = products(trial)
         R, S = float(present(trial.R)[0, 0]), float(present(trial.S)[0, 0])
@@ -147,17 +151,17 @@ def test_long_dot_products_are_made_of_chunks_and_few_whole_numbers(N: int, seed
 
 
 @given(LENGTHS, SEEDS)
-def test_whole_numbers_are_turned_round_and_cubed(N: int, seed: int) -> None:
+def test_whole_numbers_are_turned_round_and_cubed(judge: Judge, N: int, seed: int) -> None:
     for inputs in workloads.get("reverse").inputs:
         at = problem("reverse", N, inputs, seed)
         trials = trials_of(at)
-        sample = oracle.sample_trial(at, NumericContract(), trials.reference, oracle.Sample(seed))
+        [sample] = sampled(judge, at, [seed])
         for trial in (trials.reference, sample):
             assert present(trial.exact)[0].tolist() == trial.inputs[0][0].tolist()[::-1]
         assert not np.array_equal(sample.inputs[0], trials.reference.inputs[0])
     at = problem("cubes", N, seed=seed)
     found = trials_of(at)
-    sample = oracle.sample_trial(at, NumericContract(), found.reference, oracle.Sample(seed))
+    [sample] = sampled(judge, at, [seed])
     every = [found.reference, *(make() for make in found.others), sample]
     for trial in every:
         assert present(trial.exact)[0, 0] == sum(digit**3 for digit in trial.inputs[0][0].tolist())
@@ -285,7 +289,7 @@ def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
     for precision, exponent_bits, fraction_bits in (("bfloat16", 8, 7), ("float16", 5, 10)):
         contract = NumericContract(precision, precision)  # type: ignore[arg-type]
         for values in trials_of(at, contract).reference.inputs:
-            stored = judge._stored(values, contract.storage)
+            stored = _stored(values, contract.storage)
             bits = stored.view(np.uint16).astype(np.int64)
             fraction = bits & (2**fraction_bits - 1)
             exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)

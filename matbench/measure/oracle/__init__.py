@@ -10,7 +10,7 @@ problem, named after their checks:
 - *selection*: one input selects elements of the other. C must match to the last bit, so that a
   kernel cannot round its inputs unnoticed.
 - *sample*: other inputs whose result follows from the reference trial's; new ones for each timed
-  launch. The device makes them; here they are made again to explain errors.
+  launch. The device makes them; they are read back to explain errors.
 """
 
 from __future__ import annotations
@@ -105,17 +105,6 @@ class Trial(NamedTuple):
         return values
 
 
-class Sample(NamedTuple):
-    """How the inputs of one launch follow from the reference trial's; `key` fixes all randomness.
-
-    `vary`: the inputs change. `select`: some rows and columns of matrices select a single term.
-    """
-
-    key: int
-    vary: bool = True
-    select: bool = True
-
-
 class Trials(NamedTuple):
     """All trials of a kernel.
 
@@ -136,15 +125,6 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
     result: Trials = module.trials(problem, contract, cache)
     return result
-
-
-def sample_trial(
-    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
-) -> Trial:
-    """A reference trial changed by a sample."""
-    module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
-    changed: Trial = module.sample_trial(problem, contract, trial, sample)
-    return changed
 
 
 def generator(problem: Problem, purpose: str) -> np.random.Generator:

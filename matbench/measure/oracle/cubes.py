@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.cache import Cache
-from matbench.measure.oracle import Sample, Trial, Trials, generator
-from matbench.measure.oracle.draws import drawn_at
+from matbench.measure.oracle import Trial, Trials, generator
 from matbench.model import NumericContract, Problem
 
 
@@ -28,14 +27,3 @@ def trial(name: str, A: npt.NDArray[np.int32]) -> Trial:
     cubes = np.arange(10, dtype=np.int64) ** 3
     total = int(np.bincount(A[0], minlength=10) @ cubes)
     return Trial(name, (A,), exact=np.full((1, 1), total, np.int32))
-
-
-def sample_trial(
-    problem: Problem, contract: NumericContract, given: Trial, sample: Sample
-) -> Trial:
-    """Add a random number to each digit, modulo 10, as in `cubes_inputs` of `samples.cu`."""
-    [A] = given.inputs
-    if sample.vary:
-        steps = drawn_at(sample.key, np.arange(problem.N) + 100) % np.uint64(10)
-        A = ((A + steps.astype(np.int32)) % 10).astype(np.int32)
-    return trial("sample", A)

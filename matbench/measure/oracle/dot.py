@@ -6,21 +6,18 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import numpy.typing as npt
 
 from matbench.cache import Cache
 from matbench.measure.oracle import (
+    Array,
     Float32,
-    Sample,
     Trial,
     Trials,
     Typical,
     draw,
     generator,
     read_as,
-    shifts,
 )
-from matbench.measure.oracle.draws import Words, drawn, drawn_at
 from matbench.model import NumericContract, Problem
 
 #: Float64 copies are made of this many elements at a time.
@@ -58,7 +55,7 @@ def closed_form(N: int) -> int:
     return (N - 1) * N * (2 * N - 1) // 3
 
 
-def product(a: Float32, b: Float32) -> tuple[float, float, float]:
+def product(a: Array, b: Array) -> tuple[float, float, float]:
     """Σ a·b, Σ |a·b| and Σ (a·b)² in float64; sums of chunks are added without further error."""
 
     def sums(start: int) -> tuple[float, float, float]:
@@ -73,7 +70,7 @@ def product(a: Float32, b: Float32) -> tuple[float, float, float]:
     return total, size, squares
 
 
-def _trial(name: str, a: Float32, b: Float32, total: float, size: float) -> Trial:
+def _trial(name: str, a: Array, b: Array, total: float, size: float) -> Trial:
     """Errors are relative to Σ|a·b|: with signed inputs, no float32 sum is close to Σ a·b."""
     R, S = np.full((1, 1), total), np.full((1, 1), size)
     return Trial(name, (a, b), R=R, S=S, scale=S)
@@ -88,30 +85,14 @@ def reference_trial(problem: Problem, a: Float32, b: Float32) -> Trial:
     return _trial("reference", a, b, total, size)
 
 
-def sample_trial(
-    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
-) -> Trial:
-    """Rotated terms with random signs and powers of two, as in `dot_inputs` of `samples.cu`.
+def sample_trial(a: Array, b: Array, *, typical: bool) -> Trial:
+    """What is expected of a launch's inputs, whose terms have random signs if that is `typical`.
 
     Against the bound for random signs, neither 0 nor a sum of some terms, scaled up, comes close.
     """
-    a, b = trial.inputs
-    if sample.vary:
-        bits = drawn_at(sample.key, np.arange(problem.N) + 100)
-        powers = np.ldexp(np.float32(1), _exponents(bits, contract))
-        signs = (1 - 2 * (bits & np.uint64(1)).astype(np.int64)).astype(np.float32)
-        shift = drawn(sample.key, 5) % problem.N
-        a, b = (np.roll(values, -shift, axis=1) for values in (a, b))
-        a, b = a * (signs * powers), b / powers
     total, size, squares = product(a, b)
-    typical = Typical(np.full((1, 1), math.sqrt(squares)), np.zeros(1, bool))
-    return _trial("sample", a, b, total, size)._replace(typical=typical if sample.vary else None)
-
-
-def _exponents(bits: Words, contract: NumericContract) -> npt.NDArray[np.int64]:
-    exponents = (bits >> np.uint64(1)) % np.uint64(min(shifts(contract)) + 1)
-    result: npt.NDArray[np.int64] = exponents.astype(np.int64)
-    return result
+    of_sum = Typical(np.full((1, 1), math.sqrt(squares)), np.zeros(1, bool))
+    return _trial("sample", a, b, total, size)._replace(typical=of_sum if typical else None)
 
 
 def integer_trial(problem: Problem) -> Trial:

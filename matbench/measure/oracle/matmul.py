@@ -15,11 +15,9 @@ from matbench.cache import Cache, digest
 from matbench.measure.oracle import (
     LEAST_SPARSE,
     SIGNIFICAND_BITS,
-    SPARSE_TERMS,
     Array,
     Float32,
     Float64,
-    Sample,
     Trial,
     Trials,
     Typical,
@@ -29,9 +27,7 @@ from matbench.measure.oracle import (
     least,
     read_as,
     scaling,
-    shifts,
 )
-from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation_of_groups
 from matbench.measure.rounding import numbers, rounded
 from matbench.model import EIGHT_BITS, SCALE_OF, UNIT_ROUNDOFF, NumericContract, Problem
 
@@ -270,126 +266,53 @@ def _signed_trial(
     return _completed(signed, problem, completed.C)._replace(S=completed.S, norms=norms)
 
 
-class _Changed(NamedTuple):
-    """The inputs of a sample: the origins of rows and columns, which of them select a term (-1:
-    none) and which rows are sparse. Of 8-bit inputs only the signs change; powers are in the
-    scales."""
+class Order(NamedTuple):
+    """What `draw_order` of `samples.cu` draws for rows, then columns, then terms: the origin of
+    each and its factor; and which term rows and columns select, or less than -1 for sparse rows.
+    """
 
-    A: Array
-    B: Array
-    scales: tuple[Float32, Float32] | None
-    rows: _Moved
-    columns: _Moved
-    by_row: npt.NDArray[np.int64]
-    by_column: npt.NDArray[np.int64]
-    sparse: npt.NDArray[np.bool_]
-
-
-def _changed(problem: Problem, contract: NumericContract, trial: Trial, sample: Sample) -> _Changed:
-    A, B = trial.inputs
-    M, N, K = problem.M, problem.N, problem.K
-    grows, shrinks = shifts(contract)
-    a_grows = drawn(sample.key, 4) & 1
-    most = min(grows, shrinks) // 2
-    up, down = (0, grows - most), (most - shrinks, 0)
-    ranges = (up, down, (0, most)) if a_grows else (down, up, (-most, 0))
-    keys = [mixed(sample.key + part) for part in (1, 2, 3)]
-    groups = scaling.groups(contract.scales)
-    rows, columns, terms = (
-        _moved(key, count, low, high, group, vary=sample.vary)
-        for key, count, (low, high), group in zip(keys, (M, N, K), ranges, groups, strict=True)
-    )
-    of_rows, of_columns, of_terms = rows.factor, columns.factor, terms.factor
-    if contract.storage in EIGHT_BITS:
-        of_rows, of_columns, of_terms = map(np.sign, (of_rows, of_columns, of_terms))
-    by_row, by_column = (
-        selected(key, count, K) if sample.select else np.full(count, -1)
-        for key, count in zip(keys, (M, N), strict=False)
-    )
-    A = A[rows.origin][:, terms.origin] * np.outer(of_rows, of_terms)
-    B = B[terms.origin][:, columns.origin] * np.outer(1 / of_terms, of_columns)
-    sparse = np.zeros(M, bool)
-    if trial.norms is not None and has_sparse_rows(problem, contract):
-        for row, places in sparse_rows(keys[0], M, K).items():
-            sparse[row] = by_row[row] < 0
-            A[row] *= np.where(np.isin(np.arange(K), places), 1, np.float32(2.0**-30))
-    for i in np.flatnonzero(by_row >= 0):
-        A[i] = 0
-        A[i, by_row[i]] = of_rows[i] * of_terms[by_row[i]]
-    for j in np.flatnonzero(by_column >= 0):
-        B[:, j] = 0
-        B[by_column[j], j] = of_columns[j] / of_terms[by_column[j]]
-    kind = trial.inputs[0].dtype
-    scales = None
-    if trial.scales is not None:
-        of_A, of_B = trial.scales
-        scales = (
-            _moved_scales(of_A, (rows, groups.rows), (terms, groups.terms)),
-            _moved_scales(of_B, (terms.inverse, groups.terms), (columns, groups.columns)),
-        )
-    A, B = A.astype(kind), B.astype(kind)
-    return _Changed(A, B, scales, rows, columns, by_row, by_column, sparse)
+    origin: npt.NDArray[np.int32]
+    factor: Float32
+    selects: npt.NDArray[np.int32]
 
 
 def sample_trial(
-    problem: Problem, contract: NumericContract, trial: Trial, sample: Sample
+    problem: Problem, contract: NumericContract, given: Trial, made: Trial, order: Order
 ) -> Trial:
-    """A trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
+    """What is expected of the inputs in `made`, into which the device changed those of `given`.
 
     If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
-    `selection_of` says otherwise. If the trial's terms have random signs, some rows are sparse.
+    `selection_of` says otherwise.
     """
-    assert trial.R is not None
-    assert trial.S is not None
-    changed = _changed(problem, contract, trial, sample)
-    made = Trial("sample", (changed.A, changed.B), scales=changed.scales)
-    A, B = operands(problem, contract, made)
-    rows, columns, sparse = changed.rows, changed.columns, changed.sparse
-    power = np.outer(rows.factor, columns.factor).astype(np.float64)
-    R = trial.R[rows.origin][:, columns.origin] * power
-    S = trial.S[rows.origin][:, columns.origin] * np.abs(power)
-    C, added, T = None, np.zeros_like(R), np.full_like(R, np.inf)
-    if trial.C is not None:
-        C = (trial.C[rows.origin][:, columns.origin] * power).astype(np.float32)
-        added = problem.beta * C.astype(np.float64)
-    if trial.norms is not None:
-        T = np.outer(trial.norms[0][rows.origin], trial.norms[1][columns.origin]) * np.abs(power)
-    for i in np.flatnonzero(sparse):
-        products = problem.alpha * A[i, :, np.newaxis].astype(np.float64) * B
-        R[i] = products.sum(axis=0) + added[i]
-        S[i] = np.abs(products).sum(axis=0) + np.abs(added[i])
-        T[i] = np.linalg.norm(products, axis=0)
-    chosen = np.flatnonzero(changed.by_row >= 0)
-    R[chosen] = problem.alpha * (A[chosen].astype(np.float64) @ B) + added[chosen]
-    picked = np.flatnonzero(changed.by_column >= 0)
-    R[:, picked] = problem.alpha * (A.astype(np.float64) @ B[:, picked]) + added[:, picked]
+    assert given.S is not None
+    M, N = problem.M, problem.N
+    moved = np.ix_(order.origin[:M], order.origin[M : M + N])
+    power = np.outer(order.factor[:M], order.factor[M : M + N]).astype(np.float64)
+    A, B = (matrix.astype(np.float64) for matrix in operands(problem, contract, made))
+    C = None if given.C is None else (given.C[moved] * power).astype(np.float32)
+    added = np.zeros((M, N)) if C is None else problem.beta * C.astype(np.float64)
+    R, S = problem.alpha * (A @ B) + added, given.S[moved] * np.abs(power)
+    sparse = order.selects[:M] < -1
+    rows = problem.alpha * A[sparse]
+    S[sparse] = np.abs(rows) @ np.abs(B) + np.abs(added[sparse])
+    single = (order.selects[:M, np.newaxis] >= 0) | (order.selects[M : M + N] >= 0)
     selection = selection_of(problem, contract)
     size = np.abs(power) if selection is Selection.SPLIT else np.abs(added)
-    single = np.zeros(R.shape, bool)
-    for place in ((chosen, slice(None)), (slice(None), picked)):
-        S[place] = 0 if selection is Selection.EXACT else np.maximum(np.abs(R), size)[place]
-        T[place] = np.inf
-        single[place] = selection is Selection.ROUNDED
-    typical = None if trial.norms is None else Typical(T, sparse, np.abs(added))
-    return made._replace(R=R, S=S, C=C, typical=typical, single=single)
+    S[single] = 0 if selection is Selection.EXACT else np.maximum(np.abs(R), size)[single]
+    typical = None
+    if given.norms is not None:
+        T = np.outer(*given.norms)[moved] * np.abs(power)
+        T[sparse] = np.sqrt(rows**2 @ B**2)
+        T[single] = np.inf
+        typical = Typical(T, sparse, np.abs(added))
+    rounded = single & (selection is Selection.ROUNDED)
+    return made._replace(R=R, S=S, C=C, typical=typical, single=rounded)
 
 
 def has_sparse_rows(problem: Problem, contract: NumericContract) -> bool:
     """Whether there are enough terms for sparse rows, and the kernel takes the small ones."""
     is_wide = contract.storage not in EIGHT_BITS and contract.exponents[0] <= -126
     return problem.K >= LEAST_SPARSE and is_wide
-
-
-def sparse_rows(key: int, M: int, K: int) -> dict[int, npt.NDArray[np.int64]]:
-    """The sparse rows and the places of their terms, as drawn by `draw_order` of `samples.cu`."""
-    some = 2 if M >= 32 else 1 if M >= 8 else drawn(key, 19) % 2
-    terms = np.arange(SPARSE_TERMS)
-    width = K // SPARSE_TERMS
-    return {
-        drawn(key, 20 + r) % M: terms * width
-        + (drawn_at(key, 30 + SPARSE_TERMS * r + terms) % np.uint64(width)).astype(np.int64)
-        for r in range(some)
-    }
 
 
 class Selection(IntEnum):
@@ -412,47 +335,6 @@ def selection_of(problem: Problem, contract: NumericContract) -> Selection:
     fits = max(UNIT_ROUNDOFF[kind] for kind in (contract.sums_in, contract.result)) <= 2.0**-bits
     is_scaled = _is_scaled(problem) or contract.scales is not None
     return Selection.EXACT if fits and not is_scaled else Selection.ROUNDED
-
-
-class _Moved(NamedTuple):
-    """The origin of each row, column or term, and its factor: a power of two with a sign."""
-
-    origin: npt.NDArray[np.int64]
-    factor: Float32
-
-    @property
-    def inverse(self) -> _Moved:
-        return self._replace(factor=np.float32(1) / self.factor)
-
-
-def _moved(key: int, count: int, low: int, high: int, group: int, *, vary: bool) -> _Moved:
-    """Whole groups move, and what is in them; a group has one power."""
-    if not vary:
-        return _Moved(np.arange(count), np.ones(count, np.float32))
-    places = np.arange(count)
-    signs = 1 - 2 * (drawn_at(key, places + 100) & np.uint64(1)).astype(np.int64)
-    bits = drawn_at(key, places // group * group + 100)
-    exponents = (bits >> np.uint64(1)) % np.uint64(high - low + 1)
-    factor = np.ldexp(signs.astype(np.float32), exponents.astype(np.int64) + low)
-    return _Moved(permutation_of_groups(key, count, group), factor.astype(np.float32))
-
-
-def _moved_scales(of: Float32, rows: tuple[_Moved, int], columns: tuple[_Moved, int]) -> Float32:
-    """The factors of groups where these are now, with their powers."""
-    (row, of_rows), (column, of_columns) = rows, columns
-    first, second = row.origin[::of_rows] // of_rows, column.origin[::of_columns] // of_columns
-    powers = np.abs(np.outer(row.factor[::of_rows], column.factor[::of_columns]))
-    moved: Float32 = of[first][:, second] * powers
-    return moved
-
-
-def selected(key: int, count: int, K: int) -> npt.NDArray[np.int64]:
-    """The term that each row or column selects; -1 for most, which select none."""
-    terms = np.full(count, -1, np.int64)
-    some = 4 if count >= 32 else 1 if count >= 8 else drawn(key, 9) % 2
-    for s in range(some):
-        terms[drawn(key, 10 + 2 * s) % count] = drawn(key, 11 + 2 * s) % K
-    return terms
 
 
 def integer_trial(problem: Problem, contract: NumericContract = FLOAT32) -> Trial:

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.cache import Cache
-from matbench.measure.oracle import Sample, Trial, Trials, generator
-from matbench.measure.oracle.draws import drawn_at
+from matbench.measure.oracle import Trial, Trials, generator
 from matbench.model import NumericContract, Problem
 
 
@@ -32,14 +31,3 @@ def _random(problem: Problem, purpose: str) -> npt.NDArray[np.int32]:
 
 def trial(name: str, A: npt.NDArray[np.int32]) -> Trial:
     return Trial(name, (A,), exact=A[:, ::-1].copy())
-
-
-def sample_trial(
-    problem: Problem, contract: NumericContract, given: Trial, sample: Sample
-) -> Trial:
-    """Flip random bits, as in `reverse_inputs` of `samples.cu`."""
-    [A] = given.inputs
-    if sample.vary:
-        bits = drawn_at(sample.key, np.arange(problem.N) + 100).astype(np.uint32)
-        A = A ^ bits.view(np.int32)
-    return trial("sample", A)

@@ -1,0 +1,33 @@
+"""Samples as the device makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from matbench import workloads
+from matbench.cache import Cache
+from matbench.measure.judge import Judge
+from matbench.measure.oracle import Trial
+from matbench.measure.prepared import Prepared
+from matbench.measure.samples import Samples
+from matbench.model import Kernel, LaunchRules, NumericContract, Problem
+
+
+def sampled(
+    judge: Judge,
+    problem: Problem,
+    keys: Iterable[int],
+    contract: NumericContract = NumericContract(),  # noqa: B008
+    *,
+    signed: bool = True,
+) -> list[Trial]:
+    """The inputs for these keys with their expected C."""
+    prepared = Prepared(judge.backend, judge, problem, contract, Cache(), guards=False)
+    try:
+        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
+        shape = workloads.workload_of(problem).shape("C", problem)
+        buffers = prepared.buffers(shape, kernel if contract.scales else None)
+        samples = Samples(prepared, signed=signed)
+        return [samples.trial(buffers, key) for key in keys]
+    finally:
+        prepared.release()

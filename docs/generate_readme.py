@@ -64,7 +64,7 @@ FIRST_COMPARISON = EXAMPLES / "first-compare.json"
 PICTURE_WIDTH = 100
 READING = ROOT / "docs" / "reading"
 #: The README's table: kernels of the ladder at one size, and few columns.
-FIRST_KERNELS = ("coalesced-1d", "thread-tile-2d", "cublas", "banked-sums", "double-sums-mma")
+FIRST_KERNELS = ("thread-tile-1d", "thread-tile-2d", "cublas", "banked-sums", "double-sums-mma")
 FIRST_SIZE = "4096"
 FIRST_COLUMNS = ("kernel", "time", "TFLOP/s", "% of cuBLAS", "max rel err")
 COLUMNS = (

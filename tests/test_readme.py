@@ -136,12 +136,12 @@ def test_text_outside_the_markers_stays() -> None:
 def test_the_first_table_is_small() -> None:
     found = [
         outcome(kernel, ms=ms, group="ladder", problem=Problem(4096, 4096, 4096))
-        for kernel, ms in (("banked-sums", 2), ("coalesced-1d", 20), ("tiled", 9))
+        for kernel, ms in (("banked-sums", 2), ("thread-tile-1d", 20), ("tiled", 9))
     ]
     lines = generator.first_table(([], found), []).splitlines()
     titles = [cell.strip() for cell in lines[0].strip("|").split("|")]
     assert set(titles) <= set(generator.FIRST_COLUMNS)
-    assert [line.split()[1] for line in lines[2:4]] == ["banked-sums", "coalesced-1d"]
+    assert [line.split()[1] for line in lines[2:4]] == ["banked-sums", "thread-tile-1d"]
     assert not any("tiled" in line for line in lines)
 
 

@@ -316,7 +316,7 @@ def test_builds_are_forgotten_so_that_memory_does_not_grow(
         assert judge.run("nowhere.cu").status == "failed"
         before = worker.with_session(_builds)
         judge.run("naive-2d")
-        judge.run("coalesced-1d")
+        judge.run("thread-1d")
         assert worker.with_session(_builds) <= before
 
 

@@ -67,7 +67,7 @@ def test_what_a_kernel_changes_is_shown_as_a_diff(
     assert '\n+// previous = "one"\n' in text
     done = subprocess.run(["patch", "-o", "-", one], input=text, capture_output=True, text=True)
     assert done.stdout == two.read_text(encoding="utf-8")
-    text = matbench("show", "coalesced-1d", "--diff").stdout
-    assert "\n-    const int row = element % M, column = element / M;\n" in text
+    text = matbench("show", "thread-1d", "--diff").stdout
+    assert "\n+    const int row = element / N;\n" in text
     assert "--diff" in matbench("show", "tiled").stdout
     assert "--diff" not in matbench("show", "single-block").stdout

@@ -134,7 +134,7 @@ def test_every_chart_has_marks_and_names_and_asks_nothing_of_anyone(
     names = window.evaluate(
         "[...document.querySelectorAll('#speed .chips button')].map((b) => b.value)"
     )
-    assert {"pipelined", "cublas", "uncoalesced-1d"} <= set(names)
+    assert {"pipelined", "cublas", "thread-tile-1d"} <= set(names)
     headings = window.evaluate(
         "[...document.querySelectorAll('#speed h3')].map((h) => h.innerText)"
     )

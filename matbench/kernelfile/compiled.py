@@ -17,8 +17,7 @@ from matbench import workloads
 from matbench.errors import UsageError
 from matbench.kernelfile import signature, syntax
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.front_matter import Reader, decoded, default_name, identified
-from matbench.kernelfile.python_file import C_TYPES
+from matbench.kernelfile.front_matter import WRITTEN, Reader, decoded, default_name, identified
 from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import Beside, Table
 from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Included, Kernel, Parameter, Storage
@@ -33,10 +32,6 @@ _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)[^,\[]*(
 _NUMBERS = {
     (1, False): "char", (2, False): "short", (4, False): "int", (8, False): "long long",
     (4, True): "float", (8, True): "double",
-}  # fmt: skip
-_ELEMENT_TYPES: dict[Storage, str] = {
-    **C_TYPES, "int32": "int", "e4m3": "__nv_fp8_e4m3", "e5m2": "__nv_fp8_e5m2",
-    "int8": "signed char",
 }  # fmt: skip
 _REAL = re.compile(r"\b(?:alpha|beta)\b|\.")
 _TENSOR_MAP_BYTES = 128
@@ -69,16 +64,15 @@ def of_ptx(text: str) -> Code:
     target = _TARGET.search(text)
     if target is None:
         raise ValueError("no line `.target sm_…`")
-    return Code(
-        target[1], {kernel[1]: _declared(kernel[2] or "") for kernel in _ENTRY.finditer(text)}
-    )
-
-
-def _declared(parameters: str) -> list[Slot]:
-    return [
-        Slot(int(bits) // 8 * int(many or 1), {"f": True, "b": None}.get(letter, False))
-        for letter, bits, many in _PARAMETER.findall(parameters)
-    ]
+    reals = {"f": True, "b": None}
+    kernels = {
+        entry: [
+            Slot(int(bits) // 8 * int(many or 1), reals.get(letter, False))
+            for letter, bits, many in _PARAMETER.findall(parameters)
+        ]
+        for entry, parameters in _ENTRY.findall(text)
+    }
+    return Code(target[1], kernels)
 
 
 def is_cubin(data: bytes) -> bool:
@@ -151,21 +145,6 @@ def parse(
     return msgspec.structs.replace(kernel, code=data)
 
 
-def _storages(reader: Reader, front: FrontMatter) -> dict[str, Storage]:
-    """The element types of the buffers, from `storage` and `result`, or else `precision`."""
-    workload = workloads.get(front.workload)
-    inputs = front.storage or ("float32" if front.precision == "tf32" else front.precision)
-    kinds: dict[str, Storage] = dict.fromkeys(workload.reads, inputs)
-    kinds["C"] = front.result or inputs
-    for buffer, kind in kinds.items():
-        allowed = workload.storages(buffer)
-        key = "result" if buffer == "C" else "storage"
-        if kind not in allowed and getattr(front, key) is not None:
-            reader.wrong(f"{key}: {kind}; known: {', '.join(allowed)}", key)
-        kinds[buffer] = kind if kind in allowed else allowed[0]
-    return kinds
-
-
 class _Reader(Reader):
     """Reads the table of compiled code, with the checks of other front matter."""
 
@@ -195,20 +174,29 @@ class _Reader(Reader):
 
     def parameters(self, front: FrontMatter, slots: list[Slot]) -> Iterator[Parameter]:
         """Parameters with the types that their arguments need; of buffers if there are none."""
-        kinds = _storages(self, front)
+        workload = workloads.get(front.workload)
+        inputs = front.storage or ("float32" if front.precision == "tf32" else front.precision)
+        kinds: dict[str, Storage] = dict.fromkeys(workload.reads, inputs)
+        for buffer, kind in (kinds | {"C": front.result or inputs}).items():
+            allowed = workload.storages(buffer)
+            key = "result" if buffer == "C" else "storage"
+            if kind not in allowed and getattr(front, key) is not None:
+                self.wrong(f"{key}: {kind}; known: {', '.join(allowed)}", key)
+            kinds[buffer] = kind if kind in allowed else allowed[0]
+        half = "__nv_bfloat16" if kinds["A"] == "bfloat16" else "__half"
+        numbers = {**_NUMBERS, (2, True): half}
         args = front.args if self.table.values.get("args") else ()
         for index, slot in enumerate(slots):
             text = args[index] if index < len(args) else ""
             name = f"parameter {index + 1}"
             if slot.bytes == 8 and text in (*kinds, WORKSPACE, *SCALE_OF.values(), ""):
-                yield Parameter(_ELEMENT_TYPES[kinds.get(text, "float32")], name, True)
+                written = WRITTEN[kinds.get(text, "float32")].split(" or ")[0]
+                yield Parameter(written, name, True)
             elif slot.bytes == _TENSOR_MAP_BYTES:
                 yield Parameter(signature.TENSOR_MAP, name, False)
             else:
                 is_real = slot.is_real or (slot.is_real is None and _REAL.search(text) is not None)
-                half = "__nv_bfloat16" if kinds["A"] == "bfloat16" else "__half"
-                known = {**_NUMBERS, (2, True): half}
-                if (slot.bytes, is_real) not in known:
+                if (slot.bytes, is_real) not in numbers:
                     what = f"{name} has {slot.bytes} bytes; only numbers, pointers and tensor maps"
                     self.wrong(f"args: {what} can be passed", "args")
-                yield Parameter(known[slot.bytes, is_real], name, False)
+                yield Parameter(numbers[slot.bytes, is_real], name, False)

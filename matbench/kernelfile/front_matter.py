@@ -84,7 +84,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 #: The types of the values in tables with free keys.
 _TABLES: dict[str, Any] = {"sweep": Values, "tune": Values, "let": int | str, "model": str}
 #: The C++ types of a buffer's elements.
-_WRITTEN: dict[Storage, str] = {
+WRITTEN: dict[Storage, str] = {
     "float32": "float",
     "int32": "int or unsigned",
     "float16": "__half",
@@ -480,7 +480,7 @@ class Reader:
         ) and kernel.contract.storage != "int8":
             allowed = tuple(kind for kind in allowed if kind != "int32")
         if storage not in allowed:
-            known = listed(_WRITTEN[kind] for kind in allowed)
+            known = listed(WRITTEN[kind] for kind in allowed)
             self.fail(
                 f"{parameter.name} points to `{parameter.type}`: "
                 f"{buffer} of {kernel.workload} must be {known}",

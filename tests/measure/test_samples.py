@@ -221,6 +221,30 @@ def test_the_device_knows_what_8_bit_inputs_and_scales_give(
     check_sample(judge, problem, key, contract)
 
 
+def test_scales_are_read_back_from_any_layout(judge: Judge) -> None:
+    contract = NumericContract("e4m3", "e4m3", scales="blocks")
+    prepared = prepared_on(judge, Problem(5, 300, 400), contract)
+    plain = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales="blocks")
+    kernels = plain, msgspec.structs.replace(plain, transpose="TT")
+    samples = Samples(prepared)
+    one, other = (samples.trial(prepared.buffers((5, 300), k), 7).scales for k in kernels)
+    prepared.release()
+    assert all(map(np.array_equal, present(one), present(other)))
+
+
+def test_each_product_of_a_batch_has_inputs_of_its_own(judge: Judge) -> None:
+    prepared = prepared_on(judge, Problem(5, 6, 7, batch=3))
+    kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)))
+    samples, buffers = Samples(prepared), prepared.buffers((5, 6), kernel)
+    trials = [samples.trial(buffers, 1, item) for item in buffers.items]
+    samples.write(buffers, 1)
+    for item, trial in enumerate(trials):
+        buffers.take_inputs(judge, item)
+        written = downloaded(buffers, judge.backend, np.float32)
+        assert all(map(np.array_equal, written, map(np.ravel, trial.inputs)))
+    prepared.release()
+
+
 @pytest.fixture
 def at_33(judge: Judge) -> Iterator[tuple[Samples, Buffers]]:
     problem = Problem(33, 40, 50, inputs="signed")

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 
 import psutil
 
@@ -65,19 +66,18 @@ class Prepared(Memory):
         self._first: dict[int, Buffer] = {}
         self._spacer: list[Buffer] = []
         self._C_bytes = 8 if contract.result == "float64" else 4
-        trials = self._trials()
+        trials = oracle.trials(problem, contract, cache)
         with contextlib.ExitStack() as unwind:
             unwind.callback(self.release)
-            self.reference = self._upload(trials.reference, lambda: self._trials().reference)
+            self.reference = self._upload(trials.reference, attrgetter("reference"))
             self.given: DeviceTrial | None = None
             if trials.given is not None:
-                self.given = self._upload(trials.given, self._given_on_host)
+                self.given = self._upload(trials.given, attrgetter("given"))
             self.signed = self._upload_signed(trials)
             others = trials.others
             del trials  # the reference is large
             self.others = [
-                self._upload(make(), partial(self._other_on_host, number))
-                for number, make in enumerate(others)
+                self._upload(make(), partial(_other, number)) for number, make in enumerate(others)
             ]
             uploaded = (self.reference, self.given, self.signed, *self.others)
             self.seals = [
@@ -152,24 +152,14 @@ class Prepared(Memory):
         """Whether all uploaded inputs are unchanged."""
         return all(map(self.judge.is_intact, self.seals))
 
-    def _trials(self) -> oracle.Trials:
-        return oracle.trials(self.problem, self.contract, self.cache)
+    def _again(self, find: Callable[[oracle.Trials], oracle.Trial]) -> Callable[[], oracle.Trial]:
+        """A function that makes all trials again, and finds one among them."""
+        return lambda: find(oracle.trials(self.problem, self.contract, self.cache))
 
-    def _given_on_host(self) -> oracle.Trial:
-        given = self._trials().given
-        assert given is not None
-        return given
-
-    def _signed_on_host(self) -> oracle.Trial:
-        signed = self._trials().signed
-        assert signed is not None
-        return signed
-
-    def _other_on_host(self, number: int) -> oracle.Trial:
-        return self._trials().others[number]()
-
-    def _upload(self, trial: oracle.Trial, on_host: Callable[[], oracle.Trial]) -> DeviceTrial:
-        return self.judge.upload(self, trial, self.contract, on_host)
+    def _upload(
+        self, trial: oracle.Trial, find: Callable[[oracle.Trials], oracle.Trial]
+    ) -> DeviceTrial:
+        return self.judge.upload(self, trial, self.contract, self._again(find))
 
     def _upload_signed(self, trials: oracle.Trials) -> DeviceTrial:
         """The trial that samples are made from; it shares what is equal with the reference."""
@@ -178,10 +168,11 @@ class Prepared(Memory):
             return reference
         assert signed.norms is not None
         rows, columns = map(self.upload, signed.norms)
-        made = reference._replace(on_host=self._signed_on_host, norms=(rows, columns))
+        again = attrgetter("signed")
+        made = reference._replace(on_host=self._again(again), norms=(rows, columns))
         if signed.R is trials.reference.R:
             return made
-        other = self._upload(signed._replace(S=signed.R, C=None), self._signed_on_host)
+        other = self._upload(signed._replace(S=signed.R, C=None), again)
         return made._replace(inputs=other.inputs, R=other.R)
 
     def _guarded_inputs(self) -> tuple[Guarded, ...]:
@@ -226,6 +217,10 @@ class Prepared(Memory):
             guard_rows=self._guard_rows,
             width=width,
         )
+
+
+def _other(number: int, trials: oracle.Trials) -> oracle.Trial:
+    return trials.others[number]()
 
 
 def host_memory_bytes() -> int:

@@ -26,8 +26,8 @@ import common
 from matbench import backends
 from matbench.backends import Buffer
 from matbench.cache import Cache
-from matbench.measure.oracle import matmul
 from matbench.model import Case, DeviceInfo, Problem
+from matbench.workloads.matmul import trials as matmul
 
 #: The samples of each case in ns, one list per round.
 Samples = dict[str, list[list[float]]]

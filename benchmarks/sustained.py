@@ -30,10 +30,10 @@ from verdicts import Pair
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend
+from matbench.bench.options import Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue
-from matbench.measure.options import Options
-from matbench.measure.session import Session
 from matbench.records.outcome import Outcome
 
 #: Pairs of blocks of a comparison, as in `compare --sustained 9`.

@@ -28,11 +28,11 @@ from msgspec.structs import replace
 
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.bench.options import Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.features.diff import recorded
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.options import Options
-from matbench.measure.session import Session
 from matbench.model import Case, Kernel, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.show.reasons import comparison_reason

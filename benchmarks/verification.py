@@ -13,11 +13,11 @@ from contextlib import closing
 import common
 
 from matbench import backends
+from matbench.bench.launches import Launches
+from matbench.bench.options import Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue
-from matbench.measure.launches import Launches
-from matbench.measure.options import Options
-from matbench.measure.session import Session
 from matbench.model import Case
 
 

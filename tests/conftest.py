@@ -17,11 +17,11 @@ from support.cli import Matbench
 from support.kernels import KernelWriter, kernel_text
 
 from matbench import backends, cache
+from matbench.bench.judge import Judge
+from matbench.bench.options import Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.cli import main
-from matbench.measure.judge import Judge
-from matbench.measure.options import Options
-from matbench.measure.session import Session
 from matbench.model import DeviceInfo
 
 pytest_plugins = ["support.command_fixtures", "support.cuda_fixtures"]

@@ -17,8 +17,8 @@ from support.nvcc import compile_cubin, find_nvcc
 from support.paths import ROOT
 from support.repository import git
 
+from matbench.bench.session import Session
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.session import Session
 from matbench.model import Conditions, DeviceInfo, Kernel, Problem
 
 FOLDER = ROOT / "benchmarks"

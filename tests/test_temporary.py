@@ -13,7 +13,7 @@ from support.optional import present
 
 from matbench import temporary
 from matbench.errors import UsageError
-from matbench.measure.process import DiedError, Pool
+from matbench.worker.process import DiedError, Pool
 
 
 @pytest.fixture

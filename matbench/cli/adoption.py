@@ -13,8 +13,8 @@ from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.kernelfile.contract import Contract
-    from matbench.measure.worker import WorkerPool
     from matbench.model import DeviceInfo, Kernel
+    from matbench.worker.worker import WorkerPool
 
 
 class Adopter:

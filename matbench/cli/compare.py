@@ -32,9 +32,9 @@ from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
-    from matbench.measure.worker import WorkerPool
     from matbench.model import DeviceInfo, Kernel, Problem
     from matbench.records.comparison import ComparisonRecord
+    from matbench.worker.worker import WorkerPool
 
 #: Longest time to time two kernels in turns, in seconds.
 _TURNS_S = 10.0
@@ -73,9 +73,9 @@ def compare(
     matbench compare old/tiled.cu new/tiled.cu --fail-if-slower 3%
     matbench compare --against main tiled kahan --fail-if-slower 3%
     """
-    from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
     from matbench.show import comparisons
+    from matbench.worker.worker import WorkerPool
 
     info = device.choose()
     launches.require_one_kind(info)
@@ -191,8 +191,8 @@ class _Turns(NamedTuple):
         import msgspec
 
         from matbench.kernelfile import sweep
-        from matbench.measure import comparing
-        from matbench.measure.quick_look import fastest
+        from matbench.worker import comparing
+        from matbench.worker.quick_look import fastest
 
         looks = [
             fastest(pool, device, sweep.cases([side.kernel], [self.problem], self.given, device))

@@ -18,12 +18,12 @@ from matbench import signals
 from matbench.show import safe
 
 if TYPE_CHECKING:
-    from matbench.measure.output import CapturedOutput
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
     from matbench.records.reading import Contents
     from matbench.show.table import Report
     from matbench.show.terminal import Screen
+    from matbench.worker.output import CapturedOutput
 
 
 #: Prints text above a live display, which other output on its terminal would tear.

@@ -15,6 +15,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.bench.options import Options
 from matbench.cli import registry
 from matbench.cli.adoption import Adopter, foreign_text
 from matbench.cli.kernel_files import is_path
@@ -24,12 +25,11 @@ from matbench.errors import UsageError, refusing
 from matbench.kernelfile import catalogue, sweep, tables
 from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure import comparing
-from matbench.measure.options import Options
-from matbench.measure.quick_look import fastest
-from matbench.measure.worker import WorkerPool
 from matbench.model import HOST, Case, DeviceInfo, Inputs, Kernel, Problem
 from matbench.show.reasons import comparison_reason
+from matbench.worker import comparing
+from matbench.worker.quick_look import fastest
+from matbench.worker.worker import WorkerPool
 
 #: A path, a kernel's name (`tiled`), or the text of a kernel file, which has several lines.
 Candidate = str | PathLike[str]

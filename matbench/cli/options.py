@@ -21,7 +21,7 @@ from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.measure.options import Deadlines, Options
+    from matbench.bench.options import Deadlines, Options
     from matbench.model import DeviceInfo, Inputs, Kernel, Problem
     from matbench.records.writing import Mode
 
@@ -316,7 +316,7 @@ class LaunchOptions:
 
     def quick(self, **changes: Any) -> Options:
         """Options for a few samples of each case, to find the fastest or before a comparison."""
-        from matbench.measure.options import Options
+        from matbench.bench.options import Options
 
         known = {"cold": not self.hot, "hot": self.hot, "graph": self.graph}
         return Options(
@@ -371,7 +371,7 @@ class DeadlineOptions:
 
     @property
     def deadlines(self) -> Deadlines:
-        from matbench.measure.options import Deadlines
+        from matbench.bench.options import Deadlines
 
         return Deadlines(build_s=max(_BUILD_S, self.timeout), run_s=self.timeout)
 

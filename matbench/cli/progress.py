@@ -79,7 +79,7 @@ class Display:
 
     def show(self, label: str, place: str = "") -> None:
         """What is done there from now on."""
-        from matbench.measure.worker import Worker
+        from matbench.worker.worker import Worker
 
         Worker.doing = ""
         with self.lock:
@@ -121,7 +121,7 @@ class Display:
         from rich.console import Group
         from rich.text import Text
 
-        from matbench.measure.worker import Worker
+        from matbench.worker.worker import Worker
 
         with self.lock:
             self._bar.update(self._task, completed=round(self._done, 6))  # thirds add up

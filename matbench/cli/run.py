@@ -43,15 +43,15 @@ from matbench.workloads import MATMUL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from matbench.measure.options import Deadlines, Options
-    from matbench.measure.output import Listener
-    from matbench.measure.scheduler import TaskGroup
-    from matbench.measure.worker import CaseRunner
+    from matbench.bench.options import Deadlines, Options
     from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
     from matbench.records.resuming import CaseKey
     from matbench.records.writing import RecordWriter
+    from matbench.worker.output import Listener
+    from matbench.worker.scheduler import TaskGroup
+    from matbench.worker.worker import CaseRunner
 
     Infos = tuple[DeviceInfo, ...]
 
@@ -110,7 +110,7 @@ class RunOptions(ContractOptions):
         self, launches: LaunchOptions, replay: int | None, sustained_s: float | None
     ) -> Options:
         """The options of the worker; a smoke run takes just enough samples to time each case."""
-        from matbench.measure.options import Options
+        from matbench.bench.options import Options
 
         return Options(
             blocks=not (self.no_blocks or self.smoke),
@@ -297,7 +297,7 @@ class Sweep:
         how = self.options, deadlines.deadlines, say_printed
         if self.cluster is not None:
             return self.cluster.pool(*how)
-        from matbench.measure.worker import WorkerPool
+        from matbench.worker.worker import WorkerPool
 
         return WorkerPool(*how)
 
@@ -324,8 +324,8 @@ class Sweep:
         """Measure what is left of a repetition, and record each outcome when it is complete."""
         import msgspec
 
-        from matbench.measure.rounds import interrupted
         from matbench.records.resuming import outcome_key
+        from matbench.worker.rounds import interrupted
 
         def begin(info: DeviceInfo, case: Case) -> None:
             display.show(case.label, info.where)
@@ -394,8 +394,8 @@ class Sweep:
         The largest come first; of equals the first, since a ladder begins with its slowest rungs.
         """
         from matbench import workloads
-        from matbench.measure.scheduler import TaskGroup
         from matbench.records.outcome import CaseRecord
+        from matbench.worker.scheduler import TaskGroup
 
         begun = {outcome.case.contest: outcome.case.device_id for outcome in self.outcomes}
         found: dict[object, tuple[Infos, list[Case]]] = {}

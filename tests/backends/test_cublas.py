@@ -14,8 +14,8 @@ from support.products import OF_ANY_SIZE, OF_LIBRARIES, problem
 
 from matbench.backends import Backend
 from matbench.backends.cuda import cublas
+from matbench.bench.session import Session
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Skip
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome

@@ -24,13 +24,14 @@ from matbench import backends
 from matbench.backends import Backend, UnavailableError
 from matbench.backends.opencl import OpenCLBackend
 from matbench.backends.opencl_runtimes import pyopencl
+from matbench.bench import judge
+from matbench.bench.launcher import Memory
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, front_matter, signature
-from matbench.measure import judge, oracle
-from matbench.measure.launcher import Memory
-from matbench.measure.oracle import matmul
 from matbench.model import U32, DeviceInfo, Kernel, Launch, NumericContract, Problem
+from matbench.workloads import oracle
+from matbench.workloads.matmul import trials as matmul
 
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 

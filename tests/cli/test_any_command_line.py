@@ -17,10 +17,10 @@ from support.kernels import KernelWriter
 from support.records import environment, outcome
 
 from matbench import backends, cli
-from matbench.measure.process import DiedError, Pool
 from matbench.model import Skip
 from matbench.records import encoding
 from matbench.show import safe
+from matbench.worker.process import DiedError, Pool
 
 #: `watch` never ends, `doctor` is about this machine alone, and a group alone is its help.
 LEFT_OUT = ((), ("watch",), ("doctor",), ("cache",))

@@ -16,10 +16,10 @@ from support.cards import cards, installed
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
 
 from matbench.kernelfile import sweep
-from matbench.measure import worker
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
+from matbench.worker import worker
 
 RUN = ("run", "naive-2d", "tiled", "--set", "TILE=8", *QUICK)
 

@@ -12,8 +12,8 @@ import pytest
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, SLOW_BODY, KernelWriter, kernel_text
 
-from matbench.measure import comparing
 from matbench.model import DeviceInfo
+from matbench.worker import comparing
 
 pytestmark = pytest.mark.usefixtures("own_state")
 

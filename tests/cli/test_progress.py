@@ -17,8 +17,8 @@ from support.records import outcome
 from support.terminal import CONTROL, Session, on_terminal
 
 from matbench.cli import progress
-from matbench.measure.worker import Worker
 from matbench.model import DeviceInfo, Problem
+from matbench.worker.worker import Worker
 
 BAR = re.compile(r"^[━╸╺]{40} \d/6 0:00:\d\d (?:-:--:--|0:00:\d\d) left$", re.MULTILINE)
 COLOURED = re.compile(r"\x1b\[[0-9;]*[39][0-7][;m]")

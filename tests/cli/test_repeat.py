@@ -16,10 +16,10 @@ from support.records import repeated, timing
 
 from matbench.analysis import repetitions
 from matbench.cli import main
-from matbench.measure import worker
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records import reading
 from matbench.records.outcome import Outcome
+from matbench.worker import worker
 
 pytestmark = pytest.mark.usefixtures("own_state")
 

@@ -12,11 +12,11 @@ from support.cli import QUICK, Matbench, Plan, last_run, summary
 from support.kernels import SLOW_BODY, KernelWriter
 
 from matbench import backends
+from matbench.bench.options import Deadlines, Options
 from matbench.cli.options import DeadlineOptions
-from matbench.measure import worker
-from matbench.measure.options import Deadlines, Options
 from matbench.model import DeviceInfo, Skip
 from matbench.records.provenance import last_run_path
+from matbench.worker import worker
 
 pytestmark = pytest.mark.usefixtures("own_state")
 

@@ -22,10 +22,10 @@ from support.terminal import COMMAND, alive, assert_gone, on_terminal, started
 from matbench.cli.options import OutputOptions
 from matbench.features.timeline import clocking
 from matbench.features.tune import looking
-from matbench.measure import worker
 from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
 from matbench.records.writing import RecordWriter
+from matbench.worker import worker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

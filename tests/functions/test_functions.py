@@ -30,7 +30,7 @@ from matbench.backends.functions.originals import Originals
 from matbench.backends.protocol import Address, Array
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue
-from matbench.measure import comparing
+from matbench.worker import comparing
 
 FILE = FUNCTIONS / "on_cpu.py"
 

@@ -18,10 +18,10 @@ import matbench as api
 from matbench.backends.functions import libraries
 from matbench.backends.functions.calls import TRUSTED
 from matbench.backends.functions.libraries import Target
+from matbench.bench.options import CHECKS
 from matbench.cache import Cache
 from matbench.errors import BuildError, UsageError
 from matbench.kernelfile import catalogue, native
-from matbench.measure.options import CHECKS
 from matbench.model import Kernel
 from matbench.records.outcome import Outcome
 

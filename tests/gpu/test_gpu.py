@@ -21,17 +21,19 @@ from support.products import PRODUCTS, problem
 from matbench import backends
 from matbench.backends import Backend
 from matbench.backends.cuda import compilation
+from matbench.bench import judge
+from matbench.bench.launcher import Memory
+from matbench.bench.options import Deadlines, Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import BuildError, OutOfMemoryError
 from matbench.features.timeline.clocking import clocked_here
 from matbench.features.timeline.profile import analyse
 from matbench.kernelfile import catalogue, front_matter, signature, sweep
-from matbench.measure import judge, oracle, worker
-from matbench.measure.launcher import Memory
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.oracle import matmul
-from matbench.measure.session import Session
 from matbench.model import U32, Case, DeviceInfo, Launch, NumericContract, Skip
+from matbench.worker import worker
+from matbench.workloads import oracle
+from matbench.workloads.matmul import trials as matmul
 
 pytestmark = pytest.mark.gpu
 

@@ -12,8 +12,8 @@ from support.cli import Matbench
 from support.optional import present
 from support.products import problem
 
+from matbench.bench.session import Session
 from matbench.kernelfile import libraries, sweep
-from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 

@@ -10,8 +10,8 @@ from support.functions import measured
 from support.optional import half, present, some
 from support.paths import ROOT
 
+from matbench.bench.options import CHECKS
 from matbench.kernelfile import catalogue
-from matbench.measure.options import CHECKS
 from matbench.model import Kernel
 
 GALLERY = ROOT / "kernels" / "gallery"

@@ -14,10 +14,10 @@ from support.optional import half, some
 from support.products import problem
 
 from matbench import backends
+from matbench.bench.options import Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.options import Options
-from matbench.measure.session import Session
 from matbench.model import Problem
 from matbench.records.outcome import Outcome
 

@@ -15,14 +15,14 @@ from matbench import backends, workloads
 from matbench.analysis import architectures
 from matbench.analysis.limits import of_clock
 from matbench.backends import Backend
+from matbench.bench.options import Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
 from matbench.features.explain import counters, limits, other_devices
 from matbench.features.explain.occupancy import occupancy
 from matbench.kernelfile import sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure.options import Options
-from matbench.measure.session import Session
 from matbench.model import DeviceInfo, Kernel, Launch, Problem
 
 pytestmark = pytest.mark.gpu

@@ -11,8 +11,8 @@ from support.optional import present
 from support.paths import FUNCTIONS
 
 import matbench as api
+from matbench.bench.options import CHECKS
 from matbench.kernelfile import catalogue
-from matbench.measure.options import CHECKS
 from matbench.model import Kernel
 from matbench.records.outcome import Outcome
 

@@ -11,10 +11,10 @@ from support.gemm import Gemm
 from support.optional import half
 
 from matbench import backends
+from matbench.bench.options import Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.options import Options
-from matbench.measure.session import Session
 from matbench.model import Problem
 from matbench.records.outcome import Outcome
 

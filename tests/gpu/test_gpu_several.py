@@ -12,10 +12,10 @@ from support.kernels import KernelWriter
 
 from matbench import backends
 from matbench.backends import host
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.worker import WorkerPool
+from matbench.bench.options import Deadlines, Options
 from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
+from matbench.worker.worker import WorkerPool
 
 pytestmark = pytest.mark.gpu
 

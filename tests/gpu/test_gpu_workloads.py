@@ -23,14 +23,14 @@ from support.workloads import (
 
 from matbench import backends, workloads
 from matbench.backends import Backend
+from matbench.bench.judge import UNWRITTEN, Judge
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
 from matbench.kernelfile import libraries, sweep
-from matbench.measure.builders import Builders
-from matbench.measure.judge import UNWRITTEN, Judge
-from matbench.measure.session import Session
 from matbench.model import DeviceInfo, Kernel
 from matbench.records.outcome import Outcome
+from matbench.worker.builders import Builders
 
 pytestmark = pytest.mark.gpu
 

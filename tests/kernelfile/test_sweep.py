@@ -10,10 +10,10 @@ import pytest
 from support.devices import CPU, GPU
 from support.optional import present
 
+from matbench.bench.session import Session
 from matbench.errors import UsageError
 from matbench.features.explain import traffic
 from matbench.kernelfile import catalogue, entry, instrument, sweep
-from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Launch, LaunchRules, Parameter, Problem, Skip
 from matbench.show.reasons import skip_reason
 

@@ -10,9 +10,9 @@ from support.graded import GRADED, NOTHING, RANGES, graded, said, several, surpr
 from support.optional import present
 from support.paths import KERNELS
 
+from matbench.bench.launcher import Float64
+from matbench.bench.session import Session
 from matbench.features.grade.multiplier import Multiplier
-from matbench.measure.launcher import Float64
-from matbench.measure.session import Session
 
 #: A grade must not take long.
 MOST_LAUNCHES = 350

@@ -10,8 +10,8 @@ import pytest
 from support.optional import present
 from support.products import INPUTS, OF_ANY_SIZE, PRODUCTS, SIZES, allowed_skip, problem
 
+from matbench.bench.session import Session
 from matbench.kernelfile import sweep
-from matbench.measure.session import Session
 from matbench.model import Kernel
 
 LARGER = "257x130x300"

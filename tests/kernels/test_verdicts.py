@@ -19,8 +19,8 @@ from support.paths import KERNELS
 
 from matbench import backends
 from matbench.backends.functions.calls import TRUSTED
+from matbench.bench.options import CHECKS
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.options import CHECKS
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 from matbench.show.reasons import skip_reason
@@ -279,7 +279,7 @@ def test_the_table_is_complete(name: str) -> None:
 def test_every_check_has_a_control() -> None:
     """Something that passes once the check is switched off."""
     needed = {check for entry in JUDGED.values() for check in entry.expected.only}
-    of_sustained = {"repeated"}  # see tests/measure/test_sustained.py
+    of_sustained = {"repeated"}  # see tests/bench/test_sustained.py
     # No kernel outlives its launch by itself; libraries may.
     assert needed == CHECKS - {"idle"} - of_sustained
 

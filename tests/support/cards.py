@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from matbench import backends
+from matbench.bench.options import Options
 from matbench.errors import CaseError
-from matbench.measure import worker
-from matbench.measure.options import Options
 from matbench.model import DeviceInfo
+from matbench.worker import worker
 
 _begin = worker._begin
 
@@ -51,7 +51,7 @@ def begin(device: DeviceInfo, options: Options) -> None:
     Its bandwidth is not measured: that of a GPU takes a CPU long.
     """
     from matbench.backends import opencl_runtimes
-    from matbench.measure import bandwidth
+    from matbench.bench import bandwidth
 
     real: Any = opencl_runtimes.devices
     measured = bandwidth.measured

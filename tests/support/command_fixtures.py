@@ -13,12 +13,12 @@ import pytest
 
 from matbench import signals
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.bench.outcomes import skipped
 from matbench.features.tune import search
-from matbench.measure import worker
-from matbench.measure.outcomes import skipped
 from matbench.model import Case, DeviceInfo, Skip
 from matbench.records import provenance
 from matbench.records.outcome import CaseRecord, Outcome
+from matbench.worker import worker
 from support.cli import Matbench, Plan, Pretended, Refusal, last_run
 from support.records import timing
 

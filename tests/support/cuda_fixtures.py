@@ -8,9 +8,9 @@ import pytest
 
 from matbench import backends
 from matbench.backends import Backend
+from matbench.bench.options import CHECKS, Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.measure.options import CHECKS, Options
-from matbench.measure.session import Session
 from matbench.model import DeviceInfo
 
 

@@ -17,15 +17,15 @@ import msgspec
 import pytest
 
 from matbench import backends, workloads
+from matbench.bench import launches
+from matbench.bench.options import CHECKS, Deadlines, Options
+from matbench.bench.session import Session
 from matbench.errors import MatbenchError
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure import launches
-from matbench.measure.options import CHECKS, Deadlines, Options
-from matbench.measure.session import Session
-from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
 from matbench.records.outcome import Outcome
+from matbench.worker.worker import WorkerPool
 from support import warm
 from support.kernels import own_file
 from support.paths import KERNELS

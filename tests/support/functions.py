@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import msgspec
 
 from matbench import backends
+from matbench.bench.options import CHECKS, Deadlines, Options
 from matbench.kernelfile import sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure.options import CHECKS, Deadlines, Options
-from matbench.measure.worker import WorkerPool
 from matbench.model import Kernel
 from matbench.records.outcome import Outcome
+from matbench.worker.worker import WorkerPool
 from matbench.workloads import MATMUL
 
 

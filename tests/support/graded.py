@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from matbench.bench.session import Session
 from matbench.features.grade import multiplier, profile, steps, view
 from matbench.kernelfile import sweep
-from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.grade import Grade
 from support.expected import entries

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from matbench import workloads
+from matbench.bench.session import Session
 from matbench.kernelfile import catalogue, expressions, libraries
 from matbench.kernelfile.sizes import parse_sizes
-from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
 

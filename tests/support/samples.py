@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from matbench import workloads
+from matbench.bench.judge import Judge
+from matbench.bench.prepared import Prepared
+from matbench.bench.samples import Samples
 from matbench.cache import Cache
-from matbench.measure.judge import Judge
-from matbench.measure.oracle import Trial
-from matbench.measure.prepared import Prepared
-from matbench.measure.samples import Samples
 from matbench.model import Kernel, LaunchRules, NumericContract, Problem
+from matbench.workloads.oracle import Trial
 
 
 def sampled(

@@ -21,8 +21,8 @@ from unittest import mock
 from pebble import ProcessExpired
 
 from matbench.errors import CaseError
-from matbench.measure import output, worker
-from matbench.measure.process import DiedError, Pool
+from matbench.worker import output, worker
+from matbench.worker.process import DiedError, Pool
 
 #: Where processes have their folders: they outlive the test that started them.
 _FOLDER = tempfile.gettempdir()

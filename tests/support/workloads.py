@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from matbench import workloads
+from matbench.bench.session import Session
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.oracle import dot
-from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
+from matbench.workloads.dot import trials as dot
 from support.optional import present
 
 KERNELS = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
+from matbench.bench.options import Deadlines, Options
 from matbench.cli.console import say
 from matbench.errors import UsageError
 from matbench.features.adopt import argument_guesses, calling
@@ -22,11 +23,10 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile.front_matter import ON_HOST
 from matbench.kernelfile.host_file import HANDLES, HostReader
 from matbench.kernelfile.signature import Signature
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.worker import WorkerPool
 from matbench.model import DeviceInfo, Kernel, Layout, Parameter, Precision, Problem, Transpose
 from matbench.records.outcome import Outcome
 from matbench.show.reasons import outcome_reason
+from matbench.worker.worker import WorkerPool
 
 if TYPE_CHECKING:
     from matbench.cli.options import DeviceOptions

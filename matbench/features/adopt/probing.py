@@ -15,15 +15,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from matbench.measure import launcher
-from matbench.measure.launcher import Float64 as Array
-from matbench.measure.launcher import Matrix, Memory
-from matbench.measure.rounding import decoded, encoded
+from matbench.bench import launcher
+from matbench.bench.launcher import Float64 as Array
+from matbench.bench.launcher import Matrix, Memory
 from matbench.model import WORD_BYTES
+from matbench.workloads.rounding import decoded, encoded
 
 if TYPE_CHECKING:
     from matbench.backends import Buffer
-    from matbench.measure.session import Session
+    from matbench.bench.session import Session
     from matbench.model import Case
 
 #: The minimum size of the guards on both sides of a matrix, which are as large as the matrix.

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from matbench import workloads
+from matbench.bench.options import Deadlines, Options
 from matbench.errors import CaseError, MatbenchError, UsageError
 from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses, remarks
 from matbench.features.adopt.argument_guesses import ArgumentGuess, NotCallableError
@@ -32,10 +33,9 @@ from matbench.features.adopt.remarks import LaunchMistake, Setting
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
 from matbench.features.adopt.trials import BUSY, AdoptTrials
 from matbench.kernelfile import sweep
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import STORAGE, WORD_BYTES, Adoption, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
+from matbench.worker.worker import Worker, WorkerPool
 
 #: Trials are not timed and have short deadlines.
 _OPTIONS = Options(timed=False, blocks=False)

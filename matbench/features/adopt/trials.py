@@ -18,9 +18,9 @@ from matbench.features.adopt.calling import CallGuess
 from matbench.features.adopt.probing import ProbeResult
 from matbench.features.adopt.subjects import ForeignKernel
 from matbench.kernelfile import includes, sweep
-from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, Kernel, Problem
 from matbench.show.reasons import skip_reason
+from matbench.worker.worker import LateError, Worker
 
 #: The time of one launch, that of its repetition, and the pause in between.
 _LAUNCH_S = 3.0

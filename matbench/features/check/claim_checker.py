@@ -17,10 +17,10 @@ from matbench import workloads
 from matbench.analysis.claims import FLOAT32_EXPONENTS, Key, Weakening
 from matbench.features.check.probe import Need
 from matbench.kernelfile import sweep
-from matbench.measure import oracle
-from matbench.measure.worker import Worker
 from matbench.model import EIGHT_BITS, Case, Kernel, Problem
 from matbench.records.outcome import Outcome
+from matbench.worker.worker import Worker
+from matbench.workloads import oracle
 
 #: How often a kernel that claims not to be deterministic is run.
 _RUNS = 3

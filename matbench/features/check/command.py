@@ -27,9 +27,9 @@ from matbench.model import Case, Skip
 if TYPE_CHECKING:
     from matbench.analysis.claims import Weakening
     from matbench.features.check.probe import Need, Probe
-    from matbench.measure.worker import Worker
     from matbench.model import DeviceInfo, Kernel
     from matbench.records.outcome import Outcome
+    from matbench.worker.worker import Worker
 
 #: After this many timeouts, the remaining probes of a set of parameters are skipped.
 _DEADLINES = 2
@@ -67,9 +67,9 @@ def check(
     matbench check tiled
     matbench check mine.cu --sanitize
     """
+    from matbench.bench.prepared import host_memory_bytes
     from matbench.features.check import sanitizer
     from matbench.kernelfile import sweep
-    from matbench.measure.prepared import host_memory_bytes
 
     chosen = files.one(kernel)
     if chosen.library is not None and (chosen.library == "numpy" or sanitize):
@@ -140,10 +140,10 @@ class Probing:
 
     def probe(self, deadlines: DeadlineOptions) -> None:
         """Run every probe, on any of the devices."""
+        from matbench.bench.options import Options
         from matbench.features.check.probe import Probe
-        from matbench.measure.options import Options
-        from matbench.measure.scheduler import TaskGroup
-        from matbench.measure.worker import WorkerPool
+        from matbench.worker.scheduler import TaskGroup
+        from matbench.worker.worker import WorkerPool
 
         given_up: dict[str, Skip] = {}
         with (
@@ -173,10 +173,10 @@ class Probing:
 
         It may fail then, so its output and the driver's are not shown.
         """
+        from matbench.bench.options import Options
         from matbench.features.check import claim_checker
-        from matbench.measure.options import Options
-        from matbench.measure.scheduler import TaskGroup
-        from matbench.measure.worker import WorkerPool
+        from matbench.worker.scheduler import TaskGroup
+        from matbench.worker.worker import WorkerPool
 
         if not self.claims:
             return

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from matbench import __version__
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import remote
-from matbench.measure.scheduler import GoneError
 from matbench.model import DeviceInfo
+from matbench.worker.scheduler import GoneError
 
 T = TypeVar("T")
 

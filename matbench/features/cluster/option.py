@@ -11,11 +11,11 @@ from matbench.cli.options import DeviceOptions, option
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from matbench.bench.options import Deadlines, Options
     from matbench.features.cluster.cluster import Cluster
     from matbench.features.cluster.remote_pool import RemoteWorkerPool
-    from matbench.measure.options import Deadlines, Options
-    from matbench.measure.output import Listener
     from matbench.model import DeviceInfo
+    from matbench.worker.output import Listener
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from matbench import __version__, backends
+from matbench.bench.options import Deadlines, Options
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import bundles
 from matbench.features.cluster.bundles import Bundle
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.output import CapturedOutput
-from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
+from matbench.worker.output import CapturedOutput
+from matbench.worker.worker import WorkerPool
 
 #: The keys of desks that have ended, some before they were there.
 _ended: set[str] = set()

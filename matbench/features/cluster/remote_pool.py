@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
+from matbench.bench.options import Deadlines, Options
+from matbench.bench.outcomes import not_measured, skipped
 from matbench.errors import MatbenchError
 from matbench.features.cluster import bundles, remote
 from matbench.features.cluster.cluster import Cluster
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import not_measured, skipped
-from matbench.measure.output import Listener
-from matbench.measure.rounds import Rounds, Visit, in_rounds
-from matbench.measure.scheduler import Scheduler, TaskGroup
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
+from matbench.worker.output import Listener
+from matbench.worker.rounds import Rounds, Visit, in_rounds
+from matbench.worker.scheduler import Scheduler, TaskGroup
 
 #: How often to look whether the worker of a case is still there.
 _LOOK_S = 0.5

@@ -38,7 +38,6 @@ from matbench.errors import CaseError, MatbenchError, UsageError
 if TYPE_CHECKING:
     from matbench.analysis.architectures import Architecture
     from matbench.features.explain.widths import Builds
-    from matbench.measure.worker import Worker
     from matbench.model import Case, DeviceInfo, Kernel, Problem, Resources
     from matbench.records.explanation import (
         Explanation,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
         Width,
     )
     from matbench.records.outcome import Outcome
+    from matbench.worker.worker import Worker
 
 #: The architecture to explain a kernel for if there is no device.
 _CURRENT = "hopper"
@@ -180,7 +180,7 @@ class Looks:
     def measure(self, deadlines: DeadlineOptions) -> None:
         """Measure every case briefly on this device, and the device's limits."""
         from matbench.kernelfile import sweep
-        from matbench.measure.worker import WorkerPool
+        from matbench.worker.worker import WorkerPool
 
         if self.device is None:
             return

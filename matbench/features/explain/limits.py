@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from matbench.backends import Argument, Backend
-from matbench.measure import bandwidth
-from matbench.measure.bandwidth import SAMPLES, THREADS, fastest, launch_of
-from matbench.measure.judge import device_kernel
-from matbench.measure.launcher import Memory
-from matbench.measure.session import Session
+from matbench.bench import bandwidth
+from matbench.bench.bandwidth import SAMPLES, THREADS, fastest, launch_of
+from matbench.bench.judge import device_kernel
+from matbench.bench.launcher import Memory
+from matbench.bench.session import Session
 from matbench.model import Kernel
 from matbench.records.explanation import Limits
 

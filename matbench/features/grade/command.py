@@ -73,12 +73,12 @@ def grade(
     matbench grade tiled kahan
     matbench grade mine.cu --baseline cublas --at-least A
     """
+    from matbench.bench.options import Options
     from matbench.features.grade import profile
     from matbench.features.grade.steps import STEPS, variations
-    from matbench.measure.options import Options
-    from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
     from matbench.records.writing import RecordWriter
+    from matbench.worker.worker import WorkerPool
 
     chosen = selection.kernels(kernels, files)
     require_apart({"--output": output}, files.read_for(chosen))

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.backends import Backend, Program
+from matbench.bench import launcher
+from matbench.bench.judge import UNWORKED
+from matbench.bench.launcher import Float64, Matrix, Memory
 from matbench.errors import CaseError, UsageError
 from matbench.kernelfile import products, sweep
-from matbench.measure import launcher
-from matbench.measure.judge import UNWORKED
-from matbench.measure.launcher import Float64, Matrix, Memory
-from matbench.measure.rounding import decoded, encoded
 from matbench.model import SCALE_OF, WORKSPACE, Case, DeviceInfo, Kernel, Problem
 from matbench.show.reasons import skip_reason
+from matbench.workloads.rounding import decoded, encoded
 
 
 def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matbench.bench.launcher import Float64
 from matbench.features.grade import accuracy, summation_tree
 from matbench.features.grade.multiplier import Multiplier
 from matbench.features.grade.summation_tree import NoTreeError, Pair, Tree
-from matbench.measure import rounding
-from matbench.measure.launcher import Float64
 from matbench.records.grade import Order, Statement, Sums
+from matbench.workloads import rounding
 
 #: The numbers of terms: a small tree to look at, and one that shows chunks.
 _SMALL, _LARGE = 32, 256

@@ -10,11 +10,11 @@ import msgspec
 
 from matbench.errors import BuildError, CaseError
 from matbench.features.grade import accuracy, steps
-from matbench.measure.worker import Worker, is_on_host
 from matbench.model import UNIT_ROUNDOFF, Case, DeviceInfo
 from matbench.records.grade import Batches, Grade, Order
 from matbench.records.outcome import CaseRecord
 from matbench.show.reasons import skip_reason
+from matbench.worker.worker import Worker, is_on_host
 
 #: After so many steps that miss their deadline, a kernel is given up.
 _MOST_LATE = 2

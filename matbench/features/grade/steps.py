@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from matbench.bench.launcher import Float64
 from matbench.features.grade import accuracy, order_probes
 from matbench.features.grade.multiplier import LibraryMultiplier, Multiplier
 from matbench.kernelfile import sweep
-from matbench.measure import rounding
-from matbench.measure.launcher import Float64
-from matbench.measure.oracle.doubled import product
 from matbench.model import EIGHT_BITS, Case, DeviceInfo, Kernel
 from matbench.records.grade import (
     Algorithm,
@@ -32,9 +30,11 @@ from matbench.records.grade import (
     Statement,
     Ulps,
 )
+from matbench.workloads import rounding
+from matbench.workloads.doubled import product
 
 if TYPE_CHECKING:
-    from matbench.measure.session import Session
+    from matbench.bench.session import Session
 
 #: Rows and columns of C in most products, so that a launch has several blocks.
 _SIDE = 48

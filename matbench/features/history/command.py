@@ -74,9 +74,9 @@ def history(
     from matbench.features.history import view
     from matbench.features.history.search import Bench, HistorySearch
     from matbench.features.versions.commits import versions
-    from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
     from matbench.records.writing import RecordWriter
+    from matbench.worker.worker import WorkerPool
 
     chosen = files.one(kernel)
     if chosen.on_host:

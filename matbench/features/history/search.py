@@ -19,13 +19,13 @@ from matbench.analysis.ratios import Ratio
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.features.versions.commits import CommittedVersion
 from matbench.kernelfile import sweep
-from matbench.measure import comparing
-from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records import resuming
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome
 from matbench.records.writing import RecordWriter
+from matbench.worker import comparing
+from matbench.worker.worker import WorkerPool
 
 
 @dataclass(eq=False)

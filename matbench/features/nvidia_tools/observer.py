@@ -80,9 +80,9 @@ def observe(
 def child(path: str) -> None:
     """The code that the tool observes."""
     from matbench import backends
+    from matbench.bench.options import Options
+    from matbench.bench.session import Session
     from matbench.cache import Cache
-    from matbench.measure.options import Options
-    from matbench.measure.session import Session
 
     job = msgspec.msgpack.decode(Path(path).read_bytes(), type=_Job)
     cache = Cache()

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.analysis.block_times import BlockSample
 from matbench.errors import CaseError
-from matbench.measure.worker import Worker
 from matbench.model import Case
 from matbench.records.outcome import Outcome
+from matbench.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from matbench.measure.checks import Checks
-    from matbench.measure.launches import Times
-    from matbench.measure.session import Session
+    from matbench.bench.checks import Checks
+    from matbench.bench.launches import Times
+    from matbench.bench.session import Session
 
 
 class Clocked(NamedTuple):
@@ -36,7 +36,7 @@ def clocked(worker: Worker, case: Case) -> Clocked:
 
 def clocked_here(session: Session, case: Case) -> Clocked:
     """Check a case, then time its blocks; without stamps if the kernel is not right."""
-    from matbench.measure.launches import SLOW_NS, Launches
+    from matbench.bench.launches import SLOW_NS, Launches
 
     stamps = None
 

@@ -58,10 +58,10 @@ def profile_blocks(
     from matbench.features.timeline import clocking, picture, view
     from matbench.features.timeline.profile import analyse
     from matbench.kernelfile import sweep
-    from matbench.measure.quick_look import fastest
-    from matbench.measure.worker import WorkerPool
     from matbench.records import provenance
     from matbench.show import outcomes
+    from matbench.worker.quick_look import fastest
+    from matbench.worker.worker import WorkerPool
 
     if timeline is not None:
         drawing.require(Path(timeline), ".html")

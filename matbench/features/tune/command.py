@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from matbench.features.tune.search import TuningSearch
     from matbench.features.tune.search_space import Space
     from matbench.features.tune.stored import Store
-    from matbench.measure.worker import Worker
     from matbench.model import DeviceInfo
+    from matbench.worker.worker import Worker
 
 _SHOWN_BROKEN = 5
 
@@ -118,9 +118,9 @@ def _search(
     searches: list[TuningSearch], devices: tuple[DeviceInfo, ...], deadlines: DeadlineOptions
 ) -> None:
     """Run the searches, each on any of the devices; they keep their results."""
-    from matbench.measure.options import Options
-    from matbench.measure.scheduler import TaskGroup
-    from matbench.measure.worker import WorkerPool
+    from matbench.bench.options import Options
+    from matbench.worker.scheduler import TaskGroup
+    from matbench.worker.worker import WorkerPool
 
     with (
         WorkerPool(Options(blocks=False, rounds=None), deadlines.deadlines, say_printed) as pool,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from matbench.bench.sampling import Sampler, positive
 from matbench.errors import CaseError
-from matbench.measure.sampling import Sampler, positive
-from matbench.measure.worker import LateError, Worker
 from matbench.model import Case
 from matbench.records.outcome import Outcome
+from matbench.worker.worker import LateError, Worker
 
 if TYPE_CHECKING:
-    from matbench.measure.checks import Checks
-    from matbench.measure.launches import Times
-    from matbench.measure.session import Session
+    from matbench.bench.checks import Checks
+    from matbench.bench.launches import Times
+    from matbench.bench.session import Session
 
 
 def look(
@@ -48,8 +48,8 @@ def look_here(
 
     Sampling ends early after two samples longer than `limit_ns`.
     """
-    from matbench.measure.launches import own_times
-    from matbench.measure.session import launches_of
+    from matbench.bench.launches import own_times
+    from matbench.bench.session import launches_of
 
     def brief(checks: Checks) -> Times:
         if check:

@@ -25,14 +25,14 @@ from matbench.features.tune import looking
 from matbench.features.tune.search_space import Space
 from matbench.features.tune.stored import Store, without_inputs
 from matbench.kernelfile import sweep
-from matbench.measure.builders import Builders
-from matbench.measure.rounds import in_rounds
-from matbench.measure.scheduler import TaskGroup
-from matbench.measure.worker import Worker
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Outcome
 from matbench.records.tuning import Tuned, TuningRecord
+from matbench.worker.builders import Builders
+from matbench.worker.rounds import in_rounds
+from matbench.worker.scheduler import TaskGroup
+from matbench.worker.worker import Worker
 
 #: Each round keeps a quarter, with three times the samples of the previous round.
 _KEPT = 4

@@ -59,7 +59,7 @@ def watch(
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.features.watch.versions import Saves, WatchedVersions
     from matbench.kernelfile import catalogue, sweep
-    from matbench.measure.worker import WorkerPool
+    from matbench.worker.worker import WorkerPool
 
     path = _existing(file)
     error_maps.checked()

@@ -20,10 +20,10 @@ from matbench.errors import MatbenchError, UsageError
 from matbench.features.watch.version import SavedVersion, TimedVersion
 from matbench.kernelfile import catalogue, includes, tables
 from matbench.kernelfile.code import code_of
-from matbench.measure.worker import Worker, WorkerPool
 from matbench.model import Case, Included, Kernel, Problem
 from matbench.records.outcome import Outcome
 from matbench.show.reasons import skip_reason
+from matbench.worker.worker import Worker, WorkerPool
 
 #: How long a file must stay unchanged before a change counts as a save, in seconds: editors empty
 #: a file before they write it, or replace it.

@@ -18,10 +18,10 @@ from support.signatures import generated
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.features.adopt import search, trials
 from matbench.features.adopt.probing import ProbeResult
-from matbench.measure.builders import Builders
-from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
+from matbench.worker.builders import Builders
+from matbench.worker.worker import LateError, Worker
 
 #: Outside of the fixture `few_sizes`.
 MOST_OPERATIONS = search._MOST_OPERATIONS

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from support.kernels import SPIN_BODY, KernelWriter
 
+from matbench.bench.options import Deadlines, Options
+from matbench.bench.session import Session
 from matbench.features.adopt import probing
 from matbench.features.adopt.probing import ProbeResult, ProductForm
 from matbench.features.adopt.trials import AdoptTrials
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.session import Session
-from matbench.measure.worker import LateError, WorkerPool
 from matbench.model import DeviceInfo, Problem
+from matbench.worker.worker import LateError, WorkerPool
 
 BODY = """
 extern "C" __global__ void ENTRY(float *A, float *B, float *C, int M, int N, int K)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from support.kernels import GOOD_BODY, KernelWriter
 
+from matbench.bench.session import Session
 from matbench.errors import UsageError
 from matbench.features.cluster import bundles
 from matbench.kernelfile import catalogue, includes, sweep
-from matbench.measure.session import Session
 from matbench.model import Kernel, Problem
 
 BODY = '#include "one.h"\n#include <two.h>\n' + GOOD_BODY.replace("= sum;", "= ONE * TWO * sum;")

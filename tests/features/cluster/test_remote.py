@@ -15,13 +15,13 @@ from support.devices import GPU
 from support.kernels import own_file
 from support.records import outcome
 
+from matbench.bench.options import Deadlines, Options
 from matbench.errors import MatbenchError
 from matbench.features.cluster import bundles, remote
 from matbench.kernelfile import catalogue
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.output import CapturedOutput
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
+from matbench.worker.output import CapturedOutput
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="no Dask")
 KERNEL = catalogue.load(own_file("tiled"), "kernels/tiled.cu")

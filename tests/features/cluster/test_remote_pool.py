@@ -13,14 +13,14 @@ from support.devices import CPU, GPU
 from support.kernels import own_file
 from support.records import outcome
 
+from matbench.bench.options import Deadlines, Options
 from matbench.errors import MatbenchError
 from matbench.features.cluster import remote, remote_pool
 from matbench.features.cluster.remote_pool import RemoteWorkerPool
 from matbench.kernelfile import catalogue
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.output import CapturedOutput
-from matbench.measure.scheduler import GoneError, TaskGroup
 from matbench.model import Case, DeviceInfo, Problem, Skip
+from matbench.worker.output import CapturedOutput
+from matbench.worker.scheduler import GoneError, TaskGroup
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="no Dask")
 KERNEL = catalogue.load(own_file("tiled"), "kernels/tiled.cu")

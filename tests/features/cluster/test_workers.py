@@ -16,8 +16,8 @@ from matbench.backends import NoDeviceError
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import cluster, remote
 from matbench.features.cluster.cluster import Cluster
-from matbench.measure.scheduler import GoneError
 from matbench.model import DeviceInfo
+from matbench.worker.scheduler import GoneError
 
 HOW = "start one worker per GPU: `dask worker … --nthreads 1 --resources GPU=1`"
 

@@ -17,9 +17,9 @@ from support.nvcc import find_nvcc
 
 from matbench import backends, programs
 from matbench.features.explain import disassembly
-from matbench.measure.worker import Worker
 from matbench.model import DeviceInfo, Problem
 from matbench.records.explanation import Explanation
+from matbench.worker.worker import Worker
 
 MIRROR = """\
 // /// matbench

@@ -8,14 +8,14 @@ import pytest
 from support.kernels import KernelWriter
 
 from matbench.backends import Backend
+from matbench.bench import bandwidth
+from matbench.bench.options import Deadlines, Options
+from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.features.explain import limits
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import bandwidth
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.session import Session
-from matbench.measure.worker import WorkerPool
 from matbench.model import DeviceInfo, Problem
+from matbench.worker.worker import WorkerPool
 
 
 @pytest.fixture

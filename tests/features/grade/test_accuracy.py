@@ -10,9 +10,9 @@ import pytest
 
 from matbench.features.grade import accuracy
 from matbench.features.grade.accuracy import Errors
-from matbench.measure import rounding
 from matbench.model import UNIT_ROUNDOFF, Storage
 from matbench.records.grade import Algorithm, Growth, Letter
+from matbench.workloads import rounding
 
 RANDOM = np.random.default_rng(5)
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from support.kernels import KernelWriter
 
+from matbench.bench.session import Session
 from matbench.errors import CaseError
 from matbench.features.grade.multiplier import Multiplier
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import rounding
-from matbench.measure.session import Session
 from matbench.model import Kernel
+from matbench.workloads import rounding
 
 RANDOM = np.random.default_rng(3)
 

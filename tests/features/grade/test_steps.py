@@ -15,9 +15,9 @@ from matbench.features.grade import order_probes, profile, steps, summation_tree
 from matbench.features.grade.multiplier import LibraryMultiplier
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.libraries import LIBRARIES, NUMPY
-from matbench.measure.rounding import decoded, encoded
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
 from matbench.records.grade import Batches, Order, Sums
+from matbench.workloads.rounding import decoded, encoded
 
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

@@ -16,11 +16,11 @@ from support.repository import git
 from support.terminal import on_terminal
 
 from matbench.features.history import search
-from matbench.measure.worker import WorkerPool
 from matbench.model import DeviceInfo
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 from matbench.records.reading import Contents
+from matbench.worker.worker import WorkerPool
 
 pytestmark = [
     pytest.mark.usefixtures("own_state"),

@@ -11,10 +11,10 @@ from support.histories import KERNEL, MARGIN, Simulated, searched
 from support.records import environment, timing
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
+from matbench.bench.options import Options
 from matbench.features.history.search import Bench, HistorySearch, HistoryStep
 from matbench.features.history.view import answer
 from matbench.features.versions.commits import CommittedVersion
-from matbench.measure.options import Options
 from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Status

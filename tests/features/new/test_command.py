@@ -11,9 +11,9 @@ from support.disk import full_after
 from support.optional import some
 
 from matbench import workloads
+from matbench.bench.session import Session
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure.session import Session
 
 WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.source]
 

@@ -17,8 +17,8 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.features.tune import search
 from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue
-from matbench.measure import worker
 from matbench.model import DeviceInfo, Problem
+from matbench.worker import worker
 
 pytestmark = pytest.mark.usefixtures("short_turns")
 

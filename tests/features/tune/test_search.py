@@ -14,18 +14,18 @@ from support import tunable
 from support.optional import present
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
+from matbench.bench.options import Deadlines, Options
+from matbench.bench.outcomes import compared, not_measured
 from matbench.errors import UsageError
 from matbench.features.tune import looking, search_space
 from matbench.features.tune import search as tuning
 from matbench.features.tune.search import Budget, TuningSearch
 from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import compared, not_measured
-from matbench.measure.worker import WorkerPool
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Accuracy, CaseRecord, Outcome, Timing
+from matbench.worker.worker import WorkerPool
 
 SIZE = Problem(48, 48, 48)
 TURNS = tuple(range(1, 41))

@@ -9,11 +9,11 @@ import pytest
 from support.kernels import KernelWriter
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
+from matbench.bench.outcomes import compared, not_measured
 from matbench.features.watch import versions
 from matbench.features.watch.versions import Saves, WatchedVersions
 from matbench.features.watch.view import line
 from matbench.kernelfile import sweep
-from matbench.measure.outcomes import compared, not_measured
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Timing

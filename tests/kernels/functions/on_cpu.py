@@ -122,14 +122,14 @@ def cheat_clock(A, B, C):
 
 
 def cheat_judge(A, B, C):
-    from matbench.measure.samples import Samples
+    from matbench.bench.samples import Samples
 
     Samples.changed_inputs = lambda *_: None
     np.matmul(A, B, out=C)
 
 
 def twin_judge(A, B, C):
-    from matbench.measure.samples import Samples
+    from matbench.bench.samples import Samples
 
     assert Samples
     np.matmul(A, B, out=C)
@@ -219,7 +219,7 @@ def twin_memory(A, B):
 
 
 def twin_others(A, B):
-    from matbench.measure.samples import Samples
+    from matbench.bench.samples import Samples
 
     if "others" not in kept:
         used, write = psutil.Process.memory_info, Samples.write

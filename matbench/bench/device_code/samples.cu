@@ -1,0 +1,205 @@
+// Makes new inputs for every timed launch, and verifies its result.
+//
+// Inputs are derived from uploaded ones by changes that are exact in floating point and whose
+// effect on the result is known: rows, columns and terms are permuted, change signs and are
+// multiplied by powers of two. All randomness follows from a key, new for each launch, so that the
+// comparison can repeat it.
+
+#define THREADS 256
+#define CHUNK 1024
+
+// The storage type of an input's numbers.
+#ifndef FLOAT16
+#define FLOAT16 0
+#endif
+#ifndef BFLOAT16
+#define BFLOAT16 0
+#endif
+#ifndef FLOAT64
+#define FLOAT64 0
+#endif
+#ifndef E4M3
+#define E4M3 0
+#endif
+#ifndef E5M2
+#define E5M2 0
+#endif
+#ifndef INT8
+#define INT8 0
+#endif
+#if E4M3 || E5M2 || INT8
+typedef unsigned char word;
+typedef float number;
+#elif FLOAT16 || BFLOAT16
+typedef unsigned short word;
+typedef float number;
+#elif FLOAT64
+typedef size_t word;
+typedef double number;
+#else
+typedef unsigned word;
+typedef float number;
+#endif
+
+// An 8-bit floating-point number has FRACTION_BITS bits of fraction; its exponent is BIAS too large.
+#if E4M3 || E5M2
+#define FRACTION_BITS (E4M3 ? 3 : 2)
+#define BIAS (E4M3 ? 7 : 15)
+
+static __device__ float power_of_two(int exponent)
+{
+    return __uint_as_float((unsigned)(exponent + 127) << 23);
+}
+#endif
+
+static __device__ number value_of(word bits)
+{
+#if INT8
+    return (float)(signed char)bits;
+#elif E4M3 || E5M2
+    const int exponent = bits >> FRACTION_BITS & ((1 << (7 - FRACTION_BITS)) - 1);
+    const int fraction = bits & ((1 << FRACTION_BITS) - 1);
+    const int whole = exponent ? fraction + (1 << FRACTION_BITS) : fraction;
+    const int scale = (exponent ? exponent : 1) - BIAS - FRACTION_BITS;
+    return (bits & 128 ? -1.0f : 1.0f) * (float)whole * power_of_two(scale);
+#elif FLOAT64
+    return __longlong_as_double(bits);
+#elif FLOAT16
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+#elif BFLOAT16
+    return __uint_as_float((unsigned)bits << 16);
+#else
+    return __uint_as_float(bits);
+#endif
+}
+
+// Exact: changes of inputs need no rounding.
+static __device__ word word_of(number value)
+{
+#if INT8
+    return (word)(signed char)value;
+#elif E4M3 || E5M2
+    const unsigned bits = __float_as_uint(value);
+    const int exponent = (int)(bits >> 23 & 255) - 127 + BIAS;
+    const unsigned sign = bits >> 31 << 7;
+    if (exponent <= 0) // in units of the smallest number
+        return (word)(sign | (unsigned)(fabsf(value) * power_of_two(BIAS + FRACTION_BITS - 1)));
+    const unsigned fraction = bits >> (23 - FRACTION_BITS) & ((1u << FRACTION_BITS) - 1);
+    return (word)(sign | (unsigned)exponent << FRACTION_BITS | fraction);
+#elif FLOAT64
+    return __double_as_longlong(value);
+#elif FLOAT16
+    word bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+#elif BFLOAT16
+    return (word)(__float_as_uint(value) >> 16);
+#else
+    return __float_as_uint(value);
+#endif
+}
+
+// What a factor does to an element: of 8-bit inputs it changes only the sign, its power is in their
+// scales.
+static __device__ float of_element(float factor)
+{
+#if E4M3 || E5M2 || INT8
+    return factor < 0 ? -1.0f : 1.0f;
+#else
+    return factor;
+#endif
+}
+
+// +2^exponent or -2^exponent.
+static __device__ float signed_power(int exponent, int negative)
+{
+    return __uint_as_float((unsigned)(exponent + 127) << 23 | (unsigned)negative << 31);
+}
+
+// Each block's number of wrong elements, the first of them, and the excess of all errors together,
+// to be added up by `seal`. In two steps of 16: on a CPU each barrier costs more than the additions.
+#define REPORT(partial, wrong, first, excess)                                  \
+    __shared__ size_t counts[THREADS];                                         \
+    __shared__ size_t firsts[THREADS];                                         \
+    __shared__ double excesses[THREADS];                                       \
+    counts[threadIdx.x] = wrong;                                               \
+    firsts[threadIdx.x] = first;                                               \
+    excesses[threadIdx.x] = excess;                                            \
+    for (int left = THREADS / 16; left > 0; left /= 16) {                      \
+        __syncthreads();                                                       \
+        if (threadIdx.x < left)                                                \
+            for (int i = threadIdx.x + left; i < 16 * left; i += left) {       \
+                counts[threadIdx.x] += counts[i];                              \
+                excesses[threadIdx.x] += excesses[i];                          \
+                if (firsts[i] < firsts[threadIdx.x])                           \
+                    firsts[threadIdx.x] = firsts[i];                           \
+            }                                                                  \
+    }                                                                          \
+    if (threadIdx.x == 0) {                                                    \
+        partial[3 * (size_t)blockIdx.x] = counts[0];                           \
+        partial[3 * (size_t)blockIdx.x + 1] = firsts[0];                       \
+        partial[3 * (size_t)blockIdx.x + 2] = __double_as_longlong(excesses[0]); \
+    }
+
+#define NONE ((size_t)-1)
+
+// No bound, and the largest error of many in units of their root mean square.
+#define FAR 1e200
+#define LARGEST 16
+
+// Stores the verdict on one launch, masked by a key that is used once: a later kernel can neither
+// read it nor forge another. All elements are wrong if only their errors together are too large.
+extern "C" __global__ void seal(const size_t *partial, int blocks, size_t key, size_t *sealed,
+                                size_t place, size_t elements, double most_excess)
+{
+    __shared__ size_t total[3];
+    size_t wrong = 0, first = NONE;
+    double excess = 0;
+    for (int b = threadIdx.x; b < blocks; b += THREADS) {
+        wrong += partial[3 * (size_t)b];
+        if (partial[3 * (size_t)b + 1] < first) first = partial[3 * (size_t)b + 1];
+        excess += __longlong_as_double(partial[3 * (size_t)b + 2]);
+    }
+    REPORT(total, wrong, first, excess)
+    if (threadIdx.x == 0) {
+        if (total[0] == 0 && !(__longlong_as_double(total[2]) <= most_excess)) total[0] = elements;
+        sealed[3 * place] = total[0] ^ drawn(key, 0);
+        sealed[3 * place + 1] = total[1] ^ drawn(key, 1);
+        sealed[3 * place + 2] = drawn(drawn(key, total[0]), total[1]);
+    }
+}
+
+// Counts the overwritten words of the guards around a matrix, and restores them. The matrix of
+// `words` words is between two guards of `guard` words each.
+extern "C" __global__ void guards_changed(word *raw, size_t guard, size_t words, unsigned value,
+                                          size_t *partial)
+{
+    word *before = raw, *after = raw + guard + words;
+    size_t wrong = 0;
+    for (STRIDED(i, guard)) // without stores, which a CPU's compiler would not vectorise
+        wrong += (before[i] != (word)value) + (after[i] != (word)value);
+    if (wrong)
+        for (STRIDED(i, guard)) before[i] = after[i] = (word)value;
+    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
+}
+
+// Counts the overwritten words between lines of `width` words, which begin `pitch` words apart, and
+// restores them.
+extern "C" __global__ void between_changed(word *words, size_t count, size_t width, size_t pitch,
+                                           unsigned value, size_t *partial)
+{
+    size_t wrong = 0;
+    for (STRIDED(i, count))
+        if (i % pitch >= width && words[i] != (word)value) {
+            words[i] = (word)value;
+            ++wrong;
+        }
+    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
+}
+
+static __device__ int between(size_t bits, int low, int high)
+{
+    return low + (int)(bits % (size_t)(high - low + 1));
+}

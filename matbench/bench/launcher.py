@@ -1,0 +1,150 @@
+"""Launches a kernel from the host: its arguments, and its matrices as they are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from matbench import workloads
+from matbench.backends import Argument, Array, Backend, Buffer, Handle, Program, TensorMap
+from matbench.kernelfile import expressions, signature
+from matbench.kernelfile.host_file import HANDLES
+from matbench.model import SCALE_OF, WORKSPACE, Case, Kernel, MatrixLayout, Problem, Storage
+from matbench.workloads import scaling
+
+Float64 = npt.NDArray[np.float64]
+
+OPERAND_OF = {scale: operand for operand, scale in SCALE_OF.items()}
+
+
+class Matrix(NamedTuple):
+    """A kernel's matrix as it is in memory; those of a batch are stored one after the other.
+
+    `by_rows`: its lines are its rows.
+    """
+
+    storage: Storage
+    place: MatrixLayout
+    by_rows: bool
+    batch: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The lines of a batch, with the padding between them."""
+        return self.batch, self.place.lines, self.place.pitch
+
+    def turned(self, values: Float64) -> Float64:
+        """The lines of a matrix, or the matrix of lines."""
+        return values if self.by_rows else values.T
+
+
+def matrix(kernel: Kernel, problem: Problem, name: str) -> Matrix:
+    """A matrix of the problem as the kernel stores it; scales are stored as their matrix is."""
+    rows, columns = _shape(kernel, problem, name)
+    storage, placing = kernel.storage_of(name), kernel.placing
+    if name in OPERAND_OF:
+        placing, name = msgspec.structs.replace(placing, padding=0), OPERAND_OF[name]
+    place = placing.place(name, rows, columns)
+    by_rows = place.column_step == 1 and place.lines == rows  # lines of one element: both steps 1
+    return Matrix(storage, place, by_rows, problem.batch)
+
+
+def _shape(kernel: Kernel, problem: Problem, name: str) -> tuple[int, int]:
+    """The rows and columns of op(A), op(B) or C, or of the scales of A or B."""
+    if name not in OPERAND_OF:
+        return workloads.workload_of(problem).shape(name, problem)
+    assert kernel.scales is not None
+    return scaling.shape(kernel.scales, OPERAND_OF[name], problem)
+
+
+def arguments(
+    case: Case, buffers: Mapping[str, Buffer], limits: Mapping[str, int]
+) -> list[Argument]:
+    """The arguments of a case in their order; `buffers` are its matrices by name."""
+    kernel, problem = case.kernel, case.problem
+    constants = expressions.constants(kernel.let, case.params)
+    values = {**limits, **constants, **kernel.values(problem)}
+
+    def argument(text: str) -> Argument:
+        if text in buffers:
+            buffer = buffers[text]
+            return _array(kernel, problem, text, buffer) if kernel.is_function else buffer
+        if text in HANDLES.values():
+            return Handle(text)
+        described = signature.tensor_map(text)
+        if described is None:
+            return expressions.evaluate(text, values)
+        name, *box = described
+        rows, columns = (expressions.whole(side, values) for side in box)
+        storage, place, *_ = matrix(kernel, problem, name)
+        return TensorMap(buffers[name], storage, (place.lines, place.width), (rows, columns))
+
+    return [argument(text) for text in kernel.args]
+
+
+def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array:
+    """A matrix as an array: as it is stored, so that a transposed B is N×K; those of a batch have
+    one more dimension in front."""
+    if name == WORKSPACE:
+        return Array(buffer, "int32", (), ())  # of which only the address is used
+    storage, place, _, batch = matrix(kernel, problem, name)
+    shape = _shape(kernel, problem, name)
+    steps = place.row_step, place.column_step
+    if name != "C" and kernel.transpose["AB".index(OPERAND_OF.get(name, name))] == "T":
+        shape, steps = shape[::-1], steps[::-1]
+    if kernel.batch != 1 or batch > 1:
+        return Array(buffer, storage, (batch, *shape), (place.lines * place.pitch, *steps))
+    return Array(buffer, storage, shape, steps)
+
+
+def launch(backend: Backend, program: Program, case: Case, buffers: Mapping[str, Buffer]) -> None:
+    """Launch a case once, with its device variables as at first, and wait."""
+    assert case.launch is not None
+    program.restore()
+    program.launch(case.launch, arguments(case, buffers, backend.info.limits))
+    backend.synchronize()
+
+
+class Memory:
+    """Buffers of a device that are released together."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._held: list[Buffer] = []
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """A buffer of unknown contents."""
+        self._held.append(self.backend.allocate(nbytes))
+        return self._held[-1]
+
+    def upload(self, array: npt.NDArray[Any]) -> Buffer:
+        """A buffer with a copy of an array."""
+        buffer = self.allocate(array.nbytes)
+        self.backend.write(buffer, array)
+        return buffer
+
+    def download(self, buffer: Buffer, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The contents of a buffer, in the shape and type of an array."""
+        array = np.empty_like(like)
+        self.backend.read(buffer, array)
+        return array
+
+    def free(self, buffer: Buffer) -> None:
+        """Release one buffer before the others."""
+        self._held.remove(buffer)
+        self.backend.release(buffer)
+
+    def release(self) -> None:
+        """Release all buffers."""
+        while self._held:
+            self.backend.release(self._held.pop())

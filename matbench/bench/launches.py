@@ -1,0 +1,472 @@
+"""Timed launches of one case: single, back to back, and instrumented; all are verified."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+
+from matbench import workloads
+from matbench.analysis import block_times
+from matbench.analysis.block_times import BlockSample
+from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Program
+from matbench.bench.arena import Arena
+from matbench.bench.checks import Checks
+from matbench.bench.judge import Guarded
+from matbench.bench.launcher import Memory
+from matbench.bench.layouts import Buffers
+from matbench.bench.options import Options
+from matbench.bench.samples import keys
+from matbench.bench.sampling import Sampler, clock, sample_until_known, timing_of
+from matbench.bench.sustained import Block
+from matbench.errors import CaseError
+from matbench.records.outcome import BlockTimes, Sustained, Timing
+
+#: Launches slower than this are repeated as little as possible.
+SLOW_NS = 100e6
+#: The most sets of buffers; with guards, these fit on any device.
+_MOST_SETS = 64
+#: Problems with fewer multiply-adds than this have little that can vary, or with fewer lines of C.
+_TINY = 8_192
+FEW_LINES = 8
+#: A part of the last-level cache that surely holds what was written last. Half of it may not:
+#: NVIDIA's larger GPUs keep what all multiprocessors read in both halves of their cache.
+_CACHE_SHARE = 8
+#: The minimum length of a sample of hot launches back to back.
+_HOT_SAMPLE_NS = 1e6
+#: The fewest decoys in a batch, and after how many batches, on average, a surprise follows.
+_LEAST_DECOYS = 2
+_SURPRISES = 4
+#: The device must be idle this soon after a launch's end event, plus this share of its time.
+_IDLE_NS = 50e3
+_IDLE_SHARE = 0.05
+#: Devices whose launches can outlive their events; on a CPU other load gives that impression.
+_OUTLIVING = ("gpu",)
+#: The most time that the host needs to enqueue launches.
+_HOLD_NS = 50_000
+_HOLD_NS_PER_LAUNCH = 10_000
+#: After the turn of another process the host enqueues slowly: nothing of this one is in its caches.
+_HOLD_NS_AFTER_TURN = 500_000
+#: How long the launches of a block run before the host looks at its clock, the most of them, and
+#: the fewest looks in a block.
+_LOOK_NS = 100e6
+_MOST_PER_LOOK = 5_000
+_LEAST_LOOKS = 4
+
+
+class Times(NamedTuple):
+    """The times of a case, with the device's bandwidth and notes if they were looked at."""
+
+    cold: Timing | None = None
+    hot: Timing | None = None
+    blocks: BlockTimes | None = None
+    copy_bytes_per_s: float | None = None
+    notes: tuple[str, ...] = ()
+    host_ns: float | None = None
+    sustained: Sustained | None = None
+
+
+def own_times(
+    samples: Sequence[float], options: Options, seed: int, notes: Sequence[str] = ()
+) -> Times:
+    """Samples, of verified launches, of the kind that the case is ranked by."""
+    graph = options.graph and not options.cold
+    timing = timing_of(samples, seed, graph=graph, notes=notes)
+    return Times(cold=timing) if options.cold else Times(hot=timing)
+
+
+class Launches:
+    """Launches of one case, each with its own inputs and each verified.
+
+    `seed` determines their keys. Cases that take turns share it, and so have the same inputs; then
+    each launch is verified before the other case's turn. `so_far` has the times of earlier rounds,
+    if there were any.
+    """
+
+    def __init__(
+        self, checks: Checks, seed: int | None = None, so_far: Times | None = None
+    ) -> None:
+        self.takes_turns = seed is not None
+        self.so_far = so_far
+        self.checks = checks
+        self.samples = checks.samples
+        self.backend = checks.backend
+        self.judge = checks.judge
+        self.options = checks.options
+        self.built = checks.built
+        self.launch = checks.launch
+        self.seed = secrets.randbits(64) if seed is None else seed
+        self._keys: Iterator[int] = keys(self.seed)
+        self._last: list[tuple[Buffers, int]] = []
+        self._outlived_ns: list[float] = []
+        self._back_to_back = 1  # launches of a hot sample
+        self._per_look = 0  # launches of a block between two looks at the clock
+        self.verifying_ns = 0
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """Those of the first set of buffers."""
+        return self.checks.arguments
+
+    def time(self) -> Times:
+        """Sample until the medians are known, then time the blocks, in the first round alone."""
+        before, cold, hot = self.so_far or Times(), None, None
+        if self.options.cold:
+            cold = self._sampled(self.once_ns, before.cold, cold=True)
+        if self.options.hot:
+            hot = self._sampled(self._hot_sampler(), before.hot, cold=False)
+        times = Times(cold, hot, before.blocks)
+        if self.so_far is None:
+            timing = cold or hot
+            assert timing is not None
+            assert timing.median_ns is not None
+            times = times._replace(blocks=self._block_times(timing.median_ns))
+        self.verify()
+        return times
+
+    def _sampled(self, sample: Sampler, so_far: Timing | None, *, cold: bool) -> Timing:
+        taken = sample_until_known(
+            sample,
+            self.seed,
+            self.options,
+            self.backend.conditions,
+            cold=cold,
+            clock=clock(lambda: self.verifying_ns),
+            so_far=so_far,
+        )
+        self.verify()
+        return taken
+
+    def untimed(self) -> None:
+        """Some verified launches without timing: more if the inputs have little that can vary, or
+        one with the inputs of the key to replay."""
+        problem, key = self.checks.case.problem, self.options.replay
+        is_matrix = problem.workload == workloads.DEFAULT
+        few = problem.M * problem.N * problem.K < _TINY
+        # Half of the samples of so few rows or columns may select single terms.
+        few |= is_matrix and min(problem.M, problem.N) < FEW_LINES
+        launches = 8 if few else 2
+        if key is not None:
+            self._keys, launches = iter([key]), 1
+        for _ in range(launches):
+            self.once_ns()
+        self.verify()
+
+    def verify(self) -> None:
+        """`WrongError` if a launch since the last call was wrong or wrote out of bounds.
+
+        Also if the launches of the case, all together, ran on after the timed interval.
+        """
+        count, self._back_to_back = self._back_to_back, 1
+        self._surprise(count)
+        self.checks.require_right(self.samples.verdicts())
+        self.checks.require_idle(self._outlived_ns)
+        for buffers, key in () if self.takes_turns else self._last:
+            self.checks.require_unchanged(buffers, key)
+
+    def once_ns(self) -> float:
+        """One launch, in nanoseconds."""
+        return self._once_ns(self.built.program, self.arguments)
+
+    def _once_ns(self, program: Program, arguments: Sequence[Argument]) -> float:
+        key = next(self._keys)
+        self._make_ready([(self.checks.buffers, key)])
+        if self.takes_turns:
+            self._hold(1)
+        taken = self.backend.time_ns(program, self.launch, arguments, cold=self.options.cold)
+        self._await_idle(taken)
+        self._compare([(self.checks.buffers, key)])
+        return taken
+
+    def _await_idle(self, taken_ns: float) -> None:
+        """Record how long the device stays busy after the event that ended the timed interval.
+
+        If waiting for the idle device takes long too, other programs use it, and nothing is known.
+        """
+        busy_ns = self._wait_ns()
+        outlived = self.backend.info.kind in _OUTLIVING
+        outlived = outlived and busy_ns > _IDLE_NS + _IDLE_SHARE * taken_ns
+        outlived = outlived and self._wait_ns() < busy_ns / 2
+        self._outlived_ns.append(busy_ns if outlived else 0.0)
+
+    def _wait_ns(self) -> float:
+        started = time.perf_counter_ns()
+        self.backend.synchronize()
+        return float(time.perf_counter_ns() - started)
+
+    def _make_ready(self, launches: Sequence[tuple[Buffers, int]]) -> None:
+        """New inputs for successive launches, and no traces of earlier ones."""
+        started = time.perf_counter_ns()
+        if self.samples.is_full:
+            self.checks.require_right(self.samples.verdicts())
+        for buffers, key in launches:
+            self.samples.write(buffers, key)
+            self._written(buffers)
+        self.checks.ready([buffers for buffers, _ in launches])
+        self.backend.synchronize()
+        self.verifying_ns += time.perf_counter_ns() - started
+
+    def _written(self, buffers: Buffers) -> None:
+        """What else is done to new inputs; nothing, except before a call of a function."""
+
+    def _compare(self, launches: list[tuple[Buffers, int]]) -> None:
+        started = time.perf_counter_ns()
+        for buffers, key in launches:
+            self.samples.compare(buffers, key, self.checks.bound)
+            if "guards" in self.options.checks:
+                self.samples.compare_guards(buffers, key)
+        self._last = launches
+        if self.takes_turns:
+            self.checks.require_right(self.samples.verdicts())
+        self.verifying_ns += time.perf_counter_ns() - started
+
+    def block(self, least_s: float) -> Block:
+        """Launches without a pause for at least so long; see `sustained`."""
+        launches = [(self.checks.buffers, next(self._keys))]
+        self._make_ready(launches)
+        count = self._per_look = self._per_look or self._launches_per_look(least_s)
+        began_ns = ended_ns = time.perf_counter_ns()
+        means_ns = []
+        while ended_ns - began_ns < 1e9 * least_s:
+            means_ns.append(self._without_pause_ns(count))
+            ended_ns = time.perf_counter_ns()
+        self._compare(launches)
+        self.checks.require_right(self.samples.verdicts())
+        return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
+
+    def change_inputs(self) -> Callable[[], None]:
+        """Change a column of A, to NaN if the type has it; returns what puts it back."""
+        return self.samples.set_aside(self.checks.buffers, self.checks.case.kernel)
+
+    def start(self) -> None:
+        """Start one launch on the first set of buffers."""
+        self.built.program.launch(self.launch, self.arguments)
+
+    def compute(self) -> None:
+        """One launch on the first set of buffers, and wait for it."""
+        self.start()
+        self.backend.synchronize()
+
+    def compare_last(self) -> None:
+        """`WrongError` unless C is what the last inputs make it."""
+        self._compare(self._last)
+        self.checks.require_right(self.samples.verdicts())
+
+    def _launches_per_look(self, least_s: float) -> int:
+        look_ns = min(_LOOK_NS, 1e9 * least_s / _LEAST_LOOKS)
+        return min(_MOST_PER_LOOK, max(1, round(look_ns / self._without_pause_ns(1))))
+
+    def _without_pause_ns(self, count: int) -> float:
+        """The mean time of so many launches, all on the first set of buffers."""
+        # The first of several is not counted.
+        arguments = [self.arguments] * (count + (count > 1))
+        return self.backend.time_hot_ns(
+            self.built.program, self.launch, arguments, graph=False, hold=lambda: None
+        )
+
+    def sampler(self) -> Sampler:
+        """A sampler of the kind that the case is ranked by."""
+        return self.once_ns if self.options.cold else self._hot_sampler()
+
+    def _hot_sampler(self) -> Sampler:
+        """Means of launches back to back, each on its own set of buffers.
+
+        There are enough launches for a sample of sufficient length, but only as many sets as the
+        cache surely holds, and none is used twice. If there are several, the first launch is a
+        warm-up.
+        """
+        if not self.options.back_to_back:
+            return self.once_ns
+        most = 1 if self._keeps_results() else self._sets_in_cache()
+        known = self.so_far.hot.median_ns if self.so_far and self.so_far.hot else None
+        first = known or self._mean_ns(min(3, most))
+        wanted = min(1000, max(1, round(_HOT_SAMPLE_NS / max(1.0, first))))
+        self._back_to_back = count = min(wanted + 1, most)
+        self._surprise(count)
+
+        def sample() -> float:
+            if secrets.randbelow(_SURPRISES) == 0:
+                self._surprise(count)
+            return self._mean_ns(count)
+
+        return sample
+
+    def _keeps_results(self) -> bool:
+        """Whether the kernel's variables, which outlive a launch, could hold a product of another
+        set. (A sum's inputs take as long to recognise as to add up.)"""
+        is_matrix = self.checks.case.problem.workload == workloads.DEFAULT
+        return is_matrix and self.built.program.variable_bytes >= self.checks.result.data.nbytes
+
+    def _sets_in_cache(self) -> int:
+        cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
+        set_bytes = sum(matrix.data.nbytes for matrix in self.checks.buffers.passed)
+        held = cache_bytes // _CACHE_SHARE // set_bytes
+        return min(_MOST_SETS, max(held, 2 if 4 * set_bytes <= cache_bytes else 1))
+
+    def _mean_ns(self, count: int) -> float:
+        keys = list(itertools.islice(self._keys, count))
+        if count == 1:
+            launches = [(self.checks.buffers, keys[0])]
+            self._make_ready(launches)
+            taken = self._launched_ns(launches)
+        else:
+            arena, launches = self._laid_out(count, keys)
+            with self._untouched(arena, _passed(launches)):
+                self._make_ready(launches)
+                taken = self._launched_ns(launches)
+        self._compare(launches)
+        return taken
+
+    def _launched_ns(self, launches: Sequence[tuple[Buffers, int]]) -> float:
+        taken = self.backend.time_hot_ns(
+            self.built.program,
+            self.launch,
+            [self.checks.arguments_for(buffers) for buffers, _ in launches],
+            graph=self.options.graph,
+            hold=lambda: self._hold(len(launches)),
+        )
+        self._await_idle(taken)
+        return taken
+
+    def _hold(self, launches: int) -> None:
+        slow_ns = _HOLD_NS_AFTER_TURN if self.takes_turns else _HOLD_NS
+        self.judge.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
+
+    def _laid_out(self, count: int, keys: Sequence[int]) -> tuple[Arena, list[tuple[Buffers, int]]]:
+        """The sets to launch, with these keys, of a batch of at most `count`; the others are
+        decoys. Those to launch are written later, so that the cache holds them."""
+        started = time.perf_counter_ns()
+        arena = self.checks.arena(_with_decoys(self._sets_in_cache()))
+        is_random = "decoys" in self.options.checks
+        random = secrets.SystemRandom() if is_random else Random(0)  # noqa: S311
+        # Without chance, a set lies at the same place in all batches, whatever their size.
+        laid_out = count if is_random else self._sets_in_cache()
+        sets = arena.lay_out(_with_decoys(laid_out), random)
+        for buffers in sets[len(keys) :]:
+            self.samples.write(buffers, secrets.randbits(64))
+            self.checks.poison_workspace(buffers)
+        self.verifying_ns += time.perf_counter_ns() - started
+        return arena, list(zip(sets, keys, strict=False))
+
+    @contextlib.contextmanager
+    def _untouched(self, arena: Arena, matrices: Sequence[Guarded]) -> Iterator[None]:
+        """`WrongError` if anything in the arena but these matrices changes meanwhile."""
+        started = time.perf_counter_ns()
+        key = secrets.randbits(64)
+        before = arena.hashed(key, matrices)
+        self.verifying_ns += time.perf_counter_ns() - started
+        yield
+        started = time.perf_counter_ns()
+        if "decoys" in self.options.checks and arena.hashed(key, matrices) != before:
+            raise self.checks.wrong(
+                "decoys", "wrote outside its matrices, in launches back to back"
+            )
+        self.verifying_ns += time.perf_counter_ns() - started
+
+    def _surprise(self, count: int) -> None:
+        """Batches that end at any launch, without times. A kernel that prepares for later launches
+        is found out: by what it keeps for them, and because an input changes."""
+        if count == 1 or "surprises" not in self.options.checks:
+            return
+        started, verified_ns = time.perf_counter_ns(), self.verifying_ns
+        self.checks.require_right(self.samples.verdicts())
+        arena, launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
+        self._make_ready(launches)
+        results = [matrix for buffers, _ in launches for matrix in buffers.results]
+        with self._untouched(arena, results), self._sealed(arena):
+            self._launched_ns(launches)
+        self._compare(launches)
+        self.checks.require_right(self.samples.verdicts())
+
+        arena, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
+        self._make_ready(launches)
+        with self._untouched(arena, _passed(launches)):
+            self._launch_altered(launches)
+        self._compare(launches[:-1])
+        self.verifying_ns = verified_ns + time.perf_counter_ns() - started
+
+    def _launch_altered(self, launches: Sequence[tuple[Buffers, int]]) -> None:
+        """Launch all; a number of A becomes 0 right before the last launch."""
+        *arguments, last = [self.checks.arguments_for(buffers) for buffers, _ in launches]
+        self._hold(len(launches))
+        for values in arguments:
+            self.built.program.launch(self.launch, values)
+        with self.samples.altered():
+            self.samples.write(*launches[-1])
+            self.built.program.launch(self.launch, last)
+            self.samples.compare(*launches[-1], self.checks.bound)
+        if any(verdict.wrong for verdict in self.samples.verdicts()):
+            raise self.checks.wrong(
+                "surprises", "a number of A changed right before a launch, and C is wrong"
+            )
+
+    @contextlib.contextmanager
+    def _sealed(self, arena: Arena) -> Iterator[None]:
+        """`WrongError` if memory outside the arena changes meanwhile, but for a library's own."""
+        is_own = self.checks.case.kernel.library is None
+        others = self.backend.memory_without([arena.buffer, self.judge.partial]) if is_own else []
+        seals = list(map(self.judge.seal, others))
+        self.judge.clear()
+        yield
+        if not all(map(self.judge.is_intact, seals)):
+            raise self.checks.wrong("surprises", "wrote to memory that is not its own")
+
+    def _block_times(self, plain_ns: float) -> BlockTimes | None:
+        """Figures from the stamps of an instrumented launch; None if no block has an end stamp."""
+        if self.built.clocked is None:
+            return None
+        short = plain_ns < SLOW_NS / 50
+        sample = self.stamps(self.built.clocked, 5 if short else 1, None if short else plain_ns)
+        try:
+            is_sm = self.backend.clock_is_sm
+            return block_times.brief(sample, self.backend.info, clock_is_sm=is_sm)
+        except CaseError:
+            return None
+
+    def stamps(
+        self, clocked: Program, pairs: int, known_plain_ns: float | None = None
+    ) -> BlockSample:
+        """The stamps of one instrumented launch, and its slowdown.
+
+        Plain and instrumented launches take turns, so that drift does not appear as a slowdown,
+        unless the time of a plain launch is known.
+        """
+        stamps = np.zeros((self.launch.blocks, STAMP_WORDS), np.uint64)
+        clocked_ns, plain_ns = [], []
+        with Memory(self.backend) as memory:
+            buffer = memory.allocate(self.launch.blocks * STAMP_BYTES)
+            arguments = [*self.arguments, buffer]
+            for _ in range(pairs):
+                self.backend.write(buffer, np.zeros_like(stamps))
+                clocked_ns.append(self._once_ns(clocked, arguments))
+                plain_ns.append(known_plain_ns or self.once_ns())
+            self.backend.read(buffer, stamps)
+        return BlockSample(
+            stamps=stamps,
+            ticks_per_ns=self.backend.ticks_per_ns(stamps),
+            event_ns=clocked_ns[-1],
+            empty_ns=self.judge.empty_launch_ns(),
+            perturbation=float(np.median(clocked_ns)) / float(np.median(plain_ns)) - 1,
+        )
+
+
+def _with_decoys(count: int) -> int:
+    """The number of sets in a batch of so many launches: enough that a guess which are launched
+    is soon wrong, few enough for the cache."""
+    return count + max(_LEAST_DECOYS, count // 4)
+
+
+def _keys(count: int) -> list[int]:
+    """Keys of launches without times."""
+    return [secrets.randbits(64) for _ in range(count)]
+
+
+def _passed(launches: Iterable[tuple[Buffers, int]]) -> list[Guarded]:
+    """All that the kernel receives."""
+    return [matrix for buffers, _ in launches for matrix in buffers.passed]

@@ -1,0 +1,109 @@
+"""Finds kernels that skip work because their inputs are those of the launch before.
+
+Only sustained launches have the same inputs again and again (`Launches.block`). Such a kernel keeps
+C and something of its inputs, from which it sees whether they have changed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from matbench import workloads
+from matbench.bench.launches import FEW_LINES, SLOW_NS, Launches
+
+#: Pairs of launches, how often they are timed, how often the whole is repeated, and for how long a
+#: device is held meanwhile.
+_PAIRS = 4
+_TRIES = 3
+_ATTEMPTS = 3
+_HOLD_NS = 2_000_000
+#: How much longer a launch may take on changed inputs: a share of its time, and nanoseconds.
+_LONGER = {"gpu": (0.25, 5e3), "cpu": (1.0, 50e3)}
+#: Which part of C surely changes with a column of A, whatever the type.
+_CHANGED_PART = 0.1
+
+
+def require_same_work(launches: Launches, repeated_ns: float) -> None:
+    """`WrongError` if the kernel skips work in a block, where a launch takes `repeated_ns`."""
+    checks = launches.checks
+    problem = checks.case.problem
+    is_matrix = problem.workload == workloads.DEFAULT
+    if "repeated" not in checks.options.checks or not is_matrix or problem.alpha == 0:
+        return  # a sum's inputs take as long to recognise as to add up
+    _require_change(launches)
+    longer_ns = min(_longer_ns(launches, repeated_ns) for _ in range(_ATTEMPTS))
+    launches.compute()
+    launches.compare_last()
+    share, least_ns = _LONGER[launches.backend.info.kind]
+    if longer_ns > share * repeated_ns + least_ns:
+        raise checks.wrong(
+            "repeated",
+            f"skips work: on the inputs of the launch before it takes {repeated_ns / 1e3:,.1f} µs, "
+            f"on others {longer_ns / 1e3:,.1f} µs more",
+        )
+
+
+def _require_change(launches: Launches) -> None:
+    """`WrongError` if C stays what it was though a column of A has changed: to NaN, or −1."""
+    checks, C = launches.checks, launches.checks.result
+    problem = checks.case.problem
+    if checks.case.kernel.contract.storage == "int8" and problem.N < FEW_LINES:
+        return  # B may be 0 wherever that column counts, because its samples select single terms
+    before, after = (np.empty(C.data.nbytes // C.word_bytes, f"u{C.word_bytes}") for _ in "ab")
+    launches.compute()
+    launches.backend.read(C.data, before)
+    put_back = launches.change_inputs()
+    launches.compute()
+    launches.backend.read(C.data, after)
+    put_back()
+    elements = problem.M * problem.N * problem.batch
+    if np.count_nonzero(before != after) < _CHANGED_PART * elements:
+        raise checks.wrong("repeated", "skips work: A changed after a launch, C did not")
+
+
+def _longer_ns(launches: Launches, repeated_ns: float) -> float:
+    """How much longer a launch takes if A differs from the one before than if it changed back."""
+    pairs, tries = (_PAIRS, _TRIES) if repeated_ns < SLOW_NS else (1, 1)
+
+    def time_ns(*, changes: bool) -> float:
+        return min(
+            launches.backend.time_call_ns(
+                _Pairs(launches, pairs, changes),
+                cold=False,
+                hold=lambda: launches.judge.hold(_HOLD_NS),
+                ready=lambda: None,
+            )
+            for _ in range(tries)
+        )
+
+    return (time_ns(changes=True) - time_ns(changes=False)) / (2 * pairs)
+
+
+class _Pairs(NamedTuple):
+    """A call of pairs of launches. Before each pair A changes and changes back; with `changes`, it
+    changes back between the two, so that neither has the inputs of the launch before."""
+
+    launches: Launches
+    pairs: int
+    changes: bool
+
+    def run(self) -> None:
+        for _ in range(self.pairs):
+            put_back = self.launches.change_inputs()
+            if self.changes:
+                self.launches.start()
+                put_back()
+            else:
+                put_back()
+                self.launches.start()
+            self.launches.start()
+        if self.launches.backend.info.kind == "cpu":
+            self.launches.backend.synchronize()
+
+    def take(self) -> None:
+        pass
+
+    def give(self) -> None:
+        pass

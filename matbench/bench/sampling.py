@@ -1,0 +1,277 @@
+"""Takes samples until their median is known, with notes on their quality."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from matbench.analysis import statistics
+from matbench.analysis.leaders import round_medians_ns
+from matbench.bench.options import Options
+from matbench.errors import CaseError
+from matbench.model import Conditions
+from matbench.records.comparison import Comparison
+from matbench.records.outcome import Timing
+
+#: How often a case is sampled at most if clocks were unstable, how often clocks are read, and the
+#: share by which they may vary.
+_MOST_TRIES = 3
+_LOOK_AT_CLOCKS_NS = 50_000_000
+_CLOCK_TOLERANCE = 0.02
+#: The minimum time for taking cold samples of a GPU.
+_LEAST_TIME_NS = 30e6
+#: The fewest samples in a later round, so that one outlier does not move its median; one if a
+#: launch takes longer. The first round has more: after the checks, a processor is unsteady.
+_LEAST_SAMPLES = 3
+_QUICK_NS = 10e6
+
+Sampler = Callable[[], float]
+
+
+def clock(verifying_ns: Callable[[], int]) -> Callable[[], int]:
+    """The host's time from now on, without verification, but at least half of all time.
+
+    The limit lets launches that are much shorter than their verification end in time, too.
+    """
+    began_ns, before_ns = time.perf_counter_ns(), verifying_ns()
+
+    def clock_ns() -> int:
+        passed = time.perf_counter_ns() - began_ns
+        return max(passed - (verifying_ns() - before_ns), passed // 2)
+
+    return clock_ns
+
+
+def sample_until_known(
+    sample: Sampler,
+    seed: int,
+    options: Options,
+    conditions: Callable[[], Conditions],
+    *,
+    cold: bool = False,
+    clock: Callable[[], int] = time.perf_counter_ns,
+    so_far: Timing | None = None,
+) -> Timing:
+    """Take samples (nanoseconds) until the median is known to the requested uncertainty.
+
+    If a GPU's clocks were throttled or varied meanwhile, up to two more attempts are made. The most
+    stable attempt counts, with notes if it was not stable either. `clock` gives the nanoseconds
+    that count towards the time limit.
+
+    If there are several rounds, this is one of them, and `so_far` has those before. The result has
+    the samples of all.
+    """
+    tries: list[_Try] = []
+    while len(tries) < _MOST_TRIES:
+        tries.append(_try(sample, options, conditions, cold, clock, so_far))
+        if not tries[-1].unrest:
+            break
+    best = min(tries, key=lambda attempt: len(attempt.unrest))
+    timing = msgspec.structs.replace(
+        timing_of(best.samples, seed, graph=options.graph and not cold, notes=best.unrest),
+        warmups=best.warmups,
+        settled=best.stopped == statistics.SETTLED,
+        stopped=best.stopped,
+        conditions=best.conditions,
+        attempts=len(tries),
+    )
+    return timing if options.rounds == 1 else _joined(so_far, timing, options)
+
+
+def _joined(so_far: Timing | None, last: Timing, options: Options) -> Timing:
+    """The rounds so far and the last one.
+
+    The interval covers that of all samples, and the medians of all rounds that have several:
+    the samples of one round do not show how much rounds differ.
+    """
+    earlier = so_far or msgspec.structs.replace(last, samples_ns=(), warmups=0, conditions=())
+    samples = (*earlier.samples_ns, *last.samples_ns)
+    conditions = last.conditions
+    if so_far is not None:
+        conditions = (*so_far.conditions, *last.conditions[1:])
+    timing = msgspec.structs.replace(
+        last,
+        samples_ns=samples,
+        rounds=(*earlier.rounds, len(last.samples_ns)),
+        median_ns=float(np.median(samples)),
+        warmups=(earlier.warmups or 0) + (last.warmups or 0),
+        conditions=conditions,
+        attempts=max(earlier.attempts or 1, last.attempts or 1),
+        notes=_unrest(conditions),
+    )
+    pairs = zip(round_medians_ns(timing), timing.rounds, strict=True)
+    medians_ns = [median for median, count in pairs if count >= _LEAST_SAMPLES]
+    low, high = statistics.median_interval(samples)
+    interval_ns = min([low, *medians_ns]), max([high, *medians_ns])
+    assert timing.median_ns is not None
+    assert options.uncertainty is not None
+    allowed_ns = options.uncertainty * timing.median_ns
+    stopped = last.stopped
+    if (high - low) / 2 > allowed_ns:
+        stopped = statistics.TIME_IS_UP
+    elif stopped == statistics.SETTLED and interval_ns[1] - interval_ns[0] > 2 * allowed_ns:
+        stopped = statistics.ROUNDS_DIFFER
+    settled = stopped == statistics.SETTLED
+    return msgspec.structs.replace(
+        timing, interval_ns=interval_ns, stopped=stopped, settled=settled
+    )
+
+
+class _Try(NamedTuple):
+    samples: list[float]
+    warmups: int
+    stopped: str
+    conditions: tuple[Conditions, ...]
+
+    @property
+    def unrest(self) -> tuple[str, ...]:
+        """Notes on a GPU's clocks if they were throttled or varied during sampling."""
+        return _unrest(self.conditions)
+
+
+def _unrest(conditions: Sequence[Conditions]) -> tuple[str, ...]:
+    """Notes on a GPU's clocks if they were throttled or varied; the first reading does not count,
+    because before the first launch a GPU is idle."""
+    during, notes = conditions[1:], []
+    throttled = sorted({reason for moment in during for reason in moment.throttled})
+    if throttled:
+        notes.append(f"clocks throttled during sampling: {', '.join(throttled)}")
+    clocks = [moment.sm_mhz for moment in during if moment.sm_mhz]
+    if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
+        notes.append(
+            f"SM clock varied from {min(clocks):,} to {max(clocks):,} MHz during sampling "
+            "(`matbench info` says how to hold it)"
+        )
+    return tuple(notes)
+
+
+def _try(
+    sample: Sampler,
+    options: Options,
+    conditions: Callable[[], Conditions],
+    cold: bool,
+    clock: Callable[[], int],
+    so_far: Timing | None,
+) -> _Try:
+    # A GPU is idle before the first round. Each look takes milliseconds.
+    seen = [conditions()] if so_far is None else list(so_far.conditions[:1])
+    warmups = _warmed_up(sample, so_far)
+    launch_ns = warmups[-1] if so_far is None else so_far.median_ns or 0.0
+    rule = _rule(options, cold, so_far, launch_ns)
+    samples = list(so_far.samples_ns) if so_far is not None else []
+    earlier = len(samples)
+    if so_far is None:
+        seen.append(conditions())
+    started = looked = clock()
+    stopped = None
+    while stopped is None:
+        samples.append(positive(sample()))
+        now = clock()
+        stopped = rule.decide(samples, now - started)
+        if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
+            seen.append(conditions())
+            looked = now
+    return _Try(samples[earlier:], len(warmups), stopped, tuple(seen))
+
+
+def _warmed_up(sample: Sampler, so_far: Timing | None) -> list[float]:
+    """Times of launches before the samples: in later rounds of one, or of none if it is slow."""
+    if so_far is not None and (so_far.median_ns or 0.0) >= _QUICK_NS:
+        return []
+    warmups = [sample()]
+    while so_far is None and not statistics.settled_warm_up(warmups):
+        warmups.append(sample())
+    return warmups
+
+
+def _rule(
+    options: Options, cold: bool, so_far: Timing | None, launch_ns: float
+) -> statistics.StoppingRule:
+    """When to stop launches of that length: in one round, or in the one after those so far."""
+    assert options.uncertainty is not None
+    assert options.max_time_s is not None
+    assert options.rounds is not None
+    rule = statistics.StoppingRule(
+        precision=options.uncertainty,
+        minimum=options.minimum_samples,
+        minimum_time_ns=_LEAST_TIME_NS if cold else 0.0,
+        maximum_time_ns=options.max_time_s * 1e9,
+    )
+    if options.rounds == 1:
+        return rule
+    number, before = 1, 0
+    if so_far is not None:
+        number, before = len(so_far.rounds) + 1, len(so_far.samples_ns)
+    least = 1
+    if launch_ns < _QUICK_NS:
+        least = _LEAST_SAMPLES if so_far is not None else options.minimum_samples
+    rounds = statistics.rounds_of(launch_ns, options.rounds)
+    return rule.of_round(number, max(number, rounds), before, least)
+
+
+def sample_in_turns(
+    samplers: Sequence[Sampler],
+    plan: statistics.ComparisonPlan,
+    seed: int,
+    clock: Callable[[], int] = time.perf_counter_ns,
+    *,
+    is_warm: bool = False,
+    place: Callable[[int], None] | None = None,
+) -> tuple[tuple[list[float], list[float]], Comparison]:
+    """Samples of a baseline and a candidate, pair by pair, until the plan has a verdict.
+
+    The order within each pair is random, with a seed, so that neither side gains from coming
+    second. `clock` gives the nanoseconds that count towards the time limit. Unless the device
+    `is_warm`, two samples of each are taken before, which do not count. `place` puts data and code
+    at other places, between blocks of pairs that it gets the number of.
+    """
+    samples: tuple[list[float], list[float]] = ([], [])
+    for sample in () if is_warm else (*samplers, *samplers):
+        sample()
+    started, starts = clock(), [0]
+    for pair, order in enumerate(statistics.interleaved_order(plan.looks[-1], seed)):
+        if place is not None and pair == statistics.end_of_block(starts[-1]):
+            place(len(starts))
+            starts.append(pair)
+            for sample in samplers if samples[0][-1] < _QUICK_NS else ():
+                sample()  # a warm-up
+        for which in order:
+            samples[which].append(positive(samplers[which]()))
+        comparison = plan.decide(*samples, clock() - started, starts)
+        if comparison is not None:
+            return samples, comparison
+    raise AssertionError("a plan ends at its last look")
+
+
+def timing_of(
+    samples: Sequence[float], seed: int, *, graph: bool = False, notes: Sequence[str] = ()
+) -> Timing:
+    """Samples with their median and its interval; `seed` is that of the inputs."""
+    return Timing(
+        samples_ns=tuple(samples),
+        median_ns=float(np.median(samples)),
+        interval_ns=statistics.median_interval(samples),
+        graph=graph,
+        seed=f"{seed:x}",
+        notes=tuple(notes),
+    )
+
+
+def positive(sample_ns: float) -> float:
+    """The sample; `CaseError` if the clock did not advance."""
+    if not 0 < sample_ns < math.inf:
+        raise CaseError("the device's clock did not advance during a launch")
+    return sample_ns
+
+
+def has_all_rounds(timing: Timing, rounds: int) -> bool:
+    """Whether a case with these samples gets no more of so many rounds; a single one is not
+    recorded as a round."""
+    if timing.median_ns is None:
+        return False
+    return len(timing.rounds) >= statistics.rounds_of(timing.median_ns, rounds) or not timing.rounds

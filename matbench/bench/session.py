@@ -1,0 +1,508 @@
+"""An open device that builds, checks and times cases.
+
+Knows no backend by name. A kernel is timed only if it was right on every trial, and every timed
+launch is verified.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TypeVar
+
+import msgspec
+
+from matbench import workloads
+from matbench.analysis import architectures, limits
+from matbench.analysis.leaders import LEAST
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.backends import Backend, Program, Variant
+from matbench.bench import bandwidth, reordering, repeated, sustained
+from matbench.bench.checks import Built, Checks, WrongError
+from matbench.bench.function_launches import FunctionLaunches
+from matbench.bench.judge import Judge
+from matbench.bench.launches import Launches, Times, own_times
+from matbench.bench.options import Options
+from matbench.bench.outcomes import compared
+from matbench.bench.prepared import Prepared
+from matbench.bench.samples import Samples
+from matbench.bench.sampling import clock, has_all_rounds, sample_in_turns, timing_of
+from matbench.cache import Cache
+from matbench.errors import BuildError, CaseError
+from matbench.kernelfile import includes, instrument, native, sweep
+from matbench.model import (
+    WORD_BYTES,
+    BuildKey,
+    Case,
+    Kernel,
+    Launch,
+    NumericContract,
+    Problem,
+)
+from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
+from matbench.workloads import oracle
+
+T = TypeVar("T")
+
+_NOT_SUSTAINED = "not sustained: with beta, each launch would add to C of the one before"
+
+
+class Session:
+    """A device, and the data its cases share: the inputs of one problem, builds, its bandwidth."""
+
+    def __init__(self, backend: Backend, cache: Cache, options: Options) -> None:
+        self.backend = backend
+        self.cache = cache
+        self.options = options.on(backend.info.kind)
+        self.judge = Judge(backend, masked="mask" in options.checks)
+        self._prepared: Prepared | None = None
+        self._samples: Samples | None = None
+        self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
+        self._bandwidth: limits.Bandwidth | None = None
+        self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
+        self._right: set[tuple[BuildKey, Problem]] = set()  # those that were right on every trial
+        self._reordered: set[BuildKey] = set()  # builds that were tried in other orders
+        self._turns = contextlib.ExitStack()
+
+    def prepare(self, problem: Problem, contract: NumericContract) -> None:
+        """Draw the inputs, load or compute the reference, and upload them; once per problem."""
+        self._prepare(problem, contract)
+
+    def build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> tuple[str, ...]:
+        """Compile the builds needed for the case, and return the warnings; `BuildError` has the
+        compiler's message."""
+        return self._build(case, variants).program.warnings
+
+    def program(self, case: Case) -> Program:
+        """The plain build of a case, for a feature's task."""
+        return self._build(case, ("plain",)).program
+
+    def measure(self, case: Case, so_far: Outcome | None = None) -> Outcome:
+        """Check and time a case; `CaseError` if the kernel could not run.
+
+        If there were other rounds, `so_far` is their outcome, and this is one more: the trials are
+        not run again. The result is the outcome of all. After the last round come the sustained
+        launches, if they are asked for.
+        """
+        timed = self.options.timed and self.options.replay is None
+        if so_far is None:
+            return self.outcome_after(case, self._timed if timed else self.untimed)
+        timing, rounds = so_far.timing, self.options.rounds or 1
+        if self.options.sustained_s and timing and has_all_rounds(timing, rounds):
+            outcome = self.outcome_after(case, self._sustained)
+            if outcome.status != "measured":
+                return outcome
+            return msgspec.structs.replace(so_far, sustained=outcome.sustained)
+        before = Times(so_far.cold, so_far.hot, so_far.blocks, host_ns=so_far.host_ns)
+        outcome = self.outcome_after(case, lambda checks: self._timed(checks, before))
+        accuracy = outcome.accuracy or so_far.accuracy
+        return msgspec.structs.replace(outcome, accuracy=accuracy, build=so_far.build)
+
+    def compare(
+        self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
+    ) -> ComparisonRecord:
+        """Check both, then time them in turns on the same inputs and buffers."""
+        cases: tuple[Case, ...] = (baseline, candidate)
+        outcomes = [self.outcome_after(case, self.untimed) for case in cases]
+        cases = tuple(map(self._as_it_reads, cases))
+        if any(outcome.status != "measured" for outcome in outcomes):
+            return compared(*outcomes)
+        try:
+            times, comparison = self._in_turns(cases, plan, seed, secrets.randbits(64))
+        except WrongError as wrong:
+            outcomes[cases.index(wrong.case)] = self._outcome(wrong.case, wrong=wrong)
+            return compared(*outcomes)
+        timed = (
+            self._outcome(case, outcome.accuracy, taken)
+            for case, outcome, taken in zip(cases, outcomes, times, strict=True)
+        )
+        return compared(*timed, comparison=comparison)
+
+    def forget(self) -> None:
+        """Let go of all builds, and of what is known of them."""
+        for known in (self._built, self._reading_C, self._right, self._reordered):
+            known.clear()
+
+    def close(self) -> None:
+        """Release all memory and the device."""
+        self._forget()
+        self.judge.close()
+        self.backend.close()
+
+    # -- the steps of one case -------------------------------------------------------------
+
+    def _prepare(self, problem: Problem, contract: NumericContract) -> Prepared:
+        if self._prepared is None or not self._prepared.is_for(problem, contract):
+            self._forget()
+            self._prepared = Prepared(
+                self.backend, self.judge, problem, contract, self.cache, guards=self.options.guarded
+            )
+            checks = self.options.checks
+            self._samples = Samples(
+                self._prepared,
+                vary="transform" in checks,
+                select={"transform", "selection"} <= checks,
+                poison="poison" in checks,
+                signed="precision" in checks,
+            )
+        return self._prepared
+
+    @contextlib.contextmanager
+    def _checks(
+        self, case: Case, built: Built, contract: NumericContract | None = None
+    ) -> Iterator[Checks]:
+        """The checks of a case. If they do not complete, shared buffers are made again, because the
+        kernel may have overwritten them, and its workspaces are released with them."""
+        prepared = self._prepare(case.problem, contract or case.kernel.contract)
+        assert self._samples is not None
+        try:
+            checks = Checks(prepared, self._samples, case, built, self.options)
+            yield checks
+            checks.release()
+        except BaseException:
+            prepared.is_spoiled = True
+            raise
+
+    def _require_any_order(self, case: Case, built: Built) -> None:
+        """`WrongError` if a result depends on the order of threads, on a device that always runs
+        them in one order; once per build."""
+        if built.reordered is None or case.build_key in self._reordered:
+            return
+        for one in reordering.candidates(case, self.backend.info):
+            with self._beside._checks(one, built) as checks:
+                if reordering.require_any_order(checks):
+                    break
+        self._reordered.add(case.build_key)
+
+    @cached_property
+    def _beside(self) -> Session:
+        """Keeps another problem beside the one that is measured."""
+        beside = Session(self.backend, self.cache, self.options)
+        beside.judge = self.judge  # whose device code is built
+        return beside
+
+    def _as_it_reads(self, case: Case) -> Case:
+        """The case; if its kernel was found to read C, with numbers in C before a launch."""
+        if case.kernel.reads or case.build_key not in self._reading_C:
+            return case
+        kernel = msgspec.structs.replace(case.kernel, reads=("C",))
+        return msgspec.structs.replace(case, kernel=kernel)
+
+    def outcome_after(
+        self,
+        case: Case,
+        measured: Callable[[Checks], Times],
+        variants: tuple[Variant, ...] | None = None,
+    ) -> Outcome:
+        """The outcome of a case that is checked and `measured`.
+
+        If it may be right except that it reads C, which BLAS forbids if beta is 0, it is run again
+        with numbers in C, which must not affect the result.
+        """
+        case = self._as_it_reads(case)
+        built = self._build(case, variants)
+        try:
+            with self._checks(case, built) as checks:
+                times = measured(checks)
+            self._require_any_order(case, built)
+        except WrongError as wrong:
+            if wrong.reads_C and case.problem.workload == "matmul" and case.problem.beta == 0:
+                self._reading_C.add(case.build_key)
+                again = self.outcome_after(case, measured, variants)
+                if again.status == "measured":
+                    return again
+                self._reading_C.discard(case.build_key)  # there is another mistake
+            return self._outcome(case, checks.accuracy, variants=variants, wrong=wrong)
+        return self._outcome(case, checks.accuracy, times, variants=variants)
+
+    def untimed(self, checks: Checks) -> Times:
+        """Check a case without timing it."""
+        checks.before_timing()
+        launches_of(checks).untimed()
+        checks.after_timing()
+        return Times()
+
+    def _timed(self, checks: Checks, so_far: Times | None = None) -> Times:
+        """Check and time a case, in another round if there were some."""
+        with self._trials(checks, again=so_far is not None):
+            times = launches_of(checks, so_far=so_far).time()
+        copied = self._copy_bytes_per_s(checks.case.problem)
+        notes = self._doubts(checks.case, times)
+        if self.options.sustained_s is not None and not checks.case.can_be_sustained:
+            notes += (_NOT_SUSTAINED,)
+        return times._replace(copy_bytes_per_s=copied, notes=notes)
+
+    def _sustained(self, checks: Checks) -> Times:
+        """Launches back to back, after all rounds."""
+        assert self.options.sustained_s is not None
+        with self._trials(checks, again=True):
+            launches, meter = launches_of(checks), sustained.Meter(self.backend, self._idle_w)
+            taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
+            repeated.require_same_work(launches, taken.mean_ns)
+            launches.verify()
+        return Times(sustained=taken)
+
+    @contextlib.contextmanager
+    def _trials(self, checks: Checks, *, again: bool) -> Iterator[None]:
+        """The trials before and after timing. If a case is timed `again`, those that it passed in
+        this process are not run again."""
+        key = checks.case.build_key, checks.case.problem
+        is_right = again and key in self._right
+        if not is_right:
+            checks.before_timing()
+        yield
+        if is_right:
+            checks.require_guards()
+            checks.require_sources()
+        else:
+            checks.after_timing()
+            self._right.add(key)
+
+    @cached_property
+    def _idle_w(self) -> float | None:
+        """The power of the idle device, in watts."""
+        return sustained.idle_w(self.backend)
+
+    def _doubts(self, case: Case, times: Times) -> tuple[str, ...]:
+        """`WrongError` if times are impossible on the device.
+
+        If the limit is less certain, as for hot samples of a GPU, there is only a note.
+        """
+        info, timing = self.backend.info, times.cold or times.hot
+        median_ns = timing.median_ns if timing is not None else None
+        if timing is None or median_ns is None or "impossible" not in self.options.checks:
+            return ()
+        if case.problem.alpha == 0:  # no multiplications or reads are needed then
+            return ()
+        workload, problem = workloads.workload_of(case.problem), case.problem
+        clock = info.properties.get("clock rate (MHz)")
+        most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in timing.conditions)]) or None
+        operations, contract = workload.operations(problem), case.kernel.contract
+        words = sum(workload.words(name, problem) for name in workload.reads)
+        read = WORD_BYTES[contract.storage] * words * problem.batch
+        written = WORD_BYTES[contract.result] * workload.words("C", problem) * problem.batch
+        floors = [limits.floor_of_operations(operations, info, most_mhz, contract.storage)]
+        is_certain = times.cold is not None or info.kind == "cpu"
+        if info.kind == "cpu":
+            floors += limits.floors_of_cpu(operations, read + written, info)
+        elif is_certain and self._bandwidth is not None:
+            floors.append(limits.floor_of_bytes(read, written, info, self._bandwidth))
+        reason = limits.impossible(median_ns, floors)
+        if reason is not None and is_certain:
+            raise WrongError(case, "impossible", reason)
+        return () if reason is None else (reason,)
+
+    def _in_turns(
+        self, cases: Sequence[Case], plan: ComparisonPlan, seed: int, inputs_seed: int
+    ) -> tuple[list[Times], Comparison]:
+        """Times of both on inputs that suit both; the two of a pair have the same inputs."""
+        contract = oracle.common([case.kernel.contract for case in cases])
+        with contextlib.ExitStack() as stack:
+            checks = [
+                stack.enter_context(self._checks(case, self._build(case), contract))
+                for case in cases
+            ]
+            launches = [launches_of(check, inputs_seed) for check in checks]
+            plan = msgspec.structs.replace(plan, least=LEAST[self.backend.info.kind])
+            if self.options.sustained_s is not None:
+                taken, comparison = sustained.in_turns(
+                    [one.block for one in launches],
+                    plan,
+                    seed,
+                    sustained.Meter(self.backend, self._idle_w),
+                )
+                for timed, one in zip(launches, taken, strict=True):
+                    repeated.require_same_work(timed, one.mean_ns)
+                times = [
+                    Times(hot=timing_of(one.blocks_ns, inputs_seed), sustained=one) for one in taken
+                ]
+            else:
+                spent = clock(lambda: sum(timed.verifying_ns for timed in launches))
+                samplers = [timed.sampler() for timed in launches]
+                place = partial(_place_anew, checks)
+                samples, comparison = sample_in_turns(samplers, plan, seed, spent, place=place)
+                times = [own_times(one, self.options, inputs_seed) for one in samples]
+            for timed in launches:
+                timed.verify()
+        return times, comparison
+
+    # -- a case that takes turns with one of another process --------------------------------
+
+    def begin_turns(self, case: Case, contract: NumericContract, inputs_seed: int) -> Outcome:
+        """Check a case and, if it is right, keep it ready for its turns."""
+        outcome = self.outcome_after(case, self.untimed)
+        if outcome.status == "measured":
+            case = self._as_it_reads(case)
+            checks = self._turns.enter_context(self._checks(case, self._build(case), contract))
+            self._side = launches_of(checks, inputs_seed)
+            self._place = partial(_place_anew, [checks])
+            self._sample = self._side.sampler()
+        return outcome
+
+    def turn(self) -> tuple[float, int] | Outcome:
+        """A sample, and the time of all verification so far, in nanoseconds."""
+        return self._in_turn(lambda: (self._sample(), self._side.verifying_ns))
+
+    def place_turns(self, number: int) -> None:
+        """Put data and code at other places."""
+        self._place(number)
+
+    def end_turns(self) -> Outcome | None:
+        """Verify all turns, which have ended."""
+        return self._in_turn(self._side.verify)
+
+    def leave_turns(self) -> None:
+        """Let go of the case."""
+        self._turns.close()
+
+    def _in_turn(self, do: Callable[[], T]) -> T | Outcome:
+        try:
+            return do()
+        except WrongError as wrong:
+            self._turns.__exit__(WrongError, wrong, wrong.__traceback__)
+            return self._outcome(wrong.case, wrong=wrong)
+
+    def _build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> Built:
+        width = case.launch.block[0] if case.launch is not None else 1
+        key = case.build_key, width, variants
+        if key in self._built:
+            return self._built[key]
+        if "builds" in self.options.checks:
+            _require_one_kernel(case.kernel)
+        start = time.perf_counter()
+        possible, wanted = self.backend.variants, variants or self.options.builds
+        if case.kernel.without_source:  # cannot be instrumented
+            possible = ("plain", "staggered") if native.has_openmp(case.kernel) else ("plain",)
+        builds: dict[Variant, Program] = {}
+        notes = []
+        for variant in possible:
+            if variant not in wanted:
+                continue
+            try:
+                builds[variant] = self.backend.build(
+                    case.kernel, case.params, variant, block_width=width
+                )
+            except BuildError as error:
+                if variant == "plain":
+                    raise
+                # The instrumentation may not suit the kernel; then this variant is missing.
+                notes.append(f"not {variant}: {error.reason.splitlines()[0]}")
+        # The compiled source must be the one that the record names.
+        if name := includes.changed(case.kernel):
+            raise CaseError(f"{name} changed after {case.kernel.path} was read; run matbench again")
+        if "malloc" in self.options.checks and any(build.allocates for build in builds.values()):
+            raise CaseError(
+                "malloc: allocates memory from the device's heap, which could carry results from "
+                "one launch to the next"
+            )
+        _require_launchable(case, builds["plain"])
+        self._built[key] = Built(
+            builds["plain"],
+            builds.get("clocked"),
+            builds.get("staggered"),
+            builds.get("reordered"),
+            time.perf_counter() - start,
+            tuple(notes),
+        )
+        return self._built[key]
+
+    def _outcome(
+        self,
+        case: Case,
+        accuracy: Accuracy | None = None,
+        times: Times = Times(),  # noqa: B008
+        *,
+        variants: tuple[Variant, ...] | None = None,
+        wrong: WrongError | None = None,
+    ) -> Outcome:
+        """The outcome of a case that ran: right, or wrong and without times."""
+        assert case.launch is not None
+        built = self._build(case, variants)
+        error_map = wrong.error_map if wrong is not None else None
+        return Outcome(
+            case=CaseRecord.from_case(case, self.backend.info),
+            status="measured" if wrong is None else "wrong",
+            reason=None if wrong is None else wrong.reason,
+            check=None if wrong is None else wrong.check,
+            build=self._build_record(built, case.launch),
+            accuracy=accuracy,
+            cold=times.cold,
+            hot=times.hot,
+            blocks=times.blocks,
+            host_ns=times.host_ns,
+            sustained=times.sustained,
+            copy_bytes_per_s=times.copy_bytes_per_s,
+            notes=(*case.notes, *_read(case), *built.notes, *built.program.notes, *times.notes),
+            error_map=msgspec.UNSET if error_map is None else error_map,
+        )
+
+    def _build_record(self, built: Built, launch: Launch) -> Build:
+        """The build, and how many blocks of the launch fit on a multiprocessor at once."""
+        resident = built.program.resident_blocks(launch)
+        architecture = architectures.of_capability(self.backend.info.compute_capability)
+        occupancy = None
+        if resident is not None and architecture is not None:
+            warps = -(-launch.threads_per_block // architectures.WARP)
+            occupancy = resident * warps / architecture.warps
+        return Build(
+            duration_s=built.duration_s,
+            resources=built.program.resources,
+            resident_blocks=resident,
+            occupancy=occupancy,
+        )
+
+    def _copy_bytes_per_s(self, problem: Problem) -> float | None:
+        """The device's bandwidth; on a CPU only if the workload's rate is in bytes."""
+        counted = workloads.workload_of(problem).rate == "B/s"
+        if self._bandwidth is None and (counted or self.backend.info.kind == "gpu"):
+            with contextlib.suppress(CaseError):  # for example, too little memory
+                self._bandwidth = bandwidth.measured(self.backend, self.cache)
+        return self._bandwidth.copy_bytes_per_s if self._bandwidth is not None else None
+
+    def _forget(self) -> None:
+        if self._prepared is not None:
+            prepared, self._prepared = self._prepared, None
+            prepared.release()
+
+
+def _place_anew(checks: Sequence[Checks], number: int) -> None:
+    """Move the matrices of two cases, and load their code in the other order than before."""
+    checks[0].prepared.move()
+    for check in checks if number % 2 else reversed(checks):
+        check.built.program.reload()
+        check.moved()
+
+
+def launches_of(checks: Checks, seed: int | None = None, so_far: Times | None = None) -> Launches:
+    """What times a case: launches of a kernel, or calls of a function."""
+    kind = FunctionLaunches if checks.case.kernel.is_function else Launches
+    return kind(checks, seed, so_far)
+
+
+def _require_launchable(case: Case, program: Program) -> None:
+    """Reject a launch that needs more shared memory than any GPU has, also on a CPU."""
+    dynamic = case.launch.shared_bytes if case.launch is not None else 0
+    needed = (program.resources.static_shared_bytes or 0) + dynamic
+    if needed > (most := sweep.GPU_LIMITS["max_shared_bytes_per_block"]):
+        needs = f"{case.kernel.entry} needs {needed:,} bytes of shared memory per block"
+        raise CaseError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
+
+
+def _require_one_kernel(kernel: Kernel) -> None:
+    """Reject a kernel that could distinguish its instrumented builds from the plain one."""
+    for source in (kernel.source, *includes.texts(kernel.includes)):
+        if name := instrument.telltale(source):
+            raise CaseError(
+                f"builds: the source uses `{name}`, which could tell it which of matbench's builds "
+                "it is; use another name"
+            )
+
+
+def _read(case: Case) -> tuple[str, ...]:
+    """A note on reading C, which BLAS does not allow if beta is 0."""
+    reads = case.kernel.reads and case.problem.beta == 0
+    return ("reads C at beta = 0",) if reads else ()

@@ -1,0 +1,517 @@
+"""Runs cases in a process that may die, so that a bad kernel harms only its own case.
+
+Each device has one worker process that owns it and keeps its `Session`. Builds and measurements
+have deadlines; a worker that misses one, or dies, is replaced, and the case becomes a failed
+outcome with the reason.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+)
+
+import msgspec
+
+from matbench.backends import bind_to
+from matbench.bench.options import Deadlines, Options
+from matbench.bench.outcomes import compared, not_measured, skipped
+from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, explanation
+from matbench.kernelfile.suspicions import suspicions
+from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.outcome import Outcome
+from matbench.worker.builders import Builders
+from matbench.worker.output import Listener
+from matbench.worker.process import DeadlineError, DiedError, Pool
+from matbench.worker.rounds import Rounds, Visit, in_rounds
+from matbench.worker.scheduler import Scheduler, TaskGroup
+
+if TYPE_CHECKING:
+    from matbench.analysis.statistics import ComparisonPlan
+    from matbench.backends import Variant
+    from matbench.bench.session import Session
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+#: How many processes of functions in Python a device has at a time, for rounds.
+_MOST_APART = 12
+#: A case is sampled up to three times, and verification may take as long again.
+_TIMES_SAMPLED = 6
+#: Until the device is steady, launches may run twice as long as they are timed, for each of a pair.
+_TIMES_SUSTAINED = 8
+
+
+class LateError(CaseError):
+    """The error of a case that missed its deadline."""
+
+
+# -- in the worker process -----------------------------------------------------------------------
+
+_device: DeviceInfo
+_options: Options
+_session: Session | None = None
+
+
+def _begin(device: DeviceInfo, options: Options) -> None:
+    global _device, _options
+    _device, _options = device, options
+    bind_to(device)
+
+
+def _open() -> Session:
+    global _session
+    if _session is None:
+        from matbench.backends import open_backend
+        from matbench.bench.session import Session
+        from matbench.cache import Cache
+
+        cache = Cache()
+        _session = Session(open_backend(_device, cache), cache, _options)
+        _session.backend.conditions()  # from now on, the load of other programs is known
+        _session.backend.clock_agrees()  # for later comparison
+        # No pause while a kernel is timed: `_do` collects between tasks, and what was imported is
+        # left out of that.
+        gc.disable()
+        gc.freeze()
+    return _session
+
+
+def _start() -> None:
+    _open()
+
+
+def _do(method: Callable[..., T], args: tuple[Any, ...], more: dict[str, Any]) -> T:
+    """Call a method of the session."""
+    try:
+        return method(_open(), *args, **more)
+    finally:
+        gc.collect()  # here, because only this thread may free device memory
+
+
+def _clock_ns() -> tuple[int, bool]:
+    """This process's time, which all processes share, and whether the device agrees."""
+    return time.perf_counter_ns(), _session is None or _session.backend.clock_agrees()
+
+
+def _measure_library(case: Case) -> Outcome:
+    from matbench.bench import library
+    from matbench.cache import Cache
+
+    return library.measure(case, _device, Cache(), _options)
+
+
+# -- in the main process -------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """What a worker is doing, its deadline, and the option that sets the deadline."""
+
+    doing: str
+    deadline_s: float | None = None
+    option: str = ""
+    #: The source of any output meanwhile, and whether it is shown.
+    printer: str = "driver"
+    is_heard: bool = True
+
+
+_CLOCK = _Step("reading the clock", 60.0)
+#: How far clocks of two processes may be apart.
+_CLOCK_NS = 10_000_000
+
+
+class Worker:
+    """Runs one device's cases, one after the other; any failure becomes an outcome."""
+
+    #: What the worker that was last asked for anything is doing.
+    doing: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        device: DeviceInfo,
+        options: Options,
+        deadlines: Deadlines,
+        builders: Builders,
+        listener: Listener | None,
+        late: Counter[BuildKey],
+        *,
+        is_apart: bool = False,
+    ) -> None:
+        self.device = device
+        self._rest = ExitStack() if is_apart else None
+        self.options = options
+        self.builders = builders
+        self.listener = listener
+        self.pool = Pool(_begin, device, options, leads=is_apart)
+        self._preparing = _Step("preparing")  # a reference may take long
+        self._building = _Step("building", deadlines.build_s, "--timeout", "compiler")
+        kinds = options.cold + options.hot
+        run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
+        run_s += _TIMES_SUSTAINED * (options.sustained_s or 0.0)
+        self._running = _Step("running", run_s, "--timeout", "kernel")
+        self._late = late
+        self._is_replaced = False  # if the process may be another one since the last case
+        self._warnings: dict[BuildKey, tuple[str, ...]] = {}
+        self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
+
+    def start(self) -> None:
+        """Start opening the device."""
+        self.pool.schedule(_start)
+
+    def open(self) -> None:
+        """Open the device; `CaseError` if that fails."""
+        self._task(_Step("opening the device"), _start)
+
+    def deadlines_passed(self, case: Case) -> int:
+        """How often this kernel with these parameters missed its deadline, on any problem or
+        device."""
+        return self._late[case.build_key]
+
+    def measure(self, case: Case, so_far: Outcome | None = None) -> Outcome:
+        """Build, check and time one case, or take one more round if `so_far` has others."""
+        is_ready = so_far is not None and not self._is_replaced
+        unfit = None if is_ready else self.unfit(case)
+        if unfit is not None:
+            return unfit
+        self._is_replaced = False
+        try:
+            if is_on_host(case.kernel):
+                return self._task(self._running, _measure_library, case)
+            # What a kernel prints is shown once, not in each round.
+            step = self._running._replace(is_heard=so_far is None)
+            outcome: Outcome = self._task(step, _do, _methods().measure, (case, so_far), {})
+        except OutOfMemoryError as error:
+            return self.failed(case, error)
+        except CaseError as error:
+            outcome = self.failed(case, error)
+        return self.explained(case, outcome)
+
+    def explained(self, case: Case, outcome: Outcome) -> Outcome:
+        """The outcome; if it has a reason, with what may be behind it."""
+        if outcome.reason is None:
+            return outcome
+        reason = "; ".join((outcome.reason, *self.suspicions(case)))
+        return msgspec.structs.replace(outcome, reason=reason)
+
+    def suspicions(self, case: Case) -> list[str]:
+        """Why a kernel that was built may be wrong, or not end: what its compiler warned of, and
+        what its text shows."""
+        told = self._warnings.get(case.build_key, ())
+        return [*told, *(() if case.kernel.without_source else suspicions(case.kernel, told))]
+
+    def ask(
+        self,
+        case: Case,
+        limit_s: float | None,
+        task: Callable[Concatenate[Session, P], T],
+        *args: P.args,
+        **more: P.kwargs,
+    ) -> T:
+        """A feature's task with the open device, once there is a plain build of this case.
+
+        It may take as long as a case, and at most `limit_s`. `CaseError` if it fails.
+        """
+        self.open()  # again, if a kernel killed the process
+        self._compiled(case, ("plain",))
+        limits_s = filter(None, (limit_s, self._running.deadline_s))
+        step = self._running._replace(deadline_s=min(limits_s))
+        try:
+            answer: T = self._task(step, _do, task, args, more)
+        except LateError:
+            self._late[case.build_key] += 1
+            raise
+        return answer
+
+    def call(self, task: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
+        """A feature's task that needs no device, in the worker process."""
+        answer: T = self._task(self._running, task, *args)
+        return answer
+
+    def compare(
+        self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
+    ) -> ComparisonRecord:
+        """Time both cases in turns; without a comparison if one cannot run."""
+        cases = (baseline, candidate)
+        for case in cases:
+            unfit = self.unfit(case)
+            if unfit is not None:
+                first, second = (
+                    unfit if other is case else skipped(other, self.device, Skip("pair"))
+                    for other in cases
+                )
+                return compared(first, second)
+        try:
+            step = self._running
+            turns_s = 2 * plan.maximum_time_ns / 1e9  # half of it for verification
+            if self.options.sustained_s is not None:
+                turns_s = _TIMES_SUSTAINED * plan.looks[-1]  # blocks of a second
+            step = step._replace(deadline_s=(step.deadline_s or 0.0) + turns_s)
+            given = (baseline, candidate, plan, seed)
+            record: ComparisonRecord = self._task(step, _do, _methods().compare, given, {})
+            return msgspec.structs.replace(
+                record,
+                baseline=self.explained(baseline, record.baseline),
+                candidate=self.explained(candidate, record.candidate),
+            )
+        except CaseError as error:
+            reason = f"comparing: {error.reason}"
+            first, second = (not_measured(case, self.device, "failed", reason) for case in cases)
+            return compared(first, second)
+
+    def forget(self) -> None:
+        """Let go of all builds, so that memory does not grow with the number of kernels."""
+        self._refused.clear()
+        self._warnings.clear()
+        with suppress(CaseError):  # the next case fails in the same way
+            self._task(self._preparing, _do, _methods().forget, (), {})
+
+    def close(self) -> None:
+        self.pool.kill()
+        if self._rest is not None:
+            self._rest.close()
+
+    def failed(self, case: Case, error: CaseError) -> Outcome:
+        """The outcome of a case that ended with this error."""
+        self._late[case.build_key] += isinstance(error, LateError)
+        return not_measured(case, self.device, "failed", error.reason)
+
+    def unfit(self, case: Case) -> Outcome | None:
+        """The outcome of a case that cannot run; None if its inputs and builds are ready."""
+        if case.skip is not None:
+            return skipped(case, self.device, case.skip)
+        try:
+            if not is_on_host(case.kernel):
+                self.ready(case)
+        except CaseError as error:
+            return self.failed(case, error)
+        return None
+
+    def ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
+        """Prepare inputs and builds, also in a worker that has just replaced another.
+
+        A kernel that did not compile is not compiled again for another problem.
+        """
+        if (case.build_key, variants) not in self._refused:
+            given = case.problem, case.kernel.contract
+            self._task(self._preparing, _do, _methods().prepare, given, {})
+        self._compiled(case, variants)
+
+    def _compiled(self, case: Case, variants: tuple[Variant, ...] | None) -> None:
+        key = case.build_key, variants
+        if key in self._refused:
+            raise self._refused[key]
+        try:
+            self._attempt(self._building, lambda: self.builders.wait(self.device, case))
+            warnings = self._task(self._building, _do, _methods().build, (case, variants), {})
+            self._warnings[case.build_key] = warnings
+        except BuildError as error:
+            self._refused[key] = error
+            raise
+
+    def with_session(
+        self, task: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
+    ) -> T:
+        """A task with the open device, for a case that is ready or none."""
+        answer: T = self._task(self._running, _do, task, args, more)
+        return answer
+
+    def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:
+        is_heard = step.is_heard
+        if self._rest is not None:
+            self._rest.close()
+        try:
+            deadline_s = step.deadline_s
+            answer = self._attempt(step, lambda: self.pool.call(task, *args, timeout_s=deadline_s))
+            if step.doing == self._running.doing and self.device.kind == "cpu":
+                self._require_clock()
+            return answer
+        except CaseError:
+            is_heard = self._is_replaced = True
+            raise
+        finally:
+            if self._rest is not None:
+                self._rest.enter_context(self.pool.stopped())
+            said = self.pool.said()
+            if said.lines and is_heard and self.listener is not None:
+                self.listener(step.printer, said)
+
+    def _require_clock(self) -> None:
+        """`CaseError`, and a new process, if a kernel changed the clock of this one, which would
+        time the next kernel, too."""
+        before_ns = time.perf_counter_ns()
+        now_ns, agrees = self._attempt(_CLOCK, lambda: self.pool.call(_clock_ns))
+        late_ns = time.perf_counter_ns() - now_ns
+        if not agrees or now_ns < before_ns - _CLOCK_NS or late_ns < -_CLOCK_NS:
+            self.pool.kill()
+            raise CaseError(
+                "the clock of its process is no longer the system's: the kernel changed it"
+            )
+
+    def _attempt(self, step: _Step, call: Callable[[], T]) -> T:
+        """The result of the call; any failure is a `CaseError`."""
+        Worker.doing = step.doing
+        try:
+            return call()
+        except CaseError as error:
+            if error.fatal:
+                self.pool.kill()
+            raise
+        except DeadlineError:
+            late = f"{step.doing} took longer than {step.deadline_s:g} s and was stopped"
+            raise LateError(f"{late} (see {step.option})") from None
+        except DiedError as error:
+            reason = f"{step.doing}: the worker process {error}"
+        except Exception as error:
+            is_alone = self._rest is not None and type(error) is not MatbenchError
+            if isinstance(error, MatbenchError) and not is_alone:
+                raise  # it concerns every case, such as an unusable cache folder
+            # A bug in matbench, or a function's process that is broken: only this case fails.
+            self.pool.kill()
+            reason = f"{step.doing} raised {type(error).__name__}: {explanation(error)}"
+        raise CaseError(reason)
+
+
+def is_on_host(kernel: Kernel) -> bool:
+    """Whether it is NumPy's product, which needs no device."""
+    return kernel.library == "numpy"
+
+
+def _methods() -> type[Session]:
+    """Imported late: by the first case, the worker process is already opening its device."""
+    from matbench.bench.session import Session
+
+    return Session
+
+
+class CaseRunner(Protocol):
+    """What measures the cases of a sweep: workers of this machine, or of others."""
+
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *_: object) -> None: ...
+    def start(self, devices: Iterable[DeviceInfo]) -> None: ...
+    def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None: ...
+    def renew(self) -> None: ...
+    def measured(
+        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
+    ) -> Iterator[Visit]: ...
+
+
+class WorkerPool:
+    """A worker for each device of a sweep, started with its first case.
+
+    `listener` is called with the output of kernels soon after it was printed. `builders` is how
+    many processes compile ahead.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        deadlines: Deadlines,
+        listener: Listener | None = None,
+        most_apart: int = _MOST_APART,
+        builders: int | None = None,
+    ) -> None:
+        self.options = options
+        self.most_apart = most_apart
+        self.deadlines = deadlines
+        self.listener = listener
+        self.workers: dict[tuple[str, str], Worker] = {}
+        self.builders = Builders(deadlines.build_s, builders)
+        self._late: Counter[BuildKey] = Counter()
+        self._scheduler = Scheduler()
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scheduler.end()
+        self.builders.close()
+        self.renew()
+        self._scheduler.join()
+        self.renew()  # a thread may have been about to start a process
+
+    def worker(self, device: DeviceInfo, kernel: Kernel | None = None) -> Worker:
+        """The worker that owns a device. A function on the host has one of its own, because what
+        its code leaves in its process must not affect other kernels."""
+        is_apart = kernel is not None and kernel.is_function
+        function = ""
+        if kernel is not None and is_apart:
+            function = repr((kernel.path, kernel.entry, kernel.source, kernel.includes))
+        key = device.label, function
+        if key not in self.workers:
+            others = [known for known in [*self.workers] if known[0] == key[0] and known[1]]
+            if is_apart and len(others) >= self.most_apart:
+                self.workers.pop(others[0]).close()
+            self.workers[key] = Worker(
+                device, self.options, self.deadlines, self.builders, self.listener, self._late,
+                is_apart=is_apart,
+            )  # fmt: skip
+        return self.workers[key]
+
+    def distribute(
+        self, groups: Iterable[TaskGroup[T]], do: Callable[[Worker, T], R]
+    ) -> Iterator[tuple[T, R]]:
+        """Every task of the groups with its result, as soon as a device has done it.
+
+        GPUs work at the same time: then `do` is called in other threads, one for each.
+        """
+        every = list(groups)
+        for group in every:
+            for device in group.devices:
+                self.worker(device)
+        yield from self._scheduler.results(every, lambda info, task: do(self.worker(info), task))
+
+    def measured(
+        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
+    ) -> Iterator[Visit]:
+        """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
+
+        def visit(worker: Worker, rounds: Rounds) -> Visit | None:
+            def measure(so_far: Outcome | None) -> Outcome:
+                begin(worker.device, rounds.case)
+                own = self.worker(worker.device, rounds.case.kernel)
+                return own.measure(rounds.case, so_far)
+
+            return rounds.visit(worker.device, measure)
+
+        visits = self.distribute(in_rounds(groups, self.options), visit)
+        return (visit for _, visit in visits if visit is not None)
+
+    def forget(self) -> None:
+        """Let go of what is kept of earlier kernels; those to come are compiled again."""
+        self._late.clear()
+        self.builders.forget()
+        for worker in [*self.workers.values()]:
+            worker.forget()
+
+    def renew(self) -> None:
+        """End all workers' processes: the next case starts in a new one."""
+        for worker in [*self.workers.values()]:
+            worker.close()
+
+    def start(self, devices: Iterable[DeviceInfo]) -> None:
+        """Start opening devices; errors appear again with their first case."""
+        for device in devices:
+            if device.backend != "host":
+                self.worker(device).start()
+                self.builders.start_own(device)
+
+    def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:
+        """Start compiling for devices whose timing is not disturbed by it."""
+        for device, case in cases:
+            self.builders.start(device, [case], self.options.builds)

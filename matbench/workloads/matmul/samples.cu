@@ -1,0 +1,354 @@
+// Inputs of the matrix product, and the comparison of its result.
+
+// A permutation of 0 … count - 1: a Feistel network of four rounds over the next power of four,
+// repeated until the result is in range.
+static __device__ int permuted(size_t key, int index, int count)
+{
+    int half_bits = 1;
+    while (((size_t)1 << 2 * half_bits) < (size_t)count) ++half_bits;
+    const size_t low = ((size_t)1 << half_bits) - 1;
+    size_t place = index;
+    do {
+        size_t left = place >> half_bits, right = place & low;
+        for (int round = 0; round < 4; ++round) {
+            const size_t next = left ^ (drawn(key + round, right) & low);
+            left = right;
+            right = next;
+        }
+        place = left << half_bits | right;
+    } while (place >= (size_t)count);
+    return (int)place;
+}
+
+// The term that row or column `index` selects; -1 for most, which select none.
+static __device__ int selected(size_t key, int index, int count, int K)
+{
+    const int some = count >= 32 ? 4 : count >= 8 ? 1 : (int)(drawn(key, 9) % 2);
+    int term = -1;
+    for (int s = 0; s < some; ++s)
+        if (drawn(key, 10 + 2 * s) % (size_t)count == (size_t)index)
+            term = (int)(drawn(key, 11 + 2 * s) % (size_t)K);
+    return term;
+}
+
+// In a sparse row, SPARSE_TERMS terms are as in any row, and all others REST (2^-30) of
+// that.
+#define SPARSE_ROWS 2
+#define SPARSE_TERMS 32
+#define REST (1.0f / 1073741824.0f)
+
+// Row `index` as a sparse one, -2 for the first, -3 for the second; -1 for most, which are none.
+static __device__ int sparse(size_t key, int index, int M)
+{
+    const int some = M >= 32 ? 2 : M >= 8 ? 1 : (int)(drawn(key, 19) % 2);
+    int row = -1;
+    for (int r = 0; r < some; ++r)
+        if (drawn(key, 20 + r) % (size_t)M == (size_t)index) row = -2 - r;
+    return row;
+}
+
+// The share of term k that a row has which selects `only`.
+static __device__ float share(const int *places, int only, int k, int K)
+{
+    if (only >= -1) return 1.0f;
+    const int s = k / (K / SPARSE_TERMS);
+    return s < SPARSE_TERMS && places[SPARSE_TERMS * (-2 - only) + s] == k ? 1.0f : REST;
+}
+
+// The same for whole groups, and within each of them. A last, smaller one stays last.
+static __device__ int permuted_in_groups(size_t key, int index, int count, int group)
+{
+    if (group == 1 || group >= count) return permuted(key, index, count);
+    const int whole = count / group, place = index / group;
+    const int origin = place < whole ? permuted(key, place, whole) : place;
+    const int size = place < whole ? group : count - whole * group;
+    return origin * group + permuted(mixed(key + place), index % group, size);
+}
+
+// The scale of an element, of a matrix of that many columns whose rows and columns have scales in
+// common; 1 if there are none.
+static __device__ double scale_at(const float *scales, int scaled, size_t row, size_t column,
+                                  int scaled_rows, int scaled_columns, int columns)
+{
+    if (!scaled) return 1.0;
+    return scales[row / scaled_rows * (((size_t)columns + scaled_columns - 1) / scaled_columns)
+                  + column / scaled_columns];
+}
+
+// For M rows, then N columns, then K terms: the origin of each, its factor, and the single term
+// that it selects; for sparse rows, in place of that, their number. Exponents of A and B grow by at
+// most `up` or shrink by at most `down`; what has a scale in common has one power.
+extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, int down,
+                                      int vary, int select, int sparse_rows, int scaled_rows,
+                                      int scaled_columns, int scaled_terms, int *from,
+                                      float *factor, int *selects, int *places)
+{
+    const size_t rows = mixed(key + 1), columns = mixed(key + 2), terms = mixed(key + 3);
+    const int a_grows = drawn(key, 4) & 1;
+    const int most = up < down ? up / 2 : down / 2;
+    const int row_low = a_grows ? 0 : -(down - most), row_high = a_grows ? up - most : 0;
+    const int column_low = a_grows ? -(down - most) : 0, column_high = a_grows ? 0 : up - most;
+    for (STRIDED(i, (size_t)M + N + K)) {
+        int index = (int)i, count = M, low = row_low, high = row_high, group = scaled_rows;
+        size_t own = rows;
+        if (i >= (size_t)M + N) {
+            index -= M + N, count = K, own = terms, group = scaled_terms;
+            low = a_grows ? 0 : -most, high = a_grows ? most : 0;
+        } else if (i >= (size_t)M) {
+            index -= M, count = N, own = columns, group = scaled_columns;
+            low = column_low, high = column_high;
+        }
+        const size_t bits = drawn(own, (size_t)(index / group) * group + 100);
+        const int negative = (int)(drawn(own, (size_t)index + 100) & 1);
+        from[i] = vary ? permuted_in_groups(own, index, count, group) : index;
+        factor[i] = vary ? signed_power(between(bits >> 1, low, high), negative) : 1.0f;
+        if (i < (size_t)M + N)
+            selects[i] = select ? selected(own, index, count, K) : -1;
+        if (i < (size_t)M && sparse_rows && selects[i] < 0)
+            selects[i] = sparse(own, index, M);
+    }
+    if (sparse_rows)
+        for (STRIDED(i, SPARSE_ROWS * SPARSE_TERMS)) {
+            const int width = K / SPARSE_TERMS;
+            places[i] = (int)(i % SPARSE_TERMS) * width
+                        + (int)(drawn(rows, i + 30) % (size_t)width);
+        }
+}
+
+// Loops over the rows of a matrix in pieces of CHUNK numbers.
+#define PIECES(piece, rows, columns)                                           \
+    size_t piece = blockIdx.x, chunks = ((columns) + CHUNK - 1) / CHUNK;       \
+    piece < (rows) * chunks;                                                   \
+    piece += gridDim.x
+#define WITHIN(column, piece, columns)                                         \
+    int column = (int)(piece % chunks) * CHUNK + (int)threadIdx.x,             \
+        end = column - (int)threadIdx.x + CHUNK < (columns)                    \
+                  ? column - (int)threadIdx.x + CHUNK                          \
+                  : (columns);                                                 \
+    column < end;                                                              \
+    column += THREADS
+
+// Element k of row i of A, and element j of row k of B.
+#define A_VALUE                                                                \
+    (only < 0    ? share(places, only, k, K) * of_element(scale * factor[terms + k]) \
+                       * value_of(A[row + from[terms + k]])                    \
+     : only == k ? of_element(scale * factor[terms + k])                       \
+                 : 0.0f)
+#define B_VALUE                                                                \
+    (selects[M + j] < 0                                                        \
+         ? of_element(scale * factor[M + j]) * value_of(B[row + from[M + j]])  \
+     : selects[M + j] == k ? of_element(scale * factor[M + j])                 \
+                           : 0.0f)
+
+// Writes A and B of one launch, and poison to C.
+extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int *from,
+                                         const float *factor, const int *selects,
+                                         const int *places, word *a, word *b, int M, int N, int K,
+                                         unsigned *C, size_t C_words, unsigned poison)
+{
+    const size_t terms = (size_t)M + N;
+    for (PIECES(piece, (size_t)M, K)) {
+        const size_t i = piece / chunks, row = (size_t)from[i] * K;
+        const float scale = factor[i];
+        const int only = selects[i];
+        for (WITHIN(k, piece, K))
+            a[i * K + k] = word_of(A_VALUE);
+    }
+    for (PIECES(piece, (size_t)K, N)) {
+        const int k = (int)(piece / chunks);
+        const size_t row = (size_t)from[terms + k] * N;
+        const float scale = 1.0f / factor[terms + k];
+        for (WITHIN(j, piece, N))
+            b[(size_t)k * N + j] = word_of(B_VALUE);
+    }
+    for (STRIDED(i, C_words))
+        C[i] = poison;
+}
+
+// Writes the scales of one launch, and those of B transposed if that is how the kernel takes them.
+extern "C" __global__ void matrix_scales(const float *scales_A, const float *scales_B,
+                                         const int *from, const float *factor, int M, int N, int K,
+                                         int scaled_rows, int scaled_columns, int scaled_terms,
+                                         size_t row_step_a, size_t column_step_a,
+                                         size_t row_step_b, size_t column_step_b, float *scale_a,
+                                         float *scale_b)
+{
+    const size_t terms = (size_t)M + N;
+    const size_t rows = ((size_t)M + scaled_rows - 1) / scaled_rows;
+    const size_t columns = ((size_t)N + scaled_columns - 1) / scaled_columns;
+    const size_t steps = ((size_t)K + scaled_terms - 1) / scaled_terms;
+    for (STRIDED(at, rows * steps)) {
+        const size_t i = at / steps, k = at % steps;
+        const float power = fabsf(factor[i * scaled_rows] * factor[terms + k * scaled_terms]);
+        const size_t row = from[i * scaled_rows] / scaled_rows;
+        scale_a[i * row_step_a + k * column_step_a] =
+            power * scales_A[row * steps + from[terms + k * scaled_terms] / scaled_terms];
+    }
+    for (STRIDED(at, steps * columns)) {
+        const size_t k = at / columns, j = at % columns;
+        const float power =
+            fabsf(factor[M + j * scaled_columns] / factor[terms + k * scaled_terms]);
+        const size_t row = from[terms + k * scaled_terms] / scaled_terms;
+        scale_b[k * row_step_b + j * column_step_b] =
+            power * scales_B[row * columns + from[M + j * scaled_columns] / scaled_columns];
+    }
+}
+
+// Writes C before the launch of a kernel that reads it: permuted and scaled like the result.
+extern "C" __global__ void matrix_contents(const real *contents, const int *from,
+                                           const float *factor, int M, int N, real *C)
+{
+    for (STRIDED(at, (size_t)M * N)) {
+        const size_t i = at / N, j = at % N;
+        C[at] = factor[i] * factor[M + j] * contents[(size_t)from[i] * N + from[M + j]];
+    }
+}
+
+// Counts the elements of A and B that have changed since `matrix_inputs`.
+extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, const int *from,
+                                                 const float *factor, const int *selects,
+                                                 const int *places, const word *a, const word *b,
+                                                 int M, int N, int K, size_t *partial)
+{
+    const size_t terms = (size_t)M + N;
+    size_t wrong = 0;
+    for (PIECES(piece, (size_t)M, K)) {
+        const size_t i = piece / chunks, row = (size_t)from[i] * K;
+        const float scale = factor[i];
+        const int only = selects[i];
+        for (WITHIN(k, piece, K))
+            wrong += a[i * K + k] != word_of(A_VALUE);
+    }
+    for (PIECES(piece, (size_t)K, N)) {
+        const int k = (int)(piece / chunks);
+        const size_t row = (size_t)from[terms + k] * N;
+        const float scale = 1.0f / factor[terms + k];
+        for (WITHIN(j, piece, N))
+            wrong += b[(size_t)k * N + j] != word_of(B_VALUE);
+    }
+    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
+}
+
+// Compares C with the reference, permuted and scaled like the inputs; the error bound is
+// of_S * S + of_R * |R| + least. If a row or column selects one term, C must be alpha times that
+// term, plus beta times the old C (if `reads`). `exact` is 1 if that needs no rounding: then C must
+// match to the last bit. If it is 0, the bound is of_term times that. It is -1 if the kernel splits
+// its inputs or has a narrow range of exponents: then the error bound of small terms is that of 1.
+//
+// If all terms have random signs (`typical`), the bound of their sum is also LARGEST * of_T * T,
+// where T is the product of the norms, or in sparse rows of_sparse * T, where T is the root of the
+// sum of their squares; plus added * S. If the old C is added, a sum may begin with it, so that it is
+// rounded with each term (`begun`). The excess is how much the squares of all errors, in units
+// of the root mean square that is allowed, add up to more than their number. S is not needed if
+// there are many terms and no claims (`has_S`).
+extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const size_t *S,
+                                          size_t R_key, size_t S_key, int S_is_R, const word *A,
+                                          const word *B, const real *contents, int reads,
+                                          const int *from, const float *factor, const int *selects,
+                                          const int *places, const float *scales_A,
+                                          const float *scales_B, int scaled, int scaled_rows,
+                                          int scaled_columns, int scaled_terms,
+                                          const double *row_norms, const double *column_norms,
+                                          int typical, int has_S, int M, int N, int K, double alpha,
+                                          double beta, double of_S, double of_R, double least,
+                                          double of_T, double of_sparse, double added,
+                                          double of_term, int exact, size_t *partial)
+{
+    const size_t terms = (size_t)M + N;
+    size_t wrong = 0, first = NONE;
+    double excess = 0;
+    for (PIECES(piece, (size_t)M, N)) {
+        const size_t i = piece / chunks, row = from[i];
+        const float scale = factor[i];
+        const int of_row = selects[i];
+        for (WITHIN(j, piece, N)) {
+            const float power = scale * factor[M + j];
+            const int of_column = selects[M + j];
+            const size_t column = from[M + j], at = row * N + column;
+            double wanted = __longlong_as_double(R[at] ^ mask_of(R_key, at)), size = wanted;
+            if (!has_S)
+                size = FAR;
+            else if (!S_is_R)
+                size = __longlong_as_double(S[at] ^ mask_of(S_key, at));
+            wanted *= power;
+            size = fabs(power * size);
+            const double read = reads ? beta * power * contents[at] : 0.0;
+            const double begun = of_T * fabs(read);
+            double T = FAR, of_terms = FAR, of_size = of_S;
+            if (of_row >= 0 || of_column >= 0) {
+                const int k = from[terms + (of_row >= 0 ? of_row : of_column)];
+                double term = of_row == of_column ? 1.0 : 0.0;
+                if (of_column < 0)
+                    term = value_of(B[(size_t)k * N + column]);
+                else if (of_row < 0)
+                    term = share(places, of_row, of_column, K) * value_of(A[row * K + k]);
+                term *= scale_at(scales_A, scaled, row, k, scaled_rows, scaled_terms, K)
+                        * scale_at(scales_B, scaled, k, column, scaled_terms, scaled_columns, N);
+                wanted = alpha * power * term + read;
+                size = exact == 1 ? 0.0 : fmax(fabs(wanted), fabs(exact ? (double)power : read));
+                if (exact == 0) of_size = of_term;
+            } else if (of_row < -1) {
+                double sum = 0, squares = 0;
+                size = 0;
+                for (int s = 0; s < SPARSE_TERMS; ++s) {
+                    const int k = from[terms + places[SPARSE_TERMS * (-2 - of_row) + s]];
+                    const double term = (double)value_of(A[row * K + k])
+                                        * value_of(B[(size_t)k * N + column]);
+                    sum += term;
+                    size += fabs(term);
+                    squares += term * term;
+                }
+                wanted = REST * (wanted - read) + alpha * power * (1.0 - REST) * sum + read;
+                size = fabs(alpha * power) * size + fabs(read);
+                of_terms = of_sparse * fabs(alpha * power) * sqrt(squares) + added * size
+                           + LARGEST * begun;
+            } else if (typical) {
+                T = of_T * fabs(power) * row_norms[row] * column_norms[column] + begun;
+                of_terms = LARGEST * T + added * size;
+            }
+            const double rest = of_R * fabs(wanted) + least;
+            const double error = fabs((double)C[i * N + j] - wanted);
+            if (!(error <= fmin(of_size * size, of_terms) + rest)) {
+                ++wrong;
+                if (i * N + j < first) first = i * N + j;
+            }
+            if (T < FAR) {
+                const double share_of_T = error > 0 ? error / (T + added * size + rest) : 0.0;
+                excess += share_of_T * share_of_T - 1.0;
+            }
+        }
+    }
+    REPORT(partial, wrong, first, excess)
+}
+
+// Makes one number of A zero, and a row of R what it is then; `saved` keeps what was there. With
+// `back`, puts it back. Launched as one block; a vector has no columns.
+extern "C" __global__ void alter(word *A, const word *B, size_t *R, size_t R_key, size_t row,
+                                 size_t term, size_t terms, size_t columns, double alpha,
+                                 const float *scales_A, const float *scales_B, int scaled,
+                                 int scaled_rows, int scaled_columns, int scaled_terms, int back,
+                                 size_t *saved)
+{
+    word *place = A + row * terms + term;
+    const double value =
+        value_of(*place)
+        * scale_at(scales_A, scaled, row, term, scaled_rows, scaled_terms, (int)terms);
+    for (size_t j = threadIdx.x; j < columns; j += THREADS) {
+        const size_t at = row * columns + j, mask = mask_of(R_key, at);
+        if (!back) {
+            saved[j] = R[at];
+            const double other = scale_at(scales_B, scaled, term, j, scaled_terms, scaled_columns,
+                                          (int)columns);
+            const double rest = alpha * value * other * value_of(B[term * columns + j]);
+            R[at] = __double_as_longlong(__longlong_as_double(R[at] ^ mask) - rest) ^ mask;
+        } else {
+            R[at] = saved[j];
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (!back)
+            saved[columns] = *place;
+        *place = back ? (word)saved[columns] : 0;
+    }
+}

@@ -1,0 +1,66 @@
+"""A device's memory bandwidth: measured on the current device, and cached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from matbench.analysis.limits import Bandwidth
+from matbench.backends import Backend
+from matbench.bench import bandwidth
+from matbench.bench.judge import device_kernel
+from matbench.cache import Cache
+from matbench.model import DeviceInfo
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path) -> Cache:
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    return Cache(folder)
+
+
+@pytest.fixture
+def small_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of 32 MB instead of half a GB."""
+    monkeypatch.setattr(bandwidth, "_MOST_BYTES", 2**25)
+
+
+@pytest.mark.usefixtures("small_copies")
+def test_it_is_measured_once_and_kept(backend: Backend, own_cache: Cache) -> None:
+    found = bandwidth.measured(backend, own_cache)
+    # Any machine moves more than 100 MB/s and less than a petabyte per second.
+    assert 1e8 < found.copy_bytes_per_s < 1e15
+    assert found.read_bytes_per_s >= found.copy_bytes_per_s
+    assert bandwidth.measured(backend, own_cache) == found
+
+
+def test_that_of_another_device_driver_or_program_is_not_taken(
+    device: DeviceInfo, own_cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bandwidth, "_bytes_per_s", lambda _: Bandwidth(1.0, 1.0))
+
+    def kept(**change: str) -> int:
+        """The number of devices whose bandwidth is known, once that of this one is."""
+        info = msgspec.structs.replace(device, **change)
+        bandwidth.measured(SimpleNamespace(info=info), own_cache)
+        return len(list(own_cache.folder.iterdir()))
+
+    changes = [{}, *({name: "another"} for name in ("backend", "name", "driver", "toolkit"))]
+    assert [kept(**change) for change in changes * 2] == [1, 2, 3, 4, 5, *[5] * 5]
+    program = device_kernel("bandwidth.cu", "copy_fours")
+    other = msgspec.structs.replace(program, sha256="another")
+    monkeypatch.setattr(bandwidth, "device_kernel", lambda *_: other)
+    assert kept() == 6
+
+
+@pytest.mark.usefixtures("small_copies")
+def test_measuring_anew_keeps_the_better_figure(backend: Backend, own_cache: Cache) -> None:
+    first = bandwidth.measured(backend, own_cache)
+    again = bandwidth.measured(backend, own_cache, anew=True)
+    assert again.copy_bytes_per_s >= first.copy_bytes_per_s
+    assert again.read_bytes_per_s >= first.read_bytes_per_s
+    assert bandwidth.measured(backend, own_cache) == again

@@ -1,0 +1,108 @@
+"""A kernel that changes the clock of its process harms neither its neighbour nor the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from support import clock
+from support.kernels import GOOD_BODY, KernelWriter
+from support.optional import present, some
+from support.paths import KERNELS
+
+from matbench.backends import Backend
+from matbench.bench.options import Deadlines, Options
+from matbench.bench.session import Session
+from matbench.errors import BuildError, CaseError
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import Case, DeviceInfo, Problem
+from matbench.records.outcome import Outcome
+from matbench.worker.builders import Builders
+from matbench.worker.worker import Worker
+
+pytestmark = pytest.mark.skipif(not clock.IS_POSSIBLE, reason="needs Linux on x86-64")
+OPTIONS = Options(uncertainty=1e9, max_time_s=0.05, minimum_samples=3, blocks=False)
+
+
+def measured_meanwhile(session: Session, case: Case, task: str) -> Outcome:
+    """What a kernel does that changes the clock while it is measured."""
+    if task == "all clocks":
+        clock.slow_down()
+    else:  # the runtime's alone
+        session.backend._is_within = lambda: False  # type: ignore[attr-defined]
+    return session.measure(case)
+
+
+@pytest.fixture
+def worker(device: DeviceInfo) -> Iterator[Worker]:
+    made = Worker(device, OPTIONS, Deadlines(), Builders(60), None, Counter())
+    yield made
+    made.close()
+    made.builders.close()
+
+
+def case_of(write_kernel: KernelWriter, device: DeviceInfo) -> Case:
+    kernel = catalogue.load(write_kernel())
+    return sweep.case(kernel, Problem(128, 128, 128), {"TILE": 16}, device)
+
+
+def test_a_kernel_that_could_change_it_is_refused_and_the_next_is_measured(
+    worker: Worker, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    cheat = catalogue.load(KERNELS / "cheats" / "cheat-pasted-assembly.cu")
+    refused = worker.measure(sweep.case(cheat, Problem(128, 128, 128), {}, device))
+    assert (refused.status, refused.median_ns) == ("failed", None)
+    assert "inline assembly needs CUDA" in present(refused.reason)
+    assert worker.measure(case_of(write_kernel, device)).status == "measured"
+
+
+WAYS = {
+    "in a condition": ("", "\n#if 1\n__asm__ volatile(\"nop\");\n#endif\n"),
+    "joined": ("#define J(m) as##m\n", 'J(m) volatile("nop");'),
+    "undefined first": ("#un\\\ndef __as\\\nm__\n#define J(m) __as##m##__\n", 'J(m) ("nop");'),
+    "defined anew": ("#define __asm__ __asm__\n#define J(m) __as##m##__\n", 'J(m) ("nop");'),
+    "restored": (
+        '#pragma push_macro("asm")\n#define J(m) as##m\n#pragma pop_macro("asm")\n', 'J(m) ("nop");'
+    ),
+    "as a name": ("", 'int other __as\\\nm__("malloc");'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_assembly_is_refused_in_whatever_way_it_is_written(
+    way: str, backend: Backend, write_kernel: KernelWriter
+) -> None:
+    head, statement = WAYS[way]
+    body = head + GOOD_BODY.replace("float sum", f"{statement} float sum", 1)
+    with pytest.raises(BuildError, match="inline assembly needs CUDA"):
+        backend.build(catalogue.load(write_kernel(body=body)), {"TILE": 8})
+
+
+@pytest.mark.parametrize("what", some(["all clocks", "events"], "all clocks"))
+def test_a_changed_clock_fails_its_case_and_not_the_next(
+    what: str, worker: Worker, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    case = case_of(write_kernel, device)
+    before = worker.measure(case)
+    assert before.status == "measured", before.reason
+    with pytest.raises(CaseError, match="clock of its process is no longer the system's"):
+        worker.with_session(measured_meanwhile, case, what)
+    after = worker.measure(case)
+    assert after.status == "measured", after.reason
+    honest, next_ = (present(outcome.median_ns) for outcome in (before, after))
+    assert honest / 10 < next_ < honest * 10
+
+
+def test_what_the_clock_says_otherwise(
+    worker: Worker, device: DeviceInfo, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: without a look at the clock, the next kernel takes a few microseconds."""
+    monkeypatch.setattr(Worker, "_require_clock", lambda _: None)
+    case = case_of(write_kernel, device)
+    worker.ready(case)
+    before = worker.measure(case)
+    worker.with_session(measured_meanwhile, case, "all clocks")
+    after = worker.measure(case)
+    assert after.status in ("measured", "wrong")
+    assert after.status == "wrong" or (present(after.median_ns) < present(before.median_ns) / 10)

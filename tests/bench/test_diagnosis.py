@@ -1,0 +1,121 @@
+"""The reasons given for a wrong C."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.cli import Matbench
+
+from matbench.bench import diagnosis
+
+VECTOR = """\
+// /// matbench
+// name = "mine"
+// summary = "For a test"
+// workload = "WORKLOAD"
+// args = [ARGS]
+// [launch]
+// block = [64]
+// grid = ["GRID"]
+// ///
+extern "C" __global__ void mine(PARAMETERS, int N)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    BODY
+}
+"""
+
+
+def vector(folder: Path, body: str, workload: str = "reverse", name: str = "mine") -> Path:
+    """A kernel file over N numbers, one thread each; a sum has one block."""
+    path = folder / f"{name}.cu"
+    dot = workload == "dot"
+    text = VECTOR.replace("WORKLOAD", workload).replace("BODY", body)
+    text = text.replace("mine", name)
+    text = text.replace("ARGS", '"A", "B", "C", "N"' if dot else '"A", "C", "N"')
+    text = text.replace("GRID", "1" if dot else "ceil_div(N, 64)")
+    parameters = "const float *A, const float *B, float *C" if dot else "const int *A, int *C"
+    path.write_text(text.replace("PARAMETERS", parameters), encoding="utf-8")
+    return path
+
+
+def reasons(
+    matbench: Matbench, paths: list[Path], sizes: str, inputs: str = "uniform"
+) -> list[tuple[str, str]]:
+    """Each wrong kernel, and the reason given."""
+    files = [word for path in paths for word in ("--kernel", path)]
+    result = matbench(
+        *("run", *files, "--sizes", sizes, "--inputs", inputs, "--format", "json"), code=1
+    )
+    outcomes = [row for row in json.loads(result.stdout) if row["type"] == "outcome"]
+    assert {outcome["status"] for outcome in outcomes} == {"wrong"}
+    return [(outcome["case"]["kernel"], outcome["reason"]) for outcome in outcomes]
+
+
+MOVED = {
+    "later": ("if (i < N) C[i] = i ? A[N - i] : 7;", "shifted by one, towards the end"),
+    "sooner": ("if (i < N) C[i] = A[N - 1 - (i + 1) % N];", "shifted by one, towards the start"),
+    "turned": ("if (i < N) C[i] = A[i];", "reversed"),
+}
+
+
+@pytest.mark.parametrize("inputs", ["uniform", "ramp"])
+def test_a_vector_is_shifted_or_turned_but_never_transposed(
+    inputs: str, matbench: Matbench, tmp_path: Path
+) -> None:
+    paths = [vector(tmp_path, body, name=name) for name, (body, _) in MOVED.items()]
+    told = reasons(matbench, paths, "4099,1000003", inputs)
+    assert sorted(kernel for kernel, _ in told) == sorted([*MOVED, *MOVED])
+    for kernel, reason in told:
+        assert MOVED[kernel][1] in reason
+        assert "transposed" not in reason
+
+
+def test_an_element_of_a_vector_has_one_index(matbench: Matbench, tmp_path: Path) -> None:
+    body = "if (i < N) C[i] = A[N - 1 - i] + (i == 5 || i == 8);"
+    [(_, told)] = reasons(matbench, [vector(tmp_path, body)], "33")
+    assert "2 of 33 elements wrong; first C[5]: expected " in told
+    assert "within elements 5–8" in told
+
+
+def test_a_sum_has_no_index(matbench: Matbench, tmp_path: Path) -> None:
+    body = "if (i == 0) { C[0] = 1; for (int k = 0; k < N; ++k) C[0] += A[k] * B[k]; }"
+    [(_, told)] = reasons(matbench, [vector(tmp_path, body, "dot")], "33", "ramp")
+    assert told.startswith("reference: C is wrong: expected 22880, found 22881")
+    assert "element" not in told
+
+
+#: Wrong elements of a C of 9 × 13 as a slice, constants, and the words for them.
+REGIONS = {
+    "the last row": (np.s_[8:, :], {"TILE": 16}, "only in the last row"),
+    "the last column": (np.s_[:, 12:], {"TILE": 16}, "only in the last column"),
+    "a row before": (np.s_[7, 1:], {"TILE": 16}, "within rows 7–7, columns 1–12"),
+    "beyond tiles": (np.s_[6:, 11:], {"T": 5}, "only at the edge, beyond whole multiples of T = 5"),
+    "tiles of 1": (np.s_[7:9, 1:12], {"T": 1}, "within rows 7–8, columns 1–11"),
+    "rows": (np.s_[5:, :], {}, "all rows from 5 on"),
+    "columns": (np.s_[:, 3:], {}, "all columns from 3 on"),
+    "every third row": (np.s_[1::3, :], {}, "every 3rd row from 1 on"),
+    "every second column": (np.s_[:, ::2], {}, "every 2nd column from 0 on"),
+    "a tile": (np.s_[2:4, 3:5], {}, "within rows 2–3, columns 3–4"),
+    "all": (np.s_[:, :], {}, "every element"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "params", "words"), REGIONS.values(), ids=REGIONS)
+def test_where_c_is_wrong(where: tuple[slice, slice], params: dict[str, int], words: str) -> None:
+    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[where] = True
+    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
+    assert diagnosis.patterns(C, expected, wrong, params) == [words]
+
+
+def test_no_region_is_named_where_there_is_none() -> None:
+    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[[0, 3, 4, 8], [0, 5, 2, 12]] = True
+    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
+    assert diagnosis.patterns(C, expected, wrong, {}) == []

@@ -1,0 +1,338 @@
+"""FP8 and INT8 operands: right kernels are accepted, and each usual mistake is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from support.cli import Matbench
+from support.eight_bits import E4M3, MATRIX, MISTAKES, ROWS, VARIANTS, Variant
+from support.optional import present, some
+from support.samples import sampled
+
+from matbench.backends import Backend
+from matbench.bench.judge import Judge
+from matbench.bench.options import Options
+from matbench.bench.prepared import Prepared
+from matbench.bench.session import Session
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile.sizes import parse_problems
+from matbench.model import Inputs, Problem, Scales, Storage
+from matbench.records.outcome import Outcome
+from matbench.workloads import MATMUL, oracle, rounding
+
+
+@pytest.fixture(scope="module")
+def checks(backend: Backend) -> Session:
+    return Session(backend, Cache(), Options(timed=False))
+
+
+def measured(session: Session, source: str, problem: Problem, folder: Path) -> Outcome:
+    file = folder / "eight-bits.cu"
+    file.write_text(source, encoding="utf-8")
+    case = sweep.case(catalogue.load(file), problem, {}, session.backend.info)
+    assert case.skip is None, case.skip
+    return session.measure(case)
+
+
+def at(size: str, alpha: float = 1.0, inputs: Inputs = "signed") -> Problem:
+    [problem] = parse_problems(size, MATMUL, inputs)
+    return Problem(problem.M, problem.N, problem.K, inputs=inputs, alpha=alpha)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_right_kernel_is_accepted(name: str, checks: Session, tmp_path: Path) -> None:
+    for size in ("1", "40x300x400", "17x129x255"):
+        outcome = measured(checks, VARIANTS[name].source, at(size), tmp_path)
+        assert outcome.status == "measured", outcome.reason
+
+
+#: Whether a right kernel is accepted, which many mistakes have in common.
+ACCEPTED: dict[tuple[str, Problem], bool] = {}
+
+
+@pytest.mark.parametrize("name", some(MISTAKES, *[*MISTAKES][::2]))
+def test_each_mistake_is_refused(name: str, checks: Session, tmp_path: Path) -> None:
+    mistake = MISTAKES[name]
+    problem = at(mistake.size, -2.0 if name == "no alpha" else 1.0, mistake.inputs)
+    right = mistake.variant.source
+    if (right, problem) not in ACCEPTED:
+        ACCEPTED[right, problem] = measured(checks, right, problem, tmp_path).status == "measured"
+    assert ACCEPTED[right, problem]
+    outcome = measured(checks, mistake.source, problem, tmp_path)
+    assert outcome.status == "wrong", f"accepted: {name}"
+
+
+def test_there_are_enough_mistakes() -> None:
+    assert len(MISTAKES) >= 30
+    assert len({mistake.source for mistake in MISTAKES.values()}) == len(MISTAKES)
+
+
+@example(problem=Problem(33, 290, 400, inputs="normal"), name="scales of blocks")
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    problem=st.builds(
+        Problem,
+        st.integers(1, 70),
+        st.integers(1, 300),
+        st.integers(1, 600),
+        inputs=st.sampled_from(["uniform", "signed", "normal"]),
+        seed=st.integers(0, 1000),
+        alpha=st.sampled_from([1.0, -2.0, 3.0]),
+    ),
+    name=st.sampled_from(sorted(VARIANTS)),
+)
+def test_no_right_kernel_is_refused(
+    problem: Problem, name: str, checks: Session, tmp_path: Path
+) -> None:
+    outcome = measured(checks, VARIANTS[name].source, problem, tmp_path)
+    assert outcome.status == "measured", outcome.reason
+
+
+def test_errors_are_those_of_sums_and_not_of_rounded_inputs(
+    checks: Session, tmp_path: Path
+) -> None:
+    outcome = measured(checks, E4M3.source, at("64x64x1000"), tmp_path)
+    assert present(present(outcome.accuracy).avg_rel_err) < 1e-5
+    outcome = measured(checks, ROWS.source, at("64x64x1000"), tmp_path)
+    assert present(present(outcome.accuracy).avg_rel_err) < 1e-5
+
+
+def test_a_single_term_has_a_small_bound_however_many_there_are(tmp_path: Path) -> None:
+    """So a scale that is 1% wrong shows in samples, where sums in float22 may err by a third."""
+    file = tmp_path / "fp8.cu"
+    file.write_text(Variant(scales="rows", keys='accumulator = "float22"').source, "utf-8")
+    bound = oracle.bound(catalogue.load(file), Problem(64, 64, 8192))
+    assert bound.of_S > 0.3
+    assert bound.of_term < 0.001
+    file.write_text(VARIANTS["promoted sums"].source, "utf-8")
+    promoted = oracle.bound(catalogue.load(file), Problem(64, 64, 8192)).of_S
+    assert oracle.bound(catalogue.load(file), Problem(64, 64, 128)).of_S < promoted < 0.01
+
+
+@pytest.mark.parametrize("scales", [None, "matrix", "rows"])
+def test_sums_that_are_left_out_show_in_samples(
+    scales: Scales | None, judge: Judge, tmp_path: Path
+) -> None:
+    """Terms have random signs there: 0 is off by more than such sums in float22 may be, although
+    it is within their bound for terms of one sign."""
+    variant = Variant(scales=scales, keys='accumulator = "float22"')
+    file = tmp_path / "fp8.cu"
+    file.write_text(variant.source, "utf-8")
+    kernel, problem = catalogue.load(file), Problem(33, 40, 4096)
+    [sample] = sampled(judge, problem, [5], kernel.contract)
+    bound, right = oracle.bound(kernel, problem), present(sample.R)
+    assert oracle.judge(right.astype(np.float32), sample, bound).wrong == 0
+    assert oracle.judge(np.zeros_like(right, np.float32), sample, bound).wrong > right.size // 2
+    is_single = np.inf == present(sample.typical).T
+    skipped = np.where(is_single, right, 0).astype(np.float32)
+    assert oracle.judge(skipped, sample, bound).wrong > right.size // 2
+
+
+def test_scales_are_inputs_and_no_results(backend: Backend, tmp_path: Path) -> None:
+    """Whatever a launch of a batch writes but its C and its workspace is noticed."""
+    file = tmp_path / "fp8.cu"
+    file.write_text(ROWS.source, "utf-8")
+    kernel, problem = catalogue.load(file), Problem(8, 9, 10)
+    judge = Judge(backend)
+    prepared = Prepared(backend, judge, problem, kernel.contract, Cache(), guards=True)
+    try:
+        buffers = prepared.buffers((8, 9), kernel)
+        assert [matrix.name for matrix in buffers.passed] == ["A", "B", "C", "scale_a", "scale_b"]
+        assert [matrix.name for matrix in buffers.results] == ["C"]
+        moved = buffers.moved(buffers.passed)
+        assert [m.name for m in moved.scales] == ["scale_a", "scale_b"]
+    finally:
+        prepared.release()
+        judge.close()
+
+
+def test_whole_numbers_have_no_errors(checks: Session, tmp_path: Path) -> None:
+    source = Variant("int8", result="int").source
+    accuracy = present(measured(checks, source, at("64x64x1000"), tmp_path).accuracy)
+    assert (accuracy.max_rel_err, accuracy.bound_ratio) == (0, 0)
+
+
+def test_a_kernel_that_writes_its_scales_afterwards_is_found(
+    checks: Session, tmp_path: Path
+) -> None:
+    """One thread reads its scale, and only then changes it: C is right, the inputs are not."""
+    source = ROWS.source.replace("const float *scale_a", "float *scale_a")
+    ending = "= (float)(alpha * sum);\n"
+    assert ending in source
+    changed = source.replace(ending, ending + "    if (j == 0) scale_a[i] = 3.0f;\n")
+    changed = changed.replace("scale_a[i] * a", "scale * a")
+    changed = changed.replace(
+        "float sum = 0;", "float sum = 0;\n    const float scale = scale_a[i];"
+    )
+    outcome = measured(checks, changed, Problem(40, 1, 70, inputs="signed"), tmp_path)
+    assert (outcome.status, outcome.check) == ("wrong", "inputs")
+    assert "changed its input scale_a" in present(outcome.reason)
+
+
+@pytest.mark.parametrize(
+    ("problem", "needs"),
+    [
+        (Problem(4, 4, 2**17), None),
+        (Problem(4, 4, 2**17 + 1), "max(alpha, -alpha) * K <= 2**17"),
+        (Problem(4, 4, 2**16, alpha=-2.0), None),
+        (Problem(4, 4, 2**16, alpha=-3.0), "max(alpha, -alpha) * K <= 2**17"),
+        (Problem(4, 4, 4, alpha=0.5), "alpha % 1 == 0"),
+    ],
+)
+def test_whole_sums_must_fit_their_type(
+    problem: Problem, needs: str | None, backend: Backend, tmp_path: Path
+) -> None:
+    file = tmp_path / "int8.cu"
+    file.write_text(VARIANTS["int8"].source, encoding="utf-8")
+    case = sweep.case(catalogue.load(file), problem, {}, backend.info)
+    assert (case.skip.needs if case.skip else None) == needs
+
+
+# -- commands -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str], Path]:
+    def written(name: str, source: str) -> Path:
+        file = tmp_path / name
+        file.write_text(source, encoding="utf-8")
+        return file
+
+    return written
+
+
+Write = Callable[[str, str], Path]
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        *(
+            pytest.param(name, "sums of 24 bits (float32), rounded to nearest", marks=LONG)
+            for name in ("e4m3", "scales of blocks")
+        ),
+        ("sums of 13 bits that declare float32", "sums of 14 bits (float22), truncated"),
+    ],
+)
+def test_grade_tells_the_bits_of_sums(
+    name: str, told: str, write: Write, matbench: Matbench
+) -> None:
+    source = VARIANTS[name].source if name in VARIANTS else MISTAKES[name].source
+    printed = " ".join(matbench("grade", write("fp8.cu", source)).stdout.split())
+    assert told in printed
+    assert "inputs read with 4 bits" in printed
+    assert "as K to the power" in printed
+
+
+def test_whole_numbers_are_not_graded(write: Write, matbench: Matbench) -> None:
+    said = matbench("grade", write("int8.cu", VARIANTS["int8"].source), code=2).stderr
+    assert "without rounding errors to grade" in said
+
+
+@pytest.mark.long
+def test_adopt_finds_the_call_of_an_int8_kernel(write: Write, matbench: Matbench) -> None:
+    source = VARIANTS["int8"].source.split("// ///\n", 1)[1].replace("unsigned char", "signed char")
+    file = write("int8.cu", source)
+    assert "computes alpha·A·Bᵀ" in matbench("adopt", file).stdout
+    assert 'transpose = "NT"' in file.with_suffix(".toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+def test_check_tries_several_blocks(write: Write, matbench: Matbench) -> None:
+    words = ("check", "--no-large")
+    right = matbench(*words, write("fp8.cu", VARIANTS["scales of blocks"].source)).stdout
+    assert "65x290x400" in right
+    assert "blocks with scales" in right
+    assert 'precision = "e4m3": needed: it reads e4m3 from memory' in " ".join(right.split())
+    wrong = MISTAKES["the first block's scale for all"].source
+    assert "wrong" in matbench(*words, write("fp8.cu", wrong), code=1).stdout
+
+
+def test_back_to_back_launches_have_their_own_scales(write: Write, matbench: Matbench) -> None:
+    file = write("fp8.cu", VARIANTS["scales of rows"].source)
+    printed = matbench("run", file, "--sizes", "64", "--hot", "--format", "json").stdout
+    assert json.loads(printed)[-1]["status"] == "measured"
+
+
+def test_kernels_with_other_scales_cannot_be_compared(write: Write, matbench: Matbench) -> None:
+    first = write("rows.cu", VARIANTS["scales of rows"].source.replace("eight-bits", "rows", 1))
+    second = write("all.cu", MATRIX.source.replace("eight-bits", "all", 1))
+    said = matbench("compare", first, second, "--sizes", "32", code=2)
+    assert "cannot be compared; their scales differ: rows and matrix." in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('storage = "e4m3"', 'summary = ""', 'A points to bytes: set `storage` to "e4m3"'),
+        ('storage = "e4m3"', 'storage = "float16"', 'A points to bytes: set `storage` to "e4m3"'),
+        ('scales = "rows"', 'summary = ""', "scale_a needs `scales`"),
+        ('scales = "rows"', 'scales = "row"', "known: matrix, rows, blocks"),
+        ('"scale_a", "scale_b", ', '', "args: 7 arguments, but eight_bits has 9"),
+        ('"scale_a", "scale_b"', '"scale_a", "scale_a"', "args: scale_b is missing"),
+        ("const float *scale_b", "const double *scale_b", "scale_b is of floats, not `double`"),
+        ('scales = "rows"', 'scales = "rows"\n// batch = 2', "scales: not for batches"),
+        ('scales = "rows"', 'scales = "rows"\n// promotes = 128', "promotes: only with"),
+        ('scales = "rows"', 'scales = "rows"\n// accumulator = "int32"', "not in int32"),
+        ('storage = "e4m3"', 'storage = "e4m3"\n// precision = "e5m2"', "set precision = 'e4m3'"),
+        ("float *C", "int *C", "C of matmul must be float"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_front_matter(
+    old: str, new: str, told: str, write: Write, matbench: Matbench
+) -> None:
+    assert old in ROWS.source
+    said = matbench("run", write("fp8.cu", ROWS.source.replace(old, new, 1)), code=2).stderr
+    assert told in " ".join(said.split())
+
+
+def test_scales_are_for_8_bits_alone(write: Write, matbench: Matbench) -> None:
+    source = ROWS.source.replace('// storage = "e4m3"\n', "").replace("unsigned char *", "float *")
+    said = matbench("run", write("wide.cu", source), code=2).stderr
+    assert "scales: only for operands of e4m3, e5m2 or int8, not float32" in " ".join(said.split())
+
+
+# -- the types ----------------------------------------------------------------------------------
+
+
+def test_e5m2_is_the_upper_half_of_float16() -> None:
+    codes = np.arange(256, dtype=np.uint8)
+    wanted = (codes.astype(np.uint16) << 8).view(np.float16).astype(np.float64)
+    np.testing.assert_array_equal(rounding.decoded(codes, "e5m2"), wanted)
+
+
+def test_the_numbers_of_e4m3() -> None:
+    """Those that the specification lists: the largest, the smallest of both kinds, NaN."""
+    codes = np.array([0x00, 0x01, 0x07, 0x08, 0x38, 0x7E, 0x7F, 0x80, 0xB8, 0xFE], np.uint8)
+    wanted = [0, 2**-9, 7 * 2**-9, 2**-6, 1, 448, np.nan, -0.0, -1, -448]
+    np.testing.assert_array_equal(rounding.decoded(codes, "e4m3"), wanted)
+
+
+@pytest.mark.parametrize("storage", ["e4m3", "e5m2"])
+def test_numbers_are_stored_as_the_nearest(storage: Storage) -> None:
+    codes = np.arange(256, dtype=np.uint8)
+    values = rounding.decoded(codes, storage)
+    finite = np.isfinite(values)
+    np.testing.assert_array_equal(rounding.encoded(values[finite], storage), codes[finite])
+    assert np.isnan(rounding.decoded(rounding.encoded(np.array([np.nan]), storage), storage))
+    ordered = np.unique(values[finite])
+    between = np.random.default_rng(3).uniform(ordered[0], ordered[-1], 5000)
+    nearest = np.abs(between[:, None] - ordered).min(axis=1)
+    stored = rounding.decoded(rounding.encoded(between, storage), storage)
+    np.testing.assert_array_equal(np.abs(stored - between), nearest)
+
+
+def test_whole_numbers_are_limited_to_those_with_a_negative() -> None:
+    given = np.array([-200.0, -127.5, -0.5, 0.5, 1.5, 126.6, 128.0])
+    stored = rounding.encoded(given, "int8")
+    assert stored.tolist() == [-127, -127, 0, 0, 2, 127, 127]

@@ -1,0 +1,214 @@
+"""Every built-in kernel: right at every size here, and compiled for GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.kernels import own_file
+from support.nvcc import CompileError, compile_cubin, find_nvcc
+from support.optional import present, some
+from support.products import (
+    FILES,
+    INPUTS,
+    SIZES,
+    capability_needed,
+    measure,
+    name,
+    problem,
+)
+
+import matbench
+from matbench import workloads
+from matbench.bench import judge, library
+from matbench.bench.options import Options
+from matbench.bench.session import Session
+from matbench.cache import Cache
+from matbench.kernelfile import entry, instrument, libraries, sweep
+from matbench.kernelfile.sizes import parse_problems
+from matbench.model import Case, Kernel, Launch, Problem
+
+
+def ends(values: tuple[int, ...]) -> tuple[int, ...]:
+    """The default first, then the smallest and the largest."""
+    return tuple(sorted({min(values), max(values)} - {values[0]}))
+
+
+TUNABLE = [kernel for kernel in FILES if kernel.tune]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernel if kernel.group == "tutorial" else pytest.param(kernel, marks=pytest.mark.long)
+        for kernel in TUNABLE
+    ],
+    ids=name,
+)
+def test_right_at_both_ends_of_what_it_can_be_tuned_to(kernel: Kernel, session: Session) -> None:
+    check_values({name: ends(values) for name, values in kernel.tune.items()}, kernel, session)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kernel", TUNABLE, ids=name)
+def test_right_for_every_value_that_it_can_be_tuned_to(kernel: Kernel, session: Session) -> None:
+    skipped = check_values(kernel.tune, kernel, session)
+    assert skipped < sum(map(len, kernel.tune.values())) / 2
+
+
+def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: Session) -> int:
+    """One constant at a time, the others at their defaults; returns the number of skipped cases."""
+    device = session.backend.info
+    if "cuda" in kernel.requires and device.backend != "cuda":
+        pytest.skip("CUDA alone")
+    default = {name: values[:1] for name, values in kernel.sweep.items()}
+    workload = workloads.get(kernel.workload)
+    probe = parse_problems(workload.smoke_sizes, workload)[-1]
+    skipped = 0
+    for constant, values in tried.items():
+        for case in sweep.cases([kernel], [probe], {**default, constant: values}, device):
+            if case.skip is None:
+                measure(session, case)
+            else:
+                assert case.skip.kind in ("condition", "limit", "requirement")
+                skipped += 1
+    return skipped
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("size", SIZES)
+def test_numpy_is_right_as_well(size: str, inputs: str) -> None:
+    from matbench.backends import host
+
+    case = Case(libraries.NUMPY, problem(size, inputs), {}, None)
+    options = Options(timed=False)
+    outcome = library.measure(case, host.device(), Cache(), options)
+    assert outcome.status == "measured", outcome.reason
+    assert present(present(outcome.accuracy).bound_ratio) <= 1
+
+
+def test_compensation_survives_the_optimiser(session: Session) -> None:
+    """At K = 1000 `kahan` has the error of one rounding; plain tiles have much larger errors."""
+    device, large = session.backend.info, problem("64x64x1000")
+    [kahan] = [kernel for kernel in FILES if kernel.name == "kahan"]
+    [tiled] = [kernel for kernel in FILES if kernel.name == "tiled"]
+    for tile in (16, 32):
+        compensated = measure(session, sweep.case(kahan, large, {"TILE": tile}, device))
+        assert present(compensated.max_rel_err) <= 1e-7
+    plain = measure(session, sweep.case(tiled, large, {"TILE": 16}, device))
+    assert present(plain.max_rel_err) > 5e-7
+
+
+# -- nvcc without a GPU --------------------------------------------------------------------------
+
+needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc, gcc and g++")
+STRICT = ("-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
+QUICK = ("-Xcicc=-O0", "-Xptxas=-O0")  # for what is in the plain unit, too, which takes long
+
+
+def units(kernel: Kernel) -> dict[str, str]:
+    """The three builds of a kernel for CUDA: plain, clocked and staggered."""
+    return {
+        "plain": instrument.plain_unit(kernel),
+        "clocked": instrument.clocked_unit(kernel),
+        "staggered": instrument.staggered_unit(kernel),
+    }
+
+
+def architectures(kernel: Kernel) -> list[str]:
+    """The architectures it is compiled for: the required one, or two generations."""
+    exact = [need for need in kernel.requires if need.startswith("sm_") and need[-1] in "af"]
+    return exact or [f"sm_{arch}" for arch in (80, 90) if arch >= capability_needed(kernel)]
+
+
+Job = tuple[str, str, str, dict[str, int]]
+
+
+def ordinary_jobs(kernel: Kernel) -> Iterator[Job]:
+    """The unchanged file without definitions: a reader can paste it into any CUDA program."""
+    yield kernel.name, "alone", architectures(kernel)[-1], {}
+
+
+def long_jobs(kernel: Kernel) -> Iterator[Job]:
+    """Each unit, and every other set of parameters, the tutorial's for each architecture."""
+    first, *others = sweep.parameter_sets(kernel, {})
+    *older, last = architectures(kernel)
+    yield from ((kernel.name, unit, last, first) for unit in ("plain", "clocked", "staggered"))
+    yield from ((kernel.name, "plain", arch, first) for arch in older)
+    for params in others:
+        archs = (*older, last) if kernel.group == "tutorial" else (last,)
+        yield from ((kernel.name, "plain", arch, params) for arch in archs)
+
+
+def job_param(job: Job, *marks: pytest.MarkDecorator) -> Any:
+    return pytest.param(job, marks=marks, id="-".join(map(str, job[:3])) + f"{job[3]}")
+
+
+#: Where nvcc takes longest.
+SLOW = {kernel.name for kernel in FILES if kernel.group in ("ladder", "gallery")}
+JOBS = [
+    *(
+        job_param(job, *([pytest.mark.long] if job[0] in SLOW else []))
+        for kernel in FILES
+        for job in ordinary_jobs(kernel)
+    ),
+    *(job_param(job, pytest.mark.long) for kernel in FILES for job in long_jobs(kernel)),
+]
+
+
+@needs_nvcc
+@pytest.mark.parametrize("job", JOBS)
+def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
+    name, unit, arch, params = job
+    [kernel] = [kernel for kernel in FILES if kernel.name == name]
+    path = own_file(name)
+    if unit != "alone":
+        path = tmp_path / f"{name}-{unit}.cu"
+        path.write_text(units(kernel)[unit], encoding="utf-8")
+    needs_optimiser = arch.endswith("a")  # wgmma and its registers; without, nvcc 13.0 crashes
+    flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
+    # A unit is in another folder than the headers that it includes.
+    flags = (*flags, f"-I{Path(kernel.file).parent}")
+    cubin = compile_cubin(path, arch, entry.macros(kernel, params) if params else None, *flags)
+    assert cubin.startswith(b"\x7fELF")
+    started = kernel.entry if unit in ("plain", "alone") else "matbench_entry"
+    assert f".text.{started}\0".encode() in cubin
+
+
+DEVICE_CODE = sorted(Path(matbench.__file__).parent.rglob("*.cu"))
+
+
+@needs_nvcc
+@pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.long), "sm_90"])
+@pytest.mark.parametrize(
+    "path", [path for path in DEVICE_CODE if path.stem != "draws"], ids=lambda path: path.stem
+)
+def test_what_judges_compiles_too(path: Path, arch: str, tmp_path: Path) -> None:
+    unit = tmp_path / path.name
+    unit.write_text(judge.device_source(path.name, path.parent), encoding="utf-8")
+    assert compile_cubin(unit, arch, None, *STRICT)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("unit", some(["plain", "clocked", "staggered"], "staggered"))
+def test_nvcc_names_the_kernels_own_line(unit: str, tmp_path: Path) -> None:
+    [tiled] = [kernel for kernel in FILES if kernel.name == "tiled"]
+    wrong = tiled.source.replace("float sum = 0.0f;", "float sum = zero;")
+    line = next(n for n, text in enumerate(wrong.splitlines(), 1) if "zero;" in text)
+    mine = msgspec.structs.replace(tiled, source=wrong, path="folder/mine.cu")
+    path = tmp_path / "unit.cu"
+    path.write_text(units(mine)[unit], encoding="utf-8")
+    with pytest.raises(CompileError, match=re.escape(f"folder/mine.cu({line}): error")):
+        compile_cubin(path, "sm_90")
+
+
+def test_blocks_of_every_narrow_width(session: Session) -> None:
+    """A CPU's compiler gets a hint for narrow blocks; it accepts only some widths."""
+    (kernel,) = [kernel for kernel in FILES if kernel.name == "single-block"]
+    for width in range(1, 18):
+        (case,) = sweep.cases([kernel], [Problem(2, width, 3)], {}, session.backend.info)
+        assert measure(session, case).case.launch == Launch((1, 1, 1), (width, 2, 1))

@@ -1,0 +1,429 @@
+"""C := alpha·op(A)·op(B) + beta·C in every layout, type and batch; and mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from support.gemm import Gemm
+from support.optional import present, some
+
+from matbench import backends
+from matbench.bench.options import Options
+from matbench.bench.session import Session
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import DeviceInfo, NumericContract, Problem, Skip
+from matbench.records.outcome import Outcome
+from matbench.workloads import doubled, oracle
+from matbench.workloads.matmul import trials as matmul
+from matbench.workloads.oracle import Bound
+
+SIZE = (19, 33, 26)
+Judged = Callable[..., Outcome]
+
+
+@pytest.fixture
+def judged(session: Session, tmp_path: Path) -> Judged:
+    """The outcome of a kernel, on a problem scaled as in its table."""
+    return judging(session, tmp_path)
+
+
+def judging(session: Session, folder: Path) -> Judged:
+    def judge(gemm: Gemm, size: tuple[int, int, int] = SIZE, name: str = "gemm") -> Outcome:
+        path = folder / f"{name}.cu"
+        path.write_text(gemm.source(name), encoding="utf-8")
+        kernel = catalogue.load(path)
+        problem = Problem(*size, alpha=gemm.alpha, beta=gemm.beta, batch=gemm.batch)
+        return session.measure(sweep.case(kernel, problem, {}, session.backend.info))
+
+    return judge
+
+
+GEMMS = st.fixed_dictionaries(
+    {
+        "layout": st.sampled_from(["row-major", "column-major"]),
+        "transpose": st.sampled_from(["NN", "NT", "TN", "TT"]),
+        "padding": st.sampled_from([0, 1, 4]),
+        "alpha": st.sampled_from([1.0, 0.0, -0.75, 2.5]),
+        "beta": st.sampled_from([0.0, 1.0, -1.25]),
+        "batch": st.sampled_from([1, 1, 3]),
+    }
+).map(lambda fields: Gemm(**cast(Any, fields)))
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(GEMMS, *[st.sampled_from(["float", "double"])] * 2, st.tuples(*[st.integers(1, 40)] * 3))
+@example(Gemm(), "double", "float", SIZE)
+def test_every_product_of_blas_is_right(
+    judged: Judged, gemm: Gemm, operand: str, result: str, size: tuple[int, int, int]
+) -> None:
+    kind = "double" if "double" in (operand, result) else "float"
+    outcome = judged(gemm._replace(operand=operand, result=result, sum=kind), size)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+    # On average: where terms cancel, single errors are larger.
+    limit = 1e-12 if result == "double" else 1e-3
+    error = present(outcome.accuracy).avg_rel_err
+    assert error is None or error < limit
+
+
+TRANSPOSED = ("A[(size_t)k * lda + i]", "A[(size_t)i * lda + k]")
+MISTAKES: dict[str, tuple[Gemm, str]] = {
+    "A as if it were not transposed": (
+        Gemm(transpose="TN", mistakes=(TRANSPOSED,)),
+        "reference: ",
+    ),
+    "B as if it were not transposed": (
+        Gemm(transpose="NT", mistakes=(("B[(size_t)j * ldb + k]", "B[(size_t)k * ldb + j]"),)),
+        "reference: ",
+    ),
+    "row-major where it is column-major": (
+        Gemm(layout="column-major", mistakes=(("C[(size_t)j * ldc + i]", "C[(size_t)i * N + j]"),)),
+        "wrong",
+    ),
+    "lda taken for K": (Gemm(padding=2, mistakes=(("i * lda", "i * K"),)), "reference: "),
+    "ldc taken for N": (Gemm(padding=2, mistakes=(("i * ldc", "i * N"),)), "guards: wrote between"),
+    "also beyond the row": (
+        Gemm(padding=2, mistakes=(("*c = beta", "if (j == N - 1) c[1] = 0; *c = beta"),)),
+        "guards: wrote between the rows of C: 19 elements",
+    ),
+    "into the inputs' padding": (
+        Gemm(
+            padding=2,
+            mistakes=(("*c = beta", "if (j == 0) ((float *)A)[i * lda + K] = 0; *c = beta"),),
+        ),
+        "guards: wrote between the rows of A: 19 elements",
+    ),
+    "alpha left out": (Gemm(alpha=2.0, mistakes=(("alpha * sum", "sum"),)), "reference: "),
+    "beta left out": (Gemm(beta=0.5, store="*c = alpha * sum;"), "reference: "),
+    "C added though beta is 0": (Gemm(store="*c = alpha * sum + *c;"), "never written (or added"),
+    "twice beta": (Gemm(beta=0.5, store="*c = alpha * sum + 2 * beta * *c;"), "reference: "),
+    "the first product for all": (
+        Gemm(batch=3, mistakes=(("A += (size_t)blockIdx.z * stride_a;", ""),)),
+        "samples: product 1 of the batch: ",
+    ),
+    "the second product for all later ones": (
+        Gemm(
+            batch=3,
+            mistakes=tuple(
+                (f"{m} += (size_t)blockIdx.z", f"{m} += (size_t)(blockIdx.z > 0)") for m in "AB"
+            ),
+        ),
+        "samples: product 2 of the batch: ",
+    ),
+    "one element of the last product, unless all are equal": (
+        Gemm(
+            batch=3,
+            mistakes=(
+                (
+                    "if (i >= M",
+                    "const bool equal = A[0] == A[2 * stride_a] && A[K] == A[2 * stride_a + K];\n"
+                    "    if ((blockIdx.z == 2 && !equal && i + j == 0) || i >= M",
+                ),
+            ),
+        ),
+        "1 of 627 elements wrong; first C[0, 0]",
+    ),
+    "another product's input": (
+        Gemm(
+            batch=3,
+            mistakes=(
+                ("*c = beta", "if (blockIdx.z == 2 && i + j == 0) ((float *)B)[0] = 0; *c = beta"),
+            ),
+        ),
+        "inputs: changed its input B: 1 elements",
+    ),
+    "the last product left out": (
+        Gemm(batch=3, mistakes=(("if (i >= M", "if (blockIdx.z == 2 || i >= M"),)),
+        "reference: product 2 of the batch: ",
+    ),
+    "sums in float32": (
+        Gemm(operand="double", result="double", sum="float"),
+        "reference: ",
+    ),
+    "operands rounded to float32": (
+        Gemm(
+            operand="double", result="double", sum="double",
+            mistakes=(("(double)A[", "(double)(float)A["),),
+        ),
+        "reference: ",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found(judged: Judged, name: str) -> None:
+    gemm, reason = MISTAKES[name]
+    outcome = judged(gemm)
+    assert outcome.status == "wrong", name
+    assert outcome.reason is not None
+    assert reason in f"wrong {outcome.reason}"
+    fixed = gemm._replace(mistakes=())  # the control: otherwise it is right
+    if fixed != gemm:
+        assert judged(fixed, name="fixed").status == "measured"
+
+
+LIKENESSES: dict[str, tuple[Gemm, dict[str, str]]] = {
+    'it is A·Bᵀ: transpose = "NT", or the indices of B are swapped': (
+        Gemm(transpose="NT"),
+        {"transpose": "NN"},
+    ),
+    'it is Aᵀ·B: transpose = "TN", or the indices of A are swapped': (
+        Gemm(transpose="TN"),
+        {"transpose": "NN"},
+    ),
+    'it is A·B: transpose = "NN", or the indices of A and B are swapped': (
+        Gemm(),
+        {"transpose": "TT"},
+    ),
+    'it is A·B, column-major: layout = "column-major"': (
+        Gemm(layout="column-major"),
+        {"layout": "row-major"},
+    ),
+    'it is A·Bᵀ, column-major: layout = "column-major" and transpose = "NT"': (
+        Gemm(layout="column-major", transpose="NT"),
+        {"layout": "row-major", "transpose": "NN"},
+    ),
+    "as if alpha were 1": (Gemm(alpha=-2.5, store="*c = sum;"), {}),
+    "beta·C is not added": (Gemm(beta=0.5, store="*c = sum;"), {}),
+    "as if beta were 1": (Gemm(beta=0.5, store="*c += alpha * sum;"), {}),
+    "C is added, as if beta were 1": (Gemm(store="*c += alpha * sum;", more='reads = ["C"]'), {}),
+}
+
+
+@pytest.mark.parametrize("words", LIKENESSES)
+def test_what_a_wrong_result_is_instead(words: str, session: Session, tmp_path: Path) -> None:
+    gemm, told = LIKENESSES[words]
+    path = tmp_path / "gemm.cu"
+    text = gemm.source()
+    by_rows = gemm.layout == "row-major"
+    for letter, transposed, sides in zip(
+        "ABC", f"{gemm.transpose}N", ("MK", "KN", "MN"), strict=True
+    ):
+        pitch = sides[by_rows != (transposed == "T")]  # which it derives itself
+        text = text.replace(f" ld{letter.lower()} +", f" {pitch} +")
+    for key, value in told.items():
+        right = f'{key} = "{getattr(gemm, key)}"'
+        assert right in text
+        text = text.replace(right, f'{key} = "{value}"')
+    path.write_text(text, encoding="utf-8")
+    problem = Problem(*SIZE, alpha=gemm.alpha, beta=gemm.beta)
+    case = sweep.case(catalogue.load(path), problem, {}, session.backend.info)
+    outcome = session.measure(case)
+    assert outcome.status == "wrong"
+    assert present(outcome.reason).endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "step"),
+    [
+        ("float", "blockIdx.z == 0 && i + j == 0", "2e-7f"),
+        ("double", "i == M - 1 && j == N - 1", "4e-16"),
+    ],
+)
+def test_every_element_has_to_be_the_same_again_unless_declared(
+    kind: str, where: str, step: str, judged: Judged
+) -> None:
+    """One that differs from run to run, within the bound."""
+    drift = '__device__ int runs;\nextern "C" __global__'
+    moving = Gemm(
+        batch=3 if kind == "float" else 1,
+        operand=kind, result=kind, sum=kind,
+        mistakes=(
+            ('extern "C" __global__', drift),
+            ("*c = beta", f"if ({where}) sum *= 1 + runs++ * {step}; *c = beta"),
+        ),
+    )  # fmt: skip
+    outcome = judged(moving)
+    assert outcome.status == "wrong"
+    assert present(outcome.reason).startswith("determinism: ")
+    assert judged(moving._replace(more="deterministic = false")).status == "measured"
+
+
+def test_a_factor_that_its_parameter_cannot_hold_is_skipped(
+    session: Session, tmp_path: Path
+) -> None:
+    path = tmp_path / "gemm.cu"
+    double = Gemm(alpha=0.1, operand="double", result="double", sum="double")
+    path.write_text(double.source().replace("double alpha", "float alpha"), encoding="utf-8")
+    kernel = catalogue.load(path)
+    for alpha, reason in ((0.1, "alpha = 0.1 does not fit into alpha, of type float"), (0.5, None)):
+        case = sweep.case(kernel, Problem(*SIZE, alpha=alpha), {}, session.backend.info)
+        assert case.skip == (Skip("argument", reason) if reason else None)
+
+
+def test_numbers_are_added_at_once(session: Session, tmp_path: Path) -> None:
+    """Floats in global and in shared memory; OpenCL C has no function for them."""
+    path = tmp_path / "added.cu"
+    path.write_text(
+        """
+__global__ void added(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    __shared__ float ones;
+    __shared__ unsigned many;
+    if (threadIdx.x == 0) { ones = 0; many = 0; }
+    __syncthreads();
+    atomicAdd(&ones, 1.0f);
+    atomicAdd(&many, 1u);
+    __syncthreads();
+    for (int i = threadIdx.x; i < M * N; i += blockDim.x) {
+        float sum = 0;
+        for (int k = 0; k < K; ++k) sum += A[i / N * K + k] * B[k * N + i % N];
+        C[i] = many - ones;
+        atomicAdd(&C[i], sum);
+    }
+}
+""",
+        encoding="utf-8",
+    )
+    path.with_suffix(".toml").write_text("[launch]\nblock = [64]\ngrid = [1]\n", encoding="utf-8")
+    case = sweep.case(catalogue.load(path), Problem(*SIZE), {}, session.backend.info)
+    outcome = session.measure(case)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
+def test_a_kernel_that_reads_C_at_beta_0_is_measured_and_told(judged: Judged) -> None:
+    gemm = Gemm(store="*c = alpha * sum + beta * *c;")
+    outcome = judged(gemm)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+    assert "reads C at beta = 0" in outcome.notes
+    declared = judged(gemm._replace(more='reads = ["C"]'), name="declared")
+    assert declared.status == "measured"
+    assert "reads C at beta = 0" in declared.notes
+    honest = judged(Gemm())  # another file of that name
+    assert "reads C at beta = 0" not in honest.notes
+
+
+def test_a_zero_may_have_either_sign(judged: Judged) -> None:
+    negative = Gemm(store="*c = sum == 0 ? -0.0f : alpha * sum;")
+    assert judged(negative, (19, 33, 1)).status == "measured"  # some products are 0
+
+
+def test_skipping_what_C_holds_already_is_no_reading_of_C(judged: Judged) -> None:
+    outcome = judged(Gemm(store="if (*c == *c) return; *c = alpha * sum;", more='reads = ["C"]'))
+    assert outcome.status == "wrong"
+
+
+@pytest.mark.parametrize("kind", some(["float", "double"], "float"))
+def test_timed_launches_are_verified_in_any_layout(
+    kind: str, tmp_path: Path, device: DeviceInfo
+) -> None:
+    """New inputs in each sample; hot samples use several sets."""
+    options = Options(cold=False, hot=True, max_time_s=0.05, uncertainty=0.5, blocks=True)
+    timed = Session(backends.open_backend(device, Cache()), Cache(), options)
+    try:
+        judged = judging(timed, tmp_path)
+        gemm = Gemm(
+            layout="column-major", transpose="TN", padding=3, alpha=2.0, beta=0.5, batch=2,
+            operand=kind, result=kind, sum=kind,
+        )  # fmt: skip
+        outcome = judged(gemm)
+        assert (outcome.status, outcome.reason) == ("measured", None)
+        assert outcome.median_ns is not None
+        late = gemm._replace(
+            mistakes=(("if (i >= M", "if ((*A < 0 && i + j == 0) || i >= M"),)
+        )  # right on the original inputs, which are not negative, but not on those of samples
+        outcome = judged(late, name="late")
+        assert outcome.status == "wrong"
+        assert present(outcome.reason).startswith("samples: ")
+    finally:
+        timed.close()
+
+
+# -- the reference -------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(
+    st.tuples(*[st.integers(1, 4)] * 2), st.integers(1, 60), st.integers(0, 99), st.integers(0, 40)
+)
+def test_float64_products_are_rounded_once(
+    sides: tuple[int, int], K: int, seed: int, spread: int
+) -> None:
+    M, N = sides
+    from fractions import Fraction
+
+    random = np.random.default_rng(seed)
+    A = random.standard_normal((M, K)) * np.exp2(random.integers(-spread, spread + 1, (M, K)))
+    B = random.standard_normal((K, N))
+    found = doubled.product(A, B)
+    for i in range(M):
+        for j in range(N):
+            terms = (Fraction(float(A[i, k])) * Fraction(float(B[k, j])) for k in range(K))
+            exact = sum(terms, Fraction())
+            size = float(np.abs(A[i]) @ np.abs(B[:, j]))
+            assert abs(Fraction(float(found[i, j])) - exact) <= abs(exact) * Fraction(
+                2.0**-53
+            ) + Fraction(size * 2.0**-90)
+
+
+def test_a_plain_float64_product_is_not() -> None:
+    """The control: the test above detects the errors of NumPy's own product."""
+    random = np.random.default_rng(1)
+    A, B = random.standard_normal((3, 1000)), random.standard_normal((1000, 3))
+    assert (doubled.product(A, B) != A @ B).any()
+
+
+def test_what_scaling_adds_to_the_reference() -> None:
+    problem = Problem(5, 6, 7, alpha=-0.5, beta=2.0)
+    made = matmul.trials(problem, NumericContract(), Cache())
+    A, B = (matrix.astype(np.float64) for matrix in made.reference.inputs)
+    C = made.reference.C
+    assert C is not None
+    assert np.allclose(present(made.reference.R), -0.5 * (A @ B) + 2.0 * C, rtol=1e-14)
+    assert np.allclose(present(made.reference.S), 0.5 * (A @ B) + 2.0 * np.abs(C), rtol=1e-14)
+    plain = matmul.trials(
+        msgspec.structs.replace(problem, alpha=1.0, beta=0.0), NumericContract(), Cache()
+    )
+    assert plain.reference.C is None
+    assert plain.others[0]().exact is not None
+
+
+def test_integers_that_alpha_and_beta_round_may_be_off() -> None:
+    """By one rounding, as when a device fuses multiplication and addition."""
+    for contract in (
+        NumericContract(),
+        NumericContract("float64", "float64", sums_in="float64", result="float64"),
+    ):
+        problem = Problem(5, 6, 1, alpha=0.7, beta=0.1)
+        [made] = (make() for make in matmul.trials(problem, contract, Cache()).others)
+        assert made.exact is None
+        assert (np.abs(present(made.R)) <= present(made.S)).all()
+        [make] = matmul.trials(Problem(5, 6, 1), contract, Cache()).others
+        plain = make()
+        assert plain.exact is not None or not present(plain.S).any()
+
+
+def results() -> Iterator[tuple[str, float, float]]:
+    yield "float", 2.0**-24, 0.0
+    yield "__half", 2.0**-24, 2.0**-11
+    yield "__nv_bfloat16", 2.0**-24, 2.0**-8
+    yield "double", 2.0**-53, 0.0
+
+
+@pytest.mark.parametrize(("kind", "unit", "of_result"), list(results()))
+def test_the_bound_follows_from_the_types(
+    kind: str, unit: float, of_result: float, tmp_path: Path
+) -> None:
+    path = tmp_path / "gemm.cu"
+    path.write_text(Gemm(operand=kind, result=kind).source())
+    kernel = catalogue.load(path)
+    problem = Problem(8, 8, 8)
+    bound = oracle.bound(kernel, problem)
+    terms = 2 * 9 if kernel.truncates else 9
+    assert bound.of_S == (terms + 2 * (kind == "double")) * unit
+    assert bound.of_R == of_result
+    assert bound.least == (2.0**-25 if kind == "__half" else 0)
+    narrow = msgspec.structs.replace(kernel, accumulator="float16")
+    assert oracle.bound(narrow, problem).of_S >= 9 * 2.0**-11
+    scaled = msgspec.structs.replace(problem, alpha=2.0, beta=1.0)
+    more = 3 * unit + 3 * of_result
+    assert oracle.bound(kernel, scaled).of_S == pytest.approx(bound.of_S + more, rel=1e-12)
+    R, S = np.array([4.0]), np.array([8.0])
+    assert Bound(0.5, 0.25, 0.125).allowed(R, S).tolist() == [4 + 1 + 0.125]

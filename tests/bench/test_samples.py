@@ -1,0 +1,491 @@
+"""New inputs for each launch: what the device makes from a key, and its verdict on C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from support.optional import present
+
+from matbench import workloads
+from matbench.backends import Backend, devices, open_backend
+from matbench.bench.judge import UNWRITTEN, Judge
+from matbench.bench.layouts import Buffers
+from matbench.bench.prepared import Prepared
+from matbench.bench.samples import Samples
+from matbench.cache import Cache
+from matbench.errors import BuildError, CaseError
+from matbench.model import (
+    U32,
+    Inputs,
+    Kernel,
+    LaunchRules,
+    NumericContract,
+    Precision,
+    Problem,
+    Storage,
+)
+from matbench.workloads import oracle
+
+
+def prepared_on(
+    judge: Judge,
+    problem: Problem,
+    contract: NumericContract = NumericContract(),  # noqa: B008
+) -> Prepared:
+    return Prepared(judge.backend, judge, problem, contract, Cache(), guards=True)
+
+
+def downloaded(buffers: Buffers, backend: Backend, dtype: Any) -> list[Any]:
+    found = []
+    for matrix in buffers.inputs:
+        array = np.empty(matrix.words, dtype)
+        backend.read(matrix.data, array)
+        found.append(array)
+    return found
+
+
+def put(C: Any, buffers: Buffers, backend: Backend) -> None:
+    backend.write(buffers.C.data, np.ascontiguousarray(C))
+
+
+def right_result(trial: oracle.Trial) -> Any:
+    """A C that is right: the reference, rounded."""
+    if trial.exact is not None:
+        return trial.exact
+    return present(trial.R).astype(np.float32)
+
+
+PROBLEMS = st.one_of(
+    st.builds(
+        Problem,
+        st.integers(1, 70),
+        st.integers(1, 70),
+        st.integers(1, 90),
+        inputs=st.sampled_from(["uniform", "signed", "normal"]),
+        seed=st.integers(0, 100),
+        alpha=st.sampled_from([1.0, 1.0, -0.7]),
+        beta=st.sampled_from([0.0, 0.0, 1.3]),
+    ),
+    *(
+        st.builds(
+            Problem,
+            st.just(1),
+            st.integers(1, 3000),
+            st.just(1),
+            inputs=st.sampled_from(workloads.get(name).inputs),
+            seed=st.integers(0, 100),
+            workload=st.just(name),
+        )
+        for name in ("dot", "cubes", "reverse")
+    ),
+)
+KEYS = st.integers(0, 2**64 - 1)
+DOUBLE = NumericContract("float64", "float64", sums_in="float64", result="float64")
+READINGS = [
+    NumericContract(), NumericContract(exponents=(-12, 15)), NumericContract(exact=False), DOUBLE,
+]  # fmt: skip
+#: Of 8 bits, with the scales of each kind.
+EIGHT_BITS = [
+    NumericContract("e4m3", "e4m3"),
+    NumericContract("e4m3", "e4m3", scales="matrix"),
+    NumericContract("e4m3", "e4m3", scales="rows", sums_in="float22"),
+    NumericContract("e4m3", "e4m3", scales="blocks"),
+    NumericContract("e5m2", "e5m2", scales="blocks"),
+    NumericContract("int8", "int8", scales="rows"),
+    NumericContract("int8", "int8", sums_in="int32", result="int32"),
+]
+#: With several blocks of 128 columns and terms, and a part of one.
+BLOCKS = st.builds(
+    Problem, st.integers(1, 40), st.integers(1, 300), st.integers(1, 400),
+    inputs=st.sampled_from(["uniform", "signed", "normal"]), seed=st.integers(0, 100),
+    alpha=st.sampled_from([1.0, 1.0, -2.0]), beta=st.sampled_from([0.0, 0.0, 3.0]),
+)  # fmt: skip
+
+
+KINDS: list[Inputs] = ["signed", "uniform"]
+#: By the size of all terms, and by what is typical of sums whose terms have random signs.
+BOUNDS = [
+    oracle.Bound(2 * U32, of_term=4 * U32),
+    oracle.Bound(2 * U32, of_T=U32 / 2, of_sparse=8 * U32, of_term=4 * U32),
+    oracle.Bound(1e-5, 0.0, 1e-20, U32 / 2, 8 * U32, U32 / 10, of_term=4 * U32),
+    oracle.Bound(1e-5, 0.0, 0.0, U32 / 2, 8 * U32, of_term=4 * U32),
+]
+
+
+def with_corners(test: Any) -> Any:
+    """The test, in any case on every kind of reading and scaling."""
+    for contract, alpha, beta in product(READINGS, (1.0, -0.7), (0.0, 1.3)):
+        for number, kind in enumerate(KINDS):
+            problem = Problem(33, 40, 70, inputs=kind, alpha=alpha, beta=beta)
+            test = example(problem=problem, key=9 + number, contract=contract)(test)
+    return test
+
+
+def check_verdicts(
+    samples: Samples, buffers: Buffers, key: int, right: Any, bound: oracle.Bound
+) -> None:
+    """The right C passes, one wrong element does not; of a C that is a little off, the same
+    elements are wrong as on the host."""
+    judge, backend = samples.judge, samples.backend
+    trial = samples.trial(buffers, key)
+    place = key % right.size
+    off = right.copy()
+    off.flat[place] = off.flat[place] ^ 1 if off.dtype == np.int32 else off.flat[place] * 3 + 7
+    near = right.copy()
+    if right.dtype != np.int32:
+        steps = [0, 1.2, 16] if key % 3 else [0, 0, 1.2]  # too large one by one, or together
+        near *= 1 + np.resize(steps, right.shape).astype(right.dtype) * U32
+    if trial.typical is not None and samples._known.get("sparse_rows") and bound.is_of_T:
+        # The device does without S there, although some S may be smaller than 4·T.
+        trial = trial._replace(S=np.where(trial.typical.dense, 1e300, present(trial.S)))
+    for result, wrong in ((right, 0), (off, 1), (near, None)):
+        expected = oracle.judge(result, trial, bound)
+        put(result, buffers, backend)
+        judge.fill(samples.partial, 0, samples.partial.nbytes // 4, 1)  # of earlier launches
+        samples.compare(buffers, key, bound)
+        [verdict] = samples.verdicts()
+        assert (verdict.key, verdict.wrong, verdict.forged) == (key, expected.wrong, False)
+        assert verdict.first == expected.first_wrong
+        if result is not near:
+            assert (verdict.wrong, verdict.first) == (wrong, place if wrong else None)
+
+
+def sizes(matrix: Any) -> Any:
+    """What powers of two and signs do not change, in each row."""
+    return np.sort(np.frexp(np.abs(matrix))[0], axis=1)
+
+
+def check_sample(judge: Judge, problem: Problem, key: int, contract: NumericContract) -> None:
+    """Rows and terms have moved; the right C passes, one wrong element does not. Of a C that is a
+    little off, the same elements are wrong as on the host."""
+    backend, prepared = judge.backend, prepared_on(judge, problem, contract)
+    try:
+        samples = Samples(prepared)
+        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
+        shape = workloads.workload_of(problem).shape("C", problem)
+        buffers = prepared.buffers(shape, kernel if contract.scales else None)
+        trial = samples.trial(buffers, key)
+        if problem.workload == "matmul":
+            rows = {row.tobytes() for row in sizes(prepared.reference.on_host().inputs[0])}
+            moved = [row for row in sizes(trial.inputs[0]) if row[:-1].any() or row[-1] != 0.5]
+            assert rows.issuperset(row.tobytes() for row in moved)
+        samples.write(buffers, key)
+        assert samples.changed_inputs(buffers, key) is None
+        right = present(trial.R) if contract == DOUBLE else right_result(trial)
+        if contract.result == "int32":
+            right = right.astype(np.int32)
+        C = np.empty_like(right)
+        backend.read(buffers.C.data, C)
+        bound = BOUNDS[0 if contract == DOUBLE else key % len(BOUNDS)]
+        if contract.result == "int32":
+            bound = oracle.Bound(0.0)
+        elif problem.beta:  # the result may be far larger than the sum
+            bound = bound._replace(added=bound.added + U32)
+        if trial.C is not None:
+            assert np.array_equal(C, trial.C)
+        else:
+            assert (C.view(np.uint32) == UNWRITTEN).all()
+            samples.compare(buffers, key, bound)
+            [unwritten] = samples.verdicts()
+            assert (unwritten.wrong, unwritten.first) == (C.size, 0)
+        check_verdicts(samples, buffers, key, right, bound)
+    finally:
+        prepared.release()
+
+
+@with_corners
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(problem=PROBLEMS, key=KEYS, contract=st.sampled_from(READINGS))
+def test_the_device_knows_what_its_inputs_give(
+    judge: Judge, problem: Problem, key: int, contract: NumericContract
+) -> None:
+    contract = contract if problem.workload == "matmul" else READINGS[0]
+    check_sample(judge, problem, key, contract)
+
+
+@example(Problem(33, 290, 400, inputs="signed"), 5, EIGHT_BITS[3])
+@example(Problem(33, 290, 400, inputs="uniform"), 6, EIGHT_BITS[4])
+@example(Problem(40, 260, 390, inputs="signed", alpha=-2.0, beta=3.0), 7, EIGHT_BITS[6])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(problem=BLOCKS, key=KEYS, contract=st.sampled_from(EIGHT_BITS))
+def test_the_device_knows_what_8_bit_inputs_and_scales_give(
+    judge: Judge, problem: Problem, key: int, contract: NumericContract
+) -> None:
+    check_sample(judge, problem, key, contract)
+
+
+def test_scales_are_read_back_from_any_layout(judge: Judge) -> None:
+    contract = NumericContract("e4m3", "e4m3", scales="blocks")
+    prepared = prepared_on(judge, Problem(5, 300, 400), contract)
+    plain = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales="blocks")
+    kernels = plain, msgspec.structs.replace(plain, transpose="TT")
+    samples = Samples(prepared)
+    one, other = (samples.trial(prepared.buffers((5, 300), k), 7).scales for k in kernels)
+    prepared.release()
+    assert all(map(np.array_equal, present(one), present(other)))
+
+
+def test_each_product_of_a_batch_has_inputs_of_its_own(judge: Judge) -> None:
+    prepared = prepared_on(judge, Problem(5, 6, 7, batch=3))
+    kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)))
+    samples, buffers = Samples(prepared), prepared.buffers((5, 6), kernel)
+    trials = [samples.trial(buffers, 1, item) for item in buffers.items]
+    samples.write(buffers, 1)
+    for item, trial in enumerate(trials):
+        buffers.take_inputs(judge, item)
+        written = downloaded(buffers, judge.backend, np.float32)
+        assert all(map(np.array_equal, written, map(np.ravel, trial.inputs)))
+    prepared.release()
+
+
+@pytest.fixture
+def at_33(judge: Judge) -> Iterator[tuple[Samples, Buffers]]:
+    problem = Problem(33, 40, 50, inputs="signed")
+    prepared = prepared_on(judge, problem)
+    buffers = prepared.buffers((33, 40))
+    yield Samples(prepared), buffers
+    prepared.release()
+
+
+@pytest.mark.parametrize("side", ["before", "after", "between rows"])
+def test_overwritten_guards_are_counted_once(side: str, judge: Judge) -> None:
+    """All of them, to the very first and last; then they are as they were."""
+    prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
+    kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=3)
+    samples, buffers = Samples(prepared), prepared.buffers((33, 40), kernel)
+    C = buffers.given[-1]
+    start = 0 if side == "before" else C.guard_words + C.words
+    places = [start, start + 2**15, start + C.guard_words - 1]  # two of one thread
+    if side == "between rows":
+        places = [C.guard_words + word for word in (40, 42, 43 + 41)]
+    for place in places:
+        judge.fill(C.raw, place, 1, 7)
+    found = []
+    for _ in range(2):
+        samples.compare_guards(buffers, key=1)
+        found.append([verdict for verdict in samples.verdicts() if verdict.wrong])
+    prepared.release()
+    assert [(verdict.outside, verdict.wrong) for verdict in found[0]] == [("C", 3)]
+    assert found[1] == []
+
+
+def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> None:
+    """More launches than fit at once: all verdicts are returned, in order."""
+    samples, buffers = at_33
+    wrong = {3, 70, 129}
+    for key in range(130):
+        samples.write(buffers, key)
+        C = right_result(samples.trial(buffers, key)) if key in (3, 4) else None
+        if C is not None:
+            C[5, 7] += key == 3
+            put(C, buffers, samples.backend)
+        samples.compare(buffers, key, oracle.Bound(10 * U32))
+    found = samples.verdicts()
+    assert [verdict.key for verdict in found] == list(range(130))
+    assert found[3].wrong == 1
+    assert found[3].first == 5 * 40 + 7
+    assert found[4].wrong == 0
+    assert all(found[key].wrong == 33 * 40 for key in wrong - {3})
+    assert samples.verdicts() == []
+
+
+@pytest.mark.parametrize("forged", [slice(3), 0, 1, 2])
+@pytest.mark.parametrize("value", [0, 1, 2**64 - 1, None])
+def test_verdicts_that_somebody_else_wrote_are_noticed(
+    at_33: tuple[Samples, Buffers], value: int | None, forged: Any
+) -> None:
+    """All of one or a word of it, also where C is right; those of the launch before, too."""
+    samples, buffers = at_33
+    before, words = (np.empty(3 * 64, np.uint64) for _ in "12")
+    for key, kept in ((1, before), (2, words)):
+        samples.verdicts()
+        samples.write(buffers, key)
+        put(right_result(samples.trial(buffers, key)), buffers, samples.backend)
+        samples.compare(buffers, key, oracle.Bound(10 * U32))
+        samples.backend.read(samples.results, kept)
+    words[forged] = before[forged] if value is None else value
+    samples.backend.write(samples.results, words)
+    [verdict] = samples.verdicts()
+    assert (verdict.forged, verdict.first) == (True, None)
+    assert verdict.wrong > 0
+
+
+def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers]) -> None:
+    samples, buffers = at_33
+    samples.write(buffers, 1)
+    assert samples.changed_inputs(buffers, 1) is None
+    for matrix in buffers.inputs:
+        samples.judge.fill(matrix.raw, matrix.guard_words + 3, 1, 1)
+        changed = samples.changed_inputs(buffers, 1)
+        assert present(changed).wrong == 1
+        samples.write(buffers, 1)
+    assert samples.changed_inputs(buffers, 1) is None
+
+
+def test_answers_lie_masked(judge: Judge) -> None:
+    """The reference is nowhere on the device in plain form, and changing it makes C wrong."""
+    backend = judge.backend
+    prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
+    try:
+        for trial in (prepared.reference, *prepared.others):
+            expected = trial.on_host().expected
+            for answer in (trial.exact, trial.R):
+                if answer is None:
+                    continue
+                there = np.empty(expected.shape, expected.dtype)
+                backend.read(answer.masked, there)
+                bits = [x.view(f"u{expected.dtype.itemsize}") for x in (there, expected)]
+                assert (bits[0] == bits[1]).sum() == 0
+        reference = prepared.reference
+        buffers = prepared.buffers((33, 40))
+        put(right_result(reference.on_host()), buffers, backend)
+        assert judge.compare(buffers.C, reference, oracle.Bound(10 * U32)).wrong == 0
+        C = right_result(reference.on_host()).astype(np.float64)
+        backend.write(present(reference.R).masked, C)
+        assert judge.compare(buffers.C, reference, oracle.Bound(10 * U32)).wrong > 1000
+    finally:
+        prepared.release()
+
+
+def test_copies_of_inputs_are_watched(judge: Judge) -> None:
+    prepared = prepared_on(judge, Problem(9, 9, 9))
+    try:
+        assert prepared.is_intact()
+        for trial in (prepared.reference, prepared.signed, *prepared.others):
+            for buffer in (*trial.inputs, *(trial.norms or ())):
+                kept = np.empty(buffer.nbytes // 4, np.uint32)
+                judge.backend.read(buffer, kept)
+                judge.backend.write(buffer, kept ^ (np.arange(kept.size) == 7).astype(np.uint32))
+                assert not prepared.is_intact()
+                judge.backend.write(buffer, kept)
+                assert prepared.is_intact()
+    finally:
+        prepared.release()
+
+
+class WithoutDoubles:
+    """A backend whose compiler knows no double."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.info = backend.info
+
+    def build(self, kernel: Any, params: Any) -> Any:
+        raise BuildError("error: use of type 'double' requires cl_khr_fp64\nmore")
+
+
+def test_a_device_without_float64_cannot_check_results(backend: Backend) -> None:
+    with pytest.raises(
+        CaseError, match=r"^cannot check results on .* needs float64: error: .*64\nmore$"
+    ):
+        Judge(WithoutDoubles(backend))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("inputs", ["uniform", "normal"])
+def test_what_a_switch_takes_away(judge: Judge, inputs: Inputs) -> None:
+    """Without changes each launch has the original inputs; the switches are only for controls."""
+    prepared = prepared_on(judge, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs))
+    try:
+        buffers = prepared.buffers((40, 40))
+        samples = Samples(prepared, vary=False, select=False)
+        given_inputs = prepared.reference.on_host().inputs
+        for key in (1, 2):
+            samples.write(buffers, key)
+            for mine, other in zip(
+                downloaded(buffers, judge.backend, np.float32), given_inputs, strict=True
+            ):
+                assert np.array_equal(mine, other.ravel())
+    finally:
+        prepared.release()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("size", [(1, 1, 1), (33, 40, 50), (300, 130, 1100), (2, 3000, 5)], ids=str)
+def test_a_gpu_knows_what_its_inputs_give(
+    size: tuple[int, int, int], storage: Storage, own_folders: None
+) -> None:
+    cuda = open_backend(devices("cuda")[0], Cache())
+    judge = Judge(cuda)
+    precision: Precision = storage  # type: ignore[assignment]
+    narrow = (-14, 15) if storage == "float16" else (-126, 127)
+    contract = NumericContract(precision, storage, narrow)
+    try:
+        for key in range(5):
+            check_sample(judge, Problem(*size, inputs="signed"), key, contract)
+    finally:
+        judge.close()
+        cuda.close()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    problem=st.builds(
+        Problem,
+        st.integers(1, 40),
+        st.integers(1, 40),
+        st.integers(1, 60),
+        inputs=st.sampled_from(["uniform", "signed"]),
+        alpha=st.sampled_from([1.0, -0.7]),
+        beta=st.sampled_from([0.0, 1.3]),
+    ),
+    key=KEYS,
+)
+def test_one_number_of_a_is_zero_while_inputs_are_altered(
+    judge: Judge, problem: Problem, key: int
+) -> None:
+    """What is expected changes with it; afterwards both are as before, bit for bit."""
+    backend, prepared = judge.backend, prepared_on(judge, problem)
+    try:
+        samples, buffers = Samples(prepared), prepared.buffers((problem.M, problem.N))
+        bound = oracle.Bound((problem.K + 4) * U32, of_term=4 * U32)
+        given = prepared.signed
+        seals = [judge.seal(x) for x in (*given.inputs, present(given.R).masked)]
+
+        def of_inputs() -> tuple[Any, Any, Any]:
+            samples.write(buffers, key)
+            A, B = downloaded(buffers, backend, np.float32)
+            C = np.zeros((problem.M, problem.N), np.float32)
+            if problem.beta:
+                backend.read(buffers.C.data, C)
+            found = A.reshape(problem.M, -1).astype(np.float64) @ B.reshape(-1, problem.N)
+            return A, B, (problem.alpha * found + problem.beta * C).astype(np.float32)
+
+        def wrong(C: Any) -> int:
+            put(C, buffers, backend)
+            samples.compare(buffers, key, bound)
+            return samples.verdicts()[0].wrong
+
+        A, B, before = of_inputs()
+        with samples.altered():
+            *changed, during = of_inputs()
+            assert (changed[0] != A).sum() <= 1
+            assert np.array_equal(changed[1], B)
+            assert wrong(during) == 0
+            visible = np.abs(during - before) > 1e-3 * np.abs(before).max()
+            assert wrong(before) >= visible.sum()
+        assert np.array_equal(of_inputs()[2], before)
+        assert wrong(before) == 0
+        assert all(map(judge.is_intact, seals))
+    finally:
+        prepared.release()
+
+
+def test_inputs_below_the_range_count_as_its_end() -> None:
+    """The expected error of a kernel with few exponents does not shrink with its inputs."""
+    problem, cache = Problem(5, 7, 9), Cache()
+    plain = NumericContract()
+    narrow = msgspec.structs.replace(plain, exponents=(-1, 15))
+    norms = {}
+    for contract in (plain, narrow):
+        signed = present(oracle.trials(problem, contract, cache).signed)
+        norms[contract.exponents] = present(signed.norms)
+    for usual, larger in zip(norms[plain.exponents], norms[narrow.exponents], strict=True):
+        assert (larger >= usual).all()
+        assert (larger > usual).any()

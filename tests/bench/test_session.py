@@ -1,0 +1,619 @@
+"""One case from source to outcome, with failures on the way."""
+
+from __future__ import annotations
+
+import re
+import time
+from itertools import count, pairwise
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
+from support.optional import present
+
+from matbench.analysis import leaders, limits, statistics
+from matbench.backends import Backend
+from matbench.bench import launches
+from matbench.bench.arena import PAGE_BYTES, Arena, drawn_places
+from matbench.bench.launches import Launches, Times
+from matbench.bench.layouts import Buffers
+from matbench.bench.options import CHECKS, Options
+from matbench.bench.samples import SampleCheck, Samples
+from matbench.bench.session import Session
+from matbench.cache import Cache
+from matbench.errors import CaseError
+from matbench.features.tune.looking import look_here
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import Case, NumericContract, Problem
+
+QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
+PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
+
+
+@pytest.fixture
+def timed(backend: Backend) -> Session:
+    """A session with timing, on the device that is already open."""
+    return Session(backend, Cache(), QUICK)
+
+
+def case_of(path: Any, session: Session, size: int = 24) -> Case:
+    case = sweep.case(
+        catalogue.load(path), Problem(size, size, size), {"TILE": 8}, session.backend.info
+    )
+    assert case.skip is None
+    return case
+
+
+def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    timed.options = msgspec.structs.replace(timed.options, blocks=True)
+    # A name of the clocked build's own.
+    taken = "#define thread 1.5f\n" + GOOD_BODY.replace("sum = 0.0f", "sum = 0.0f * thread")
+    outcome = timed.measure(case_of(write_kernel(body=taken), timed))
+    assert outcome.status == "measured"
+    assert outcome.median_ns is not None
+    assert outcome.blocks is None
+    assert any(note.startswith("not clocked: ") for note in outcome.notes)
+
+
+def test_shared_memory_that_only_the_launch_sizes_does_not_begin_as_zeros(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    kept = "extern __shared__ float kept[];\nfloat sum = 0.0f * kept[threadIdx.x]"
+    launch = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+    path = write_kernel(
+        body=GOOD_BODY.replace("float sum = 0.0f", kept), launch=f"{launch}shared_bytes = 256"
+    )
+    case = case_of(path, timed)
+    # On a CPU, what is left there may not reach the threads that run a block next.
+    assert any("shared memory" in (timed.measure(case).reason or "") for _ in range(9))
+
+
+def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outcome says which of the two was wrong; the other one stays right."""
+    case = case_of(write_kernel(), timed)
+    other = case_of(write_kernel("other"), timed)
+    judged, calls = Samples.verdicts, []
+
+    def wrong_once(samples: Samples) -> list[SampleCheck]:
+        found = judged(samples)
+        calls.append(found)
+        if len(calls) == 9:
+            return [found[0]._replace(wrong=5, first=1)]
+        return found
+
+    monkeypatch.setattr(Samples, "verdicts", wrong_once)
+    duel = timed.compare(case, other, PLAN, seed=0)
+    assert duel.comparison is None
+    statuses = [duel.baseline.status, duel.candidate.status]
+    assert sorted(statuses) == ["measured", "wrong"]
+    for outcome in (duel.baseline, duel.candidate):
+        assert outcome.median_ns is None
+    [reason] = [o.reason for o in (duel.baseline, duel.candidate) if o.status == "wrong"]
+    told = "5 of 576 elements wrong, first C[0, 1]; right when launched again with the same inputs"
+    assert told in present(reason)
+
+
+@pytest.mark.parametrize(
+    ("every", "checks", "status"),
+    [
+        (1, CHECKS, "wrong"),
+        (3, CHECKS, "measured"),
+        (1, CHECKS - {"idle"}, "measured"),
+    ],
+)
+def test_work_that_outlives_its_launch_is_seen(
+    every: int, checks: frozenset[str], status: str, write_kernel: KernelWriter, backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Each such launch leaves the device busy; occasionally another program does, too.
+
+    Only on a GPU; the CPU here stands for one.
+    """
+    monkeypatch.setattr(launches, "_OUTLIVING", ("gpu", "cpu"))
+    options = msgspec.structs.replace(QUICK, checks=checks, minimum_samples=10)
+    timed = Session(backend, Cache(), options)
+    case = case_of(write_kernel(), timed, size=128)
+    time_ns, calls = timed.backend.time_ns, count(1)
+
+    def outlived(program: Any, launch: Any, arguments: Any, *, cold: bool) -> float:
+        taken = time_ns(program, launch, arguments, cold=cold)
+        if next(calls) % every == 0:
+            for _ in range(50):
+                program.launch(launch, arguments)
+        return taken
+
+    monkeypatch.setattr(timed.backend, "time_ns", outlived)
+    outcome = timed.measure(case)
+    assert outcome.status == status, outcome.reason
+    if status == "wrong":
+        late = r"idle: still running [1-9][0-9,]* µs after the event"
+        assert re.match(late, present(outcome.reason))
+
+
+def test_a_device_that_others_use_is_not_taken_for_work_that_outlives_its_launch(
+    write_kernel: KernelWriter, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launches, "_OUTLIVING", ("gpu", "cpu"))
+    timed = Session(backend, Cache(), msgspec.structs.replace(QUICK, minimum_samples=10))
+    synchronize = backend.synchronize
+
+    def late() -> None:
+        synchronize()
+        time.sleep(0.001)
+
+    monkeypatch.setattr(backend, "synchronize", late)
+    outcome = timed.measure(case_of(write_kernel(), timed, size=128))
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
+def test_both_sides_of_a_comparison_carry_their_samples(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    case = case_of(write_kernel(), timed)
+    duel = timed.compare(case, case, PLAN, seed=0)
+    assert present(duel.comparison).samples == (12, 12)
+    assert len(duel.baseline.samples_ns) == len(duel.candidate.samples_ns) == 12
+
+
+def test_a_comparison_places_data_and_code_anew(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between blocks of pairs, the matrices move, and the other side's code is loaded first."""
+    case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
+    take, used = timed.backend.time_ns, []
+
+    def timed_ns(program: Any, launch: Any, arguments: Any, *, cold: bool) -> float:
+        place = arguments[2].handle.int_ptr
+        used.append((program, program.program.int_ptr, place))
+        return take(program, launch, arguments, cold=cold)
+
+    monkeypatch.setattr(timed.backend, "time_ns", timed_ns)
+    loaded = []
+    reload = type(timed.program(case)).reload
+
+    def reloaded(program: Any) -> None:
+        loaded.append(program)
+        reload(program)
+
+    monkeypatch.setattr(type(timed.program(case)), "reload", reloaded)
+    duel = timed.compare(case, other, PLAN, seed=0)
+    assert present(duel.comparison).samples == (12, 12)
+    first, second = loaded[:2]
+    assert first is not second
+    assert loaded == [first, second, second, first] * 2 + [first, second]
+    paired = used[-(2 * 12 + 2 * 5) :]
+    for program in (first, second):
+        ours = [(code, place) for other, code, place in paired if other is program]
+        codes, places = zip(*ours, strict=True)
+        assert min(len(set(codes)), len(set(places))) >= 2  # addresses may be used again
+    assert timed.measure(case).status == "measured"
+
+
+def test_a_difference_that_places_may_make_does_not_decide_on_this_device(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
+    take, seen = timed.backend.time_ns, dict[int, float]()
+    least = leaders.LEAST[timed.backend.info.kind]
+    verdicts = []
+    for difference in (0.9 * least, 1.5 * least):
+
+        def time_ns(program: Any, *launch: Any, by: float = difference, **more: Any) -> float:
+            take(program, *launch, **more)
+            seen.setdefault(id(program), len(seen))
+            return 1e6 * (1 + by * seen[id(program)])
+
+        monkeypatch.setattr(timed.backend, "time_ns", time_ns)
+        plan = msgspec.structs.replace(PLAN, threshold=least / 10)
+        verdicts.append(timed.compare(case, other, plan, seed=0).verdict)
+    assert verdicts[0] == "UNDECIDED"
+    assert verdicts[1] in ("FASTER", "SLOWER")
+
+
+def test_a_comparison_of_hot_launches_takes_means_of_many(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each launch of a hot sample has its own buffers, as many as half of the cache holds."""
+    back_to_back(timed, monkeypatch, "surprises")
+    take, sets = timed.backend.time_hot_ns, []
+
+    def counted(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        sets.append([id(each[2]) for each in arguments])
+        return take(program, launch, arguments, **more)
+
+    monkeypatch.setattr(timed.backend, "time_hot_ns", counted)
+    case = case_of(write_kernel(), timed, size=24)
+    duel = timed.compare(case, case, PLAN, seed=0)
+    assert duel.comparison is not None
+    assert duel.candidate.mode == "hot"
+    counts = [len(each) for each in sets]
+    assert counts[:2] == [3, 3]  # the time of a launch, for each of the two
+    # Then the warm-up, the pairs, and a warm-up at each of five other places.
+    assert len(counts) == 2 + 2 * 2 + 2 * 12 + 2 * 5
+    assert min(counts[2:]) > 3  # a launch this short is repeated
+    assert all(len(set(each)) == len(each) for each in sets)
+    cache_bytes = timed.backend.info.properties["last-level cache (bytes)"]
+    assert max(counts) * 3 * 4 * 24 * 24 <= int(cache_bytes or 0) / 2
+    sets.clear()
+    timed.begin_turns(case, case.kernel.contract, 0)  # beside a function
+    timed.turn()
+    timed.leave_turns()
+    assert len(sets.pop()) > 3
+
+
+def test_a_long_launch_is_timed_once_in_a_hot_sample(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back_to_back(timed, monkeypatch, "surprises")
+    counts: list[int] = []
+
+    def slow(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        counts.append(len(arguments))
+        for values in arguments:
+            timed.backend.time_ns(program, launch, values, cold=False)
+        return 1e8
+
+    monkeypatch.setattr(timed.backend, "time_hot_ns", slow)
+    case = case_of(write_kernel(), timed, size=8)
+    assert look_here(timed, case, 4, 1e12, check=True).status == "measured"
+    assert counts[0] == 3  # to know how long a launch takes
+    assert set(counts[1:]) == {2}  # a warm-up, and the launch that counts
+
+
+def back_to_back(timed: Session, monkeypatch: pytest.MonkeyPatch, *without: str) -> None:
+    """Hot samples of few launches: to lay out many takes a CPU long."""
+    monkeypatch.setattr(launches, "_MOST_SETS", 8)
+    changes = {"cold": False, "hot": True, "back_to_back": True, "checks": CHECKS - set(without)}
+    timed.options = msgspec.structs.replace(timed.options, **changes)
+
+
+@pytest.mark.parametrize("check", ["decoys", None])
+def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
+    check: str | None, write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without chance, also in a batch of another size."""
+    back_to_back(timed, monkeypatch, *({"decoys"} - {check}), "surprises")
+    case = case_of(write_kernel(), timed, size=24)
+    places: list[list[int]] = []
+
+    def recorded(checks: Any) -> Any:
+        taken = Launches(checks)
+        for sets in (3, 5, 5):
+            _, batch = taken._laid_out(sets, range(sets))
+            places.append([buffers.C.start for buffers, _ in batch])
+        return Times()
+
+    assert timed.outcome_after(case, recorded).status == "measured"
+    few, many, again = places
+    assert (many == again and many[:3] == few) == (check is None)
+
+
+@pytest.mark.parametrize(
+    ("place", "surprised", "check"),
+    [
+        *((place, False, "decoys") for place in ("before C", "behind C", "C of a decoy")),
+        ("A of a decoy", False, "decoys"), ("inputs", False, "inputs"), ("inputs", True, "decoys"),
+        ("elsewhere", False, None), ("elsewhere", True, "surprises"),
+        ("between rows", False, "guards"),
+    ],
+)  # fmt: skip
+def test_whatever_a_batch_changes_but_its_results_is_noticed(
+    place: str, surprised: bool, check: str | None, write_kernel: KernelWriter, timed: Session,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Decoys are enough, unless only a surprise looks there."""
+    back_to_back(timed, monkeypatch, *(() if surprised else ("surprises",)))
+    parts = PADDED if place == "between rows" else {}
+    case = case_of(write_kernel(**parts), timed, size=24)
+    take, judge, lay_out = timed.backend.time_hot_ns, timed.judge, Arena.lay_out
+    laid_out: list[tuple[Arena, list[Buffers]]] = []
+
+    def recorded(arena: Arena, *more: Any) -> list[Buffers]:
+        laid_out.append((arena, lay_out(arena, *more)))
+        return laid_out[-1][1]
+
+    def overwritten(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        taken = take(program, launch, arguments, **more)
+        arena, sets = laid_out[-1]
+        start, words = sets[0].C.start * PAGE_BYTES // 4, sets[0].C.words
+        C = sets[0].given[-1]
+        buffer, at = {
+            "before C": (arena.buffer, start - 1),
+            "behind C": (arena.buffer, start + words),
+            "between rows": (C.data, C.width),
+            "inputs": (sets[0].inputs[0].data, 0),
+            "C of a decoy": (sets[-1].C.data, 0),
+            "A of a decoy": (sets[-1].inputs[0].data, 0),
+            "elsewhere": (present(timed._samples).partial, 0),
+        }[place]
+        judge.fill(buffer, at, 1, 7)
+        return taken
+
+    monkeypatch.setattr(Arena, "lay_out", recorded)
+    monkeypatch.setattr(timed.backend, "time_hot_ns", overwritten)
+    outcome = timed.measure(case)
+    assert outcome.check == check, outcome.reason
+    assert outcome.status == ("wrong" if check else "measured")
+
+
+def test_surprises_come_before_and_after_the_samples_in_any_case(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back_to_back(timed, monkeypatch)
+    monkeypatch.setattr(launches, "_SURPRISES", 10**9)
+    surprise, altered, events = Launches._surprise, Launches._launch_altered, []
+    take = timed.backend.time_hot_ns
+
+    def counted(made: Launches, count: int) -> None:
+        events.append("begin")
+        surprise(made, count)
+        events[-1:] = [] if events[-1] == "begin" else ["surprise"]
+
+    def sampled(*given: Any, **more: Any) -> float:
+        events.append("batch")
+        return take(*given, **more)
+
+    def launched(made: Launches, given: Any) -> None:
+        events.append("altered")
+        altered(made, given)
+
+    monkeypatch.setattr(Launches, "_surprise", counted)
+    monkeypatch.setattr(Launches, "_launch_altered", launched)
+    monkeypatch.setattr(timed.backend, "time_hot_ns", sampled)
+    assert timed.measure(case_of(write_kernel(), timed)).status == "measured"
+    of_surprise = ["begin", "batch", "surprise"]
+    assert events[:4] == ["batch", *of_surprise]  # how long a launch takes comes first
+    assert events[-3:] == of_surprise
+    assert events[4:-3] == ["batch"] * (len(events) - 7)
+
+
+def test_no_place_follows_from_the_others() -> None:
+    places = sorted(drawn_places([1] * 8, [1] * 8, 1000, Random(0)))
+    assert len({after - before for before, after in pairwise(places)}) > 4
+
+
+@pytest.mark.parametrize(
+    ("words", "alone"), [pytest.param(24 * 24 - 1, False, marks=pytest.mark.long), (24 * 24, True)]
+)
+def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
+    words: int, alone: bool, write_kernel: KernelWriter, timed: Session,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    back_to_back(timed, monkeypatch)
+    take, counts = timed.backend.time_hot_ns, []
+
+    def counted(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        counts.append(len(arguments))
+        return take(program, launch, arguments, **more)
+
+    monkeypatch.setattr(timed.backend, "time_hot_ns", counted)
+    keeps = GOOD_BODY.replace("float sum", "kept[0] = 0.0f; float sum", 1)
+    path = write_kernel(body=f"__device__ float kept[{words}];\n{keeps}")
+    assert timed.measure(case_of(path, timed)).status == "measured"
+    assert (max(counts) == 1) == alone
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 90)), min_size=1, max_size=12),
+    st.integers(0, 1000),
+    st.randoms(use_true_random=False),
+)
+def test_places_leave_the_gaps(pieces: list[tuple[int, int]], spare: int, random: Random) -> None:
+    pages, gaps = ([*column] for column in zip(*pieces, strict=True))
+    total = sum(pages) + sum(gaps) + max(gaps) + spare
+    places = drawn_places(pages, gaps, total, random)
+    end, first = 0, min(range(len(places)), key=places.__getitem__)
+    for piece in sorted(range(len(places)), key=places.__getitem__):
+        assert places[piece] - end >= gaps[piece]
+        end = places[piece] + pages[piece]
+    assert total - end >= gaps[first]
+
+
+def test_cold_and_hot_samples_are_recorded_alike(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    """With both kinds, each has its own samples, interval, conditions and settled mark."""
+    changes = {"cold": True, "hot": True, "uncertainty": 1e-9}
+    timed.options = msgspec.structs.replace(timed.options, **changes)
+    outcome = timed.measure(case_of(write_kernel(), timed))
+    cold, hot = present(outcome.cold), present(outcome.hot)
+    for timing in (cold, hot):
+        assert len(timing.samples_ns) >= 3
+        assert timing.median_ns == pytest.approx(np.median(timing.samples_ns))
+        assert timing.interval_ns is not None
+        assert (timing.settled, timing.stopped) == (False, statistics.TIME_IS_UP)
+        assert len(timing.conditions) >= 2
+        assert timing.warmups is not None
+        assert timing.seed is not None
+    assert outcome.mode == "cold"
+    assert outcome.median_ns == cold.median_ns
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("cpu", "hot"), ("gpu", "cold"), ("gpu", "hot")])
+def test_a_time_that_is_impossible_is_wrong_and_noted_for_hot_samples_of_a_gpu(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch, kind: str,
+    mode: str,
+) -> None:  # fmt: skip
+    floor = limits.Floor(1e15, "to wait for ever")
+    monkeypatch.setattr(limits, "floor_of_operations", lambda *_: floor)
+    case = case_of(write_kernel(), timed)
+    info = msgspec.structs.replace(timed.backend.info, kind=kind)
+    monkeypatch.setattr(timed.backend, "info", info)
+    monkeypatch.setattr(
+        timed, "_copy_bytes_per_s", lambda _: None
+    )  # which would take half a minute
+    timed.options = msgspec.structs.replace(timed.options, cold=mode == "cold", hot=mode == "hot")
+    outcome = timed.measure(case)
+    said = "is impossible: it takes at least 1e+12 µs to wait for ever"
+    if (kind, mode) != ("gpu", "hot"):
+        assert outcome.status == "wrong"
+        assert present(outcome.reason).startswith("impossible: ")
+        assert said in present(outcome.reason)
+        assert (outcome.cold, outcome.hot, outcome.blocks) == (None, None, None)
+    else:
+        assert outcome.status == "measured"
+        assert any(said in note for note in outcome.notes)
+
+
+NOTHING = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int N)
+{
+    C[0] = 0.0f;
+}
+"""
+
+
+@pytest.mark.long
+def test_a_cpu_cannot_read_vectors_that_fast(
+    tmp_path: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no check of C: only the time tells that nothing was read."""
+    (tmp_path / "mine.cu").write_text(
+        kernel_text("mine", front='workload = "dot"', launch="block = [1]\ngrid = [1]\n",
+                    body=NOTHING)
+    )  # fmt: skip
+    info = timed.backend.info
+    single = msgspec.structs.replace(info, limits={**info.limits, "multiprocessors": 1})
+    monkeypatch.setattr(timed.backend, "info", single)
+    problem = Problem(1, 2**22, 1, workload="dot", inputs="signed")
+    case = sweep.case(catalogue.load(tmp_path / "mine.cu"), problem, {"TILE": 8}, single)
+    of_C = {"reference", "integers", "selection", "samples", "repeat"}
+    for checks, status in ((CHECKS - of_C, "wrong"), (CHECKS - of_C - {"impossible"}, "measured")):
+        timed.options = msgspec.structs.replace(timed.options, checks=checks)
+        outcome = timed.measure(case)
+        assert outcome.status == status, outcome.reason
+        assert outcome.check == (None if status == "measured" else "impossible")
+
+
+def test_nothing_that_a_wrong_kernel_may_have_written_to_is_used_again(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    good = case_of(write_kernel(), timed)
+    bad = case_of(write_kernel("bad", body=GOOD_BODY.replace("= sum;", "= sum + 1.0f;")), timed)
+    timed.measure(good)
+    first = timed._prepared
+    timed.measure(good)
+    assert timed._prepared is first
+    assert timed.measure(bad).status == "wrong"
+    assert timed.measure(good).status == "measured"
+    assert timed._prepared is not first
+
+
+def test_what_was_written_to_matbenchs_own_copies_is_noticed(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(write_kernel(), timed)
+    timed.measure(case)
+    prepared = present(timed._prepared)
+    upload = prepared.others[0].inputs[0]  # used before the samples, not after
+    untimed = Launches.time
+
+    def scribbled(launches: Launches) -> Any:
+        found = untimed(launches)
+        timed.judge.fill(upload, 0, 1, 12345)
+        return found
+
+    monkeypatch.setattr(Launches, "time", scribbled)
+    outcome = timed.measure(case)
+    assert outcome.status == "wrong"
+    assert present(outcome.reason).startswith("sources: wrote to memory that is not its own")
+    monkeypatch.undo()
+    assert timed.measure(case).status == "measured"
+
+
+def test_a_source_that_could_tell_builds_apart_is_refused(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    body = "#ifdef MATBENCH_SPECIAL\n#endif\n" + GOOD_BODY
+    with pytest.raises(CaseError, match="builds: the source uses `MATBENCH_SPECIAL`"):
+        timed.measure(case_of(write_kernel(body=body), timed))
+
+
+#: GOOD_BODY that also writes out of bounds, if WHERE holds for the first number of A.
+OUTSIDE = GOOD_BODY.replace(
+    "    float sum", "    if (row == 0 && column == 0 && WHERE) WRITE;\n    float sum"
+)
+WHOLE = "A[0] == rint(A[0]) && A[1] == rint(A[1]) && A[2] == rint(A[2])"
+
+
+def test_a_write_outside_on_inputs_from_the_host_is_not_blamed_on_a_sample(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    body = OUTSIDE.replace("WHERE", WHOLE).replace("WRITE", "C[M * N + 2] = 1.0f")
+    outcome = timed.measure(case_of(write_kernel(body=body), timed))
+    assert outcome.reason == "guards: wrote outside C: 1 element, starting 3 after its end"
+
+
+def test_a_write_outside_says_more_than_changed_inputs(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    write = "((__global float *)A)[M * K - 1] = ((__global float *)A)[M * K] = 7.0f"
+    if timed.backend.info.backend == "cuda":
+        write = write.replace("__global ", "")
+    body = OUTSIDE.replace("WHERE", "1").replace("WRITE", write)
+    outcome = timed.measure(case_of(write_kernel(body=body), timed))
+    assert outcome.reason == "guards: wrote outside A: 1 element, starting 1 after its end"
+
+
+def test_what_a_case_spoiled_before_it_failed_is_made_anew(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(write_kernel(), timed)
+
+    def spoil(launches: Launches) -> None:
+        C = launches.checks.C
+        launches.judge.fill(C.raw, C.guard_words + C.words, 5, 1)
+        raise CaseError("the device's clock did not advance during a launch")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Launches, "time", spoil)
+        with pytest.raises(CaseError):
+            timed.measure(case)
+    outcome = timed.measure(case)
+    assert outcome.status == "measured", outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("problem", "least"),
+    [
+        (Problem(1, 1000, 64), 256 * 1000),
+        (Problem(300, 1000, 64), 256 * 1000),
+        (Problem(3, 3, 3), 2**16),
+        (Problem(1, 100_000, 1, workload="reverse"), 100_000),
+    ],
+    ids=lambda value: value.size if isinstance(value, Problem) else "",
+)
+def test_guards_are_256_rows_wide_or_as_long_as_a_vector(
+    problem: Problem, least: int, timed: Session
+) -> None:
+    prepared = timed._prepare(problem, NumericContract())
+    buffers = prepared.buffers((problem.M, problem.N))
+    assert least <= buffers.C.guard_words < least + 2**13
+
+
+@pytest.mark.parametrize(
+    ("set_kib", "sets"), [(48, 64), (768, 8), (3 * 1024, 2), (12 * 1024, 2), (13 * 1024, 1)]
+)
+def test_a_hot_sample_has_only_the_sets_that_the_cache_surely_holds(
+    set_kib: int, sets: int
+) -> None:
+    """An eighth of 50 MiB, two sets if both fit into half of it, and at most 64."""
+    matrices = [SimpleNamespace(data=SimpleNamespace(nbytes=set_kib * 1024 // 3))] * 3
+    launches = SimpleNamespace(
+        backend=SimpleNamespace(
+            info=SimpleNamespace(properties={"last-level cache (bytes)": 50 * 2**20})
+        ),
+        checks=SimpleNamespace(buffers=SimpleNamespace(passed=matrices)),
+    )
+    assert Launches._sets_in_cache(launches) == sets  # type: ignore[arg-type]

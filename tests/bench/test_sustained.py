@@ -1,0 +1,475 @@
+"""Sustained launches: steady first, verified, and with the energy that the device counts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from support.cli import QUICK, Matbench, last_run, records_in
+from support.kernels import GOOD_BODY, PADDED, KernelWriter, own_file
+from support.optional import present
+
+from matbench import backends
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.backends import Backend
+from matbench.bench import launches, repeated, sustained
+from matbench.bench.options import CHECKS, Options
+from matbench.bench.session import Session
+from matbench.bench.sustained import Block, Meter
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import Case, Conditions, DeviceInfo, Kernel, Problem
+from matbench.records.outcome import Outcome, Sustained
+from matbench.show import comparisons, formats
+
+pytestmark = pytest.mark.usefixtures("own_state")
+
+SHORT = ("--sizes", "64", "--sustained", "0.3", *QUICK)
+TILED = ("tiled", "--set", "TILE=8", *SHORT)
+
+
+def case_of(kernel: Kernel, size: int, tile: int, info: DeviceInfo) -> Case:
+    return sweep.case(kernel, Problem(size, size, size), {"TILE": tile}, info)
+
+
+def only() -> Outcome:
+    [outcome] = last_run()
+    return outcome
+
+
+# -- what is measured ------------------------------------------------------------------------------
+
+
+def test_a_run_reports_speed_over_seconds(matbench: Matbench) -> None:
+    shown = matbench("run", *TILED).stdout
+    lasting = present(only().sustained)
+    assert len(lasting.blocks_ns) == 5
+    assert lasting.launches > 100
+    total_s = lasting.launches * lasting.mean_ns / 1e9
+    assert lasting.duration_s == pytest.approx(total_s)
+    assert 0.1 < total_s < 3
+    assert lasting.warm_up_s >= 2 * 0.03, "two blocks at least"
+    assert min(lasting.blocks_ns) <= lasting.mean_ns <= max(lasting.blocks_ns)
+    rate = 2 * 64**3 / lasting.mean_ns
+    assert "sustained GFLOP/s" in shown
+    assert f"{rate:.1f}" in shown or f"{rate:.2f}" in shown or f"{rate:.3f}" in shown
+    assert "this device has no energy counter" in shown
+    assert "J per launch" not in shown
+
+
+def test_compare_takes_turns_in_blocks(device: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sustained, "BLOCK_S", 0.02)
+    monkeypatch.setattr(launches, "_LOOK_NS", 2e6)
+    cache = Cache()
+    options = Options(blocks=False, sustained_s=0.2)
+    [case] = [case_of(catalogue.load(own_file("naive-2d")), 64, 8, device)]
+    plan = ComparisonPlan(looks=(9,))
+    with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
+        record = session.compare(case, case, plan, 0)
+    assert present(record.comparison).samples == (9, 9)
+    for side in (record.baseline, record.candidate):
+        assert len(side.samples_ns) == 9
+        assert side.samples_ns == present(side.sustained).blocks_ns
+    shown = formats.text(comparisons.report([record]), "plain")
+    assert "sustained: blocks of launches back to back, " in shown
+
+
+def test_a_run_is_resumed_only_with_what_was_asked_for(matbench: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    plain = ("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK)
+    matbench(*plain, "--output", file)
+    matbench(*plain, "--sustained", "0.3", "--resume", file)
+    assert [outcome.sustained is None for outcome in records_in(file)] == [True, False]
+    before = file.read_text()
+    matbench(*plain, "--sustained", "0.3", "--resume", file)
+    assert file.read_text().count('"type":"outcome"') == before.count('"type":"outcome"')
+
+
+SCALED = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C,
+                                 int M, int N, int K, float beta)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    float sum = beta == 0.0f ? 0.0f : beta * C[(size_t)row * N + column];
+    for (int k = 0; k < K; ++k)
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    C[(size_t)row * N + column] = sum;
+}
+"""
+
+
+@pytest.mark.long
+def test_sustained_launches_may_take_longer_than_the_deadline(matbench: Matbench) -> None:
+    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK, "--timeout", "1.5",
+             "--sustained", "1.5")  # fmt: skip
+    assert present(only().sustained).duration_s > 1
+
+
+def test_with_beta_nothing_is_sustained_and_a_note_says_why(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    front = 'args = ["A", "B", "C", "M", "N", "K", "beta"]'
+    path = write_kernel("scaled", front=front, body=SCALED)
+    shown = matbench("run", path, "--beta", "0.5", *SHORT).stdout
+    assert "not sustained: with beta, each launch would add to C of the one before" in shown
+    assert all(outcome.sustained is None for outcome in last_run())
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("run", "tiled", "--smoke"), "--sustained cannot be combined with --smoke"),
+        (("run", "tiled", "--replay", "1"), "--sustained cannot be combined with --replay"),
+        (("compare", "tiled", "kahan", "--hot"), "--sustained cannot be combined with --hot"),
+        (("compare", "tiled", "kahan", "--cold"), "--sustained cannot be combined with --cold"),
+        (("compare", "batched-small", "batched-small", "--beta", "1"),
+         "--sustained needs beta = 0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_sustained_is_refused(
+    matbench: Matbench, words: tuple[str, ...], reason: str
+) -> None:
+    assert reason in matbench(*words, "--sustained", "1", code=2).output
+
+
+# -- verified --------------------------------------------------------------------------------------
+
+#: Keeps C, and takes it from there for a block whose inputs seem to be those of the launch before.
+SKIPS = """
+extern "C" __global__ void ENTRY(
+    const float *A, const float *B, float *C, float *seen, int M, int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
+    const int block = blockIdx.y * gridDim.x + blockIdx.x;
+    __shared__ int is_new;
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        float sum = 0.0f;
+        for (int k = 0; k < K; k += STEP)
+            sum += (k + 1) * A[(size_t)(blockIdx.y * TILE) * K + k];
+        is_new = !(seen[block] == sum);
+        seen[block] = sum;
+    }
+    __syncthreads();
+    if (row >= M || column >= N)
+        return;
+    float *kept = seen + gridDim.x * gridDim.y + (size_t)row * N + column;
+    float sum = 0.0f;
+    for (int k = 0; k < K && is_new; ++k)
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    C[(size_t)row * N + column] = is_new ? sum : *kept;
+    if (is_new)
+        *kept = sum;
+}
+"""
+SKIPPING = {
+    "front": 'args = ["A", "B", "C", "workspace", "M", "N", "K"]',
+    "launch": 'block = ["TILE", "TILE"]\n'
+    'grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+    'workspace_bytes = "4 * ceil_div(N, TILE) * ceil_div(M, TILE) + 4 * M * N"',
+    "body": SKIPS,
+}
+
+
+def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
+    """A kernel file's outcome with sustained launches, without some checks."""
+    cache = Cache()
+    options = Options(
+        blocks=False, sustained_s=0.3, max_time_s=0.05, checks=CHECKS - {"idle", *without}
+    )
+    case = case_of(catalogue.load(path), 384, 16, info)
+    with closing(Session(backends.open_backend(info, cache), cache, options)) as session:
+        return session.measure(case, session.measure(case))
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        pytest.param(
+            *(1, "skips work: on the inputs of the launch before it takes"), marks=pytest.mark.long
+        ),
+        (100, "skips work: A changed after a launch, C did not"),
+    ],
+    ids=["if nothing has changed", "if some numbers have not changed"],
+)
+def test_a_kernel_that_skips_work_is_wrong(
+    write_kernel: KernelWriter, device: DeviceInfo, step: int, reason: str
+) -> None:
+    path = write_kernel("skips", **SKIPPING | {"body": SKIPS.replace("STEP", str(step))})
+    told = after_rounds(path, device, set())
+    assert (told.status, told.check) == ("wrong", "repeated")
+    assert reason in present(told.reason)
+    passes = after_rounds(path, device, {"repeated"})
+    assert passes.status == "measured", passes.reason
+    assert present(passes.sustained).mean_ns < 0.7 * present(passes.median_ns), "the control"
+
+
+@pytest.mark.parametrize("usual_ns", [1e5, 1e9])
+def test_how_much_longer_a_launch_takes_on_changed_inputs(usual_ns: float) -> None:
+    """That of one launch, of several pairs or of one."""
+    now = SimpleNamespace(A=0, seen=0, ns=0.0)
+
+    def change() -> Callable[[], None]:
+        now.A = 1
+        return lambda: setattr(now, "A", 0)
+
+    def start() -> None:
+        now.ns += usual_ns + 3e4 * (now.seen != now.A)
+        now.seen = now.A
+
+    def time_call_ns(call: Any, **_: Any) -> float:
+        now.ns = 0.0
+        call.run()
+        return float(now.ns)
+
+    backend = SimpleNamespace(info=SimpleNamespace(kind="gpu"), time_call_ns=time_call_ns)
+    launches = SimpleNamespace(change_inputs=change, start=start, backend=backend)
+    assert repeated._longer_ns(cast(Any, launches), usual_ns) == pytest.approx(3e4)
+
+
+def test_compare_refuses_it_too(
+    write_kernel: KernelWriter, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also beside a kernel that adds in another order, so that C differs in any case."""
+    monkeypatch.setattr(sustained, "BLOCK_S", 0.02)
+    monkeypatch.setattr(launches, "_LOOK_NS", 2e6)
+    path = write_kernel("skips", **SKIPPING | {"body": SKIPS.replace("STEP", "100")})
+    backwards = GOOD_BODY.replace("int k = 0; k < K; ++k", "int k = K - 1; k >= 0; --k")
+    other = write_kernel("backwards", body=backwards)
+    case, partner = (case_of(catalogue.load(file), 384, 16, device) for file in (path, other))
+    cache, options = Cache(), Options(blocks=False, sustained_s=0.2)
+    with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
+        record = session.compare(case, partner, ComparisonPlan(looks=(9,)), 0)
+    assert record.comparison is None
+    assert record.baseline.check == "repeated"
+
+
+def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
+    write_kernel: KernelWriter, device: DeviceInfo
+) -> None:
+    """It counts in its workspace, which only a new block poisons."""
+    counts = SKIPS.replace("STEP", "1").replace("is_new = !(seen[block] == sum);", "is_new = 1;")
+    counts = counts.replace(
+        "seen[block] = sum;", "seen[block] = seen[block] >= 0 ? seen[block] + 1 : 0;"
+    )
+    counts = counts.replace("= is_new ? sum : *kept;", "= seen[block] > 20 ? 0.0f : sum;")
+    told = after_rounds(write_kernel("counts", **SKIPPING | {"body": counts}), device, set())
+    assert (told.status, told.check) == ("wrong", "samples"), told.reason
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        ("tiled-nt", ("--sizes", "64")),
+        ("batched-small",
+         ("--sizes", "32", "--batch", "3", "--alpha", "0,2", "--beta", "0", "--set", "TILE=8")),
+        *(
+            pytest.param(name, ("--sizes", sizes), marks=pytest.mark.long)
+            for name, sizes in (
+                ("cubes-shared", "1000"),
+                ("reverse-static", "64"),
+                ("naive-2d", "1,1x1x64,64x1x64"),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_honest_kernels_of_all_kinds_are_measured(
+    matbench: Matbench, kernel: str, words: tuple[str, ...]
+) -> None:
+    matbench("run", kernel, *words, "--sustained", "0.02", *QUICK)
+    outcomes = [outcome for outcome in last_run() if outcome.status != "skipped"]
+    assert outcomes
+    assert all(outcome.sustained is not None for outcome in outcomes)
+
+
+FUNCTIONS = """
+import numpy as np
+def into(A, B, C):
+    np.matmul(A, B, out=C)
+def returned(A, B):
+    return A @ B
+"""
+
+
+def test_functions_are_called_back_to_back(matbench: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FUNCTIONS)
+    names = [f"{file}::{name}" for name in ("into", "returned")]
+    matbench("run", *names, "--sizes", "64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
+    assert [outcome.reason for outcome in last_run()] == [None] * 2
+    assert all(outcome.sustained for outcome in last_run())
+
+
+WITHOUT_A = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C,
+                                 int M, int N, int K, float alpha)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    float sum = 0.0f;
+    for (int k = 0; k < K && alpha != 0.0f; ++k)
+        sum += alpha * A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    C[(size_t)row * N + column] = sum;
+}
+"""
+
+
+def test_a_kernel_need_not_read_a_if_alpha_is_0(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    front = 'args = ["A", "B", "C", "M", "N", "K", "alpha"]'
+    path = write_kernel("scaled", front=front, body=WITHOUT_A)
+    matbench("run", path, "--alpha", "0", "--sizes", "64", "--sustained", "0.02", *QUICK)
+    assert only().sustained is not None
+
+
+@pytest.mark.long
+def test_int8_with_one_column(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    """Its samples may have only one term of B that is not 0."""
+    body = GOOD_BODY.replace("const float *", "const signed char *").replace("float *C", "int *C")
+    body = body.replace("float sum = 0.0f", "int sum = 0")
+    sizes = ",".join(f"{M}x1x64" for M in range(60, 68))
+    matbench("run", write_kernel("small", body=body), "--sizes", sizes, "--sustained", "0.02",
+             *QUICK)  # fmt: skip
+    assert all(outcome.sustained for outcome in last_run())
+
+
+@pytest.mark.long
+def test_a_matrix_with_wide_gaps_between_its_rows(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    matbench("run", write_kernel("padded", **PADDED), "--sizes", "32",
+             "--sustained", "0.05", *QUICK)  # fmt: skip
+    assert only().sustained is not None
+
+
+def test_a_meter_that_fails_is_no_silence() -> None:
+    device = Counting()
+    device.conditions = lambda: 1 / 0  # type: ignore[method-assign,assignment,return-value]
+    with pytest.raises(ZeroDivisionError):
+        lasting(device, 0.2)
+
+
+# -- power and steadiness --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of all durations."""
+    monkeypatch.setattr(sustained, "_READING_S", 0.002)
+    monkeypatch.setattr(sustained, "_LEAST_COUNTED_S", 0.2)
+    monkeypatch.setattr(sustained, "_LEAST_COUNTED_IDLE_S", 0.1)
+    monkeypatch.setattr(sustained, "_IDLE_S", 0.2)
+    monkeypatch.setattr(sustained, "_SETTLE_S", 0.01)
+
+
+class Counting:
+    """A GPU that takes `power_w`, and counts energy in steps of a hundredth of a second."""
+
+    def __init__(self, power_w: float | None = 400.0) -> None:
+        self.power_w = power_w
+        self.counted_j, self.steps = 1e6, self._step()
+        self.now = Conditions(sm_mhz=1500, temperature_c=50, throttled=("SwPowerCap",))
+
+    @staticmethod
+    def _step() -> int:
+        return int(time.perf_counter() * 100)
+
+    def energy_j(self) -> float | None:
+        if self.power_w is None:
+            return None
+        before, self.steps = self.steps, self._step()
+        self.counted_j += (self.steps - before) * self.power_w / 100
+        return self.counted_j
+
+    def conditions(self) -> Conditions:
+        return msgspec.structs.replace(self.now, power_w=self.power_w)
+
+    def synchronize(self) -> None:
+        pass
+
+
+def runs(ms: Callable[[], float]) -> Callable[[float], Block]:
+    """Launches that take so long, as far as the clock of the block tells."""
+
+    def block(least_s: float) -> Block:
+        began_ns = time.perf_counter_ns()
+        time.sleep(least_s)
+        return Block(began_ns, time.perf_counter_ns(), 100, 1e6 * ms())
+
+    return block
+
+
+def lasting(device: Counting, seconds: float = 0.3, ms: Any = lambda: 2.0) -> Sustained:
+    return sustained.blocks_of(runs(ms), seconds, Meter(cast(Backend, device), 100.0))
+
+
+@pytest.mark.usefixtures("quick")
+def test_power_is_what_was_counted_over_the_time_between_two_steps() -> None:
+    told = lasting(Counting())
+    assert told.power_w == pytest.approx(400, rel=0.1)
+    assert told.energy_j == pytest.approx(400 * 0.002, rel=0.1)
+    assert (told.sm_mhz, told.temperature_c, told.idle_w) == (1500, 50, 100)
+    assert told.throttled == ("SwPowerCap",)
+    assert told.steady
+
+
+@pytest.mark.usefixtures("quick")
+def test_energy_needs_two_seconds_and_a_counter() -> None:
+    assert lasting(Counting(), 0.15).power_w is None
+    assert lasting(Counting(), 0.15).energy_j is None
+    assert lasting(Counting(None)).power_w is None
+
+
+@pytest.mark.usefixtures("quick")
+def test_one_step_of_the_counter_says_nothing() -> None:
+    """What it was before that step may be older than the time that counts."""
+    device, began = Counting(), time.perf_counter()
+    device.energy_j = lambda: 5.0 if time.perf_counter() < began + 0.16 else 99.0  # type: ignore[method-assign]
+    assert sustained.idle_w(cast(Backend, device)) is None
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_power_of_an_idle_device() -> None:
+    assert sustained.idle_w(cast(Backend, Counting())) == pytest.approx(400, rel=0.1)
+    assert sustained.idle_w(cast(Backend, Counting(None))) is None
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("drifting", ["time", "clock", "power", "temperature", "nothing"])
+def test_launches_count_once_nothing_changes_from_block_to_block(drifting: str) -> None:
+    device, number = Counting(), itertools.count()
+
+    def ms() -> float:
+        step = min(next(number), 3)
+        if drifting == "power":
+            device.power_w = 400.0 + 40 * step  # of the next block
+        if drifting == "clock":
+            device.now = msgspec.structs.replace(device.now, sm_mhz=1600 - 50 * step)
+        if drifting == "temperature":
+            device.now = msgspec.structs.replace(device.now, temperature_c=50 + 2 * step)
+        return 2.0 + 0.05 * step * (drifting == "time")
+
+    ms()
+    told = lasting(device, 0.5, ms)
+    blocks = round(told.warm_up_s / (100 * 0.002))
+    assert told.steady
+    assert (blocks > 3) == (drifting != "nothing")
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_never_becomes_steady_is_measured_and_said_to_be_unsteady() -> None:
+    number = itertools.count()
+    told = lasting(Counting(), 0.1, lambda: 2.0 * 1.1 ** next(number))
+    assert not told.steady
+    assert len(told.blocks_ns) == 5
+    assert next(number) == 10 + 5

@@ -1,0 +1,307 @@
+"""The other workloads: every kernel, right at every size here."""
+
+from __future__ import annotations
+
+import math
+import re
+import tracemalloc
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.optional import present
+from support.samples import sampled
+from support.workloads import (
+    EVERY,
+    FEW,
+    KERNELS,
+    check_at_every_size,
+    check_compensation,
+    name,
+    problem,
+    result,
+    right,
+)
+
+from matbench import workloads
+from matbench.bench.judge import Judge, _stored
+from matbench.bench.session import Session
+from matbench.cache import Cache
+from matbench.errors import UsageError
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import Kernel, NumericContract, Problem
+from matbench.workloads import oracle
+from matbench.workloads.cubes import trials as cubes
+from matbench.workloads.dot import trials as dot
+from matbench.workloads.oracle import Trial, Trials
+from matbench.workloads.reverse import trials as reverse
+
+
+def test_large_shapes_just_exceed_what_they_are_said_to_exceed() -> None:
+    elements = {"2³¹ elements": 2**31, "2³² bytes": 2**30, "2³¹ bytes": 2**29}
+    for shapes in workloads.MATMUL.large():
+        for (m, n, k, batch), said in shapes.items():
+            what, matrix = said.removeprefix("more than ").split(" in ")
+            of_matrix = {"A": m * k, "B": k * n, "C": m * n}[matrix[0]]
+            assert 1 < of_matrix * batch / elements[what] < 1.04, said
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=name)
+def test_right_at_awkward_sizes(kernel: Kernel, session: Session) -> None:
+    first, *others = workloads.get(kernel.workload).inputs
+    check_at_every_size(kernel, first, session, FEW)
+    for inputs in others:
+        check_at_every_size(kernel, inputs, session, [257])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kernel", "inputs"), EVERY)
+def test_right_at_every_awkward_size_with_all_inputs(
+    kernel: Kernel, inputs: str, session: Session
+) -> None:
+    check_at_every_size(kernel, inputs, session)
+
+
+def test_compensation_survives_the_optimiser(session: Session) -> None:
+    check_compensation(KERNELS["dot-compensated"], KERNELS["dot-vectorized"], session)
+
+
+def test_the_tutorials_ramp(session: Session) -> None:
+    """N = 33·1024, aᵢ = i, bᵢ = 2i: Σ is known in closed form."""
+    N = 33 * 1024
+    closed = 2 * (N - 1) * N * (2 * N - 1) // 6
+    assert closed == sum(2 * i * i for i in range(N)) == dot.closed_form(N)
+    ramp = problem("dot", N)
+    assert ramp.inputs == "ramp"
+    total, _, _ = dot.product(*dot.inputs(ramp))
+    assert total == pytest.approx(closed, rel=1e-15)
+    trials = dot.trials(ramp, KERNELS["dot-tree"].contract, Cache())
+    assert present(trials.reference.R)[0, 0] == closed
+    [case] = sweep.cases([KERNELS["dot-tree"]], [ramp], {}, session.backend.info)
+    outcome = right(session, case)
+    found = result(session, case)
+    assert abs(found - closed) <= 4 * math.sqrt(N) * 2**-24 * closed
+    assert outcome.max_rel_err == pytest.approx(abs(found - closed) / closed, abs=1e-12)
+
+
+# -- right results -------------------------------------------------------------------------------
+
+LENGTHS = st.integers(1, 3000)
+SEEDS = st.integers(0, 2**31)
+
+
+def products(trial: Trial) -> list[Fraction]:
+    a, b = (values[0].tolist() for values in trial.inputs)
+    return [Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True)]
+
+
+def trials_of(at: Problem, contract: NumericContract = NumericContract()) -> Trials:  # noqa: B008
+    return oracle.trials(at, contract, Cache())
+
+
+@given(LENGTHS, st.sampled_from(workloads.get("dot").inputs), SEEDS)
+def test_references_of_dot_products_are_exact_sums(
+    judge: Judge, N: int, inputs: str, seed: int
+) -> None:
+    at = problem("dot", N, inputs, seed)
+    trials = trials_of(at)
+    [sample] = sampled(judge, at, [seed])
+    for trial in (trials.reference, sample):
+        terms = products(trial)
+        R, S = float(present(trial.R)[0, 0]), float(present(trial.S)[0, 0])
+        size = sum(map(abs, terms))
+        assert abs(Fraction(R) - sum(terms)) <= N * Fraction(1, 2**53) * size
+        assert abs(Fraction(S) - size) <= N * Fraction(1, 2**53) * size
+        assert abs(R) <= S
+        assert trial.scale is trial.S
+        if trial is sample:
+            squares = float(sum(term * term for term in terms))
+            assert present(trial.typical).T[0, 0] ** 2 == pytest.approx(squares, rel=1e-12)
+    others = [make() for make in trials.others]
+    assert [trial.name for trial in others] == ["integers", "selection", "selection"]
+    for trial in others:
+        terms = products(trial)
+        assert Fraction(float(present(trial.exact)[0, 0])) == sum(terms)
+        assert sum(map(abs, terms)) <= 2**24 or sum(map(bool, terms)) <= 1
+    whole = others[0]
+    assert all(not (values % 1).any() for values in whole.inputs)
+    assert whole.inputs[0][0, -1] * whole.inputs[1][0, -1] != 0  # the last product counts
+    if N > 20:
+        assert not np.array_equal(sample.inputs[0], trials.reference.inputs[0])
+
+
+@settings(max_examples=20)
+@given(st.integers(20, 3000), SEEDS)
+def test_long_dot_products_are_made_of_chunks_and_few_whole_numbers(N: int, seed: int) -> None:
+    """The thresholds 2²⁰ and 2²², made small enough to be exceeded."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dot, "_CHUNK", 7)
+        patch.setattr(dot, "_MOST_TERMS", 16)
+        at = problem("dot", N, "signed", seed)
+        trial = dot.reference_trial(at, *dot.inputs(at))
+        whole = dot.integer_trial(at)
+    terms = products(trial)
+    R = float(present(trial.R)[0, 0])
+    assert abs(Fraction(R) - sum(terms)) <= N * 2**-53 * sum(map(abs, terms))
+    terms = products(whole)
+    assert sum(terms) == present(whole.exact)[0, 0]
+    assert sum(map(bool, whole.inputs[0][0].tolist())) <= 16
+    assert sum(map(abs, terms)) <= 4 * 16
+    assert terms[-1] == 3
+
+
+@given(LENGTHS, SEEDS)
+def test_whole_numbers_are_turned_round_and_cubed(judge: Judge, N: int, seed: int) -> None:
+    for inputs in workloads.get("reverse").inputs:
+        at = problem("reverse", N, inputs, seed)
+        trials = trials_of(at)
+        [sample] = sampled(judge, at, [seed])
+        for trial in (trials.reference, sample):
+            assert present(trial.exact)[0].tolist() == trial.inputs[0][0].tolist()[::-1]
+        assert not np.array_equal(sample.inputs[0], trials.reference.inputs[0])
+    at = problem("cubes", N, seed=seed)
+    found = trials_of(at)
+    [sample] = sampled(judge, at, [seed])
+    every = [found.reference, *(make() for make in found.others), sample]
+    for trial in every:
+        assert present(trial.exact)[0, 0] == sum(digit**3 for digit in trial.inputs[0][0].tolist())
+        assert trial.inputs[0].min() >= 0
+        assert trial.inputs[0].max() <= 9
+    assert N < 9 or len({trial.inputs[0].tobytes() for trial in every}) >= 2
+
+
+def test_inputs_are_of_their_kind_and_of_their_seed() -> None:
+    assert dot.inputs(problem("dot", 4, "ramp"))[1].tolist() == [[0, 2, 4, 6]]
+    assert reverse.inputs(problem("reverse", 4, "ramp")).tolist() == [[0, 1, 2, 3]]
+    wide = reverse.inputs(problem("reverse", 10_000, "uniform"))
+    assert wide.min() < -(2**30)
+    assert wide.max() > 2**30
+    assert set(cubes.digits(problem("cubes", 1000)).flat) == set(range(10))
+    for kind in ("uniform", "signed", "normal"):
+        one, same, other = (dot.inputs(problem("dot", 1000, kind, seed)) for seed in (1, 1, 2))
+        assert np.array_equal(one, same)
+        assert not np.array_equal(one[0], other[0])
+        assert not np.array_equal(*one)
+
+
+@pytest.mark.parametrize(
+    ("workload", "contract"),
+    [
+        ("dot", NumericContract()), ("dot", NumericContract("bfloat16", "bfloat16")),
+        ("reverse", NumericContract(storage="int32")), ("cubes", NumericContract(storage="int32")),
+    ],
+)  # fmt: skip
+def test_trials_take_no_more_memory_than_is_said(workload: str, contract: NumericContract) -> None:
+    """A problem that does not fit into host memory is refused."""
+    at = problem(workload, 2**20, workloads.get(workload).probed_inputs[0])
+    trials_of(problem(workload, 100), contract)  # memory that is loaded once does not count
+    tracemalloc.start()
+    try:
+        trials_of(at, contract)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # What does not grow with the problem: a chunk of two products at a time, and small objects.
+    fixed = 2**18 + (2 * 8 * dot._CHUNK if workload == "dot" else 0)
+    assert most <= workloads.get(workload).host_bytes(at) + fixed
+
+
+# -- 16-bit inputs -------------------------------------------------------------------------------
+
+NARROW = """// /// matbench
+// name = "mine"
+// summary = "For a test"
+// workload = "dot"
+{precision}// [launch]
+// block = [1]
+// grid = [1]
+// ///
+extern "C" __global__ void mine(const {a} *A, const {a} *B, {c} *C, int N) {{ }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "c", "precision", "complaint"),
+    [
+        ("__half", "float", "bfloat16", "A is __half: set precision = 'float16'"),
+        ("__nv_bfloat16", "float", "tf32", "A is __nv_bfloat16: set precision = 'bfloat16'"),
+        ("__half", "__half", "float16", "C points to `__half`: C of dot must be float"),
+        ("float", "__nv_bfloat16", "", "C points to `__nv_bfloat16`: C of dot must be float"),
+        ("__half", "float", "", None),
+        ("__nv_bfloat16", "float", "", None),
+        ("__half", "float", "float16", None),
+        ("__nv_bfloat16", "float", "bfloat16", None),
+        ("float", "float", "bfloat16", None),
+    ],
+)
+def test_what_lies_in_16_bits_is_declared(
+    a: str, c: str, precision: str, complaint: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.cu"
+    line = f'// precision = "{precision}"\n' if precision else ""
+    path.write_text(NARROW.format(a=a, c=c, precision=line))
+    if complaint is None:
+        contract = catalogue.load(path).contract
+        narrow = {"__half": "float16", "__nv_bfloat16": "bfloat16"}
+        own = narrow.get(a, "float32")
+        assert (contract.precision, contract.storage) == (precision or own, own)
+        return
+    with pytest.raises(UsageError) as refused:
+        catalogue.load(path)
+    assert str(refused.value).endswith(complaint)
+    assert str(refused.value).startswith(f"{path}:")
+
+
+@pytest.mark.parametrize(
+    ("workload", "buffer", "kind", "known"),
+    [
+        ("dot", "A", "int", "float, __half or __nv_bfloat16"),
+        ("dot", "C", "int", "float"),
+        ("cubes", "A", "float", "int or unsigned"),
+        ("cubes", "C", "float", "int or unsigned"),
+        ("reverse", "A", "__half", "int or unsigned"),
+        ("reverse", "C", "long", "int or unsigned"),
+    ],
+)
+def test_pointers_are_to_what_the_buffers_hold(
+    workload: str, buffer: str, kind: str, known: str, tmp_path: Path
+) -> None:
+    own = {"dot": ("float", "float4")}.get(workload, ("int", "unsigned", "int4"))
+    source = NARROW[: NARROW.index('extern "C"')].format(precision="").replace("dot", workload)
+    path = tmp_path / "mine.cu"
+
+    def load(declared: str) -> Kernel:
+        types = dict.fromkeys(workloads.get(workload).buffers, own[0]) | {buffer: declared}
+        entry = ", ".join(f"{kind} *{name}" for name, kind in types.items())
+        path.write_text(f'{source}extern "C" __global__ void mine({entry}, int N) {{ }}\n')
+        return catalogue.load(path)
+
+    line = source.count("\n") + 1
+    message = f"{path}:{line}: {buffer} points to `{kind}`: {buffer} of {workload} must be {known}"
+    with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
+        load(kind)
+    assert {load(allowed).name for allowed in own} == {"mine"}
+
+
+def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
+    """By their values: sign, exponent and fraction, assembled by hand."""
+    at = problem("dot", 5000, "normal")
+    for precision, exponent_bits, fraction_bits in (("bfloat16", 8, 7), ("float16", 5, 10)):
+        contract = NumericContract(precision, precision)  # type: ignore[arg-type]
+        for values in trials_of(at, contract).reference.inputs:
+            stored = _stored(values, contract.storage)
+            bits = stored.view(np.uint16).astype(np.int64)
+            fraction = bits & (2**fraction_bits - 1)
+            exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)
+            bias = 2 ** (exponent_bits - 1) - 1
+            normal = np.where(exponent > 0, 2**fraction_bits + fraction, fraction)
+            size = np.ldexp(normal.astype(float), np.maximum(exponent, 1) - bias - fraction_bits)
+            told = np.where(bits >> 15 == 1, -size, size)
+            large = exponent > 0  # below, float16 has fewer bits than its inputs were rounded to
+            assert stored.dtype.itemsize == 2
+            assert np.array_equal(told[large], values[large])
+            assert large.mean() > 0.999
+            assert np.array_equal(values, oracle.round_to(values, contract.precision))

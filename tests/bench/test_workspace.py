@@ -1,0 +1,327 @@
+"""Workspaces: scratch memory of a case's own size, undefined before a launch, between guards."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.kernels import kernel_text
+from support.optional import present, some
+
+from matbench.analysis import statistics
+from matbench.backends import Backend, Buffer
+from matbench.bench import launches
+from matbench.bench.arena import Arena
+from matbench.bench.judge import OUTSIDE_WORKSPACE, UNWORKED, Guarded
+from matbench.bench.layouts import Buffers
+from matbench.bench.options import CHECKS, Options
+from matbench.bench.prepared import Prepared
+from matbench.bench.session import Session
+from matbench.cache import Cache
+from matbench.errors import OutOfMemoryError
+from matbench.features.grade.multiplier import Multiplier
+from matbench.features.timeline.clocking import clocked_here
+from matbench.features.tune.looking import look_here
+from matbench.kernelfile import catalogue, front_matter, sweep
+from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
+
+QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
+ARGS = 'args = ["A", "B", "C", "workspace", "M", "N", "K"]'
+LAUNCH = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+#: Sums are collected in the workspace.
+BODY = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, TYPE *workspace, int M,
+                                 int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    const size_t element = (size_t)row * N + column;
+    float *sums = (float *)workspace;
+    FIRST
+    for (int k = 0; k < K; ++k)
+        sums[element] += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    C[element] = sums[element];
+}
+"""
+
+
+def text(
+    name: str = "mine", *, kind: str = "float", first: str = "sums[element] = 0.0f;",
+    nbytes: str = '"4 * M * N"', body: str = BODY,
+) -> str:  # fmt: skip
+    body = body.replace("TYPE", kind).replace("FIRST", first)
+    launch = f"{LAUNCH}workspace_bytes = {nbytes}"
+    return kernel_text(name, front=ARGS, launch=launch, body=body)
+
+
+@pytest.fixture
+def timed(backend: Backend) -> Session:
+    return Session(backend, Cache(), QUICK)
+
+
+def case_of(path: Path, source: str, session: Session, *sizes: int) -> Case:
+    path.write_text(source)
+    M, N, K = sizes or (24, 17, 9)
+    found = sweep.case(catalogue.load(path), Problem(M, N, K), {"TILE": 8}, session.backend.info)
+    assert found.skip is None, found.skip
+    return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "mine.cu"
+
+
+# -- its size ------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000), st.sampled_from([4, 8, 16]))
+def test_its_size_is_that_of_the_case(device: DeviceInfo, M: int, N: int, TILE: int) -> None:
+    source = text(nbytes='"4 * M * ceil_div(N, TILE) * TILE + multiprocessors"')
+    kernel = front_matter.parse(source.encode(), "mine.cu")
+    case = sweep.case(kernel, Problem(M, N, 1), {"TILE": TILE}, device)
+    covered, launch = -(-N // TILE) * TILE, present(case.launch)
+    assert launch.workspace_bytes == 4 * M * covered + device.limits["multiprocessors"]
+
+
+@pytest.mark.parametrize(("nbytes", "words"), [(0, 0), (1, 1), (4, 1), (4097, 1025)])
+@pytest.mark.parametrize("guards", [True, False])
+def test_its_memory_is_whole_words_between_guards(
+    nbytes: int, words: int, guards: bool, timed: Session
+) -> None:
+    timed.options = msgspec.structs.replace(QUICK, guarded=guards)
+    prepared = timed._prepare(
+        Problem(3, 3, 3), front_matter.parse(text().encode(), "x.cu").contract
+    )
+    made = prepared.workspace(nbytes)
+    assert made.words == words
+    assert made.data.nbytes == 4 * max(1, words)
+    assert (made.guard_words >= 2**16) == guards
+    prepared.free(made.raw)
+
+
+def test_more_than_any_device_has_is_skipped_or_out_of_memory(
+    file: Path, timed: Session, device: DeviceInfo
+) -> None:
+    source = text(nbytes='"2**50"')
+    with pytest.raises(OutOfMemoryError, match="out of device memory"):
+        timed.measure(case_of(file, source, timed))
+    assert timed.measure(case_of(file, text(), timed)).status == "measured"
+    kernel = front_matter.parse(text(nbytes='"2**63"').encode(), "mine.cu")
+    skip = sweep.case(kernel, Problem(8, 8, 8), {"TILE": 8}, device).skip
+    assert skip == Skip("limit", "workspace_bytes", {"asked": 2.0**63, "allowed": 2**63 - 1})
+
+
+def test_it_is_given_back_after_each_case(file: Path, timed: Session) -> None:
+    plain = timed.measure(case_of(file, text(), timed))
+    assert plain.status == "measured"
+    held = len(present(timed._prepared)._held)
+    for nbytes in ('"4 * M * N"', '"8 * M * N"', '"12 * M * N"'):
+        assert timed.measure(case_of(file, text(nbytes=nbytes), timed)).status == "measured"
+    assert len(present(timed._prepared)._held) == held
+
+
+# -- kernels that use it -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind", some(["float", "void", "char", "unsigned", "float4"], "void", "float4")
+)
+def test_a_kernel_may_use_it_as_any_type(kind: str, file: Path, timed: Session) -> None:
+    timed.options = msgspec.structs.replace(timed.options, blocks=True)
+    found = timed.measure(case_of(file, text(kind=kind), timed))
+    assert found.status == "measured", found.reason
+    assert found.median_ns is not None
+    assert found.blocks is not None, found.notes
+    assert present(found.case.launch).workspace_bytes == 4 * 24 * 17
+
+
+def test_an_empty_one_has_an_address(file: Path, timed: Session) -> None:
+    body = BODY.replace("sums[element] +=", "sum +=").replace("= sums[element];", "= sum;")
+    first = "float sum = workspace ? 0.0f : 1.0f;"
+    for guarded in (True, False):
+        timed.options = msgspec.structs.replace(QUICK, guarded=guarded)
+        found = timed.measure(case_of(file, text(first=first, nbytes="0", body=body), timed))
+        assert found.status == "measured", found.reason
+
+
+def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) -> None:
+    first = case_of(file, text("first"), timed)
+    second = case_of(file, text("second", nbytes='"8 * M * N"'), timed)
+    plan = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
+    record = timed.compare(first, second, plan, 1)
+    assert record.comparison is not None
+    assert (record.baseline.status, record.candidate.status) == ("measured", "measured")
+
+
+def test_a_case_that_takes_turns_with_another_process_gives_it_back(
+    file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, free, freed = case_of(file, text(), timed), Prepared.free, list[object]()
+
+    def counted(prepared: Prepared, buffer: Buffer) -> None:
+        freed.append(buffer)
+        free(prepared, buffer)
+
+    held: list[int] = []
+    monkeypatch.setattr(Prepared, "free", counted)
+    monkeypatch.setattr(timed.judge, "hold", held.append)
+    assert timed.begin_turns(case, case.kernel.contract, 1).status == "measured"
+    taken = timed.turn()
+    assert isinstance(taken, tuple)
+    assert min(taken) > 0
+    assert held[-1] >= 500_000, "the host enqueues slowly after another process's turn"
+    timed.place_turns(1)
+    assert timed.end_turns() is None
+    before = len(freed)
+    timed.leave_turns()
+    assert len(freed) == before + 1
+
+
+def test_a_quick_look_and_block_times_have_one(file: Path, timed: Session) -> None:
+    case = case_of(file, text(), timed)
+    assert look_here(timed, case, 3, 1e9, check=True).status == "measured"
+    timed.options = msgspec.structs.replace(timed.options, blocks=True)
+    assert clocked_here(timed, case).stamps is not None
+
+
+def multiplier(kernel: Kernel, session: Session) -> Multiplier:
+    return Multiplier(
+        session.backend, lambda case: session._build(case, ("plain",)).program, kernel, {"TILE": 8}
+    )
+
+
+def test_a_graded_kernel_has_one_without_zeros(file: Path, timed: Session) -> None:
+    ones = np.ones((5, 5))
+    right = multiplier(case_of(file, text(), timed).kernel, timed)
+    assert (right.multiply(ones, ones) == 5).all()
+    wrong = multiplier(case_of(file, text(first=""), timed).kernel, timed)
+    assert np.isnan(wrong.multiply(ones, ones)).all()
+
+
+# -- kernels that misuse it ----------------------------------------------------------------------
+
+
+def test_a_kernel_that_shows_what_it_holds_is_told_so(file: Path, timed: Session) -> None:
+    body = re.sub(r" *for .*\n.*\n", "", BODY)
+    found = timed.measure(case_of(file, text(first="", body=body), timed))
+    assert found.status == "wrong"
+    assert "408 NaN read from the workspace, which was not written before" in str(found.reason)
+
+
+@pytest.mark.parametrize(
+    ("write", "told"),
+    [
+        ("((char *)workspace)[4 * M * N] = 0", "1 element, starting 1 after its end"),
+        ("((char *)workspace)[4 * M * N + 4999] = 0", "1 element, starting 1,250 after its end"),
+        ("((char *)workspace)[-1] = 0", "1 element, starting 1 before its start"),
+    ],
+)
+def test_a_byte_outside_is_noticed(write: str, told: str, file: Path, timed: Session) -> None:
+    first = f"sums[element] = 0.0f; if (element == 0) {write};"
+    found = timed.measure(case_of(file, text(first=first), timed))
+    assert found.reason == f"guards: wrote outside the workspace: {told}"
+
+
+def test_a_byte_outside_in_a_timed_launch_is_noticed(
+    file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(file, text(), timed)
+    made, take = workspaces(monkeypatch), timed.backend.time_ns
+
+    def overwritten(*launch: Any, **more: Any) -> float:
+        taken = take(*launch, **more)
+        timed.judge.fill(made[0].raw, made[0].guard_words + made[0].words, 1, 0)
+        return taken
+
+    monkeypatch.setattr(timed.backend, "time_ns", overwritten)
+    reason = str(timed.measure(case).reason)
+    assert re.match(r"guards: wrote outside the workspace: 1 elements, with the inputs of", reason)
+
+
+def workspaces(patch: pytest.MonkeyPatch) -> list[Guarded]:
+    """The workspaces that are made from now on."""
+    made: list[Guarded] = []
+    make = Prepared.workspace
+
+    def kept(prepared: Prepared, nbytes: int) -> Guarded:
+        made.append(make(prepared, nbytes))
+        return made[-1]
+
+    patch.setattr(Prepared, "workspace", kept)
+    return made
+
+
+def words(session: Session, made: Guarded) -> np.ndarray:
+    found = np.empty(2 * made.guard_words + made.words, np.uint32)
+    session.backend.read(made.raw, found)
+    return found
+
+
+@pytest.mark.parametrize("batches", [False, True], ids=["single", "back to back"])
+def test_before_each_timed_launch_each_one_holds_poison(
+    batches: bool, file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launches, "_MOST_SETS", 4)
+    changes = {"cold": not batches, "hot": batches, "back_to_back": batches}
+    timed.options = msgspec.structs.replace(timed.options, **changes)
+    case = case_of(file, text(), timed)
+    made = workspaces(monkeypatch)
+    laid_out, lay_out = [], Arena.lay_out
+
+    def recorded(arena: Arena, *more: Any) -> list[Buffers]:
+        laid_out.append(lay_out(arena, *more))
+        return laid_out[-1]
+
+    monkeypatch.setattr(Arena, "lay_out", recorded)
+    name = "time_hot_ns" if batches else "time_ns"
+    take, taken = getattr(timed.backend, name), []
+
+    def looked_at(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        given = [each[3] for each in arguments] if batches else [arguments[3]]
+        decoys = [present(decoy.workspace).data for decoy in laid_out[-1]] if batches else []
+        for own in (*given, *decoys):
+            found = np.empty(own.nbytes // 4, np.uint32)
+            timed.backend.read(own, found)
+            assert (found == UNWORKED).all()
+        [first] = made
+        found, guard = words(timed, first), first.guard_words
+        assert (found[:guard] == OUTSIDE_WORKSPACE).all()
+        assert (found[-guard:] == OUTSIDE_WORKSPACE).all()
+        taken.append(len(given))
+        return float(take(program, launch, arguments, **more))
+
+    monkeypatch.setattr(timed.backend, name, looked_at)
+    found = timed.measure(case)
+    assert found.status == "measured", found.reason
+    assert len(taken) > 3
+    assert max(taken) > 1 or not batches
+
+
+def test_a_batch_has_only_as_many_as_fit_into_the_cache(
+    file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {"cold": False, "hot": True, "back_to_back": True, "checks": CHECKS - {"reordered"}}
+    timed.options = msgspec.structs.replace(timed.options, **changes)
+    cache_bytes = int(timed.backend.info.properties["last-level cache (bytes)"] or 0)
+    case = case_of(file, text(nbytes=str(cache_bytes // 2)), timed)
+    made = workspaces(monkeypatch)
+    assert timed.measure(case).status == "measured"
+    assert len(made) == 1
+
+
+def test_poison_is_nan_in_every_type() -> None:
+    for value in (UNWORKED, OUTSIDE_WORKSPACE):
+        held = np.full(2, value, np.uint32)
+        for kind in (np.float16, np.float32, np.float64):
+            assert np.isnan(held.view(kind)).all()
+        upper = held.view(np.uint16).astype(np.uint32) << 16  # bfloat16
+        assert np.isnan(upper.view(np.float32)).all()

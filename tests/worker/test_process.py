@@ -1,0 +1,157 @@
+"""Worker processes: where they work, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from support.dask_cluster import wait_for
+
+from matbench import signals
+from matbench.errors import CaseError
+from matbench.worker.process import DeadlineError, DiedError, Pool, result
+
+
+def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pool = Pool()
+    try:
+        folder = Path(pool.call(os.getcwd))
+        assert folder != tmp_path
+        assert folder.stat().st_mode & 0o077 == 0
+        assert Path(pool.call(tempfile.mkdtemp)).parent == folder
+        assert pool.call(os.getenv, "TMPDIR") == str(folder)
+        with pytest.raises(DiedError):
+            pool.call(os.abort)
+    finally:
+        pool.kill()
+    assert not folder.exists()
+    assert Path.cwd() == tmp_path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are not forked")
+def test_what_processes_are_forked_from_has_no_threads_and_no_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor its own environment: a process has that of the main one."""
+    monkeypatch.setenv("MATBENCH_TEST", "set later")
+    pools = [Pool(), Pool()]
+    try:
+        servers = {pool.call(os.getppid) for pool in pools}
+        assert [pool.call(os.getenv, "MATBENCH_TEST") for pool in pools] == ["set later"] * 2
+        [server] = map(psutil.Process, servers)
+        assert server.num_threads() == 1
+        loaded = {Path(library.path).name for library in server.memory_maps()}
+        assert any("_multiarray_umath" in name for name in loaded)
+        assert not any(name.startswith("libintelocl") for name in loaded)
+    finally:
+        for pool in pools:
+            pool.kill()
+
+
+@pytest.mark.parametrize("jump_s", [3600, -3600])
+def test_a_deadline_is_of_time_that_has_passed_whatever_the_clock_on_the_wall_says(
+    jump_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, wall = Pool(processes=2), time.time
+    try:
+        quick = pool.schedule(time.sleep, 0.5, timeout_s=30)
+        slow = pool.schedule(time.sleep, 5.0, timeout_s=1)
+        wait_for(lambda: all(task.running() or task.done() for task in (quick, slow)))
+        monkeypatch.setattr(time, "time", lambda: wall() + jump_s)
+        assert result(quick) is None
+        with pytest.raises(DeadlineError):
+            result(slow)
+    finally:
+        pool.kill()
+
+
+def test_a_system_without_pidfds_has_no_watch_over_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was started"))
+    signals.end_group_with_this()
+
+
+def test_what_a_lost_process_has_started_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: killed.append((group, number)))
+    pool = Pool(leads=True)
+    try:
+        lost = pool.call(os.getpid)
+        with pool.stopped():
+            pass
+        started = psutil.Process(pool.call(os.spawnlp, os.P_NOWAIT, "sleep", "sleep", "60"))
+        with pytest.raises(DiedError):
+            pool.call(os._exit, 1)
+        with pool.stopped():  # on a system that did not end it already
+            assert (lost, signal.SIGKILL) in killed
+        assert _has_ended(started)
+    finally:
+        pool.kill()
+
+
+def test_what_a_process_has_started_ends_with_matbench_even_if_all_its_group_is_killed(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, time\nfrom matbench.worker.process import Pool\n"
+        "pool = Pool(leads=True)\n"
+        "print(pool.call(os.spawnlp, os.P_NOWAIT, 'sleep', 'sleep', '60'), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        started = psutil.Process(int(process.stdout.readline()))
+        os.killpg(process.pid, signal.SIGKILL)
+    assert _has_ended(started)
+
+
+def test_a_function_has_no_children_but_its_own_and_ends_nothing_but_its_task() -> None:
+    pool = Pool(leads=True)
+    try:
+        with pytest.raises(CaseError, match="ChildProcessError"):
+            pool.call(os.wait)
+        with pytest.raises(CaseError, match="the worker process raised SystemExit: 3"):
+            pool.call(sys.exit, 3)
+    finally:
+        pool.kill()
+
+
+def test_a_group_that_has_ended_gets_no_more_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may have its number."""
+    groups: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: groups.append(group))
+    pool = Pool(leads=True)
+    try:
+        first = pool.call(os.getpid)
+        with pool.stopped():
+            pass
+        pool.kill()
+        assert {*groups} == {first}
+        groups.clear()
+        second = pool.call(os.getpid)
+        with pool.stopped():
+            pass
+        assert {*groups} == {second}
+    finally:
+        pool.kill()
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    try:
+        process.wait(10)
+    except psutil.TimeoutExpired:
+        return process.status() == psutil.STATUS_ZOMBIE
+    return True

@@ -1,0 +1,302 @@
+"""Rounds: the kernels of a size take turns, and what differs between rounds is in the interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.cli import Matbench, records_in
+from support.devices import CPU, GPU
+from support.kernels import own_file
+from support.records import outcome, timing
+
+from matbench.analysis import statistics
+from matbench.backends import Backend
+from matbench.bench.checks import Checks
+from matbench.bench.launches import Launches
+from matbench.bench.options import Options
+from matbench.bench.prepared import Prepared
+from matbench.bench.sampling import sample_until_known
+from matbench.bench.session import Session
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import Case, Conditions, DeviceInfo, Kernel, LaunchRules, Problem
+from matbench.records.outcome import Outcome, Timing
+from matbench.worker import worker
+from matbench.worker.rounds import Rounds, Visit, in_rounds, interrupted
+from matbench.worker.scheduler import TaskGroup
+
+FLOAT32 = Kernel(name="plain", launch=LaunchRules(block=(1,), grid=(1,)))
+TF32 = msgspec.structs.replace(FLOAT32, name="tensor", precision="tf32")
+BY_DEFAULT = Options(rounds=None)
+
+
+def cases(kernels: list[Kernel]) -> list[Case]:
+    """One for each, told apart by TILE."""
+    return [Case(k, Problem(8, 8, 8), {"TILE": i}, None) for i, k in enumerate(kernels)]
+
+
+@given(st.lists(st.sampled_from([FLOAT32, TF32]), min_size=1, max_size=8))
+def test_each_round_has_every_case_once_and_like_cases_stay_together(kernels: list[Kernel]) -> None:
+    [group] = in_rounds([TaskGroup((CPU,), cases(kernels), 3.0)], BY_DEFAULT)
+    visited = [rounds.case.params["TILE"] for rounds in group.tasks]
+    assert Counter(visited) == dict.fromkeys(range(len(kernels)), 7)
+    assert (group.devices, group.cost) == ((CPU,), 3.0)
+    place = 0
+    for name in dict.fromkeys(kernel.name for kernel in kernels):
+        alike = [i for i, kernel in enumerate(kernels) if kernel.name == name]
+        assert visited[place : place + len(alike)] == alike, "the first round is in order"
+        for _ in range(7):
+            assert sorted(visited[place : place + len(alike)]) == alike
+            place += len(alike)
+        assert visited[place - len(alike) : place] == alike, "so is the last"
+
+
+def test_rounds_between_are_in_random_order() -> None:
+    orders = set()
+    for _ in range(20):
+        [group] = in_rounds([TaskGroup((GPU,), cases([FLOAT32] * 6))], BY_DEFAULT)
+        orders.add(tuple(rounds.case.params["TILE"] for rounds in group.tasks[6:12]))
+    assert len(orders) > 10
+    [single] = in_rounds([TaskGroup((GPU,), cases([FLOAT32] * 6))], Options())
+    assert len(single.tasks) == 6
+
+
+def visits(*outcomes: Outcome, rounds: int = 7) -> list[Visit | None]:
+    """What becomes of a case whose measurements are these."""
+    one, told = Rounds(cases([FLOAT32])[0], rounds), iter(outcomes)
+    return [one.visit(CPU, lambda _: next(told)) for _ in outcomes]
+
+
+def after(*counts: int, ms: float = 1.0, **changes: Any) -> Outcome:
+    return outcome(
+        cold=timing(samples_ns=[ms * 1e6] * sum(counts), rounds=counts),
+        device_id=CPU.identity,
+        **changes,
+    )
+
+
+def test_a_case_is_done_after_its_rounds() -> None:
+    shares = [visit.share for visit in visits(*(after(*[3] * i) for i in range(1, 8))) if visit]
+    assert shares == [pytest.approx(i / 7) for i in range(1, 8)]
+    one = Rounds(cases([FLOAT32])[0], 1, after(*[3] * 7), 1.0)
+    assert one.visit(CPU, lambda _: pytest.fail("it was done")) is None
+    [last] = visits(after(3), rounds=1)
+    assert last is not None
+    assert last.share == 1.0, "there is no other visit"
+
+
+def test_a_launch_of_more_than_a_second_has_three_rounds() -> None:
+    shares = [visit.share for visit in visits(*(after(*[1] * i, ms=1100) for i in (1, 2, 3)))
+              if visit]  # fmt: skip
+    assert shares == [pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        outcome(status="wrong", reason="all of it", device_id=CPU.identity),
+        outcome(status="failed", reason="crashed", device_id=CPU.identity),
+        outcome(status="skipped", device_id=CPU.identity),
+        outcome(cold=timing(), device_id=CPU.identity),  # measured, without rounds: NumPy
+    ],
+    ids=lambda ended: ended.status,
+)
+def test_what_is_over_has_no_further_round(ended: Outcome) -> None:
+    assert visits(ended, ended) == [Visit(CPU.where, ended, 1.0, 1.0), None]
+    begun = after(3)
+    assert visits(begun, ended, ended)[1:] == [Visit(CPU.where, ended, 1.0, 1 - 1 / 7), None]
+
+
+def test_rounds_on_another_device_do_not_count() -> None:
+    """A group goes on elsewhere when its device is lost: what there is then stands."""
+    other = msgspec.structs.replace(CPU, properties={"UUID": "another"})
+    one = Rounds(cases([FLOAT32])[0], 5, after(3, 3))
+    visit = one.visit(other, lambda _: pytest.fail("elsewhere"))
+    assert visit == Visit(other.where, interrupted(after(3, 3)), 1.0, 1.0)
+    assert visit.outcome.interrupted
+    assert not after(3, 3).interrupted
+
+
+def test_a_visit_that_failed_with_its_device_is_taken_again() -> None:
+    one = Rounds(cases([FLOAT32])[0], 2)
+
+    def lost(_: Outcome | None) -> Outcome:
+        raise OSError
+
+    for _ in range(3):
+        with pytest.raises(OSError):  # noqa: PT011
+            one.visit(CPU, lost)
+    shares = [one.visit(CPU, lambda _, n=n: after(*[3] * n)) for n in (1, 2)]  # type: ignore[misc]
+    assert [visit.share for visit in shares if visit] == [0.5, 1.0]
+
+
+def test_sustained_launches_come_after_the_rounds_of_all_cases() -> None:
+    lasting = Options(rounds=3, sustained_s=1.0)
+    [group] = in_rounds([TaskGroup((CPU,), cases([FLOAT32] * 2))], lasting)
+    first, second = group.tasks[:2]
+    assert len(group.tasks) == 2 * 4
+    assert group.tasks[-2:] == [first, second]
+    shares = []
+    for number in (1, 2, 3, 3):
+        made = after(*[3] * number)
+        visit = first.visit(CPU, lambda _, made=made: made)  # type: ignore[misc]
+        shares.append(visit.share if visit else None)
+    assert shares == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_a_slow_case_waits_for_the_others_before_sustained_launches() -> None:
+    one = Rounds(cases([FLOAT32])[0], 6, is_sustained=True)
+    made = [after(*[1] * number, ms=1100) for number in (1, 2, 3, 3)]
+    told = iter(made)
+    visits = [one.visit(CPU, lambda _: next(told)) for _ in range(6)]
+    assert [visit.share if visit else None for visit in visits] == [0.25, 0.5, 0.75, None, None, 1]
+    assert one.visit(CPU, lambda _: pytest.fail("it was done")) is None
+
+
+# -- the samples of several rounds -----------------------------------------------------------------
+
+
+def sampled(times_ns: list[list[float]], rounds: int | None = None, **changes: Any) -> Timing:
+    """Rounds of samples that take these times; a round that needs more repeats its own."""
+    options = msgspec.structs.replace(BY_DEFAULT, rounds=rounds, **changes).on("cpu")
+    found, passed_ns = None, 0.0
+
+    def sample() -> float:
+        nonlocal passed_ns
+        passed_ns += (taken_ns := next(taken))
+        return taken_ns
+
+    for wanted in times_ns:
+        taken = iter(wanted * 1000)
+        found = sample_until_known(
+            sample, 0, options, Conditions, clock=lambda: int(passed_ns), so_far=found
+        )
+    assert found is not None
+    return found
+
+
+def test_the_samples_of_all_rounds_are_kept_in_order() -> None:
+    found = sampled([[1e5, 1.001e5], [1.002e5], [1.003e5]], rounds=3)
+    assert found.rounds == (10, 3, 3)
+    assert found.samples_ns[10:] == (1.002e5,) * 3 + (1.003e5,) * 3
+    assert found.median_ns == pytest.approx(1.001e5)
+    assert (found.settled, found.stopped) == (True, statistics.SETTLED)
+    assert found.warmups == 2 + 1 + 1
+    assert len(found.conditions) == 3 + 1 + 1
+
+
+def test_a_slow_kernel_has_no_more_samples_than_in_one_round() -> None:
+    found = sampled([[2e7]] * 7)
+    assert len(found.samples_ns) == 10
+    assert found.rounds[0] == 2
+    assert min(found.rounds) == 1
+    assert found.warmups == 1  # 20 ms at once
+    slower = sampled([[2e9]] * 3, max_time_s=0.1)
+    assert slower.rounds == (1, 1, 1)
+    assert slower.stopped == statistics.SETTLED, "its third round is the last"
+
+
+def test_the_interval_covers_what_differs_between_rounds() -> None:
+    alike = sampled([[1e5, 1.0001e5]] * 7)
+    assert alike.interval_ns == pytest.approx((1e5, 1.0001e5))
+    apart = sampled([[1e5 * factor] for factor in (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.2)])
+    assert apart.interval_ns == pytest.approx((1e5, 1.2e5))
+    assert (apart.settled, apart.stopped) == (False, statistics.ROUNDS_DIFFER)
+
+
+def test_a_single_late_sample_is_no_difference_between_rounds() -> None:
+    """A slow kernel has rounds of one sample."""
+    found = sampled([[2e7]] * 3 + [[3e7]] + [[2e7]] * 3, uncertainty=10.0)
+    assert found.rounds == (2, 1, 2, 1, 2, 1, 1)
+    assert 3e7 in found.samples_ns
+    assert found.interval_ns == pytest.approx((2e7, 2e7))
+
+
+def test_time_that_is_up_in_the_last_round_is_told() -> None:
+    found = sampled([[1e5, 3e5, 2e5, 7e5]] * 7, max_time_s=0.007)
+    assert (found.settled, found.stopped) == (False, statistics.TIME_IS_UP)
+
+
+def test_a_clock_that_moved_between_rounds_is_told() -> None:
+    options = msgspec.structs.replace(BY_DEFAULT, rounds=2, uncertainty=10.0).on("gpu")
+    found = None
+    for mhz in (1980, 1700):
+        clocks = iter([Conditions(sm_mhz=345)] if found is None else [])  # idle before the first
+        found = sample_until_known(
+            lambda: 2e7, 0, options,
+            lambda told=clocks, mhz=mhz: next(told, Conditions(sm_mhz=mhz)),  # type: ignore[misc]
+            so_far=found,
+        )  # fmt: skip
+    assert found is not None
+    [note] = found.notes
+    assert note.startswith("SM clock varied from 1,700 to 1,980 MHz")
+
+
+# -- a session -------------------------------------------------------------------------------------
+
+
+def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: Counter[str] = Counter()
+    for owner, name in ((Checks, "before_timing"), (Launches, "_block_times")):
+        original = getattr(owner, name)
+
+        def noted(self: Any, *given: Any, name: str = name, original: Any = original) -> Any:
+            counted[name] += 1
+            return original(self, *given)
+
+        monkeypatch.setattr(owner, name, noted)
+    tiled = catalogue.load(own_file("tiled"))
+    case = sweep.case(tiled, Problem(24, 24, 24), {"TILE": 8}, backend.info)
+    options = Options(max_time_s=0.001, rounds=None)
+    session = Session(backend, Cache(), options)
+    first = session.measure(case)
+    second = session.measure(case, first)
+    assert counted == {"before_timing": 1, "_block_times": 1}
+    assert second.blocks == first.blocks
+    assert second.accuracy == first.accuracy
+    other = Session(backend, Cache(), options)
+    third = other.measure(case, second)
+    assert counted == {"before_timing": 2, "_block_times": 1}
+    assert third.timing is not None
+    assert len(third.timing.rounds) == 3
+
+    monkeypatch.setattr(Prepared, "is_intact", lambda self: False)
+    spoiled = session.measure(case, second)
+    assert (spoiled.status, spoiled.check) == ("wrong", "sources")
+
+
+# -- a run -----------------------------------------------------------------------------------------
+
+
+def test_a_run_takes_turns_and_checks_once(
+    matbench: Matbench, device: DeviceInfo, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visited: list[tuple[str, int]] = []
+    measure = worker.Worker.measure
+
+    def noted(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
+        known = so_far.timing if so_far is not None else None
+        visited.append((case.kernel.name, len(known.rounds) if known is not None else 0))
+        return measure(self, case, so_far)
+
+    monkeypatch.setattr(worker.Worker, "measure", noted)
+    path = tmp_path / "out.jsonl"
+    matbench("run", "tiled", "naive-2d", "kahan", "--set", "TILE=8", "--sizes", "33",
+             "--max-time", "0.02", "--output", path)  # fmt: skip
+    names = ["tiled", "naive-2d", "kahan"]
+    assert visited[:3] == [(name, 0) for name in names]
+    for number in range(1, 7):
+        assert sorted(visited[3 * number : 3 * number + 3]) == sorted((n, number) for n in names)
+    for found in records_in(path):
+        assert found.hot is not None
+        assert len(found.hot.rounds) == 7
+        assert found.accuracy is not None
+        assert found.accuracy.max_rel_err is not None
+        assert found.blocks is not None

@@ -1,0 +1,401 @@
+"""Workers: whatever ends a case, its row says why, and the next case is measured."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import psutil
+import pytest
+from support.dask_cluster import wait_for
+from support.kernels import SPIN_BODY, KernelWriter
+from support.optional import present
+
+from matbench import signals
+from matbench.bench.options import Deadlines, Options
+from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
+from matbench.kernelfile import catalogue, libraries, sweep
+from matbench.model import Case, DeviceInfo, Problem, Skip
+from matbench.records.outcome import Outcome
+from matbench.worker import worker
+from matbench.worker.output import CapturedOutput
+from matbench.worker.process import DeadlineError, DiedError, Pool, result
+from matbench.worker.worker import Worker, WorkerPool
+
+CHECK_ONLY = Options(timed=False)
+
+SIGNATURE = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
+"""
+NO_COMPILE = SIGNATURE + "{ C[0] = nothing_of_this_name; }"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """Its process is replaced whenever a test has ended it."""
+    made = Pool()
+    yield made
+    made.kill()
+
+
+# -- the process ---------------------------------------------------------------------------------
+
+
+def test_calls_share_one_process(pool: Pool) -> None:
+    first = pool.call(os.getpid)
+    assert first != os.getpid()
+    assert pool.call(os.getpid, timeout_s=30) == first
+    assert pool.call(divmod, 17, 5) == (3, 2)
+    pool.kill()
+    pool.kill()
+    assert pool.call(os.getpid) not in (first, os.getpid())
+
+
+def test_errors_come_back_in_words(pool: Pool) -> None:
+    process = pool.call(os.getpid)
+    with pytest.raises(CaseError, match="raised ZeroDivisionError"):
+        pool.call(divmod, 1, 0)
+    for error in (BuildError("no"), OutOfMemoryError("7 bytes"), CaseError("lost", fatal=True)):
+        with pytest.raises(type(error)) as raised:
+            pool.call(_raise, error)
+        assert type(raised.value) is type(error)
+        assert (raised.value.reason, raised.value.fatal) == (error.reason, error.fatal)
+    assert pool.call(os.getpid) == process
+
+
+def test_a_thread_does_not_wait_for_a_task_that_is_ended(pool: Pool) -> None:
+    pool.call(os.getpid)
+    future = pool.schedule(time.sleep, 600)
+    found: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            result(future)
+        except DiedError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    pool.kill()
+    thread.join(30)
+    assert [str(error) for error in found] in (["was stopped"], ["exited before the task began"])
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "manner"),
+    [
+        (os._exit, (0,), "exited with code 0"),
+        (signal.raise_signal, (signal.SIGSEGV,), "crashed (segmentation fault"),
+        (signal.raise_signal, (signal.SIGBUS,), "was ended by SIGBUS"),
+        pytest.param(os._exit, (7,), "exited with code 7", marks=pytest.mark.long),
+        pytest.param(os.abort, (), "aborted (SIGABRT)", marks=pytest.mark.long),
+        pytest.param(
+            *(signal.raise_signal, (signal.SIGFPE,), "crashed (arithmetic error"),
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_how_a_process_died_is_told(
+    function: Callable[..., Any], arguments: tuple[Any, ...], manner: str, pool: Pool
+) -> None:
+    late = f"import time; time.sleep(0.2); call({', '.join(map(repr, map(int, arguments)))})"
+    with pytest.raises(DiedError) as died:  # not at once, when its task may not seem to have begun
+        pool.call(exec, late, {"call": function})
+    assert str(died.value).startswith(manner)
+    assert pool.call(divmod, 7, 2) == (3, 1)
+
+
+def test_a_task_past_its_deadline_is_stopped(pool: Pool) -> None:
+    pool.call(os.getpid)
+    started = time.monotonic()
+    with pytest.raises(DeadlineError):
+        pool.call(time.sleep, 60, timeout_s=0.3)
+    assert time.monotonic() - started < 20
+    assert pool.call(divmod, 7, 2) == (3, 1)
+
+
+def test_a_process_that_died_between_tasks_is_replaced(pool: Pool) -> None:
+    process = pool.call(os.getpid)
+    os.kill(process, signal.SIGKILL)
+    wait_for(lambda: not pool._pool.active)
+    assert pool.call(os.getpid) != process
+
+
+def test_a_worker_does_not_hear_ctrl_c(pool: Pool) -> None:
+    """A terminal sends it to all processes; only the main process acts on it."""
+    process = pool.call(os.getpid)
+    os.kill(process, signal.SIGINT)
+    assert pool.call(os.getpid) == process
+
+
+def test_no_process_is_left_behind(pool: Pool) -> None:
+    process = pool.call(os.getpid)
+    pool.kill()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    assert process not in [child.pid for child in multiprocessing.active_children()]
+
+
+# -- cases ---------------------------------------------------------------------------------------
+
+
+def case_of(path: Path, device: DeviceInfo, tile: int = 8) -> Case:
+    return sweep.case(catalogue.load(path), Problem(20, 20, 20), {"TILE": tile}, device)
+
+
+def test_what_the_compiler_refused_is_compiled_once(
+    device: DeviceInfo, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = catalogue.load(write_kernel("no-compile", body=NO_COMPILE))
+    problems = [Problem(n, n, n) for n in (8, 9, 10)]
+    with WorkerPool(CHECK_ONLY, Deadlines()) as pool:
+        worker = pool.worker(device)
+        reasons = {
+            worker.measure(case).reason for case in sweep.cases([kernel], problems[:1], {}, device)
+        }
+        monkeypatch.setattr(worker.pool, "call", lambda *_, **__: pytest.fail("built again"))
+        for case in sweep.cases([kernel], problems[1:], {}, device):
+            reasons.add(worker.measure(case).reason)
+    [reason] = reasons
+    assert "nothing_of_this_name" in str(reason)
+
+
+def test_a_worker_killed_from_outside_costs_one_case(
+    device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    good, spins = (
+        case_of(write_kernel("good"), device),
+        case_of(write_kernel("spins", body=SPIN_BODY), device),
+    )
+    with WorkerPool(CHECK_ONLY, Deadlines(run_s=60)) as pool:
+        worker = pool.worker(device)
+        assert worker.measure(good).status == "measured"
+        process = worker.pool.call(os.getpid)
+        Worker.doing = ""  # until now, what the case before did last
+
+        def kill() -> None:
+            wait_for(lambda: Worker.doing == "running")
+            before_s = psutil.Process(process).cpu_times().user
+            wait_for(lambda: psutil.Process(process).cpu_times().user > before_s + 0.3)  # it spins
+            os.kill(process, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        started = time.monotonic()
+        killed = worker.measure(spins)
+        killer.join()
+        assert time.monotonic() - started < 45
+        assert killed.status == "failed"
+        assert killed.reason == (
+            "running: the worker process "
+            "was killed from outside (SIGKILL, perhaps because memory ran out)"
+        )
+        assert worker.measure(good).status == "measured"
+        assert worker.pool.call(os.getpid) != process
+
+
+def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter) -> None:
+    kernel = catalogue.load(write_kernel("good"))
+    with WorkerPool(CHECK_ONLY, Deadlines()) as pool:
+        worker = pool.worker(device)
+        skip = Skip("unavailable", "for a reason")
+        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, skip))
+        assert (outcome.status, outcome.skip, outcome.reason) == ("skipped", skip, None)
+        skip = Skip("mistake", "launch.grid is 0")
+        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, skip))
+        assert (outcome.status, outcome.reason) == ("failed", "front matter: launch.grid is 0")
+        assert worker.pool._pool is None
+
+
+def test_numpy_needs_no_device(device: DeviceInfo) -> None:
+    with WorkerPool(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as pool:
+        outcome = pool.worker(device).measure(Case(libraries.NUMPY, Problem(9, 8, 7), {}, None))
+    assert outcome.status == "measured"
+    assert present(outcome.median_ns) > 0
+
+
+# -- failures that no device produces on demand --------------------------------------------------
+
+
+class Raises:
+    """A pool in which every task ends in the same way."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.killed = 0
+
+    def call(self, function: Any, *args: Any, timeout_s: float | None = None) -> Any:
+        raise self.error
+
+    def said(self) -> CapturedOutput:
+        return CapturedOutput()
+
+    def kill(self) -> None:
+        self.killed += 1
+
+
+def run_with(error: Exception, device: DeviceInfo, case: Case) -> tuple[Outcome, int]:
+    with WorkerPool(CHECK_ONLY, Deadlines(1, 2)) as pool:
+        worker = pool.worker(device)
+        worker.pool = raises = Raises(error)  # type: ignore[assignment]
+        outcome = worker.measure(case)
+        return outcome, raises.killed
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "killed"),
+    [
+        (CaseError("no such luck"), "no such luck", 0),
+        (CaseError("device lost", fatal=True), "device lost", 1),
+        (OutOfMemoryError("8 bytes requested"), "8 bytes requested", 0),
+        (MemoryError("Unable to allocate 9 GiB"), "MemoryError: Unable to allocate 9 GiB", 1),
+        (KeyError("half"), "raised KeyError: 'half'", 1),
+        (OSError(28, "No space left on device"), "No space left on device", 1),
+    ],
+)
+def test_every_error_is_one_failed_row(
+    error: Exception, reason: str, killed: int, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    outcome, kills = run_with(error, device, case_of(write_kernel("good"), device))
+    assert outcome.status == "failed"
+    assert present(outcome.reason).endswith(reason)
+    assert kills == killed
+
+
+def test_what_is_wrong_with_every_case_ends_the_sweep(
+    device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    with pytest.raises(UsageError, match="other users can write to it"):
+        error = UsageError("cache folder: other users can write to it")
+        run_with(error, device, case_of(write_kernel("good"), device))
+
+
+def test_a_worker_that_cannot_be_started_is_one_line(
+    device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when memory is short."""
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with WorkerPool(CHECK_ONLY, Deadlines()) as pool, pytest.raises(MatbenchError) as raised:
+            pool.start([device])
+    told = "a worker process cannot be started: can't start new thread; raise `ulimit -u`"
+    assert str(raised.value).startswith(told)
+
+
+def test_a_worker_does_not_run_the_main_module_again(tmp_path: Path) -> None:
+    """A script of one line can use one."""
+    script = tmp_path / "script.py"
+    script.write_text("from matbench.worker.process import Pool\nprint(Pool().call(abs, -3))\n")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("doing", "taken"),
+    [
+        ("result(future)", 1),
+        ("pool.schedule(time.sleep, 600)", 1),
+        pytest.param("pool.schedule(time.sleep, 600)", 2, marks=pytest.mark.long),
+    ],
+)
+def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(
+    doing: str, taken: int, tmp_path: Path
+) -> None:
+    """Or the threads of the pool wait for it, and the end of the pool for them."""
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import os, signal, threading, time
+from matbench import signals
+from matbench.worker.process import Pool, result
+
+signals.listen()
+pool = Pool()
+future = pool.schedule(time.sleep, 600)
+enter = threading.Condition.__enter__
+
+left = {taken}
+
+def interrupted(condition):
+    global left
+    taken = enter(condition)
+    if threading.get_ident() == threading.main_thread().ident:
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+    return taken
+
+threading.Condition.__enter__ = interrupted
+try:
+    {doing}
+except KeyboardInterrupt:
+    time.sleep(0.3)  # until the process has taken the task
+    pool.kill()
+    print("ended")
+""")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
+def test_the_load_is_read_when_the_device_is_opened(
+    monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
+) -> None:
+    """So that it is known for the first case as well."""
+    read: list[DeviceInfo] = []
+
+    class Opened:
+        def __init__(self, info: DeviceInfo, *_: object) -> None:
+            self.conditions = lambda: read.append(info)
+            self.clock_agrees = lambda: True
+
+    monkeypatch.setattr("matbench.backends.open_backend", Opened)
+    monkeypatch.setattr(
+        "matbench.bench.session.Session", lambda *given: mock.Mock(backend=given[0])
+    )
+    monkeypatch.setattr(worker, "gc", mock.Mock())
+    for name, value in {"_session": None, "_device": device, "_options": Options()}.items():
+        monkeypatch.setattr(worker, name, value, raising=False)
+    worker._open()
+    assert read == [device]
+
+
+def test_other_threads_do_not_take_a_signal_from_the_main_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signals, "_is_late", True)  # it arrived while the main thread held it
+    raised: list[BaseException] = []
+
+    def hold() -> None:
+        try:
+            with signals.defer_interrupts():
+                pass
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    thread.join()
+    assert raised == []
+    assert signals._is_late
+    with pytest.raises(KeyboardInterrupt), signals.defer_interrupts():
+        pass

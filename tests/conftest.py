@@ -17,7 +17,7 @@ from support.cli import Matbench
 from support.kernels import KernelWriter, kernel_text
 
 from matbench import backends, cache
-from matbench.bench.judge import Judge
+from matbench.bench.judge import Comparator
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -83,8 +83,8 @@ def backend(device: DeviceInfo) -> Iterator[backends.Backend]:
 
 
 @pytest.fixture(scope="session")
-def judge(backend: backends.Backend) -> Iterator[Judge]:
-    made = Judge(backend)
+def judge(backend: backends.Backend) -> Iterator[Comparator]:
+    made = Comparator(backend)
     yield made
     made.close()
 
@@ -150,7 +150,7 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
 #: `make quick` runs the rest: what needs no device, and how one case is measured. It leaves out
 #: simulations and pictures as well, which take half the time of what is left.
 SLOW = re.compile(
-    r"backends|cli|golden/test_golden|gpu|kernels|measure/(?!test_(sampling|session)\.)"
+    r"backends|cli|golden/test_golden|gpu|kernels|worker|bench/(?!test_(sampling|session)\.)"
     r"|analysis/test_statistics"
     r"|features/(?!explain/sass|\w+/test_(\w*view|scaffold|speed_and_error|summation_tree))"
     r"|test_(benchmarks|ci|hostile|packaging|pictures|readme)"

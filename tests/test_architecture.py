@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -27,20 +28,27 @@ PACKAGE = ROOT / "matbench"
 #: What each package may import besides itself. `base` are the modules at the top of `matbench`.
 MAY_IMPORT: dict[str, set[str]] = {
     "base": set(),
-    "kernelfile": {"base"},
     "records": {"base"},
-    "analysis": {"base", "records"},
+    "workloads": {"base", "records"},
+    "kernelfile": {"base", "workloads"},
+    "analysis": {"base", "records", "workloads"},
     "backends": {"base", "kernelfile"},
-    "measure": {"base", "kernelfile", "records", "analysis", "backends"},
-    "show": {"base", "records", "analysis"},
-    "cli": {"base", "kernelfile", "records", "analysis", "backends", "measure", "show"},
+    "bench": {"base", "kernelfile", "records", "workloads", "analysis", "backends"},
+    "worker": {"base", "kernelfile", "records", "workloads", "analysis", "backends", "bench"},
+    "show": {"base", "records", "analysis", "workloads"},
+    "cli": {
+        "base", "kernelfile", "records", "workloads", "analysis", "backends", "bench", "worker",
+        "show",
+    },
     "features": {
-        "base", "kernelfile", "records", "analysis", "backends", "measure", "show", "cli",
+        "base", "kernelfile", "records", "workloads", "analysis", "backends", "bench", "worker",
+        "show", "cli",
     },
     "__main__": {"base", "cli"},
 }  # fmt: skip
-#: A longer function should be split. (Ruff counts branches, statements and parameters.)
-MOST_LINES = 60
+#: The longest chain of imports between the modules of a folder, and where it is still longer.
+MOST_DEPTH = 7
+DEEPER = {"bench": 9, "features/adopt": 11}
 #: Slow to import or not always installed, so imported only where they are used.
 HEAVY = {
     "cuda", "dask", "distributed", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy",
@@ -289,7 +297,7 @@ def test_the_documentation_follows_a_case_through_what_there_is() -> None:
 def test_files_and_folders_that_the_page_names_are_there() -> None:
     names = set(re.findall(r"`((?:\w+/)*\w+(?:\.(?:py|cu|toml)|/))`", page()))
     assert len(names) > 25
-    places = (ROOT, PACKAGE, *(PACKAGE / name for name in ("backends", "measure", "show")))
+    places = (ROOT, PACKAGE, *(PACKAGE / name for name in ("backends", "bench", "show")))
     missing = {name for name in names if not any((place / name).exists() for place in places)}
     installed = "matbench/kernels/"
     assert missing <= {
@@ -298,6 +306,8 @@ def test_files_and_folders_that_the_page_names_are_there() -> None:
         "option.py",
         "view.py",
         "expected.toml",
+        "trials.py",
+        "samples.cu",
         installed,
     }
 
@@ -310,15 +320,36 @@ def test_no_test_imports_another() -> None:
     assert found == []
 
 
-def test_no_function_is_too_long() -> None:
-    functions = [
-        (node.end_lineno - node.lineno + 1, f"{shown(path)}:{node.lineno}: {node.name}")
+def depths(folder: Path) -> dict[Path, int]:
+    """Of each module, the longest chain of imports within its folder."""
+    modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+    uses = {path: {other for _, other in modules_imported(path)} & {*modules} for path in modules}
+    found: dict[Path, int] = {}
+    for path in TopologicalSorter(uses).static_order():
+        found[path] = 1 + max((found[other] for other in uses[path]), default=0)
+    return found
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SOURCES}), ids=shown)
+def test_no_folder_is_a_tower(folder: Path) -> None:
+    most = DEEPER.get(folder.relative_to(PACKAGE).as_posix(), MOST_DEPTH)
+    assert {path.name: depth for path, depth in depths(folder).items() if depth > most} == {}
+
+
+def test_the_deeper_folders_are_as_deep() -> None:
+    """Otherwise the limit can be lowered; and a chain of imports is noticed."""
+    assert {name: max(depths(PACKAGE / name).values()) for name in DEEPER} == DEEPER
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    names = Counter(
+        node.name
         for path in SOURCES
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno
-    ]
-    assert functions
-    assert [function for function in functions if function[0] > MOST_LINES] == []
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert len(names) > 100
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_only_the_command_line_and_the_doctor_know_a_backend_by_name() -> None:

@@ -1,5 +1,5 @@
-"""Measuring: the worker process, the checks and timing of one case, the oracle, the judge.
+"""Measures one case on an open device: builds, checks every launch, and times it.
 
-Must never print or draw, or import anything but `kernelfile`, `backends`, `records`, `analysis`
-and the base modules.
+Must never print or draw, or import anything but `kernelfile`, `workloads`, `backends`, `records`,
+`analysis` and the base modules.
 """

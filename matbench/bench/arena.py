@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 
-from matbench.bench.judge import OUTSIDE_WORKSPACE, Guarded, Judge
+from matbench.bench.judge import OUTSIDE_WORKSPACE, Comparator, Guarded
 from matbench.bench.launcher import Memory
 from matbench.bench.layouts import Buffers
 
@@ -27,7 +27,7 @@ _BETWEEN = OUTSIDE_WORKSPACE
 class Arena:
     """Memory for at most so many sets of buffers like a first one, laid out anew for each batch."""
 
-    def __init__(self, memory: Memory, judge: Judge, like: Buffers, most: int) -> None:
+    def __init__(self, memory: Memory, judge: Comparator, like: Buffers, most: int) -> None:
         self.memory = memory
         self.judge = judge
         self.like = like

@@ -16,7 +16,7 @@ from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
 from matbench.bench import diagnosis, launcher
 from matbench.bench.arena import Arena
-from matbench.bench.judge import UNWORKED, UNWRITTEN, DeviceTrial, Judge, Seal
+from matbench.bench.judge import UNWORKED, UNWRITTEN, Comparator, DeviceTrial, Seal
 from matbench.bench.layouts import Buffers
 from matbench.bench.options import Options
 from matbench.bench.prepared import Prepared
@@ -67,7 +67,7 @@ class Checks:
         self.prepared = prepared
         self.samples = samples
         self.backend: Backend = prepared.backend
-        self.judge: Judge = prepared.judge
+        self.judge: Comparator = prepared.judge
         self.case = case
         self.built = built
         self.options = options

@@ -128,7 +128,7 @@ class Seal(NamedTuple):
     total: int
 
 
-class Judge:
+class Comparator:
     """The device-side comparisons of one backend, built once and cached."""
 
     def __init__(self, backend: Backend, *, masked: bool = True) -> None:
@@ -315,7 +315,7 @@ class Judge:
         """A trial's inputs in the storage type of a kernel."""
         return [np.ascontiguousarray(_stored(array, storage)) for array in trial.inputs]
 
-    def compare(self, C: Guarded, trial: DeviceTrial, bound: oracle.Bound) -> oracle.Verdict:
+    def compare(self, C: Guarded, trial: DeviceTrial, bound: oracle.Bound) -> oracle.TrialResult:
         """The verdict of `oracle.judge` on C, found on the device unless C is in parts."""
         count = math.prod(trial.shape)
         if C.words != count:
@@ -327,7 +327,7 @@ class Judge:
                 "compare_exact", count, C=C.data, expected=masked, key=key, floats=floats
             )
             wrong, first = _difference(self._rows(launch, 2))
-            return oracle.Verdict(oracle.UNKNOWN, wrong, first)
+            return oracle.TrialResult(oracle.UNKNOWN, wrong, first)
         if trial.R is None or trial.S is None:
             return oracle.judge(self.result(C, trial), trial.on_host(), bound)
         (R, R_key), (S, S_key) = trial.R, trial.S
@@ -342,11 +342,11 @@ class Judge:
         wrong, first = _difference(rows)
         _, _, wild, largest, total, nonzero, share = rows
         if wild.any():
-            return oracle.Verdict(oracle.UNKNOWN, wrong, first)
+            return oracle.TrialResult(oracle.UNKNOWN, wrong, first)
         accuracy = oracle.accuracy_of(
             float(largest.max()), float(total.sum()), int(nonzero.sum()), float(share.max())
         )
-        return oracle.Verdict(accuracy, wrong, first)
+        return oracle.TrialResult(accuracy, wrong, first)
 
     def result(self, C: Guarded, trial: DeviceTrial) -> oracle.Array:
         """C on the host, in its expected shape: the sum of its parts if it has parts."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from matbench.backends import Argument, Buffer
-from matbench.bench.judge import UNWRITTEN, UNWRITTEN_NARROW, Guarded, Judge
+from matbench.bench.judge import UNWRITTEN, UNWRITTEN_NARROW, Comparator, Guarded
 from matbench.errors import CaseError
 from matbench.model import WORD_BYTES, Kernel, Launch, MatrixLayout, Problem, Storage
 
@@ -78,32 +78,32 @@ class Buffers(NamedTuple):
         """The products of a batch."""
         return range(self.own.batch if self.own is not None else 1)
 
-    def place(self, judge: Judge, item: int) -> None:
+    def place(self, judge: Comparator, item: int) -> None:
         """Copy op(A), op(B) and C to item `item` of the kernel's own matrices."""
         for index in range(3):
             self._copy(judge, item, index, "place")
 
-    def place_scales(self, judge: Judge, given: Sequence[Buffer]) -> None:
+    def place_scales(self, judge: Comparator, given: Sequence[Buffer]) -> None:
         """Copy scales to where the kernel takes them."""
         for source, target, place in zip(given, self.scales, self.scale_places, strict=True):
             _run(judge, "place", source, target.data, place, 0)
 
-    def take(self, judge: Judge, item: int) -> None:
+    def take(self, judge: Comparator, item: int) -> None:
         """Copy the kernel's own C back to C."""
         self._copy(judge, item, 2, "take")
 
-    def take_inputs(self, judge: Judge, item: int) -> None:
+    def take_inputs(self, judge: Comparator, item: int) -> None:
         """Copy the kernel's own inputs back, to check whether they changed."""
         for index in range(2):
             self._copy(judge, item, index, "take")
 
-    def _copy(self, judge: Judge, item: int, index: int, entry: str) -> None:
+    def _copy(self, judge: Comparator, item: int, index: int, entry: str) -> None:
         if self.own is not None:
             matrix = (*self.inputs, self.C)[index]
             _copy(judge, matrix, self.own, item, index, entry)
 
 
-def _copy(judge: Judge, matrix: Guarded, own: Own, item: int, index: int, entry: str) -> None:
+def _copy(judge: Comparator, matrix: Guarded, own: Own, item: int, index: int, entry: str) -> None:
     target, place = own.matrices[index], own.places[index]
     params: dict[str, int] = {}
     if index == 2 and target.word_bytes == 2:
@@ -117,7 +117,7 @@ def _copy(judge: Judge, matrix: Guarded, own: Own, item: int, index: int, entry:
 
 
 def _run(
-    judge: Judge,
+    judge: Comparator,
     entry: str,
     matrix: Buffer,
     own: Buffer,

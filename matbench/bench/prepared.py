@@ -21,9 +21,9 @@ from matbench.bench.judge import (
     OUTSIDE_INPUTS,
     OUTSIDE_NARROW,
     OUTSIDE_WORKSPACE,
+    Comparator,
     DeviceTrial,
     Guarded,
-    Judge,
 )
 from matbench.bench.launcher import Memory
 from matbench.bench.layouts import Buffers
@@ -46,7 +46,7 @@ class Prepared(Memory):
     def __init__(
         self,
         backend: Backend,
-        judge: Judge,
+        judge: Comparator,
         problem: Problem,
         contract: NumericContract,
         cache: Cache,

@@ -1,9 +1,9 @@
 """New inputs for each launch, and the verdict on its result; all on the device.
 
 All randomness follows from a 64-bit key, so that any launch can be repeated. Inputs are changed in
-ways whose effect on the result is known exactly; `device_code/samples.cu` has the details. No two
-launches have the same inputs, and all of each result is compared: a kernel that skips work, or
-keeps results, is wrong.
+ways whose effect on the result is known exactly; `samples.cu` here and of each workload have the
+details. No two launches have the same inputs, and all of each result is compared: a kernel that
+skips work, or keeps results, is wrong.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class Samples:
         if buffers.scales:
             made = made._replace(scales=self._read_scales(buffers))
         count = problem.M + problem.N + problem.K
-        order = matmul.Order(*(np.empty(count, kind) for kind in ("i4", "f4", "i4")))
+        order = matmul.DrawnOrder(*(np.empty(count, kind) for kind in ("i4", "f4", "i4")))
         for buffer, values in zip(self._order, order, strict=True):
             self.backend.read(buffer, values)
         return matmul.sample_trial(problem, contract, self._given.on_host(), made, order)
@@ -283,7 +283,7 @@ class Samples:
         assert trial.S is not None
         (R, R_key), (S, S_key) = trial.R, trial.S
         order_bytes = 4 * (problem.M + problem.N + problem.K)
-        self._order = [allocate(order_bytes) for _ in matmul.Order._fields]
+        self._order = [allocate(order_bytes) for _ in matmul.DrawnOrder._fields]
         rows, columns = trial.norms or (self.partial, self.partial)
         is_sparse = trial.norms is not None and has_sparse_rows(problem, self.contract)
         return known | {

@@ -23,7 +23,7 @@ from matbench.backends import Backend, Program, Variant
 from matbench.bench import bandwidth, reordering, repeated, sustained
 from matbench.bench.checks import Built, Checks, WrongError
 from matbench.bench.function_launches import FunctionLaunches
-from matbench.bench.judge import Judge
+from matbench.bench.judge import Comparator
 from matbench.bench.launches import Launches, Times, own_times
 from matbench.bench.options import Options
 from matbench.bench.outcomes import compared
@@ -58,7 +58,7 @@ class Session:
         self.backend = backend
         self.cache = cache
         self.options = options.on(backend.info.kind)
-        self.judge = Judge(backend, masked="mask" in options.checks)
+        self.judge = Comparator(backend, masked="mask" in options.checks)
         self._prepared: Prepared | None = None
         self._samples: Samples | None = None
         self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}

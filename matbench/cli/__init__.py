@@ -2,7 +2,7 @@
 other packages, print and exit.
 
 Must never compute anything, or import anything but `kernelfile`, `records`, `analysis`,
-`backends`, `measure` and `show`.
+`workloads`, `backends`, `bench`, `worker` and `show`.
 """
 
 from matbench.cli.app import main

@@ -1,1 +1,5 @@
-"""Runs cases on devices: in processes that may die, in rounds, on several devices at once."""
+"""Measures cases in processes that may die, with deadlines, in rounds, on several devices.
+
+Must never print or draw, or import anything but `bench`, `kernelfile`, `workloads`, `backends`,
+`records`, `analysis` and the base modules.
+"""

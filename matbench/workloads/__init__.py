@@ -1,245 +1,28 @@
-"""What kernels compute: the matrix product, the dot product, the reversal, the sum of cubes.
+"""What kernels compute, in a folder each: the matrix product, the dot product and others.
 
 A workload defines a kernel's buffers and their sizes, the meaning of a size on the command line,
-the amount of work, and the shapes that find mistakes. The oracle decides what is *correct*. NumPy
-is not imported here, so that kernels can be listed quickly.
+the amount of work, and the shapes that find mistakes. `trials` has the inputs on which a kernel is
+checked, and `samples.cu` those of timed launches. The oracle decides what is *correct*. NumPy is
+not imported here, so that kernels can be listed quickly.
+
+Must never touch a device, or import anything but `records` and the base modules.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import ClassVar, Literal
 
 from matbench.errors import UsageError
-from matbench.model import Inputs, Problem, Storage, WorkloadName
+from matbench.model import Problem
+from matbench.workloads.cubes import Cubes
+from matbench.workloads.dot import Dot
+from matbench.workloads.reverse import Reverse
+from matbench.workloads.workload import Large, Size, Workload
 
-#: M, N, K as in BLAS; a workload of one dimension calls it N, and its M and K are 1.
-Size = tuple[int, int, int]
-#: M, N, K and the number of products.
-Large = tuple[int, int, int, int]
-
-
-class Workload:
-    """The matrix product, unless a subclass says otherwise."""
-
-    name: ClassVar[WorkloadName] = "matmul"
-    title: ClassVar[str] = "matrix product C = A·B"
-    dimensions: ClassVar[tuple[str, ...]] = ("M", "N", "K")
-    #: The buffers that are read; C is written.
-    reads: ClassVar[tuple[str, ...]] = ("A", "B")
-    #: The element type of C.
-    element: ClassVar[Literal["float32", "int32"]] = "float32"
-    #: The possible kinds of inputs; the first is the default.
-    inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed", "normal")
-    #: The kinds of inputs for awkward shapes.
-    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
-    default_sizes: ClassVar[str] = "256,1000"
-    smoke_sizes: ClassVar[str] = "1,17,33,65x31x129"
-    #: How to write a size, for error messages.
-    size_help: ClassVar[str] = "1000 or MxNxK, as in 512x1024x768, or a range, as in 256..8k"
-    #: Whether C is a single number, for which blocks may leave partial sums to the host.
-    is_reduction: ClassVar[bool] = False
-    #: The unit of speed.
-    rate: ClassVar[Literal["FLOP/s", "B/s"]] = "FLOP/s"
-    #: Conditions that every size must meet, as in a kernel's `where`.
-    where: ClassVar[tuple[str, ...]] = ()
-    #: The denominator of relative errors.
-    relative_to: ClassVar[str] = "|R|"
-
-    @property
-    def buffers(self) -> tuple[str, ...]:
-        return (*self.reads, "C")
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """An entry's arguments unless its file gives `args`."""
-        return (*self.buffers, *self.dimensions)
-
-    def storages(self, buffer: str) -> tuple[Storage, ...]:
-        """The element types that a buffer may have."""
-        more: tuple[Storage, ...] = ("int32",) if buffer == "C" else ("e4m3", "e5m2", "int8")
-        return ("float32", "float16", "bfloat16", "float64", *more)
-
-    def size(self, numbers: tuple[int, ...]) -> Size | None:
-        """The size for one number, or for one per dimension; None for any other count."""
-        if len(numbers) == 1:
-            numbers *= len(self.dimensions)
-        if len(numbers) != len(self.dimensions):
-            return None
-        given = dict(zip(self.dimensions, numbers, strict=True))
-        return given.get("M", 1), given.get("N", 1), given.get("K", 1)
-
-    def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
-        """The rows and columns of a buffer; for C, those of the final result."""
-        M, N, K = problem.M, problem.N, problem.K
-        return {"A": (M, K), "B": (K, N), "C": (M, N)}[buffer]
-
-    def words(self, buffer: str, problem: Problem) -> int:
-        rows, columns = self.shape(buffer, problem)
-        return rows * columns
-
-    def operations(self, problem: Problem) -> int:
-        """The number of arithmetic operations: a multiplication and an addition per term."""
-        return 2 * problem.M * problem.N * problem.K * problem.batch
-
-    def work(self, problem: Problem) -> int:
-        """The work that speed is based on: operations, or bytes if there are few operations."""
-        return self.operations(problem) if self.rate == "FLOP/s" else self.least_bytes(problem)
-
-    def terms(self, problem: Problem) -> int:
-        """The number of products summed in each element of C, which bounds its rounding error."""
-        return problem.K
-
-    def least_bytes(self, problem: Problem) -> int:
-        """The least possible global traffic: each input read once, the result written once."""
-        words = sum(self.words(buffer, problem) for buffer in self.buffers)
-        added = self.words("C", problem) if problem.beta else 0
-        return 4 * (words + added) * problem.batch
-
-    def host_bytes(self, problem: Problem) -> int:
-        """Host memory needed while the inputs and references of all trials are computed."""
-        M, N, K = problem.M, problem.N, problem.K
-        return 16 * (M * K + K * N) + 48 * M * N
-
-    def probes(self, params: Mapping[str, int]) -> dict[Size, str]:
-        """Shapes that find mistakes hidden by square multiples of the tile, with their purpose."""
-        t = max(params.get("TILE", 16), 2)
-        return {
-            (1, 1, 1): "a single element",
-            (t - 1, t - 1, t - 1): "one less than a tile",
-            (t, t, t): "exactly a tile",
-            (t + 1, t + 1, t + 1): "one more than a tile",
-            (2 * t + 1, 3 * t - 1, t): "partial tiles in M and N",
-            (2 * t, t, 2 * t + 1): "partial tile in K",
-            (31, 37, 41): "primes",
-            (127, 61, 89): "larger primes",
-            (5 * t + 3, 2, 7): "tall",
-            (2, 5 * t + 3, 7): "wide",
-            (t + 1, t + 2, 1): "K = 1",
-            (3, 2, 40 * t + 1): "large K",
-            (1, 1, 1000): "a dot product",
-            (257, 1, 33): "a single column",
-            (1, 257, 33): "a single row",
-        }
-
-    def large(self) -> list[dict[Large, str]]:
-        """For C, A and B, and for batches of each, shapes at which 32-bit indices overflow, the
-        largest first. All other sides are short, so that a product is soon done."""
-        amounts = "more than 2³¹ elements", "more than 2³² bytes", "more than 2³¹ bytes"
-        shapes: dict[str, list[Large]] = {
-            "C": [(46342, 46341, 1, 1), (32769, 32769, 1, 1), (23171, 23171, 1, 1)],
-            "A": [(rows, 4, 8200, 1) for rows in (262148, 131076, 65540)],
-            "B": [(4, columns, 8200, 1) for columns in (262148, 131076, 65540)],
-            "C of a batch": [(4096, 4096, 1, batch) for batch in (129, 65, 33)],
-            "A of a batch": [(4096, 4, 4096, batch) for batch in (129, 65, 33)],
-            "B of a batch": [(4, 4096, 4096, batch) for batch in (129, 65, 33)],
-        }
-        return [
-            {shape: f"{what} in {where}" for shape, what in zip(sizes, amounts, strict=True)}
-            for where, sizes in shapes.items()
-        ]
-
-    def device_bytes(self, problem: Problem) -> int:
-        """Device memory that trials need, at most: three sets of inputs, and five results, of which
-        two are in float64."""
-        inputs = sum(self.words(name, problem) for name in self.reads)
-        return (12 * inputs + 28 * self.words("C", problem)) * problem.batch
-
-
-class _OneDimension(Workload):
-    """N numbers in an array."""
-
-    dimensions: ClassVar[tuple[str, ...]] = ("N",)
-    reads: ClassVar[tuple[str, ...]] = ("A",)
-
-    def storages(self, buffer: str) -> tuple[Storage, ...]:
-        """Floating-point inputs may also have 16 bits."""
-        if buffer == "C" or self.element == "int32":
-            return (self.element,)
-        return (self.element, "float16", "bfloat16")
-
-    smoke_sizes = "1,33,257,4099"
-    size_help = "a number such as 1000, 4M or 2^28, or a range, as in 1k..1M"
-    rate = "B/s"
-
-    def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
-        return (1, 1) if buffer == "C" else (1, problem.N)
-
-    def terms(self, problem: Problem) -> int:
-        return problem.N
-
-    def host_bytes(self, problem: Problem) -> int:
-        return 4 * 7 * len(self.reads) * problem.N
-
-    def probes(self, params: Mapping[str, int]) -> dict[Size, str]:
-        t = max(params.get("THREADS", 256), 2)
-        sizes = {
-            1: "a single element",
-            2: "two elements",
-            31: "less than a warp",
-            t - 1: "one less than a block",
-            t: "exactly a block",
-            t + 1: "one more than a block",
-            4 * t + 3: "several blocks and a partial one",
-            1009: "a prime",
-            65537: "many blocks",
-            1_000_003: "more than one pass of any grid",
-        }
-        return {(1, size, 1): purpose for size, purpose in sizes.items()}
-
-    def large(self) -> list[dict[Large, str]]:
-        return [{(1, 2**30, 1, 1): "2³² bytes", (1, 2**29 + 1, 1, 1): "more than 2³¹ bytes"}]
-
-
-class _Dot(_OneDimension):
-    name = "dot"
-    title = "dot product c = Σ aᵢ·bᵢ"
-    reads: ClassVar[tuple[str, ...]] = ("A", "B")
-    is_reduction = True
-    inputs: ClassVar[tuple[Inputs, ...]] = ("ramp", "uniform", "signed", "normal")
-    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
-    default_sizes = "33792"
-    relative_to = "Σ|aᵢ·bᵢ|"
-
-    def operations(self, problem: Problem) -> int:
-        return 2 * problem.N
-
-
-class _Reverse(_OneDimension):
-    name = "reverse"
-    title = "reversal of an array of 32-bit words"
-    element = "int32"
-    inputs: ClassVar[tuple[Inputs, ...]] = ("ramp", "uniform")
-    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "ramp")
-    default_sizes = "64,1048576"
-
-    def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
-        return 1, problem.N
-
-    def operations(self, problem: Problem) -> int:
-        return 0
-
-
-class _Cubes(_OneDimension):
-    name = "cubes"
-    title = "sum of the cubes of whole numbers from 0 to 9"
-    element = "int32"
-    is_reduction = True
-    inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
-    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
-    default_sizes = "1048576"
-    where = ("729 * N < 2**31",)  # so that the sum fits its type
-
-    def operations(self, problem: Problem) -> int:
-        return 3 * problem.N  # two multiplications and an addition each
-
-    def large(self) -> list[dict[Large, str]]:
-        return []  # the sum would not fit its type
-
+__all__ = ["DEFAULT", "MATMUL", "WORKLOADS", "Large", "Size", "Workload", "get", "workload_of"]
 
 MATMUL = Workload()
-WORKLOADS: dict[str, Workload] = {w.name: w for w in (MATMUL, _Dot(), _Reverse(), _Cubes())}
+WORKLOADS: dict[str, Workload] = {w.name: w for w in (MATMUL, Dot(), Reverse(), Cubes())}
 DEFAULT = MATMUL.name
 
 

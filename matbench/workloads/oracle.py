@@ -382,7 +382,7 @@ def bits_of_inputs(error: float) -> float:
 UNKNOWN = Accuracy(None, None, None)
 
 
-class Verdict(NamedTuple):
+class TrialResult(NamedTuple):
     """The result of comparing C with a trial; all counts are of elements."""
 
     accuracy: Accuracy
@@ -390,7 +390,7 @@ class Verdict(NamedTuple):
     first_wrong: int | None
 
 
-def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
+def judge(C: Array, trial: Trial, bound: Bound) -> TrialResult:
     """Compare C with a trial on the host; the device's comparison must give the same result.
 
     All elements are wrong, but none is the first, if only all errors together are too large.
@@ -415,7 +415,7 @@ def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
             float(share.max(initial=0.0)),
         )
     if not bad.any() and not (bound.excess(C, trial) <= MOST_EXCESS):
-        return Verdict(accuracy, bad.size, None)
+        return TrialResult(accuracy, bad.size, None)
     return _verdict(bad, accuracy)
 
 
@@ -439,6 +439,6 @@ def accuracy_of(largest: float, total: float, count: int, share: float) -> Accur
     )
 
 
-def _verdict(bad: npt.NDArray[np.bool_], accuracy: Accuracy) -> Verdict:
+def _verdict(bad: npt.NDArray[np.bool_], accuracy: Accuracy) -> TrialResult:
     wrong = int(bad.sum())
-    return Verdict(accuracy, wrong, int(bad.argmax()) if wrong else None)
+    return TrialResult(accuracy, wrong, int(bad.argmax()) if wrong else None)

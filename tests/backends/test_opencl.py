@@ -474,8 +474,8 @@ def memory(opencl: Backend) -> Iterator[Memory]:
 
 
 @pytest.fixture(scope="module")
-def bench_judge(opencl: Backend) -> Iterator[judge.Judge]:
-    made = judge.Judge(opencl)
+def bench_judge(opencl: Backend) -> Iterator[judge.Comparator]:
+    made = judge.Comparator(opencl)
     yield made
     made.close()
 
@@ -486,7 +486,7 @@ SHAPES = [(1, 1, 1), (7, 5, 3), (33, 17, 40), (300, 130, 40)]
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_device_judges_as_the_host_does(
-    bench_judge: judge.Judge, opencl: Backend, data: st.DataObject
+    bench_judge: judge.Comparator, opencl: Backend, data: st.DataObject
 ) -> None:
     shape = data.draw(st.sampled_from(SHAPES))
     problem = Problem(*shape, inputs=data.draw(st.sampled_from(["uniform", "signed"])))
@@ -527,7 +527,7 @@ def test_the_device_judges_as_the_host_does(
     ],
 )
 def test_a_guard_tells_where_it_was_written(
-    offset: int, told: str | None, bench_judge: judge.Judge, memory: Memory
+    offset: int, told: str | None, bench_judge: judge.Comparator, memory: Memory
 ) -> None:
     matrix = bench_judge.guarded(memory, "C", (5, 7), judge.OUTSIDE_C)
     assert bench_judge.broken_guard(matrix) is None
@@ -546,7 +546,7 @@ def test_a_guard_tells_where_it_was_written(
     ("offset", "told"), [(-1, "1 before its start"), (0, None), (34, None), (35, "1 after its end")]
 )
 def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
-    offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend, memory: Memory
+    offset: int, told: str | None, bench_judge: judge.Comparator, opencl: Backend, memory: Memory
 ) -> None:
     """35 numbers of 2 bytes end in the middle of a 4-byte word."""
     matrix = bench_judge.guarded(memory, "A", (5, 7), judge.OUTSIDE_NARROW, word_bytes=2)
@@ -561,7 +561,7 @@ def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
 
 
 def test_differences_of_narrow_numbers_are_counted_one_by_one(
-    bench_judge: judge.Judge, opencl: Backend, memory: Memory
+    bench_judge: judge.Comparator, opencl: Backend, memory: Memory
 ) -> None:
     values = np.arange(1001, dtype=np.uint16)
     first, same = (

@@ -16,7 +16,7 @@ from support.optional import present, some
 from support.samples import sampled
 
 from matbench.backends import Backend
-from matbench.bench.judge import Judge
+from matbench.bench.judge import Comparator
 from matbench.bench.options import Options
 from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session
@@ -120,7 +120,7 @@ def test_a_single_term_has_a_small_bound_however_many_there_are(tmp_path: Path) 
 
 @pytest.mark.parametrize("scales", [None, "matrix", "rows"])
 def test_sums_that_are_left_out_show_in_samples(
-    scales: Scales | None, judge: Judge, tmp_path: Path
+    scales: Scales | None, judge: Comparator, tmp_path: Path
 ) -> None:
     """Terms have random signs there: 0 is off by more than such sums in float22 may be, although
     it is within their bound for terms of one sign."""
@@ -142,7 +142,7 @@ def test_scales_are_inputs_and_no_results(backend: Backend, tmp_path: Path) -> N
     file = tmp_path / "fp8.cu"
     file.write_text(ROWS.source, "utf-8")
     kernel, problem = catalogue.load(file), Problem(8, 9, 10)
-    judge = Judge(backend)
+    judge = Comparator(backend)
     prepared = Prepared(backend, judge, problem, kernel.contract, Cache(), guards=True)
     try:
         buffers = prepared.buffers((8, 9), kernel)

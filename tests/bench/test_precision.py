@@ -15,7 +15,7 @@ from support.samples import sampled
 
 from matbench.backends import host
 from matbench.bench import diagnosis, library
-from matbench.bench.judge import Judge
+from matbench.bench.judge import Comparator
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -33,7 +33,7 @@ CLAIMS_EIGHT = msgspec.structs.replace(HONEST, error_constant=8.0)
 
 
 @pytest.fixture(scope="module")
-def sample(judge: Judge) -> Sample:
+def sample(judge: Comparator) -> Sample:
     """The sample of a problem for a key, and a kernel other than `HONEST`."""
 
     def one(problem: Problem, key: int, kernel: Kernel = HONEST) -> Trial:

@@ -15,7 +15,7 @@ from support.optional import present
 
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend
-from matbench.bench.judge import UNWRITTEN, Judge
+from matbench.bench.judge import UNWRITTEN, Comparator
 from matbench.bench.layouts import Buffers
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Samples
@@ -35,7 +35,7 @@ from matbench.workloads import oracle
 
 
 def prepared_on(
-    judge: Judge,
+    judge: Comparator,
     problem: Problem,
     contract: NumericContract = NumericContract(),  # noqa: B008
 ) -> Prepared:
@@ -162,7 +162,7 @@ def sizes(matrix: Any) -> Any:
     return np.sort(np.frexp(np.abs(matrix))[0], axis=1)
 
 
-def check_sample(judge: Judge, problem: Problem, key: int, contract: NumericContract) -> None:
+def check_sample(judge: Comparator, problem: Problem, key: int, contract: NumericContract) -> None:
     """Rows and terms have moved; the right C passes, one wrong element does not. Of a C that is a
     little off, the same elements are wrong as on the host."""
     backend, prepared = judge.backend, prepared_on(judge, problem, contract)
@@ -204,7 +204,7 @@ def check_sample(judge: Judge, problem: Problem, key: int, contract: NumericCont
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=PROBLEMS, key=KEYS, contract=st.sampled_from(READINGS))
 def test_the_device_knows_what_its_inputs_give(
-    judge: Judge, problem: Problem, key: int, contract: NumericContract
+    judge: Comparator, problem: Problem, key: int, contract: NumericContract
 ) -> None:
     contract = contract if problem.workload == "matmul" else READINGS[0]
     check_sample(judge, problem, key, contract)
@@ -216,12 +216,12 @@ def test_the_device_knows_what_its_inputs_give(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=BLOCKS, key=KEYS, contract=st.sampled_from(EIGHT_BITS))
 def test_the_device_knows_what_8_bit_inputs_and_scales_give(
-    judge: Judge, problem: Problem, key: int, contract: NumericContract
+    judge: Comparator, problem: Problem, key: int, contract: NumericContract
 ) -> None:
     check_sample(judge, problem, key, contract)
 
 
-def test_scales_are_read_back_from_any_layout(judge: Judge) -> None:
+def test_scales_are_read_back_from_any_layout(judge: Comparator) -> None:
     contract = NumericContract("e4m3", "e4m3", scales="blocks")
     prepared = prepared_on(judge, Problem(5, 300, 400), contract)
     plain = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales="blocks")
@@ -232,7 +232,7 @@ def test_scales_are_read_back_from_any_layout(judge: Judge) -> None:
     assert all(map(np.array_equal, present(one), present(other)))
 
 
-def test_each_product_of_a_batch_has_inputs_of_its_own(judge: Judge) -> None:
+def test_each_product_of_a_batch_has_inputs_of_its_own(judge: Comparator) -> None:
     prepared = prepared_on(judge, Problem(5, 6, 7, batch=3))
     kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)))
     samples, buffers = Samples(prepared), prepared.buffers((5, 6), kernel)
@@ -246,7 +246,7 @@ def test_each_product_of_a_batch_has_inputs_of_its_own(judge: Judge) -> None:
 
 
 @pytest.fixture
-def at_33(judge: Judge) -> Iterator[tuple[Samples, Buffers]]:
+def at_33(judge: Comparator) -> Iterator[tuple[Samples, Buffers]]:
     problem = Problem(33, 40, 50, inputs="signed")
     prepared = prepared_on(judge, problem)
     buffers = prepared.buffers((33, 40))
@@ -255,7 +255,7 @@ def at_33(judge: Judge) -> Iterator[tuple[Samples, Buffers]]:
 
 
 @pytest.mark.parametrize("side", ["before", "after", "between rows"])
-def test_overwritten_guards_are_counted_once(side: str, judge: Judge) -> None:
+def test_overwritten_guards_are_counted_once(side: str, judge: Comparator) -> None:
     """All of them, to the very first and last; then they are as they were."""
     prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
     kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=3)
@@ -329,7 +329,7 @@ def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers])
     assert samples.changed_inputs(buffers, 1) is None
 
 
-def test_answers_lie_masked(judge: Judge) -> None:
+def test_answers_lie_masked(judge: Comparator) -> None:
     """The reference is nowhere on the device in plain form, and changing it makes C wrong."""
     backend = judge.backend
     prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
@@ -354,7 +354,7 @@ def test_answers_lie_masked(judge: Judge) -> None:
         prepared.release()
 
 
-def test_copies_of_inputs_are_watched(judge: Judge) -> None:
+def test_copies_of_inputs_are_watched(judge: Comparator) -> None:
     prepared = prepared_on(judge, Problem(9, 9, 9))
     try:
         assert prepared.is_intact()
@@ -384,11 +384,11 @@ def test_a_device_without_float64_cannot_check_results(backend: Backend) -> None
     with pytest.raises(
         CaseError, match=r"^cannot check results on .* needs float64: error: .*64\nmore$"
     ):
-        Judge(WithoutDoubles(backend))  # type: ignore[arg-type]
+        Comparator(WithoutDoubles(backend))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("inputs", ["uniform", "normal"])
-def test_what_a_switch_takes_away(judge: Judge, inputs: Inputs) -> None:
+def test_what_a_switch_takes_away(judge: Comparator, inputs: Inputs) -> None:
     """Without changes each launch has the original inputs; the switches are only for controls."""
     prepared = prepared_on(judge, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs))
     try:
@@ -412,7 +412,7 @@ def test_a_gpu_knows_what_its_inputs_give(
     size: tuple[int, int, int], storage: Storage, own_folders: None
 ) -> None:
     cuda = open_backend(devices("cuda")[0], Cache())
-    judge = Judge(cuda)
+    judge = Comparator(cuda)
     precision: Precision = storage  # type: ignore[assignment]
     narrow = (-14, 15) if storage == "float16" else (-126, 127)
     contract = NumericContract(precision, storage, narrow)
@@ -438,7 +438,7 @@ def test_a_gpu_knows_what_its_inputs_give(
     key=KEYS,
 )
 def test_one_number_of_a_is_zero_while_inputs_are_altered(
-    judge: Judge, problem: Problem, key: int
+    judge: Comparator, problem: Problem, key: int
 ) -> None:
     """What is expected changes with it; afterwards both are as before, bit for bit."""
     backend, prepared = judge.backend, prepared_on(judge, problem)

@@ -27,7 +27,7 @@ from support.workloads import (
 )
 
 from matbench import workloads
-from matbench.bench.judge import Judge, _stored
+from matbench.bench.judge import Comparator, _stored
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import UsageError
@@ -104,7 +104,7 @@ def trials_of(at: Problem, contract: NumericContract = NumericContract()) -> Tri
 
 @given(LENGTHS, st.sampled_from(workloads.get("dot").inputs), SEEDS)
 def test_references_of_dot_products_are_exact_sums(
-    judge: Judge, N: int, inputs: str, seed: int
+    judge: Comparator, N: int, inputs: str, seed: int
 ) -> None:
     at = problem("dot", N, inputs, seed)
     trials = trials_of(at)
@@ -154,7 +154,7 @@ def test_long_dot_products_are_made_of_chunks_and_few_whole_numbers(N: int, seed
 
 
 @given(LENGTHS, SEEDS)
-def test_whole_numbers_are_turned_round_and_cubed(judge: Judge, N: int, seed: int) -> None:
+def test_whole_numbers_are_turned_round_and_cubed(judge: Comparator, N: int, seed: int) -> None:
     for inputs in workloads.get("reverse").inputs:
         at = problem("reverse", N, inputs, seed)
         trials = trials_of(at)

@@ -236,7 +236,7 @@ def test_more_shared_memory_than_48_kib(checks: Session, info: DeviceInfo) -> No
 def test_the_device_judges_as_the_host_does(
     shape: tuple[int, int, int], value: float | None, cuda: Backend
 ) -> None:
-    made = judge.Judge(cuda)
+    made = judge.Comparator(cuda)
     size = problem("x".join(map(str, shape)), "signed")
     for trial in (matmul.reference_trial(size, Cache()), matmul.integer_trial(size)):
         C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)

@@ -23,7 +23,7 @@ from support.workloads import (
 
 from matbench import backends, workloads
 from matbench.backends import Backend
-from matbench.bench.judge import UNWRITTEN, Judge
+from matbench.bench.judge import UNWRITTEN, Comparator
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
@@ -87,7 +87,7 @@ def test_every_product_is_found_once_at_the_largest_size(
     case = sweep.case(kernel, problem("dot", N), {k: v[0] for k, v in kernel.sweep.items()}, info)
     assert case.launch is not None, case.skip
     blocks = case.launch.blocks if kernel.finish else 1
-    judge, held = Judge(cuda), [cuda.allocate(n) for n in (4 * N, 4 * N, 4 * blocks)]
+    judge, held = Comparator(cuda), [cuda.allocate(n) for n in (4 * N, 4 * N, 4 * blocks)]
     try:
         for buffer in held[:2]:
             judge.fill(buffer, 0, N, 0)
@@ -118,7 +118,7 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
     N, kernel = 2**30 - 1, KERNELS[name]
     case = sweep.case(kernel, problem("reverse", N), {"THREADS": 256}, info)
     assert case.launch is not None, case.skip
-    judge, held = Judge(cuda), [cuda.allocate(4 * N) for _ in "AC"]
+    judge, held = Comparator(cuda), [cuda.allocate(4 * N) for _ in "AC"]
     try:
         judge.fill(held[0], 0, N, 0)
         judge.fill(held[1], 0, N, UNWRITTEN)

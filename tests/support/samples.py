@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from matbench import workloads
-from matbench.bench.judge import Judge
+from matbench.bench.judge import Comparator
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Samples
 from matbench.cache import Cache
@@ -14,7 +14,7 @@ from matbench.workloads.oracle import Trial
 
 
 def sampled(
-    judge: Judge,
+    judge: Comparator,
     problem: Problem,
     keys: Iterable[int],
     contract: NumericContract = NumericContract(),  # noqa: B008

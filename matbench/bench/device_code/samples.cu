@@ -203,3 +203,45 @@ static __device__ int between(size_t bits, int low, int high)
 {
     return low + (int)(bits % (size_t)(high - low + 1));
 }
+
+// The scale of an element, of a matrix of that many columns whose rows and columns have scales in
+// common; 1 if there are none.
+static __device__ double scale_at(const float *scales, int scaled, size_t row, size_t column,
+                                  int scaled_rows, int scaled_columns, int columns)
+{
+    if (!scaled) return 1.0;
+    return scales[row / scaled_rows * (((size_t)columns + scaled_columns - 1) / scaled_columns)
+                  + column / scaled_columns];
+}
+
+// Makes one number of A zero, and a row of R what it is then; `saved` keeps what was there. With
+// `back`, puts it back. Launched as one block; a vector has no columns.
+extern "C" __global__ void alter(word *A, const word *B, size_t *R, size_t R_key, size_t row,
+                                 size_t term, size_t terms, size_t columns, double alpha,
+                                 const float *scales_A, const float *scales_B, int scaled,
+                                 int scaled_rows, int scaled_columns, int scaled_terms, int back,
+                                 size_t *saved)
+{
+    word *place = A + row * terms + term;
+    const double value =
+        value_of(*place)
+        * scale_at(scales_A, scaled, row, term, scaled_rows, scaled_terms, (int)terms);
+    for (size_t j = threadIdx.x; j < columns; j += THREADS) {
+        const size_t at = row * columns + j, mask = mask_of(R_key, at);
+        if (!back) {
+            saved[j] = R[at];
+            const double other = scale_at(scales_B, scaled, term, j, scaled_terms, scaled_columns,
+                                          (int)columns);
+            const double rest = alpha * value * other * value_of(B[term * columns + j]);
+            R[at] = __double_as_longlong(__longlong_as_double(R[at] ^ mask) - rest) ^ mask;
+        } else {
+            R[at] = saved[j];
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (!back)
+            saved[columns] = *place;
+        *place = back ? (word)saved[columns] : 0;
+    }
+}

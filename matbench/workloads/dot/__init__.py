@@ -1,1 +1,22 @@
 """The dot product."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from matbench.model import Inputs, Problem
+from matbench.workloads.vector import VectorWorkload
+
+
+class Dot(VectorWorkload):
+    name = "dot"
+    title = "dot product c = Σ aᵢ·bᵢ"
+    reads: ClassVar[tuple[str, ...]] = ("A", "B")
+    is_reduction = True
+    inputs: ClassVar[tuple[Inputs, ...]] = ("ramp", "uniform", "signed", "normal")
+    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
+    default_sizes = "33792"
+    relative_to = "Σ|aᵢ·bᵢ|"
+
+    def operations(self, problem: Problem) -> int:
+        return 2 * problem.N

@@ -1,1 +1,1 @@
-"""The matrix product."""
+"""The matrix product, which `Workload` describes."""

@@ -265,7 +265,7 @@ def _signed_trial(
     return _completed(signed, problem, completed.C)._replace(S=completed.S, norms=norms)
 
 
-class Order(NamedTuple):
+class DrawnOrder(NamedTuple):
     """What `draw_order` of `samples.cu` draws for rows, then columns, then terms: the origin of
     each and its factor; and which term rows and columns select, or less than -1 for sparse rows.
     """
@@ -276,7 +276,7 @@ class Order(NamedTuple):
 
 
 def sample_trial(
-    problem: Problem, contract: NumericContract, given: Trial, made: Trial, order: Order
+    problem: Problem, contract: NumericContract, given: Trial, made: Trial, order: DrawnOrder
 ) -> Trial:
     """What is expected of the inputs in `made`, into which the device changed those of `given`.
 

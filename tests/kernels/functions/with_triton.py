@@ -5,9 +5,7 @@ import triton.language as tl
 
 
 @triton.jit
-def product(  # noqa: PLR0913
-    A, B, C, M, N, K, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr
-):
+def product(A, B, C, M, N, K, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr):
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     sums = tl.zeros((BLOCK, BLOCK), tl.float32)
@@ -55,7 +53,7 @@ def declared(A, B, C):
 
 @triton.autotune([triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], key=["M", "N", "K"])
 @triton.jit
-def tuned_product(  # noqa: PLR0913
+def tuned_product(
     A, B, C, M, N, K, STEP: tl.constexpr, PRECISION: tl.constexpr, BLOCK: tl.constexpr
 ):
     product(A, B, C, M, N, K, BLOCK, STEP, PRECISION)

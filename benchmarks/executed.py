@@ -1,4 +1,4 @@
-"""How much of matbench one case executes: functions and files, in all its processes together."""
+"""How much of matbench one case executes: functions, files, frames, and launches on its device."""
 
 from __future__ import annotations
 
@@ -12,16 +12,36 @@ import common
 import matbench
 from matbench import backends
 
-#: Every process that Python starts imports this, and notes each function when it is first called.
+#: Every process imports this, or is forked from one that did. It notes each function when it is
+#: first called, how deep a request and a timed launch lie, and every launch.
 NOTING = """
 import os, sys, threading
-seen, log = set(), open(os.path.join(os.path.dirname(__file__), f"{os.getpid()}.log"), "a", 1)
+package, seen = PACKAGE, set()
+def begin():
+    global log
+    seen.clear()
+    log = open(os.path.join(os.path.dirname(__file__), f"{os.getpid()}.log"), "a", 1)
+def deep(frame):
+    own = 0
+    while frame is not None:
+        own += frame.f_code.co_filename.startswith(package)
+        frame = frame.f_back
+    return own
 def note(frame, event, _):
     code = frame.f_code
-    if event == "call" and code not in seen:
-        seen.add(code)
-        if code.co_flags & 1 and not code.co_name.startswith("<"):  # no module and no class
-            print(code.co_filename, code.co_firstlineno, file=log)
+    if event == "call":
+        name, file = code.co_name, code.co_filename
+        is_backend = file.startswith(os.path.join(package, "backends"))
+        if (name == "time_ns" and is_backend) or (name == "schedule" and file.startswith(package)):
+            print("deep", name, deep(frame), file=log)
+        if name == "function_prepared_async_call" or (name == "enqueue" and is_backend):
+            print("launch", file=log)
+        if code not in seen:
+            seen.add(code)
+            if code.co_flags & 1 and not code.co_name.startswith("<"):  # no module and no class
+                print(code.co_filename, code.co_firstlineno, file=log)
+begin()
+os.register_at_fork(after_in_child=begin)
 threading.setprofile(note)
 sys.setprofile(note)
 """
@@ -33,22 +53,47 @@ def main() -> None:
     chosen = parser.parse_args()
     info = backends.choose(chosen.backend, chosen.device)
     findings = common.Findings("executed", chosen, info, timed=False)
+    package = f"{Path(matbench.__file__).parent}{os.sep}"
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "sitecustomize.py").write_text(NOTING, encoding="utf-8")
-        os.environ["PYTHONPATH"] = folder
+        noting = NOTING.replace("PACKAGE", repr(package))
+        Path(folder, "sitecustomize.py").write_text(noting, encoding="utf-8")
+        os.environ["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [folder, os.environ.get("PYTHONPATH")])
+        )
         findings.saw(common.run(*chosen.case.split(), *common.on(info)).outcomes)
-        logs = [path.read_text(encoding="utf-8") for path in Path(folder).glob("*.log")]
-    package = Path(matbench.__file__).parent
-    functions = {
-        line for log in logs for line in log.splitlines() if line.startswith(f"{package}{os.sep}")
-    }
-    files = Counter(os.path.relpath(line.rpartition(" ")[0], package) for line in functions)
+        logs = [
+            path.read_text(encoding="utf-8").splitlines()
+            for path in Path(folder).iterdir()
+            if path.suffix == ".log"
+        ]
+    [worker] = [log for log in logs if any(line.startswith("deep time_ns") for line in log)]
+
+    def functions(lines: list[str]) -> set[str]:
+        return {line for line in lines if line.startswith(package)}
+
+    def deepest(name: str) -> int:
+        return max(
+            int(line.split()[2]) for log in logs for line in log if line.startswith(f"deep {name} ")
+        )
+
+    launches = worker.count("launch")
+    timed = sum(line.startswith("deep time_ns ") for line in worker)
+    every = functions([line for log in logs for line in log])
+    files = Counter(os.path.relpath(line.rpartition(" ")[0], package) for line in every)
     findings.table(
         "Functions by file", [{"file": name, "functions": n} for name, n in files.most_common()]
     )
     findings.figures += [
-        common.Figure("functions", len(functions), "functions", 450),
-        common.Figure("files with any of them", len(files), "files", 65),
+        common.Figure("functions", len(every), "functions", 560),
+        common.Figure("files with any of them", len(files), "files", 75),
+        common.Figure("functions in the worker", len(functions(worker)), "functions", 190),
+        common.Figure(
+            "frames down to a request, and from there to the timed launch",
+            deepest("schedule") + deepest("time_ns"),
+            "frames",
+            24,
+        ),
+        common.Figure("launches on the device for each timed one", launches / timed, "launches", 9),
     ]
     findings.close()
 

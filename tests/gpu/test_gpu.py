@@ -310,27 +310,6 @@ def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
     assert 0 < outcome.build.occupancy <= 1
 
 
-def test_work_on_another_stream_is_seen(
-    cuda: Backend, timed: Session, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pycuda import driver
-
-    area, other = cuda.allocate(2**31), driver.Stream()
-    time_ns = cuda.time_ns
-
-    def outlived(*arguments: Any, **more: Any) -> float:
-        taken = time_ns(*arguments, **more)
-        driver.memset_d32_async(area.handle, 0, area.nbytes // 4, other)
-        return taken
-
-    monkeypatch.setattr(cuda, "time_ns", outlived)
-    outcome = timed.measure(case_of("tiled", "256", info, TILE=16))
-    monkeypatch.undo()
-    cuda.release(area)
-    assert outcome.status == "wrong", outcome
-    assert present(outcome.reason).startswith("idle: still running ")
-
-
 @pytest.mark.alone
 def test_cold_hot_and_graph_are_of_one_size(
     cuda: Backend, timed: Session, info: DeviceInfo

@@ -182,9 +182,7 @@ SKIPPING = {
 def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
     """A kernel file's outcome with sustained launches, without some checks."""
     cache = Cache()
-    options = Options(
-        blocks=False, sustained_s=0.3, max_time_s=0.05, checks=CHECKS - {"idle", *without}
-    )
+    options = Options(blocks=False, sustained_s=0.3, max_time_s=0.05, checks=CHECKS - without)
     case = case_of(catalogue.load(path), 384, 16, info)
     with closing(Session(backends.open_backend(info, cache), cache, options)) as session:
         return session.measure(case, session.measure(case))

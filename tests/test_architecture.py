@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 MOST_LINES = 60
 #: Slow to import or not always installed, so imported only where they are used.
 HEAVY = {
-    "cuda", "dask", "distributed", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy",
+    "cuda", "dask", "distributed", "ml_dtypes", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy",
     "tree_sitter", "tree_sitter_cuda", "vl_convert", "watchfiles",
 }  # fmt: skip
 CPLUSPLUS = re.compile(

@@ -24,8 +24,8 @@ from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.measure import oracle
 from matbench.measure.launcher import Memory
-from matbench.measure.rounding import stored, upper_halves
-from matbench.model import EIGHT_BITS, Kernel, Launch, LaunchRules, NumericContract, Storage
+from matbench.measure.rounding import stored
+from matbench.model import Kernel, Launch, LaunchRules, NumericContract, Storage
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
 # payloads in arithmetic, so a stray value written to a guard must differ from the guard, and the
@@ -456,8 +456,6 @@ def _whole(word_bytes: int, diff: Difference) -> Difference:
 
 def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
     """Numbers in a storage type, to which they are already rounded."""
-    if storage == "bfloat16":
-        return upper_halves(array)
     if storage == "float16":
         most, largest = float(np.abs(array).max(initial=0)), float(np.finfo(np.float16).max)
         if most > largest:
@@ -465,8 +463,7 @@ def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
                 f"inputs up to {most:,.0f} exceed {largest:,.0f}, the maximum of float16; "
                 "use other --inputs or smaller --sizes"
             )
-        return array.astype(np.float16)
-    return stored(array, storage) if storage in EIGHT_BITS else array
+    return array if storage in ("float32", "float64") else stored(array, storage)
 
 
 def _difference(rows: npt.NDArray[np.float64]) -> Difference:

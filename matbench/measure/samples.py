@@ -24,7 +24,7 @@ from matbench.measure.layouts import Buffers
 from matbench.measure.oracle import cubes, dot, matmul, reverse, scaling
 from matbench.measure.oracle.matmul import has_sparse_rows, selection_of
 from matbench.measure.prepared import Prepared
-from matbench.measure.rounding import DTYPES, decoded
+from matbench.measure.rounding import decoded
 from matbench.model import Kernel, Launch, MatrixLayout, Storage
 
 _THREADS = 256
@@ -207,7 +207,7 @@ class Samples:
             return of_integers("sample", self._read(buffers.inputs[0], "i4"))
         kind = np.float64 if storage == "float64" else np.float32
         a, b = (
-            decoded(self._read(matrix, DTYPES[storage]), storage).astype(kind)
+            decoded(self._read(matrix, f"u{matrix.word_bytes}"), storage).astype(kind)
             for matrix in buffers.inputs
         )
         if problem.workload == "dot":

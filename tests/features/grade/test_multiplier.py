@@ -88,6 +88,7 @@ grid = ["N // TILE", "M // TILE"]"""
     [
         ([1 + 2.0**-8, 1 + 3 * 2.0**-8, 1.0, -(2.0**-120)], [1.0, 1 + 2.0**-6, 1.0, -(2.0**-120)]),
         ([np.inf, -np.inf, 0.0, 2.0**-133], [np.inf, -np.inf, 0.0, 2.0**-133]),
+        ([1 + 2.0**-8 + 2.0**-40], [1 + 2.0**-7]),  # not to a float32 first
     ],
 )
 def test_bfloat16_is_rounded_to_nearest(values: list[float], wanted: list[float]) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 from support.cli import Matbench
-from support.kernels import SPIN_BODY, KernelWriter, kernel_text
+from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text
 from support.optional import present
 from support.products import PRODUCTS, problem
+from support.workloads import right
 
 from matbench import backends
 from matbench.backends import Backend
@@ -43,10 +44,7 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 
 
 def measured(session: Session, case: Case) -> Any:
-    assert case.skip is None, case.skip
-    outcome = session.measure(case)
-    assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
-    return outcome
+    return right(session, case)
 
 
 def case_of(name: str, size: str, info: DeviceInfo, **params: int) -> Case:
@@ -447,21 +445,12 @@ def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelW
     assert max(medians) < 1.2 * min(medians)
 
 
-ALIGNED = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, void *workspace, int M,
-                                 int N, int K)
-{
-    const int row = blockIdx.y * TILE + threadIdx.y;
-    const int column = blockIdx.x * TILE + threadIdx.x;
-    if (row >= M || column >= N)
-        return;
-    volatile float *sum = (float *)workspace + (size_t)row * N + column;
-    *sum = (size_t)workspace % 1024;
-    for (int k = 0; k < K; ++k)
-        *sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
-    C[(size_t)row * N + column] = *sum;
-}
-"""
+ALIGNED = changed(
+    GOOD_BODY, (SIZES, f"void *workspace, {SIZES}"),
+    ("float sum = 0.0f;", "volatile float *sum = (float *)workspace + (size_t)row * N + column;\n"
+        "    *sum = (size_t)workspace % 1024;"),
+    ("sum +=", "*sum +="), ("= sum;", "= *sum;"),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("graph", [False, True])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from statistics import median
 from typing import NamedTuple
 
 import msgspec
@@ -25,7 +24,6 @@ from matbench.model import WORKSPACE, Case
 from matbench.records.outcome import Accuracy, ErrorCells
 from matbench.workloads import oracle
 
-_IDLE_LAUNCHES = 8
 #: For how long a function is called in search of races, and the most operations of a call without
 #: the compiler's optimizations.
 _RACES_S = 1.0
@@ -347,21 +345,6 @@ class Checks:
                 raise WrongError(
                     self.case, "inputs", f"changed its inputs: {changed.wrong:,} elements"
                 )
-
-    def require_idle(self, outlived_ns: Sequence[float]) -> None:
-        """`WrongError` if most launches kept the device busy after their end events.
-
-        `outlived_ns` is how long, or 0 if the difference was too small. A few launches prove
-        nothing, because the host may be delayed at any time.
-        """
-        enough = "idle" in self.options.checks and len(outlived_ns) >= _IDLE_LAUNCHES
-        if enough and median(outlived_ns) > 0:
-            raise WrongError(
-                self.case,
-                "idle",
-                f"still running {max(outlived_ns) / 1e3:,.0f} µs after the event that ends its "
-                "launch, which is not in its time",
-            )
 
     def require_guards(self) -> None:
         """`WrongError` if a guard of the first set was overwritten."""

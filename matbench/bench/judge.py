@@ -24,9 +24,9 @@ from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.bench.launcher import Memory
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
-from matbench.model import EIGHT_BITS, Kernel, Launch, LaunchRules, NumericContract, Storage
+from matbench.model import Kernel, Launch, LaunchRules, NumericContract, Storage
 from matbench.workloads import oracle
-from matbench.workloads.rounding import stored, upper_halves
+from matbench.workloads.rounding import stored
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
 # payloads in arithmetic, so a stray value written to a guard must differ from the guard, and the
@@ -460,8 +460,6 @@ def _whole(word_bytes: int, diff: Difference) -> Difference:
 
 def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
     """Numbers in a storage type, to which they are already rounded."""
-    if storage == "bfloat16":
-        return upper_halves(array)
     if storage == "float16":
         most, largest = float(np.abs(array).max(initial=0)), float(np.finfo(np.float16).max)
         if most > largest:
@@ -469,8 +467,7 @@ def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
                 f"inputs up to {most:,.0f} exceed {largest:,.0f}, the maximum of float16; "
                 "use other --inputs or smaller --sizes"
             )
-        return array.astype(np.float16)
-    return stored(array, storage) if storage in EIGHT_BITS else array
+    return array if storage in ("float32", "float64") else stored(array, storage)
 
 
 def _difference(rows: npt.NDArray[np.float64]) -> Difference:

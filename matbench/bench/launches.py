@@ -43,11 +43,6 @@ _HOT_SAMPLE_NS = 1e6
 #: The fewest decoys in a batch, and after how many batches, on average, a surprise follows.
 _LEAST_DECOYS = 2
 _SURPRISES = 4
-#: The device must be idle this soon after a launch's end event, plus this share of its time.
-_IDLE_NS = 50e3
-_IDLE_SHARE = 0.05
-#: Devices whose launches can outlive their events; on a CPU other load gives that impression.
-_OUTLIVING = ("gpu",)
 #: The most time that the host needs to enqueue launches.
 _HOLD_NS = 50_000
 _HOLD_NS_PER_LAUNCH = 10_000
@@ -104,7 +99,6 @@ class Launches:
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
         self._last: list[tuple[Buffers, int]] = []
-        self._outlived_ns: list[float] = []
         self._back_to_back = 1  # launches of a hot sample
         self._per_look = 0  # launches of a block between two looks at the clock
         self.verifying_ns = 0
@@ -159,14 +153,10 @@ class Launches:
         self.verify()
 
     def verify(self) -> None:
-        """`WrongError` if a launch since the last call was wrong or wrote out of bounds.
-
-        Also if the launches of the case, all together, ran on after the timed interval.
-        """
+        """`WrongError` if a launch since the last call was wrong or wrote out of bounds."""
         count, self._back_to_back = self._back_to_back, 1
         self._surprise(count)
         self.checks.require_right(self.samples.verdicts())
-        self.checks.require_idle(self._outlived_ns)
         for buffers, key in () if self.takes_turns else self._last:
             self.checks.require_unchanged(buffers, key)
 
@@ -180,25 +170,8 @@ class Launches:
         if self.takes_turns:
             self._hold(1)
         taken = self.backend.time_ns(program, self.launch, arguments, cold=self.options.cold)
-        self._await_idle(taken)
         self._compare([(self.checks.buffers, key)])
         return taken
-
-    def _await_idle(self, taken_ns: float) -> None:
-        """Record how long the device stays busy after the event that ended the timed interval.
-
-        If waiting for the idle device takes long too, other programs use it, and nothing is known.
-        """
-        busy_ns = self._wait_ns()
-        outlived = self.backend.info.kind in _OUTLIVING
-        outlived = outlived and busy_ns > _IDLE_NS + _IDLE_SHARE * taken_ns
-        outlived = outlived and self._wait_ns() < busy_ns / 2
-        self._outlived_ns.append(busy_ns if outlived else 0.0)
-
-    def _wait_ns(self) -> float:
-        started = time.perf_counter_ns()
-        self.backend.synchronize()
-        return float(time.perf_counter_ns() - started)
 
     def _make_ready(self, launches: Sequence[tuple[Buffers, int]]) -> None:
         """New inputs for successive launches, and no traces of earlier ones."""
@@ -324,15 +297,13 @@ class Launches:
         return taken
 
     def _launched_ns(self, launches: Sequence[tuple[Buffers, int]]) -> float:
-        taken = self.backend.time_hot_ns(
+        return self.backend.time_hot_ns(
             self.built.program,
             self.launch,
             [self.checks.arguments_for(buffers) for buffers, _ in launches],
             graph=self.options.graph,
             hold=lambda: self._hold(len(launches)),
         )
-        self._await_idle(taken)
-        return taken
 
     def _hold(self, launches: int) -> None:
         slow_ns = _HOLD_NS_AFTER_TURN if self.takes_turns else _HOLD_NS

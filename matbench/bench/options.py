@@ -14,7 +14,7 @@ CHECKS = frozenset(
         "reference", "integers", "selection", "staggered", "reordered", "samples", "repeat",
         "determinism", "transform", "precision", "poison", "shared", "variables", "persisting",
         "malloc", "guards", "decoys", "surprises", "inputs", "mask", "sources", "builds",
-        "impossible", "idle", "ready", "returned", "replaced", "growth", "repeated",
+        "impossible", "ready", "returned", "replaced", "growth", "repeated",
     }
 )  # fmt: skip
 

@@ -29,7 +29,7 @@ from matbench.workloads.dot import trials as dot
 from matbench.workloads.matmul import trials as matmul
 from matbench.workloads.matmul.trials import has_sparse_rows, selection_of
 from matbench.workloads.reverse import trials as reverse
-from matbench.workloads.rounding import DTYPES, decoded
+from matbench.workloads.rounding import decoded
 
 _THREADS = 256
 _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
@@ -211,7 +211,7 @@ class Samples:
             return of_integers("sample", self._read(buffers.inputs[0], "i4"))
         kind = np.float64 if storage == "float64" else np.float32
         a, b = (
-            decoded(self._read(matrix, DTYPES[storage]), storage).astype(kind)
+            decoded(self._read(matrix, f"u{matrix.word_bytes}"), storage).astype(kind)
             for matrix in buffers.inputs
         )
         if problem.workload == "dot":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import time
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -102,59 +100,6 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     [reason] = [o.reason for o in (duel.baseline, duel.candidate) if o.status == "wrong"]
     told = "5 of 576 elements wrong, first C[0, 1]; right when launched again with the same inputs"
     assert told in present(reason)
-
-
-@pytest.mark.parametrize(
-    ("every", "checks", "status"),
-    [
-        (1, CHECKS, "wrong"),
-        (3, CHECKS, "measured"),
-        (1, CHECKS - {"idle"}, "measured"),
-    ],
-)
-def test_work_that_outlives_its_launch_is_seen(
-    every: int, checks: frozenset[str], status: str, write_kernel: KernelWriter, backend: Backend,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """Each such launch leaves the device busy; occasionally another program does, too.
-
-    Only on a GPU; the CPU here stands for one.
-    """
-    monkeypatch.setattr(launches, "_OUTLIVING", ("gpu", "cpu"))
-    options = msgspec.structs.replace(QUICK, checks=checks, minimum_samples=10)
-    timed = Session(backend, Cache(), options)
-    case = case_of(write_kernel(), timed, size=128)
-    time_ns, calls = timed.backend.time_ns, count(1)
-
-    def outlived(program: Any, launch: Any, arguments: Any, *, cold: bool) -> float:
-        taken = time_ns(program, launch, arguments, cold=cold)
-        if next(calls) % every == 0:
-            for _ in range(50):
-                program.launch(launch, arguments)
-        return taken
-
-    monkeypatch.setattr(timed.backend, "time_ns", outlived)
-    outcome = timed.measure(case)
-    assert outcome.status == status, outcome.reason
-    if status == "wrong":
-        late = r"idle: still running [1-9][0-9,]* µs after the event"
-        assert re.match(late, present(outcome.reason))
-
-
-def test_a_device_that_others_use_is_not_taken_for_work_that_outlives_its_launch(
-    write_kernel: KernelWriter, backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launches, "_OUTLIVING", ("gpu", "cpu"))
-    timed = Session(backend, Cache(), msgspec.structs.replace(QUICK, minimum_samples=10))
-    synchronize = backend.synchronize
-
-    def late() -> None:
-        synchronize()
-        time.sleep(0.001)
-
-    monkeypatch.setattr(backend, "synchronize", late)
-    outcome = timed.measure(case_of(write_kernel(), timed, size=128))
-    assert (outcome.status, outcome.reason) == ("measured", None)
 
 
 def test_both_sides_of_a_comparison_carry_their_samples(

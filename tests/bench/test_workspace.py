@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.kernels import kernel_text
+from support.kernels import GOOD_BODY, SIZES, STORED, changed, kernel_text
 from support.optional import present, some
 
 from matbench.analysis import statistics
@@ -35,22 +35,12 @@ QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=Fals
 ARGS = 'args = ["A", "B", "C", "workspace", "M", "N", "K"]'
 LAUNCH = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
 #: Sums are collected in the workspace.
-BODY = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, TYPE *workspace, int M,
-                                 int N, int K)
-{
-    const int row = blockIdx.y * TILE + threadIdx.y;
-    const int column = blockIdx.x * TILE + threadIdx.x;
-    if (row >= M || column >= N)
-        return;
-    const size_t element = (size_t)row * N + column;
-    float *sums = (float *)workspace;
-    FIRST
-    for (int k = 0; k < K; ++k)
-        sums[element] += A[(size_t)row * K + k] * B[(size_t)k * N + column];
-    C[element] = sums[element];
-}
-"""
+BODY = changed(
+    GOOD_BODY, (SIZES, f"TYPE *workspace, {SIZES}"),
+    ("float sum = 0.0f;", "const size_t element = (size_t)row * N + column;\n"
+        "    float *sums = (float *)workspace;\n    FIRST"),
+    ("sum +=", "sums[element] +="), (STORED, "C[element] = sums[element];"),
+)  # fmt: skip
 
 
 def text(

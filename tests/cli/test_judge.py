@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import subprocess
@@ -45,13 +44,6 @@ def impatient(judge: matbench.Judge, device: DeviceInfo) -> Iterator[matbench.Ju
     judge.run("tiled")  # compiles what later runs take from the cache
     with matbench.Judge("64", backend=device.backend, timeout=3, max_time=0.01) as made:
         yield made
-
-
-@pytest.fixture
-def benchmarked(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Kernels of all kinds, and the verdicts that they must have."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("judge").candidates
 
 
 def test_a_right_kernel_is_measured(judge: matbench.Judge, tmp_path: Path) -> None:

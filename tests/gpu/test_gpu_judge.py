@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import pytest
 from support.kernels import kernel_text
-from support.paths import ROOT
 
 import matbench
 
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture
-def candidates(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Kernels of all kinds, and the verdicts that they must have."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("judge").candidates
-
-
-def test_kernels_of_all_kinds_have_the_verdicts_that_they_should(candidates: Any) -> None:
-    given = candidates(20)
+def test_kernels_of_all_kinds_have_the_verdicts_that_they_should(benchmarked: Any) -> None:
+    given = benchmarked(20)
     with matbench.Judge("256", backend="cuda", timeout=8) as judge:
         verdicts = list(judge.run_all(one.text for one in given))
     told = [

@@ -280,8 +280,7 @@ def test_every_check_has_a_control() -> None:
     """Something that passes once the check is switched off."""
     needed = {check for entry in JUDGED.values() for check in entry.expected.only}
     of_sustained = {"repeated"}  # see tests/bench/test_sustained.py
-    # No kernel outlives its launch by itself; libraries may.
-    assert needed == CHECKS - {"idle"} - of_sustained
+    assert needed == CHECKS - of_sustained
 
 
 @pytest.mark.parametrize(

@@ -117,12 +117,16 @@ def test_a_missing_or_unreadable_file_is_refused(tmp_path: Path) -> None:
             read(path)
 
 
+IMPORTS = """
+import sys; sys.path[:0] = sys.argv[2:]
+from pathlib import Path
+from support.records import environment, outcome, timing
+from matbench.records.writing import RecordWriter
+"""
+
+
 def test_killed_at_any_moment_the_file_is_valid(path: Path) -> None:
-    script = (
-        "import sys; sys.path[:0] = sys.argv[2:]\n"
-        "from pathlib import Path\n"
-        "from support.records import environment, outcome, timing\n"
-        "from matbench.records.writing import RecordWriter\n"
+    script = IMPORTS + (
         "with RecordWriter(Path(sys.argv[1]), environment(), 'resume') as writer:\n"
         "    print(len(writer.outcomes), flush=True)\n"
         "    for i in range(len(writer.outcomes), 10**6):\n"
@@ -245,11 +249,7 @@ def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
 
 
 def test_a_second_run_on_one_file_is_refused_until_the_first_is_gone(path: Path) -> None:
-    script = (
-        "import sys; sys.path[:0] = sys.argv[2:]\n"
-        "from pathlib import Path\n"
-        "from support.records import environment, outcome, timing\n"
-        "from matbench.records.writing import RecordWriter\n"
+    script = IMPORTS + (
         "with RecordWriter(Path(sys.argv[1]), environment()) as writer:\n"
         "    writer.write(outcome())\n"
         "    print('held', flush=True)\n"

@@ -65,6 +65,6 @@ def begin(device: DeviceInfo, options: Options) -> None:
         opencl_runtimes.is_dealt = True  # type: ignore[attr-defined]
         opencl_runtimes.devices = lambda: [real()[0]] * 8
         bandwidth.measured = known
-    # These two rely on a GPU's clock, and on processors that do nothing else.
-    checks = options.checks - {"idle", "impossible"}
+    # It relies on a GPU's clock, and on processors that do nothing else.
+    checks = options.checks - {"impossible"}
     _begin(device, msgspec.structs.replace(options, checks=checks))

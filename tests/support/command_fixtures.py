@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +21,9 @@ from matbench.records import provenance
 from matbench.records.outcome import CaseRecord, Outcome
 from matbench.worker import worker
 from support.cli import Matbench, Plan, Pretended, Refusal, last_run
+from support.paths import ROOT
 from support.records import timing
+from support.repository import git
 
 
 @pytest.fixture
@@ -128,3 +131,20 @@ def planned(
         return last_run()
 
     return plan
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new repository, with none above it."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    git(folder, "init", "-q", "-b", "main", ".")
+    return folder
+
+
+@pytest.fixture
+def benchmarked(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Kernels of all kinds, and the verdicts that they must have."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("judge").candidates

@@ -24,6 +24,11 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 }
 """
 
+#: Parts of it, for `changed`.
+PRODUCT = "A[(size_t)row * K + k] * B[(size_t)k * N + column]"
+STORED = "C[(size_t)row * N + column] = sum;"
+SIZES = "int M, int N, int K"
+
 #: Runs for many seconds, so that a deadline or Ctrl-C comes first.
 SPIN_BODY = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
@@ -57,6 +62,15 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
     C[(size_t)row * N + column] = sum;
 }
 """
+
+
+def changed(text: str, *pairs: tuple[str, str]) -> str:
+    """The text with the second of each pair in place of the first, which it has."""
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
 
 #: The rows of its matrices lie `padding` numbers apart.
 PADDED = {

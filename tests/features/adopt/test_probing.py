@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
-from support.kernels import SPIN_BODY, KernelWriter
+from support.kernels import GOOD_BODY, SPIN_BODY, KernelWriter, changed
 
 from matbench.bench.options import Deadlines, Options
 from matbench.bench.session import Session
@@ -18,21 +18,11 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.model import DeviceInfo, Problem
 from matbench.worker.worker import LateError, WorkerPool
 
-BODY = """
-extern "C" __global__ void ENTRY(float *A, float *B, float *C, int M, int N, int K)
-{
-    const int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
-    if (row >= M || column >= N)
-        return;
-    float sum = 0.0f;
-    for (int k = 0; k < K; ++k)
-        sum += A[row * (K + PAD) + k] * B[k * (N + PAD) + column];
-    C[row * (N + PAD) + column] = FACTOR * sum;
-    if (row == 0 && column == 0) {
-        EXTRA;
-    }
-}
-"""
+BODY = changed(
+    GOOD_BODY, ("const float", "float"), ("K + k", "(K + PAD) + k"),
+    ("* N +", "* (N + PAD) +"),
+    ("= sum;", "= FACTOR * sum; if (row == 0 && column == 0) { EXTRA; }"),
+)  # fmt: skip
 
 
 def probed(
@@ -78,9 +68,11 @@ def test_what_else_is_written_to_is_said(
 def test_usual_mistakes_are_recognised_with_alpha_and_beta(
     loop: str, product: str, mistake: str, session: Session, write_kernel: KernelWriter
 ) -> None:
-    body = BODY.replace("k = 0; k < K", loop).replace("EXTRA", "").replace("PAD", "0")
-    body = body.replace("A[row * (K + 0) + k] * B[k * (N + 0) + column]", product)
-    body = body.replace("FACTOR", "C[row * (N + 0) + column] + 2")
+    body = changed(
+        BODY, (" + PAD", ""), ("k = 0; k < K", loop), ("EXTRA", ""),
+        ("FACTOR", "C[row * N + column] + 2"),
+        ("A[(size_t)row * (K) + k] * B[(size_t)k * (N) + column]", product),
+    )  # fmt: skip
     path = write_kernel("mistaken", body=body)
     problem = Problem(32, 32, 32)
     case = sweep.case(catalogue.load(path), problem, {"TILE": 8}, session.backend.info)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.cli import Matbench
-from support.kernels import KernelWriter
+from support.kernels import GOOD_BODY, PRODUCT, KernelWriter, changed
 
 from matbench.features.check.probe import Need, Probe
 from matbench.kernelfile import catalogue, sweep
@@ -147,21 +147,9 @@ def test_inputs_that_16_bits_cannot_hold_are_refused_in_words(
 
 
 #: GOOD_BODY with an operation on each product, or on each number that is read.
-BODY = """
-static __device__ __forceinline__ float read(float x) { return READ; }
-
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    const int row = blockIdx.y * TILE + threadIdx.y;
-    const int column = blockIdx.x * TILE + threadIdx.x;
-    if (row >= M || column >= N)
-        return;
-    float sum = 0.0f;
-    for (int k = 0; k < K; ++k)
-        sum += read(A[(size_t)row * K + k]) * read(B[(size_t)k * N + column]) * FACTOR;
-    C[(size_t)row * N + column] = sum;
-}
-"""
+BODY = "static __device__ float read(float x) { return READ; }" + changed(
+    GOOD_BODY, (PRODUCT, f"read({PRODUCT.replace(' * B', ') * read(B')}) * FACTOR")
+)
 
 
 @pytest.mark.parametrize(

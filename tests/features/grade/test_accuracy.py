@@ -139,6 +139,7 @@ def test_rounding_is_that_of_the_type(storage: Storage, kind: type) -> None:
     with np.errstate(over="ignore"):
         wanted = values.astype(kind).astype(np.float64)
     np.testing.assert_array_equal(rounding.nearest(values, storage), wanted)
+    np.testing.assert_array_equal(rounding.encoded(values, storage), wanted)
 
 
 def test_ulps_are_those_of_the_exact_result() -> None:

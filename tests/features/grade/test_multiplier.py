@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.kernels import KernelWriter
+from support.kernels import GOOD_BODY, PRODUCT, STORED, KernelWriter, changed
 
 from matbench.bench.session import Session
 from matbench.errors import CaseError
@@ -51,19 +51,7 @@ def test_every_layout_gives_the_product(
     a = at("M", "K", "row", "k", by_columns=column != (transpose[0] == "T"))
     b = at("K", "N", "k", "column", by_columns=column != (transpose[1] == "T"))
     c = at("M", "N", "row", "column", by_columns=column)
-    body = f"""
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{{
-    const int row = blockIdx.y * TILE + threadIdx.y;
-    const int column = blockIdx.x * TILE + threadIdx.x;
-    if (row >= M || column >= N)
-        return;
-    float sum = 0.0f;
-    for (int k = 0; k < K; ++k)
-        sum += A[{a}] * B[{b}];
-    C[{c}] = sum;
-}}
-"""
+    body = changed(GOOD_BODY, (PRODUCT, f"A[{a}] * B[{b}]"), (STORED, f"C[{c}] = sum;"))
     kernel = catalogue.load(write_kernel("layout", front=front, body=body))
     A, B = whole(M, K), whole(K, N)
     np.testing.assert_array_equal(multiplier(session, kernel).multiply(A, B), A @ B)
@@ -88,6 +76,7 @@ grid = ["N // TILE", "M // TILE"]"""
     [
         ([1 + 2.0**-8, 1 + 3 * 2.0**-8, 1.0, -(2.0**-120)], [1.0, 1 + 2.0**-6, 1.0, -(2.0**-120)]),
         ([np.inf, -np.inf, 0.0, 2.0**-133], [np.inf, -np.inf, 0.0, 2.0**-133]),
+        ([1 + 2.0**-8 + 2.0**-40], [1 + 2.0**-7]),  # not to a float32 first
     ],
 )
 def test_bfloat16_is_rounded_to_nearest(values: list[float], wanted: list[float]) -> None:
@@ -98,15 +87,7 @@ def test_bfloat16_is_rounded_to_nearest(values: list[float], wanted: list[float]
 
 
 def test_C_is_zero_before_each_launch(session: Session, write_kernel: KernelWriter) -> None:
-    body = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    const int row = blockIdx.y * TILE + threadIdx.y;
-    const int column = blockIdx.x * TILE + threadIdx.x;
-    if (row < M && column < N)
-        C[row * N + column] += A[row * K] * B[column];
-}
-"""
+    body = changed(GOOD_BODY, ("= sum;", "+= sum;"))
     front = 'beta = 1.0\nreads = ["C"]'
     made = multiplier(session, catalogue.load(write_kernel("adds", front=front, body=body)))
     A, B = whole(4, 1), whole(1, 4)

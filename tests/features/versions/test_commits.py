@@ -15,16 +15,6 @@ from matbench.kernelfile import catalogue
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A new repository, with none above it."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    git(folder, "init", "-q", "-b", "main", ".")
-    return folder
-
-
 def listed(
     project: Path, name: str = "mine.cu", *, since: str | None = None, given: str = ""
 ) -> list[CommittedVersion]:

@@ -19,16 +19,6 @@ from matbench.model import Kernel
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A new repository, with none above it."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    git(folder, "init", "-q", "-b", "main", ".")
-    return folder
-
-
 def including(*names: str) -> str:
     lines = "".join(f"#include {name}\n" for name in names)
     return kernel_text("mine", body=lines + GOOD_BODY)

@@ -44,7 +44,7 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     def sample() -> float:
         nonlocal verifying_ns
         began = time.perf_counter_ns()
-        trial = _reordered(trials.signed or trials.reference, next(inputs_of))
+        trial = _reordered(trials.signed or trials.reference, problem, next(inputs_of))
         C.fill(np.nan)
         start = time.perf_counter_ns()
         _product(problem, trial, C)
@@ -74,16 +74,18 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     )
 
 
-def _reordered(trial: oracle.Trial, key: int) -> oracle.Trial:
-    """The trial with the rows of A in another order."""
+def _reordered(trial: oracle.Trial, problem: Problem, key: int) -> oracle.Trial:
+    """The trial with the rows of A, and of C, in another order."""
     A, B = trial.inputs
     assert trial.R is not None
     assert trial.S is not None
     assert trial.norms is not None
     rows = np.random.default_rng(key).permutation(A.shape[0])
-    typical = oracle.Typical(np.outer(*trial.norms)[rows], np.zeros(A.shape[0], bool))
+    C = None if trial.C is None else trial.C[rows]
+    begun = 0.0 if C is None else np.abs(problem.beta * C.astype(np.float64))
+    typical = oracle.Typical(np.outer(*trial.norms)[rows], np.zeros(A.shape[0], bool), begun)
     R, S = trial.R[rows], trial.S[rows]
-    return trial._replace(name="sample", inputs=(A[rows], B), R=R, S=S, typical=typical)
+    return trial._replace(name="sample", inputs=(A[rows], B), R=R, S=S, C=C, typical=typical)
 
 
 def _product(problem: Problem, trial: oracle.Trial, C: oracle.Float32) -> None:

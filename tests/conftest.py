@@ -50,10 +50,15 @@ TERMINAL_VARIABLES = (
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One cache for all tests and processes, so that little is built twice; never the user's."""
+def own_folders(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[None]:
+    """One cache for all tests and processes, so that little is built twice, and for all runs if
+    pytest keeps anything from one to the next; never the user's."""
     own = tmp_path_factory.getbasetemp()
     run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    if pytestconfig.pluginmanager.has_plugin("cacheprovider"):
+        run = pytestconfig.cache.mkdir("matbench")
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("GITHUB_STEP_SUMMARY", raising=False)  # that of the tests' own workflow
         for kind, place in (("CACHE", run), ("STATE", own)):

@@ -11,6 +11,7 @@ import concurrent.futures
 import functools
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import tempfile
@@ -160,11 +161,13 @@ class Pool:
     def _schedule(
         self, function: Callable[..., object], args: tuple[Any, ...], timeout_s: float | None
     ) -> Any:
+        import pebble
         import pebble.pool.process
         from pebble import ProcessPool
 
         # Deadlines are Pebble's, which would take another wall clock for time that has passed.
         pebble.pool.process.time = _Clock  # type: ignore
+        pebble.CONSTS.sleep_unit = 0.02  # how long the end of a pool may take
         if self._pool is not None and not self._pool.active:  # its process died between two tasks
             self.kill()
         is_new = self._pool is None
@@ -330,14 +333,23 @@ def _begin(
         initializer(*initargs)
 
 
+def _crosses(error: MatbenchError) -> bool:
+    """Whether the main process can read it: its class may be a kernel's, which only this process
+    knows, or need more than its arguments."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 (made here)
+    except Exception:
+        return False
+    return type(error).__module__.startswith("matbench.")
+
+
 def _flushed(function: Callable[..., T], args: tuple[Any, ...]) -> T:
     """Call the function, and flush its output."""
     try:
         return function(*args)
     except BaseException as error:
-        if isinstance(error, MatbenchError) and type(error).__module__.startswith("matbench."):
+        if isinstance(error, MatbenchError) and _crosses(error):
             raise
-        # Its class may be a kernel's, which only this process knows.
         said = f"{type(error).__name__}: {explanation(error)}"
         raise CaseError(f"the worker process raised {said}", fatal=True) from None
     finally:

@@ -16,6 +16,8 @@ from support.dask_cluster import wait_for
 
 from matbench import signals
 from matbench.errors import CaseError
+from matbench.kernelfile import signature
+from matbench.worker import process
 from matbench.worker.process import DeadlineError, DiedError, Pool, result
 
 
@@ -84,6 +86,7 @@ def test_a_system_without_pidfds_has_no_watch_over_a_group(monkeypatch: pytest.M
 def test_what_a_lost_process_has_started_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "killpg", lambda group, number: killed.append((group, number)))
+    monkeypatch.setattr(process, "_wait_for_stop", lambda _: None)
     pool = Pool(leads=True)
     try:
         lost = pool.call(os.getpid)
@@ -123,6 +126,8 @@ def test_a_function_has_no_children_but_its_own_and_ends_nothing_but_its_task() 
     try:
         with pytest.raises(CaseError, match="ChildProcessError"):
             pool.call(os.wait)
+        with pytest.raises(CaseError, match="SourceError: no entry"):  # which cannot be pickled
+            pool.call(signature.parameters, "", "f")
         with pytest.raises(CaseError, match="the worker process raised SystemExit: 3"):
             pool.call(sys.exit, 3)
     finally:
@@ -133,6 +138,7 @@ def test_a_group_that_has_ended_gets_no_more_signals(monkeypatch: pytest.MonkeyP
     """Another process may have its number."""
     groups: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda group, number: groups.append(group))
+    monkeypatch.setattr(process, "_wait_for_stop", lambda _: None)
     pool = Pool(leads=True)
     try:
         first = pool.call(os.getpid)

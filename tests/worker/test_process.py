@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import types
 from pathlib import Path
 
 import psutil
@@ -119,6 +123,32 @@ def test_what_a_process_has_started_ends_with_matbench_even_if_all_its_group_is_
         started = psutil.Process(int(process.stdout.readline()))
         os.killpg(process.pid, signal.SIGKILL)
     assert _has_ended(started)
+
+
+def test_a_process_is_stopped_once_it_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loaded machine may be late to stop it."""
+    real = os.killpg
+    pool = Pool(leads=True)
+    try:
+        working = psutil.Process(pool.call(os.getpid))
+        late = functools.partial(threading.Timer, 0.2)
+        monkeypatch.setattr(os, "killpg", lambda *args: late(real, args).start())
+        with pool.stopped():
+            assert working.status() == psutil.STATUS_STOPPED
+            monkeypatch.setattr(os, "killpg", real)
+        assert pool.call(os.getpid) == working.pid
+    finally:
+        pool.kill()
+
+
+def test_a_process_whose_parent_ended_as_it_began_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = types.SimpleNamespace(is_alive=lambda: False)
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: gone)
+    monkeypatch.setattr(signals, "_asked_linux", lambda: True)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    monkeypatch.setattr(sys, "platform", "linux")
+    with pytest.raises(SystemExit):
+        signals.end_with_parent()
 
 
 def test_a_function_has_no_children_but_its_own_and_ends_nothing_but_its_task() -> None:

@@ -175,7 +175,7 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
 
     def counted(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
         sets.append([id(each[2]) for each in arguments])
-        return take(program, launch, arguments, **more)
+        return min(take(program, launch, arguments, **more), 5e3)  # also on a loaded machine
 
     monkeypatch.setattr(timed.backend, "time_hot_ns", counted)
     case = case_of(write_kernel(), timed, size=24)

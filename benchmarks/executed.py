@@ -32,8 +32,10 @@ def note(frame, event, _):
     if event == "call":
         name, file = code.co_name, code.co_filename
         is_backend = file.startswith(os.path.join(package, "backends"))
-        if (name == "time_ns" and is_backend) or (name == "schedule" and file.startswith(package)):
-            print("deep", name, deep(frame), file=log)
+        if name.startswith("time_") and is_backend:
+            print("deep timed", deep(frame), file=log)
+        if name == "schedule" and file.startswith(package):
+            print("deep request", deep(frame), file=log)
         if name == "function_prepared_async_call" or (name == "enqueue" and is_backend):
             print("launch", file=log)
         if code not in seen:
@@ -66,18 +68,20 @@ def main() -> None:
             for path in Path(folder).iterdir()
             if path.suffix == ".log"
         ]
-    [worker] = [log for log in logs if any(line.startswith("deep time_ns") for line in log)]
+
+    def depths(name: str, log: list[str]) -> list[int]:
+        return [int(line.split()[2]) for line in log if line.startswith(f"deep {name} ")]
+
+    worker = max(logs, key=lambda log: len(depths("timed", log)))
 
     def functions(lines: list[str]) -> set[str]:
         return {line for line in lines if line.startswith(package)}
 
-    def deepest(name: str) -> int:
-        return max(
-            int(line.split()[2]) for log in logs for line in log if line.startswith(f"deep {name} ")
-        )
-
-    launches = worker.count("launch")
-    timed = sum(line.startswith("deep time_ns ") for line in worker)
+    requests = [depth for log in logs for depth in depths("request", log)]
+    timed = depths("timed", worker)
+    if not timed:
+        parser.error("--case: name a kernel; the process of a function allows no profiler")
+    launches = worker.count("launch") / len(timed)
     every = functions([line for log in logs for line in log])
     files = Counter(os.path.relpath(line.rpartition(" ")[0], package) for line in every)
     findings.table(
@@ -89,11 +93,11 @@ def main() -> None:
         common.Figure("functions in the worker", len(functions(worker)), "functions", 190),
         common.Figure(
             "frames down to a request, and from there to the timed launch",
-            deepest("schedule") + deepest("time_ns"),
+            max(requests) + max(timed),
             "frames",
             24,
         ),
-        common.Figure("launches on the device for each timed one", launches / timed, "launches", 9),
+        common.Figure("launches on the device for each timed one", launches, "launches", 9),
     ]
     findings.close()
 

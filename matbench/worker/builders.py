@@ -13,7 +13,7 @@ from matbench.worker.process import Pool, result
 #: Devices that share their builds: the backend and the model's name.
 _Model = tuple[str, str]
 
-#: Files of `device_code`, each with one of its kernels; the worker itself compiles `judge.cu`.
+#: Device code, each file with one of its kernels; the worker itself compiles `judge.cu`.
 _OWN = (
     ("matmul/samples.cu", "seal"),
     ("poison.cu", "poison_shared"),

@@ -17,7 +17,7 @@ from support.cli import Matbench
 from support.kernels import KernelWriter, kernel_text
 
 from matbench import backends, cache
-from matbench.bench.judge import Comparator
+from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -88,8 +88,8 @@ def backend(device: DeviceInfo) -> Iterator[backends.Backend]:
 
 
 @pytest.fixture(scope="session")
-def judge(backend: backends.Backend) -> Iterator[Comparator]:
-    made = Comparator(backend)
+def kernels(backend: backends.Backend) -> Iterator[DeviceKernels]:
+    made = DeviceKernels(backend)
     yield made
     made.close()
 

@@ -1,84 +1,230 @@
-"""Memory for launches back to back: their buffers lie in random order at random places.
+"""Matrices in device memory, between guards, and what notices that memory has changed.
 
-A kernel could otherwise compute all products of a batch in its first launch. It cannot know which
-of the sets of buffers are launched, because there are decoys; and whatever it writes anywhere else
-is noticed, because all other memory is hashed with a key.
+All memory of a launch but its results is hashed with a key before and after it. A kernel that
+writes out of bounds, or to its inputs, changes the hash; where, is found on the host.
+
+Launches back to back have their matrices in random order at random places: a kernel could otherwise
+compute all products of a batch in its first launch. It cannot know which of the sets of buffers are
+launched, because there are decoys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 
-from matbench.bench.judge import OUTSIDE_WORKSPACE, Comparator, Guarded
+from matbench.backends import Buffer
+from matbench.bench.device_kernels import OUTSIDE_WORKSPACE, DeviceKernels, word_params
 from matbench.bench.launcher import Memory
-from matbench.bench.layouts import Buffers
 
-#: Matrices start at multiples of it, as large allocations do: caches look up the lower bits of an
-#: address, and matrices at other places would collide less.
+#: Guards have so many rows that far out-of-bounds writes are noticed, and reach no other buffer.
+GUARD_ROWS = 256
+_LEAST_GUARD_WORDS = 2**16
+_LARGEST_GUARD_WORDS = 2**22
+_ALIGNMENT_BYTES = 4096  # views start at multiples of it
+#: Matrices of a batch start at multiples of it, as large allocations do: caches look up the lower
+#: bits of an address, and matrices at other places would collide less.
 PAGE_BYTES = 2**18
-_PAGE_WORDS = PAGE_BYTES // 4
-#: What lies between matrices; its halves are NaN, too.
+#: What lies between matrices of a batch; its halves are NaN, too.
 _BETWEEN = OUTSIDE_WORKSPACE
 
 
-class Arena:
-    """Memory for at most so many sets of buffers like a first one, laid out anew for each batch."""
+class Extent(NamedTuple):
+    """A matrix that is to be allocated: its lines of `width` words begin `pitch` words apart.
 
-    def __init__(self, memory: Memory, judge: Comparator, like: Buffers, most: int) -> None:
-        self.memory = memory
-        self.judge = judge
-        self.like = like
-        matrices = like.passed
-        self._pages = [-(-matrix.data.nbytes // PAGE_BYTES) for matrix in matrices]
-        self._gaps = [max(1, m.guard_words * m.word_bytes // PAGE_BYTES) for m in matrices]
-        self.pages = most * self._pages_of_set
-        self.buffer = memory.allocate(self.pages * PAGE_BYTES)
-        self._left_out = memory.allocate(4 * self.pages)
+    A word is one number, of 1, 2, 4 or 8 bytes. `guard` is the value of the words around it.
+    """
+
+    name: str
+    lines: int
+    pitch: int
+    width: int
+    word_bytes: int
+    guard: int
 
     @property
-    def _pages_of_set(self) -> int:
-        return sum(self._pages) + 2 * sum(self._gaps)
+    def words(self) -> int:
+        return self.lines * self.pitch
+
+    @property
+    def nbytes(self) -> int:
+        return self.word_bytes * max(self.words, 1)  # an empty workspace has an address, too
+
+    @property
+    def filled(self) -> int:
+        """A word of the guard; one of 8 bytes is the value twice."""
+        return self.guard << 32 | self.guard if self.word_bytes == 8 else self.guard
+
+
+class Guarded(NamedTuple):
+    """A matrix in an arena, from byte `start` on; `data` is what a kernel receives."""
+
+    extent: Extent
+    arena: Arena
+    start: int
+    data: Buffer
+
+    @property
+    def name(self) -> str:
+        return self.extent.name
+
+    @property
+    def words(self) -> int:
+        return self.extent.words
+
+    @property
+    def word_bytes(self) -> int:
+        return self.extent.word_bytes
+
+
+class Guard(NamedTuple):
+    """The guard before or after a matrix: bytes from `start` to `end`."""
+
+    extent: Extent
+    is_before: bool
+    start: int
+    end: int
+
+
+class Arena:
+    """An allocation for matrices."""
+
+    def __init__(self, memory: Memory, kernels: DeviceKernels, nbytes: int) -> None:
+        self.memory = memory
+        self.kernels = kernels
+        self.buffer = memory.allocate(-(-nbytes // 4) * 4)
+        self.matrices: list[Guarded] = []
+        self.guards: list[Guard] = []
+        self._left_out: Buffer | None = None  # of each page, in bytes
 
     def release(self) -> None:
-        for buffer in (self.buffer, self._left_out):
+        for buffer in (self.buffer, *([] if self._left_out is None else [self._left_out])):
             self.memory.free(buffer)
 
-    def lay_out(self, count: int, random: Random) -> list[Buffers]:
+    def put(self, extent: Extent, start: int) -> Guarded:
+        """A matrix at this place, in bytes; words between its lines are guards."""
+        data = self.buffer.view(start, extent.nbytes)
+        self.matrices.append(Guarded(extent, self, start, data))
+        if extent.pitch > extent.width:
+            self.kernels.fill(data, 0, extent.words, extent.guard, extent.word_bytes)
+        return self.matrices[-1]
+
+    def hash(
+        self, key: int, without: Sequence[Guarded], partial: Buffer, part: int, *, more: bool
+    ) -> None:
+        """Start to hash all words but those of these matrices; see `memory.cu`.
+
+        Afterwards, nothing on the device tells which these were. If there are several, they start
+        at pages.
+        """
+        start, count = self.kernels.start, self.buffer.nbytes // 4
+        result = key, partial, part
+        if len(without) < 2:
+            ends = [(m.start, m.start + m.extent.nbytes) for m in without] or [(0, 0)]
+            start("memory.cu", "hash_words", self.buffer, count, *ends[0], *result, int(more))
+        else:
+            pages = np.zeros(-(-self.buffer.nbytes // PAGE_BYTES), np.uint32)
+            for matrix in without:
+                first, nbytes = matrix.start // PAGE_BYTES, matrix.extent.nbytes
+                whole = nbytes // PAGE_BYTES
+                pages[first : first + whole] = PAGE_BYTES
+                pages[first + whole :][:1] += nbytes % PAGE_BYTES
+            self._left_out = self._left_out or self.memory.allocate(pages.nbytes)
+            write, params = self.kernels.backend.write, {"PAGE_BYTES": PAGE_BYTES}
+            write(self._left_out, pages)
+            where = self.buffer, count, self._left_out
+            start("memory.cu", "hash_pages", *where, *result, int(more), params=params)
+            write(self._left_out, np.zeros_like(pages))
+        for extent, _, _, data in without:
+            if extent.pitch > extent.width:
+                double = 2 if extent.word_bytes == 8 else 1
+                lines = [double * n for n in (extent.words, extent.width, extent.pitch)]
+                of_words = word_params(extent.word_bytes)
+                start("memory.cu", "hash_between", data, *lines, *result, 1, params=of_words)
+
+    def damage(self) -> str | None:
+        """Which guard was overwritten, and how far out of bounds; all are restored."""
+        found = []
+        content = np.empty(self.buffer.nbytes, np.uint8)
+        self.kernels.backend.read(self.buffer, content)
+        for extent, _, start, _ in self.matrices:
+            lines = content[start : start + extent.nbytes].view(f"u{extent.word_bytes}")
+            between = lines[: extent.words].reshape(-1, extent.pitch)[:, extent.width :]
+            changed = np.count_nonzero(between != extent.filled)
+            if changed:
+                found.append(f"wrote between the rows of {extent.name}: {changed:,} elements")
+                between[:] = extent.filled
+        for extent, is_before, start, end in self.guards:
+            words = content[start:end].view(f"u{extent.word_bytes}")
+            places = np.flatnonzero(words != extent.filled)
+            if places.size:
+                s, side, edge = ("s" if places.size > 1 else ""), "after", "end"
+                distance = int(places[0]) + 1
+                if is_before:
+                    side, edge, distance = "before", "start", words.size - int(places[0])
+                found.append(
+                    f"wrote outside {extent.name}: {places.size:,} element{s}, starting "
+                    f"{distance:,} {side} its {edge}"
+                )
+                words[:] = extent.filled
+        if found:
+            self.kernels.backend.write(self.buffer, content)
+        return found[0] if found else None
+
+
+def allocated(
+    memory: Memory, kernels: DeviceKernels, extents: Sequence[Extent], guard_rows: int
+) -> tuple[Guarded, ...]:
+    """Matrices in one allocation, each between two guards of at least so many rows; 0: without."""
+    starts, at = [], 0
+    for extent in extents:
+        guard = 0
+        if guard_rows:
+            words = max(guard_rows * extent.pitch, _LEAST_GUARD_WORDS)
+            guard = _aligned(extent.word_bytes * min(words, _LARGEST_GUARD_WORDS))
+        starts.append((at, at + guard))
+        at = _aligned(at + guard + extent.nbytes) + guard
+    arena = Arena(memory, kernels, at)
+    ends = [*(before for before, _ in starts[1:]), at]
+    for extent, (before, start), after in zip(extents, starts, ends, strict=True):
+        size, end = extent.word_bytes, start + extent.nbytes
+        kernels.fill(arena.buffer, before // size, (after - before) // size, extent.guard, size)
+        arena.put(extent, start)
+        if guard_rows:
+            arena.guards += [Guard(extent, True, before, start), Guard(extent, False, end, after)]
+    return tuple(arena.matrices)
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+
+
+class BatchArena(Arena):
+    """Memory for at most so many sets of matrices, laid out anew for each batch of launches."""
+
+    def __init__(
+        self, memory: Memory, kernels: DeviceKernels, extents: Sequence[Extent], most: int
+    ) -> None:
+        self.extents = extents
+        self._pages = [-(-extent.nbytes // PAGE_BYTES) for extent in extents]
+        guards = [GUARD_ROWS * extent.pitch * extent.word_bytes for extent in extents]
+        self._gaps = [max(1, guard // PAGE_BYTES) for guard in guards]
+        self._pages_of_set = sum(self._pages) + 2 * sum(self._gaps)
+        super().__init__(memory, kernels, most * self._pages_of_set * PAGE_BYTES)
+
+    def lay_out(self, count: int, random: Random) -> list[list[Guarded]]:
         """Sets whose matrices are at new places, in random order."""
-        self.judge.fill(self.buffer, 0, self.pages * _PAGE_WORDS, _BETWEEN)
+        self.kernels.fill(self.buffer, 0, self.buffer.nbytes // 4, _BETWEEN)
         pages, gaps = self._pages * count, self._gaps * count
         places = iter(drawn_places(pages, gaps, count * self._pages_of_set, random))
+        self.matrices.clear()
         return [
-            self.like.moved([self._placed(matrix, next(places)) for matrix in self.like.passed])
+            [self.put(extent, next(places) * PAGE_BYTES) for extent in self.extents]
             for _ in range(count)
         ]
-
-    def _placed(self, matrix: Guarded, page: int) -> Guarded:
-        data = self.buffer.view(page * PAGE_BYTES, matrix.data.nbytes)
-        placed = matrix._replace(raw=data, data=data, guard_words=0, start=page)
-        if matrix.pitch > matrix.width:
-            self.judge.poison(placed, matrix.guard)
-        return placed
-
-    def hashed(self, key: int, without: Iterable[Guarded]) -> int:
-        """The hash of the whole arena without these matrices.
-
-        Afterwards, nothing on the device tells which these were.
-        """
-        words = np.zeros(self.pages, np.uint32)
-        for matrix in without:
-            count = -(-matrix.data.nbytes // 4)
-            pages = -(-count // _PAGE_WORDS)
-            words[matrix.start : matrix.start + pages] = _PAGE_WORDS
-            words[matrix.start + pages - 1] -= pages * _PAGE_WORDS - count
-        backend = self.judge.backend
-        backend.write(self._left_out, words)
-        found = self.judge.hashed_without(self.buffer, self._left_out, _PAGE_WORDS, key)
-        backend.write(self._left_out, np.zeros_like(words))
-        return found
 
 
 def drawn_places(

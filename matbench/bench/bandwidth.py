@@ -8,7 +8,7 @@ import msgspec
 
 from matbench.analysis.limits import Bandwidth
 from matbench.backends import Argument, Backend, Buffer
-from matbench.bench.judge import device_kernel
+from matbench.bench.device_kernels import device_kernel
 from matbench.bench.launcher import Memory
 from matbench.cache import Cache
 from matbench.errors import CaseError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,12 +15,12 @@ from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
 from matbench.bench import diagnosis, launcher
-from matbench.bench.arena import Arena
-from matbench.bench.judge import UNWORKED, UNWRITTEN, Comparator, DeviceTrial, Seal
+from matbench.bench.arena import BatchArena
+from matbench.bench.device_kernels import UNWORKED, DeviceKernels
 from matbench.bench.layouts import Buffers
 from matbench.bench.options import Options
-from matbench.bench.prepared import Prepared
-from matbench.bench.samples import SampleCheck, Samples
+from matbench.bench.prepared import DeviceTrial, Prepared
+from matbench.bench.samples import Draw, SampleCheck, Samples
 from matbench.model import WORKSPACE, Case
 from matbench.records.outcome import Accuracy, ErrorCells
 from matbench.workloads import oracle
@@ -27,6 +28,8 @@ from matbench.workloads import oracle
 #: For how long a function is called in search of races, and the most operations of a call without
 #: the compiler's optimizations.
 _RACES_S = 1.0
+#: How often a kernel is run to see where results differ.
+_MOST_RUNS = 20
 _MOST_UNOPTIMIZED = 1 << 29
 
 
@@ -65,7 +68,7 @@ class Checks:
         self.prepared = prepared
         self.samples = samples
         self.backend: Backend = prepared.backend
-        self.judge: Comparator = prepared.judge
+        self.kernels: DeviceKernels = prepared.kernels
         self.case = case
         self.built = built
         self.options = options
@@ -74,10 +77,11 @@ class Checks:
         self.shape = workloads.workload_of(case.problem).shape("C", case.problem)
         if case.kernel.finish is not None:
             self.shape = 1, self.launch.blocks
-        self._arena: Arena | None = None
-        self._scales: list[Seal] = []
+        self._arena: BatchArena | None = None
         self._use(self._given_buffers())
-        self.first = prepared.first(self.result)
+        self._key = secrets.randbits(64)  # of the hash of C after the first run
+        self._first = 0
+        self._last: list[tuple[Buffers, Draw]] = []
         self.accuracy: Accuracy | None = None
 
     def _use(self, buffers: Buffers) -> None:
@@ -92,10 +96,11 @@ class Checks:
             return buffers
         return buffers._replace(workspace=self.prepared.workspace(self.launch.workspace_bytes))
 
-    def arena(self, most: int) -> Arena:
+    def arena(self, most: int) -> BatchArena:
         """Memory for so many sets of this kernel's buffers, made on first use."""
         if self._arena is None:
-            self._arena = Arena(self.prepared, self.judge, self.buffers, most)
+            extents = [matrix.extent for matrix in self.buffers.passed]
+            self._arena = BatchArena(self.prepared, self.kernels, extents, most)
         return self._arena
 
     def release(self) -> None:
@@ -103,7 +108,7 @@ class Checks:
         if self._arena is not None:
             self._arena.release()
         if self.buffers.workspace is not None:
-            self.prepared.free(self.buffers.workspace.raw)
+            self.buffers.workspace.arena.release()
 
     def moved(self) -> None:
         """Continue with the matrices that `Prepared.move` has made."""
@@ -122,18 +127,20 @@ class Checks:
     def before_timing(self) -> None:
         """Check all trials made on the host; `WrongError` at the first that fails."""
         accuracy = self.require_right_trial(self.prepared.reference, "reference")
-        self.backend.copy(self.first, self.result.data)
+        self._first = self._hashed_result()
         for trial in self.prepared.others:
             self.require_right_trial(trial, trial.name)
         self._find_races()
         if self.prepared.given is not None:
             # Checked on rounded inputs; the reported error is that on the inputs as given.
-            self.prepared.load(self.prepared.given)
-            self.run(self.prepared.given)
-            given = self.judge.compare(self.C, self.prepared.given, self.bound).accuracy
+            self.run(Draw(self.prepared.given))
+            given = self._compared(Draw(self.prepared.given))
             accuracy = msgspec.structs.replace(given, bound_ratio=accuracy.bound_ratio)
-        self.require_guards()
+            self.samples.verdicts()
         self.accuracy = accuracy
+
+    def _hashed_result(self) -> int:
+        return self.kernels.hashed(self._key, self.result.data)
 
     def _find_races(self) -> None:
         """A function is called for a while, because its threads meet by chance."""
@@ -156,34 +163,42 @@ class Checks:
                 return
 
     def after_timing(self) -> None:
-        """Check that it is right again on the reference inputs, bit for bit, and wrote only to C.
+        """Check that it is right again on the reference inputs, bit for bit.
 
         The kernel's device variables are not restored: it must not rely on their initial values,
         nor keep its answer to other inputs.
         """
         if self.built.program.variable_bytes:
             for trial in self.prepared.others[:1]:
-                self.prepared.load(trial)
-                self.run(trial)
+                self.run(Draw(trial))
             self.require_right_trial(self.prepared.reference, "repeat", restored=False)
         self.require_right_trial(self.prepared.reference, "repeat", restored=False)
-        self.require_guards()
-        if "determinism" in self.options.checks and self.case.kernel.deterministic:
-            result = self.result
-            words = result.words
-            changed = self.judge.differing(result, self.first)
-            if changed.first is not None:
-                place = f"at offset {changed.first:,} of C"
-                if self.buffers.own is None:
-                    place = diagnosis.place(changed.first, self.shape, self.case.problem)
-                raise WrongError(
-                    self.case,
-                    "determinism",
-                    f"not deterministic: {changed.words:,} of {words:,} elements differ between "
-                    f"two runs on the same inputs, first {place}; fix the race, or declare "
-                    "`deterministic = false`",
-                )
+        is_promised = "determinism" in self.options.checks and self.case.kernel.deterministic
+        if is_promised and self._hashed_result() != self._first:
+            raise self.wrong("determinism", self._differences())
         self.require_sources()
+
+    def _differences(self) -> str:
+        """What differs between two runs on the same inputs, in words."""
+        results = []
+        for _ in range(_MOST_RUNS):
+            C = np.empty(self.result.words, f"u{self.result.word_bytes}")
+            self.backend.read(self.result.data, C)
+            results.append(C)
+            places = np.flatnonzero(results[0] != C)
+            if places.size:
+                at = f"at offset {places[0]:,} of C"
+                if self.buffers.own is None:
+                    at = diagnosis.place(int(places[0]), self.shape, self.case.problem)
+                found = f"{places.size:,} of {C.size:,} elements differ, first {at}"
+                break
+            self.run(Draw(self.prepared.reference))
+        else:
+            found = f"C differed once, not in {_MOST_RUNS} more"
+        return (
+            f"not deterministic: {found} between two runs on the same inputs; fix the race, or "
+            "declare `deterministic = false`"
+        )
 
     def require_sources(self) -> None:
         """`WrongError` if matbench's copy of the inputs changed."""
@@ -204,13 +219,31 @@ class Checks:
             self.built.program.restore()
         if "persisting" in checks:
             self.backend.reset_cache()
-        self.judge.clear()
         if "shared" in checks and self._uses_shared_memory():
-            self.judge.poison_shared()
+            self.kernels.poison_shared()
 
     def poison_workspace(self, buffers: Buffers) -> None:
         if buffers.workspace is not None and "poison" in self.options.checks:
-            self.judge.poison(buffers.workspace, UNWORKED)
+            self.kernels.fill(buffers.workspace.data, 0, buffers.workspace.words, UNWORKED)
+
+    def write(self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True) -> None:
+        """New inputs for successive launches, and the hash of all memory but their results."""
+        for buffers, draw in launches:
+            self.samples.write(buffers, draw)
+        if self._hashes:
+            self.samples.hash_before([sets for sets, _ in launches], with_inputs=with_inputs)
+
+    def compare(self, launches: Sequence[tuple[Buffers, Draw]]) -> None:
+        """Compare the results of the launches, and all other memory with what it was."""
+        if self._hashes:
+            self.samples.hash_after()
+        for buffers, draw in launches:
+            self.samples.compare(buffers, draw, self.bound)
+        self._last = list(launches)
+
+    @property
+    def _hashes(self) -> bool:
+        return not self.options.checks.isdisjoint(("guards", "inputs", "decoys"))
 
     def wrong(self, check: str, reason: str) -> WrongError:
         """The error of this case."""
@@ -226,32 +259,26 @@ class Checks:
         self.built.staggered.launch(self.launch, [*self.arguments, *unused])
 
     def run(
-        self, trial: DeviceTrial, launch: Callable[[], None] | None = None, *, restored: bool = True
+        self, draw: Draw, launch: Callable[[], None] | None = None, *, restored: bool = True
     ) -> None:
-        """Launch on a trial's loaded inputs, and wait. Before, C is filled with poison, or with the
-        trial's numbers if the kernel reads C."""
+        """Launch on these inputs, and wait."""
+        self.write([(self.buffers, draw)])
         self.ready(restored=restored)
-        if trial.C is not None:
-            self.backend.copy(self.C.data, trial.C)
-        elif "poison" in self.options.checks:
-            self.judge.poison(self.C, UNWRITTEN)
-        for item in self.buffers.items:
-            self.buffers.place(self.judge, item)
-        if trial.scales is not None:
-            self.buffers.place_scales(self.judge, trial.scales)
-        self._scales = [self.judge.seal(scales.data) for scales in self.buffers.scales]
         if launch is not None:
             launch()
         else:
             self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
-        self.buffers.take(self.judge, 0)
 
-    @property
-    def looked_at(self) -> list[int]:
-        """The products of a batch that trials check; samples check all."""
-        items = self.buffers.items
-        return sorted({0, items[len(items) // 2], items[-1]})
+    def _compared(self, draw: Draw) -> Accuracy:
+        """Compare C on a trial; the verdicts are still to be read."""
+        if self._hashes:
+            self.samples.hash_after()
+        self.samples.compare(self.buffers, draw, self.bound, accuracy=True)
+        self._last = [(self.buffers, draw)]
+        is_vector = self.case.problem.workload != workloads.DEFAULT
+        C = self.result_on_host(draw.trial) if is_vector else np.empty(0)
+        return self.samples.accuracy(C, draw.trial, self.bound)
 
     def require_right_trial(
         self,
@@ -266,64 +293,78 @@ class Checks:
 
         All products of a batch are equal here, but not in samples.
         """
-        self.prepared.load(trial)
-        self.run(trial, launch, restored=restored)
-        self._require_inputs(trial)
-        items = self.buffers.items
-        comparison = None
-        for item in self.looked_at:
-            self.buffers.take(self.judge, item)
-            comparison = self.judge.compare(self.C, trial, self.bound)
-            if check in self.options.checks and comparison.wrong:
-                self.require_guards()  # says more
+        draw = Draw(trial)
+        self.run(draw, launch, restored=restored)
+        accuracy = self._compared(draw)
+        verdicts = self.samples.verdicts()
+        self._require_untouched(verdicts)
+        for verdict in verdicts if check in self.options.checks else ():
+            if verdict.wrong:
+                items = self.buffers.items
+                self.buffers.take(self.kernels, verdict.item)
                 reason, where = self._explained(trial.on_host)
-                reason = f"{_of_batch(item, items)}{why}{reason}"
+                reason = f"{_of_batch(verdict.item, items)}{why}{reason}"
                 wrong = WrongError(self.case, check, reason, where)
                 wrong.reads_C = trial.C is None and self._is_only_nan(trial)
                 raise wrong
-        assert comparison is not None
-        return comparison.accuracy
+        return accuracy
 
     def _is_only_nan(self, trial: DeviceTrial) -> bool:
         """Whether all wrong elements of C are NaN, as if a kernel multiplied the old C by 0."""
-        C, expected = self.judge.result(self.C, trial), trial.on_host()
+        C, expected = self.result_on_host(trial), trial.on_host()
         wrong = diagnosis.wrong_elements(C, expected, self.bound)
         return bool(np.isnan(C[wrong]).all())
 
     def require_right(self, verdicts: Sequence[SampleCheck]) -> None:
-        """`WrongError` at the first sample whose C was wrong, explained by launching it again."""
+        """`WrongError` at the first launch whose C was wrong, explained by launching it again."""
         for verdict in verdicts if "samples" in self.options.checks else ():
             if verdict.forged:
-                raise WrongError(
-                    self.case, "samples", "wrote to memory that is not its own: the verdicts"
-                )
-            if verdict.wrong and verdict.outside is not None:
-                raise WrongError(
-                    self.case,
-                    "guards",
-                    f"wrote outside {verdict.outside}: {verdict.wrong:,} elements, with the inputs "
-                    f"of --replay {verdict.key:x}",
-                )
+                raise self.wrong("samples", "wrote to memory that is not its own: the verdicts")
+        self._require_untouched(verdicts)
+        for verdict in verdicts if "samples" in self.options.checks else ():
             if verdict.wrong:
                 raise self._wrong_sample(verdict)
 
+    def _require_untouched(self, verdicts: Sequence[SampleCheck]) -> None:
+        """`WrongError` if a launch changed other memory than its results, of the last one found on
+        the host."""
+        checks = self.options.checks
+        for verdict in verdicts:
+            if not verdict.touched:
+                continue
+            key = f", with the inputs of --replay {verdict.draw.key:x}"
+            key = key if verdict.draw.is_changed else ""
+            arenas = {id(a): a for buffers, _ in self._last for a in buffers.arenas}
+            broken = [damage for a in arenas.values() if (damage := a.damage())]
+            if broken and "guards" in checks:
+                raise self.wrong("guards", f"{broken[0]}{key}")
+            if broken:
+                continue
+            found = (self.samples.changed_input(buffers, draw) for buffers, draw in self._last)
+            changed = next(filter(None, found), None)
+            if changed is not None and "inputs" in checks:
+                raise self.wrong("inputs", changed)
+            is_batch = self._last[0][0] is not self.buffers
+            if changed is None and is_batch and "decoys" in checks:
+                what = "wrote outside its matrices, in launches back to back"
+                raise self.wrong("decoys", what)
+            if changed is None and not is_batch and {"guards", "inputs"} <= checks:
+                raise self.wrong("inputs", f"changed its inputs, or memory around them{key}")
+
     def _wrong_sample(self, verdict: SampleCheck) -> WrongError:
         """Explain a wrong launch by launching again on the same inputs."""
-        key = verdict.key
-        self.ready()
-        self.samples.write(self.buffers, key)
-        self.built.program.launch(self.launch, self.arguments)
-        self.backend.synchronize()
-        self.samples.compare(self.buffers, key, self.bound)
+        draw = verdict.draw
+        self.run(draw)
+        self.samples.compare(self.buffers, draw, self.bound)
         again = next((check for check in self.samples.verdicts() if check.wrong), None)
         items = self.buffers.items
-        which = f"{_of_batch(verdict.item, items)}with the inputs of --replay {key:x}"
+        which = f"{_of_batch(verdict.item, items)}with the inputs of --replay {draw.key:x}"
         if again is not None:
-            self.buffers.take(self.judge, again.item)
+            self.buffers.take(self.kernels, again.item)
             reason, errors = self._explained(
-                lambda: self.samples.trial(self.buffers, key, again.item)
+                lambda: self.samples.trial(self.buffers, draw, again.item)
             )
-            which = f"{_of_batch(again.item, items)}with the inputs of --replay {key:x}"
+            which = f"{_of_batch(again.item, items)}with the inputs of --replay {draw.key:x}"
             return WrongError(self.case, "samples", f"{which}: {reason}", errors)
         count = math.prod(self.prepared.reference.shape)
         where = ""
@@ -337,49 +378,26 @@ class Checks:
             "again with the same inputs",
         )
 
-    def require_unchanged(self, buffers: Buffers, key: int) -> None:
-        """`WrongError` if the inputs of a sample changed during the launch."""
-        if "inputs" in self.options.checks:
-            changed = self.samples.changed_inputs(buffers, key)
-            if changed is not None:
-                raise WrongError(
-                    self.case, "inputs", f"changed its inputs: {changed.wrong:,} elements"
-                )
+    def result_on_host(self, trial: DeviceTrial) -> oracle.Array:
+        """C in its expected shape: the sum of its parts if it has parts."""
+        if self.C.words == math.prod(trial.shape):
+            values = np.empty(trial.shape, trial.dtype)
+            self.backend.read(self.C.data, values)
+            return values
+        return oracle.total(self._parts(trial))
 
-    def require_guards(self) -> None:
-        """`WrongError` if a guard of the first set was overwritten."""
-        if "guards" in self.options.checks:
-            for matrix in self.buffers.passed:
-                broken = self.judge.broken_guard(matrix)
-                if broken:
-                    raise WrongError(self.case, "guards", broken)
-
-    def _require_inputs(self, trial: DeviceTrial) -> None:
-        """`WrongError` if a trial's inputs changed."""
-        if "inputs" not in self.options.checks:
-            return
-        for scales, seal in zip(self.buffers.scales, self._scales, strict=True):
-            if not self.judge.is_intact(seal):
-                raise WrongError(self.case, "inputs", f"changed its input {scales.name}")
-        for item in self.looked_at:
-            self.buffers.take_inputs(self.judge, item)
-            for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
-                changed = self.judge.differing(matrix, source)
-                if changed.first is not None:
-                    self.require_guards()  # says more
-                    raise WrongError(
-                        self.case,
-                        "inputs",
-                        f"changed its input {matrix.name}: {changed.words:,} elements, "
-                        f"the first at offset {changed.first:,}",
-                    )
+    def _parts(self, trial: DeviceTrial) -> oracle.Array:
+        """The partial results, one per block."""
+        values = np.empty((1, self.C.words), trial.dtype)
+        self.backend.read(self.C.data, values)
+        return values
 
     def _explained(self, on_host: Callable[[], oracle.Trial]) -> tuple[str, ErrorCells | None]:
         """What is wrong with C, in words and as a map if C has more than one element; C is read
         before what it should be is made."""
-        C, parts = self.judge.result(self.C, self.prepared.reference), ""
+        C, parts = self.result_on_host(self.prepared.reference), ""
         if self.case.kernel.finish is not None:
-            parts = diagnosis.unwritten_parts(self.judge.parts(self.C, self.prepared.reference))
+            parts = diagnosis.unwritten_parts(self._parts(self.prepared.reference))
         trial = on_host()
         reason = diagnosis.explain(C, trial, self.bound, self.case) + parts
         wrong = diagnosis.wrong_elements(C, trial, self.bound)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.bench import layout_recognition, places
-from matbench.bench.judge import (
+from matbench.bench.device_kernels import (
     OUTSIDE_C,
     OUTSIDE_INPUTS,
     OUTSIDE_WORKSPACE,

@@ -95,9 +95,9 @@ class FunctionLaunches(Launches):
 
     def _call_ns(self, arguments: Sequence[Argument]) -> tuple[float, float]:
         """The device's time for one verified call, and the host's."""
-        key, buffers = next(self._keys), self.checks.buffers
+        launches = [(self.checks.buffers, self._next_draw())]
         function = cast(Function, self.built.program)
-        self._make_ready([(buffers, key)])
+        self._make_ready(launches)
         used = function.used_bytes if "growth" in self.options.checks else lambda: None
         before = used()
         timed = _Timed(function.call(arguments), takes="returned" in self.options.checks)
@@ -110,7 +110,7 @@ class FunctionLaunches(Launches):
         self._kept_bytes += [] if before is None or after is None else [after - before]
         if "replaced" in self.options.checks and (name := function.replaced()):
             raise self.checks.wrong("replaced", f"replaced {name}, which matbench measures with")
-        self._compare([(buffers, key)])
+        self._compare(launches)
         return taken_ns, timed.host_ns
 
     def _without_pause_ns(self, count: int) -> float:
@@ -141,7 +141,7 @@ class FunctionLaunches(Launches):
         """Keep the device busy while the host makes a call, unless the host is being timed."""
         if self._host_ns:
             wanted_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * self._host_ns)
-            self.judge.hold(round(min(wanted_ns, _LONGEST_HOLD_NS)))
+            self.kernels.hold(round(min(wanted_ns, _LONGEST_HOLD_NS)))
 
     def _is_growing(self) -> bool:
         """Whether the last calls kept memory for a result each.

@@ -123,8 +123,8 @@ class Memory:
         self.release()
 
     def allocate(self, nbytes: int) -> Buffer:
-        """A buffer of unknown contents."""
-        self._held.append(self.backend.allocate(nbytes))
+        """A buffer of unknown contents, of whole words."""
+        self._held.append(self.backend.allocate(-(-nbytes // 4) * 4))
         return self._held[-1]
 
     def upload(self, array: npt.NDArray[Any]) -> Buffer:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -16,13 +15,12 @@ from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
 from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Program
-from matbench.bench.arena import Arena
+from matbench.bench.arena import BatchArena
 from matbench.bench.checks import Checks
-from matbench.bench.judge import Guarded
 from matbench.bench.launcher import Memory
 from matbench.bench.layouts import Buffers
 from matbench.bench.options import Options
-from matbench.bench.samples import keys
+from matbench.bench.samples import Draw, keys
 from matbench.bench.sampling import Sampler, clock, sample_until_known, timing_of
 from matbench.bench.sustained import Block
 from matbench.errors import CaseError
@@ -92,13 +90,13 @@ class Launches:
         self.checks = checks
         self.samples = checks.samples
         self.backend = checks.backend
-        self.judge = checks.judge
+        self.kernels = checks.kernels
         self.options = checks.options
         self.built = checks.built
         self.launch = checks.launch
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
-        self._last: list[tuple[Buffers, int]] = []
+        self._last: list[tuple[Buffers, Draw]] = []
         self._back_to_back = 1  # launches of a hot sample
         self._per_look = 0  # launches of a block between two looks at the clock
         self.verifying_ns = 0
@@ -157,29 +155,32 @@ class Launches:
         count, self._back_to_back = self._back_to_back, 1
         self._surprise(count)
         self.checks.require_right(self.samples.verdicts())
-        for buffers, key in () if self.takes_turns else self._last:
-            self.checks.require_unchanged(buffers, key)
 
     def once_ns(self) -> float:
         """One launch, in nanoseconds."""
         return self._once_ns(self.built.program, self.arguments)
 
     def _once_ns(self, program: Program, arguments: Sequence[Argument]) -> float:
-        key = next(self._keys)
-        self._make_ready([(self.checks.buffers, key)])
+        launches = [(self.checks.buffers, self._next_draw())]
+        self._make_ready(launches)
         if self.takes_turns:
             self._hold(1)
         taken = self.backend.time_ns(program, self.launch, arguments, cold=self.options.cold)
-        self._compare([(self.checks.buffers, key)])
+        self._compare(launches)
         return taken
 
-    def _make_ready(self, launches: Sequence[tuple[Buffers, int]]) -> None:
+    def _next_draw(self) -> Draw:
+        return self.samples.draw(next(self._keys))
+
+    def _make_ready(
+        self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True
+    ) -> None:
         """New inputs for successive launches, and no traces of earlier ones."""
         started = time.perf_counter_ns()
         if self.samples.is_full:
             self.checks.require_right(self.samples.verdicts())
-        for buffers, key in launches:
-            self.samples.write(buffers, key)
+        self.checks.write(launches, with_inputs=with_inputs)
+        for buffers, _ in launches:
             self._written(buffers)
         self.checks.ready([buffers for buffers, _ in launches])
         self.backend.synchronize()
@@ -188,12 +189,9 @@ class Launches:
     def _written(self, buffers: Buffers) -> None:
         """What else is done to new inputs; nothing, except before a call of a function."""
 
-    def _compare(self, launches: list[tuple[Buffers, int]]) -> None:
+    def _compare(self, launches: list[tuple[Buffers, Draw]]) -> None:
         started = time.perf_counter_ns()
-        for buffers, key in launches:
-            self.samples.compare(buffers, key, self.checks.bound)
-            if "guards" in self.options.checks:
-                self.samples.compare_guards(buffers, key)
+        self.checks.compare(launches)
         self._last = launches
         if self.takes_turns:
             self.checks.require_right(self.samples.verdicts())
@@ -201,7 +199,7 @@ class Launches:
 
     def block(self, least_s: float) -> Block:
         """Launches without a pause for at least so long; see `sustained`."""
-        launches = [(self.checks.buffers, next(self._keys))]
+        launches = [(self.checks.buffers, self._next_draw())]
         self._make_ready(launches)
         count = self._per_look = self._per_look or self._launches_per_look(least_s)
         began_ns = ended_ns = time.perf_counter_ns()
@@ -285,18 +283,15 @@ class Launches:
     def _mean_ns(self, count: int) -> float:
         keys = list(itertools.islice(self._keys, count))
         if count == 1:
-            launches = [(self.checks.buffers, keys[0])]
-            self._make_ready(launches)
-            taken = self._launched_ns(launches)
+            launches = [(self.checks.buffers, self.samples.draw(keys[0]))]
         else:
-            arena, launches = self._laid_out(count, keys)
-            with self._untouched(arena, _passed(launches)):
-                self._make_ready(launches)
-                taken = self._launched_ns(launches)
+            _, launches = self._laid_out(count, keys)
+        self._make_ready(launches)
+        taken = self._launched_ns(launches)
         self._compare(launches)
         return taken
 
-    def _launched_ns(self, launches: Sequence[tuple[Buffers, int]]) -> float:
+    def _launched_ns(self, launches: Sequence[tuple[Buffers, Draw]]) -> float:
         return self.backend.time_hot_ns(
             self.built.program,
             self.launch,
@@ -307,9 +302,11 @@ class Launches:
 
     def _hold(self, launches: int) -> None:
         slow_ns = _HOLD_NS_AFTER_TURN if self.takes_turns else _HOLD_NS
-        self.judge.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
+        self.kernels.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
 
-    def _laid_out(self, count: int, keys: Sequence[int]) -> tuple[Arena, list[tuple[Buffers, int]]]:
+    def _laid_out(
+        self, count: int, keys: Sequence[int]
+    ) -> tuple[BatchArena, list[tuple[Buffers, Draw]]]:
         """The sets to launch, with these keys, of a batch of at most `count`; the others are
         decoys. Those to launch are written later, so that the cache holds them."""
         started = time.perf_counter_ns()
@@ -319,26 +316,12 @@ class Launches:
         # Without chance, a set lies at the same place in all batches, whatever their size.
         laid_out = count if is_random else self._sets_in_cache()
         sets = arena.lay_out(_with_decoys(laid_out), random)
-        for buffers in sets[len(keys) :]:
-            self.samples.write(buffers, secrets.randbits(64))
+        moved = [self.checks.buffers.moved(matrices) for matrices in sets]
+        for buffers in moved[len(keys) :]:
+            self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
             self.checks.poison_workspace(buffers)
         self.verifying_ns += time.perf_counter_ns() - started
-        return arena, list(zip(sets, keys, strict=False))
-
-    @contextlib.contextmanager
-    def _untouched(self, arena: Arena, matrices: Sequence[Guarded]) -> Iterator[None]:
-        """`WrongError` if anything in the arena but these matrices changes meanwhile."""
-        started = time.perf_counter_ns()
-        key = secrets.randbits(64)
-        before = arena.hashed(key, matrices)
-        self.verifying_ns += time.perf_counter_ns() - started
-        yield
-        started = time.perf_counter_ns()
-        if "decoys" in self.options.checks and arena.hashed(key, matrices) != before:
-            raise self.checks.wrong(
-                "decoys", "wrote outside its matrices, in launches back to back"
-            )
-        self.verifying_ns += time.perf_counter_ns() - started
+        return arena, list(zip(moved, map(self.samples.draw, keys), strict=False))
 
     def _surprise(self, count: int) -> None:
         """Batches that end at any launch, without times. A kernel that prepares for later launches
@@ -349,20 +332,24 @@ class Launches:
         self.checks.require_right(self.samples.verdicts())
         arena, launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
         self._make_ready(launches)
-        results = [matrix for buffers, _ in launches for matrix in buffers.results]
-        with self._untouched(arena, results), self._sealed(arena):
-            self._launched_ns(launches)
+        is_own = self.checks.case.kernel.library is None  # a library has memory of its own
+        own = [arena.buffer, self.kernels.partial]
+        others = self.backend.memory_without(own) if is_own else []
+        key = secrets.randbits(64)
+        before = self.kernels.hashed(key, *others)
+        self._launched_ns(launches)
+        if self.kernels.hashed(key, *others) != before:
+            raise self.checks.wrong("surprises", "wrote to memory that is not its own")
         self._compare(launches)
         self.checks.require_right(self.samples.verdicts())
 
-        arena, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
-        self._make_ready(launches)
-        with self._untouched(arena, _passed(launches)):
-            self._launch_altered(launches)
+        _, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
+        self._make_ready(launches, with_inputs=False)
+        self._launch_altered(launches)
         self._compare(launches[:-1])
         self.verifying_ns = verified_ns + time.perf_counter_ns() - started
 
-    def _launch_altered(self, launches: Sequence[tuple[Buffers, int]]) -> None:
+    def _launch_altered(self, launches: Sequence[tuple[Buffers, Draw]]) -> None:
         """Launch all; a number of A becomes 0 right before the last launch."""
         *arguments, last = [self.checks.arguments_for(buffers) for buffers, _ in launches]
         self._hold(len(launches))
@@ -376,17 +363,6 @@ class Launches:
             raise self.checks.wrong(
                 "surprises", "a number of A changed right before a launch, and C is wrong"
             )
-
-    @contextlib.contextmanager
-    def _sealed(self, arena: Arena) -> Iterator[None]:
-        """`WrongError` if memory outside the arena changes meanwhile, but for a library's own."""
-        is_own = self.checks.case.kernel.library is None
-        others = self.backend.memory_without([arena.buffer, self.judge.partial]) if is_own else []
-        seals = list(map(self.judge.seal, others))
-        self.judge.clear()
-        yield
-        if not all(map(self.judge.is_intact, seals)):
-            raise self.checks.wrong("surprises", "wrote to memory that is not its own")
 
     def _block_times(self, plain_ns: float) -> BlockTimes | None:
         """Figures from the stamps of an instrumented launch; None if no block has an end stamp."""
@@ -422,7 +398,7 @@ class Launches:
             stamps=stamps,
             ticks_per_ns=self.backend.ticks_per_ns(stamps),
             event_ns=clocked_ns[-1],
-            empty_ns=self.judge.empty_launch_ns(),
+            empty_ns=self.kernels.empty_launch_ns(),
             perturbation=float(np.median(clocked_ns)) / float(np.median(plain_ns)) - 1,
         )
 
@@ -436,8 +412,3 @@ def _with_decoys(count: int) -> int:
 def _keys(count: int) -> list[int]:
     """Keys of launches without times."""
     return [secrets.randbits(64) for _ in range(count)]
-
-
-def _passed(launches: Iterable[tuple[Buffers, int]]) -> list[Guarded]:
-    """All that the kernel receives."""
-    return [matrix for buffers, _ in launches for matrix in buffers.passed]

@@ -6,15 +6,14 @@ own matrices before a launch, and results copied back after it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from matbench.backends import Argument, Buffer
-from matbench.bench.judge import UNWRITTEN, UNWRITTEN_NARROW, Comparator, Guarded
+from matbench.backends import Buffer
+from matbench.bench.arena import Arena, Guarded
+from matbench.bench.device_kernels import UNWRITTEN, UNWRITTEN_NARROW, DeviceKernels
 from matbench.errors import CaseError
-from matbench.model import WORD_BYTES, Kernel, Launch, MatrixLayout, Problem, Storage
-
-_THREADS = 256
+from matbench.model import WORD_BYTES, Kernel, MatrixLayout, Problem, Storage
 
 
 class Own(NamedTuple):
@@ -78,68 +77,59 @@ class Buffers(NamedTuple):
         """The products of a batch."""
         return range(self.own.batch if self.own is not None else 1)
 
-    def place(self, judge: Comparator, item: int) -> None:
+    @property
+    def arenas(self) -> list[Arena]:
+        """The allocations of all that the kernel receives."""
+        return list({id(matrix.arena): matrix.arena for matrix in self.passed}.values())
+
+    def place(self, kernels: DeviceKernels, item: int) -> None:
         """Copy op(A), op(B) and C to item `item` of the kernel's own matrices."""
         for index in range(3):
-            self._copy(judge, item, index, "place")
+            self._copy(kernels, item, index, "place")
 
-    def place_scales(self, judge: Comparator, given: Sequence[Buffer]) -> None:
+    def place_scales(self, kernels: DeviceKernels, given: Sequence[Buffer]) -> None:
         """Copy scales to where the kernel takes them."""
         for source, target, place in zip(given, self.scales, self.scale_places, strict=True):
-            _run(judge, "place", source, target.data, place, 0)
+            _start(kernels, "place", source, target.data, place)
 
-    def take(self, judge: Comparator, item: int) -> None:
+    def take(self, kernels: DeviceKernels, item: int) -> None:
         """Copy the kernel's own C back to C."""
-        self._copy(judge, item, 2, "take")
+        self._copy(kernels, item, 2, "take")
 
-    def take_inputs(self, judge: Comparator, item: int) -> None:
+    def take_inputs(self, kernels: DeviceKernels, item: int) -> None:
         """Copy the kernel's own inputs back, to check whether they changed."""
         for index in range(2):
-            self._copy(judge, item, index, "take")
+            self._copy(kernels, item, index, "take")
 
-    def _copy(self, judge: Comparator, item: int, index: int, entry: str) -> None:
-        if self.own is not None:
-            matrix = (*self.inputs, self.C)[index]
-            _copy(judge, matrix, self.own, item, index, entry)
-
-
-def _copy(judge: Comparator, matrix: Guarded, own: Own, item: int, index: int, entry: str) -> None:
-    target, place = own.matrices[index], own.places[index]
-    params: dict[str, int] = {}
-    if index == 2 and target.word_bytes == 2:
-        params = {own.result.upper(): 1, "WORD_BYTES": 2}
-        entry = f"{entry}_narrow"
-        if judge.backend.info.backend != "cuda":
-            raise CaseError(f"{own.result} results need CUDA")
-    elif target.word_bytes != 4:
-        params = {"WORD_BYTES": target.word_bytes}
-    _run(judge, entry, matrix.data, target.data, place, item * place.lines * place.pitch, params)
+    def _copy(self, kernels: DeviceKernels, item: int, index: int, entry: str) -> None:
+        if self.own is None:
+            return
+        matrix = (*self.inputs, self.C)[index]
+        target, place = self.own.matrices[index], self.own.places[index]
+        params: dict[str, int] = {}
+        if index == 2 and target.word_bytes == 2:
+            params = {self.own.result.upper(): 1, "WORD_BYTES": 2}
+            entry = f"{entry}_narrow"
+            if kernels.backend.info.backend != "cuda":
+                raise CaseError(f"{self.own.result} results need CUDA")
+        elif target.word_bytes != 4:
+            params = {"WORD_BYTES": target.word_bytes}
+        first = item * place.lines * place.pitch
+        _start(kernels, entry, matrix.data, target.data, place, first, params)
 
 
-def _run(
-    judge: Comparator,
+def _start(
+    kernels: DeviceKernels,
     entry: str,
     matrix: Buffer,
     own: Buffer,
     place: MatrixLayout,
-    start: int,
-    params: Mapping[str, int] | None = None,
+    first: int = 0,
+    params: dict[str, int] = {},  # noqa: B006
 ) -> None:
     """Launch a kernel of `places.cu` on a row-major matrix and one that lies like this."""
     by_rows = place.column_step == 1
     rows, columns = (place.lines, place.width) if by_rows else (place.width, place.lines)
-    arguments: dict[str, Argument] = {
-        "matrix": matrix,
-        "rows": rows,
-        "columns": columns,
-        "own": own,
-        "start": start,
-        "row_step": place.row_step,
-        "column_step": place.column_step,
-        "unwritten": UNWRITTEN,
-        "narrow": UNWRITTEN_NARROW,
-    }
-    count = rows * columns
-    blocks = min(8 * judge.backend.info.limits["multiprocessors"], -(-count // _THREADS))
-    launch = Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
-    judge.run(entry, "places.cu", launch, arguments, params or {})
+    where = matrix, rows, columns, own, first, place.row_step, place.column_step
+    narrow = (UNWRITTEN, UNWRITTEN_NARROW) if entry.endswith("_narrow") else ()
+    kernels.start("places.cu", entry, *where, *narrow, size=rows * columns, params=params)

@@ -7,65 +7,100 @@ import secrets
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
+from typing import Any, NamedTuple
 
+import numpy as np
 import psutil
 
 from matbench import workloads
-from matbench.backends import Backend, Buffer
+from matbench.backends import Buffer
 from matbench.bench import launcher, layouts
-from matbench.bench.judge import (
-    GUARD_ROWS,
+from matbench.bench.arena import GUARD_ROWS, Extent, Guarded, allocated
+from matbench.bench.device_kernels import (
     OUTSIDE_BYTES,
     OUTSIDE_C,
     OUTSIDE_C_NARROW,
     OUTSIDE_INPUTS,
     OUTSIDE_NARROW,
     OUTSIDE_WORKSPACE,
-    Comparator,
-    DeviceTrial,
-    Guarded,
+    DeviceKernels,
 )
 from matbench.bench.launcher import Memory
 from matbench.bench.layouts import Buffers
 from matbench.cache import Cache
-from matbench.errors import OutOfMemoryError
-from matbench.model import SCALE_OF, WORD_BYTES, Kernel, NumericContract, Problem
+from matbench.errors import CaseError, OutOfMemoryError
+from matbench.model import (
+    SCALE_OF,
+    WORD_BYTES,
+    Kernel,
+    NumericContract,
+    Problem,
+    Storage,
+)
 from matbench.workloads import oracle, scaling
+from matbench.workloads.rounding import stored
 
 #: Memory moves by a random number of these.
 _STEP_BYTES, _MOST_STEPS = 4096, 256
+#: How many sets of buffers are kept: a kernel's, another's that takes turns with it, and matbench's
+#: own, from which those of other layouts are made.
+_MOST_SETS = 3
+
+
+class Answer(NamedTuple):
+    """The expected C, or the size of its terms, masked on the device with a key."""
+
+    masked: Buffer
+    key: int
+
+
+class DeviceTrial(NamedTuple):
+    """An uploaded trial. The host keeps no expected matrix, which a CPU kernel could read.
+
+    `on_host` makes it again. `shape` and `dtype` are C's. C is `exact` if it has no error bound.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    on_host: Callable[[], oracle.Trial]
+    inputs: tuple[Buffer, ...]
+    is_exact: bool
+    R: Answer | None = None
+    S: Answer | None = None
+    C: Buffer | None = None
+    scales: tuple[Buffer, Buffer] | None = None
+    norms: tuple[Buffer, Buffer] | None = None
 
 
 class Prepared(Memory):
     """The data shared by all cases of one problem whose kernels read their inputs alike.
 
-    `release` gives the memory back. Outputs are by their shape: some kernels leave one partial
-    result per block.
+    `release` gives the memory back. `is_masked` is false only in controls.
     """
 
     def __init__(
         self,
-        backend: Backend,
-        judge: Comparator,
+        kernels: DeviceKernels,
         problem: Problem,
         contract: NumericContract,
         cache: Cache,
         *,
         guards: bool,
+        is_masked: bool = True,
     ) -> None:
         require_host_memory(problem)
-        super().__init__(backend)
-        self.judge = judge
+        super().__init__(kernels.backend)
+        self.kernels = kernels
         self.problem = problem
         self.contract = contract
         self.cache = cache
-        is_vector = len(workloads.workload_of(problem).dimensions) == 1
-        self._guard_rows = (1 if is_vector else GUARD_ROWS) if guards else 0
+        self.workload = workloads.workload_of(problem)
+        self.is_masked = is_masked
+        self._guard_rows = (1 if len(self.workload.dimensions) == 1 else GUARD_ROWS) * guards
         self.is_spoiled = False  # by a kernel that may have written anywhere
-        self._buffers: dict[tuple[object, ...], Buffers] = {}
-        self._first: dict[int, Buffer] = {}
+        self._sets: dict[tuple[object, ...], Buffers] = {}
         self._spacer: list[Buffer] = []
-        self._C_bytes = 8 if contract.result == "float64" else 4
         trials = oracle.trials(problem, contract, cache)
         with contextlib.ExitStack() as unwind:
             unwind.callback(self.release)
@@ -79,78 +114,87 @@ class Prepared(Memory):
             self.others = [
                 self._upload(make(), partial(_other, number)) for number, make in enumerate(others)
             ]
-            uploaded = (self.reference, self.given, self.signed, *self.others)
-            self.seals = [
-                judge.seal(buffer)
-                for trial in uploaded
+            self.sources = [
+                buffer
+                for trial in (self.reference, self.given, self.signed, *self.others)
                 if trial
                 for buffer in (*trial.inputs, *(trial.scales or ()), *(trial.norms or ()))
             ]
-            self.inputs = self._guarded_inputs()
-            self.scales = self._guarded_scales()
+            self._key = secrets.randbits(64)
+            self._total = kernels.hashed(self._key, *self.sources)
             unwind.pop_all()
 
     def is_for(self, problem: Problem, contract: NumericContract) -> bool:
         return not self.is_spoiled and (self.problem, self.contract) == (problem, contract)
 
     def buffers(self, shape: tuple[int, int], kernel: Kernel | None = None) -> Buffers:
-        """Buffers with a C of that shape, made on first use.
+        """Buffers with a C of that shape: the kernel's own if its layout is not matbench's."""
+        own = kernel if kernel is not None and layouts.needed(kernel, self.problem) else None
+        plain = self.buffers(shape) if own is not None else None
+        key = shape, (own.placing, own.contract.result) if own else None, kernel is None
+        if key in self._sets:
+            self._sets[key] = self._sets.pop(key)  # the last one used
+            return self._sets[key]
+        while len(self._sets) >= _MOST_SETS:
+            self._free(self._sets.pop(next(iter(self._sets))))
+        scales = [
+            self._extent(name, scaling.shape(self.contract.scales, buffer, self.problem), 4)
+            for buffer, name in SCALE_OF.items()
+            if self.contract.scales is not None
+        ]
+        count = len(self.workload.reads)
+        if own is None or plain is None:
+            word_bytes = WORD_BYTES[self.contract.storage]
+            inputs = [
+                self._extent(name, self.workload.shape(name, self.problem), word_bytes)
+                for name in self.workload.reads
+            ]
+            C = self._extent("C", shape, 8 if self.contract.result == "float64" else 4)
+            extents = [*inputs, C, *scales]
+            made = allocated(self, self.kernels, extents, self._guard_rows)
+            buffers = Buffers(made[:count], made[count], None, scales=made[count + 1 :])
+        else:
+            matrices = [launcher.matrix(own, self.problem, name) for name in self.workload.buffers]
+            extents = [
+                self._extent(
+                    name, matrix.shape[1:], WORD_BYTES[matrix.storage],
+                    width=matrix.place.width, items=matrix.batch,
+                )
+                for name, matrix in zip(self.workload.buffers, matrices, strict=True)
+            ]  # fmt: skip
+            made = allocated(self, self.kernels, [*extents, *scales], self._guard_rows)
+            places = tuple(matrix.place for matrix in matrices)
+            last = matrices[-1]
+            laid_out = layouts.Own(made[: count + 1], places, last.batch, last.storage)
+            buffers = Buffers(plain.inputs, plain.C, laid_out, scales=made[count + 1 :])
+        if kernel is not None and scales:
+            of_scales = [launcher.matrix(kernel, self.problem, name) for name in SCALE_OF.values()]
+            buffers = buffers._replace(scale_places=tuple(scale.place for scale in of_scales))
+        self._sets[key] = buffers
+        return buffers
 
-        A kernel whose matrices are not row-major gets its own.
-        """
-        special = kernel if kernel is not None and layouts.needed(kernel, self.problem) else None
-        key = shape, (special.placing, special.contract.result) if special else None
-        if key not in self._buffers:
-            C = self._guarded("C", shape, self._C_bytes)
-            own = self._own(special) if special else None
-            self._buffers[key] = Buffers(self.inputs, C, own)
-            if kernel is not None and self.contract.scales is not None:
-                places = tuple(
-                    launcher.matrix(kernel, self.problem, name).place for name in SCALE_OF.values()
-                )
-                self._buffers[key] = self._buffers[key]._replace(
-                    scales=self.scales, scale_places=places
-                )
-        return self._buffers[key]
+    def _free(self, buffers: Buffers) -> None:
+        buffers.given[0].arena.release()
 
     def move(self) -> None:
-        """Allocate all matrices that kernels work on anew; what they held is lost, and `buffers`
-        returns others."""
-        moved = [*self.inputs, *self.scales]
-        for buffers in self._buffers.values():
-            moved += [buffers.C, *(buffers.own.matrices if buffers.own is not None else ())]
-        self._buffers.clear()
-        for buffer in (*self._spacer, *(matrix.raw for matrix in moved)):
+        """Free all matrices that kernels work on; `buffers` returns others, at other places."""
+        while self._sets:
+            self._free(self._sets.popitem()[1])
+        for buffer in self._spacer:
             self.free(buffer)
         steps = 1 + secrets.randbelow(_MOST_STEPS)
         self._spacer = [self.allocate(steps * _STEP_BYTES)]
-        self.inputs = self._guarded_inputs()
-        self.scales = self._guarded_scales()
-
-    def first(self, C: Guarded) -> Buffer:
-        """The buffer that keeps the C of a case's first run."""
-        nbytes = C.data.nbytes
-        if nbytes not in self._first:
-            self._first[nbytes] = self.allocate(nbytes)
-        return self._first[nbytes]
 
     def workspace(self, nbytes: int) -> Guarded:
-        """Scratch memory of whole words between guards; to be given back by `free`, because cases
-        differ in its size."""
-        shape = 1, -(-nbytes // 4)
-        guard_rows = min(1, self._guard_rows)
-        return self.judge.guarded(
-            self, "the workspace", shape, OUTSIDE_WORKSPACE, guard_rows=guard_rows
-        )
-
-    def load(self, trial: DeviceTrial) -> None:
-        """Copy a trial's inputs to the buffers that kernels read."""
-        for matrix, source in zip(self.inputs, trial.inputs, strict=True):
-            self.backend.copy(matrix.data, source)
+        """Scratch memory of whole words between guards; to be given back by its arena's `release`,
+        because cases differ in its size."""
+        words = -(-nbytes // 4)
+        extent = Extent("the workspace", 1, words, words, 4, OUTSIDE_WORKSPACE)
+        return allocated(self, self.kernels, [extent], min(1, self._guard_rows))[0]
 
     def is_intact(self) -> bool:
         """Whether all uploaded inputs are unchanged."""
-        return all(map(self.judge.is_intact, self.seals))
+        return self.kernels.hashed(self._key, *self.sources) == self._total
 
     def _again(self, find: Callable[[oracle.Trials], oracle.Trial]) -> Callable[[], oracle.Trial]:
         """A function that makes all trials again, and finds one among them."""
@@ -159,7 +203,40 @@ class Prepared(Memory):
     def _upload(
         self, trial: oracle.Trial, find: Callable[[oracle.Trials], oracle.Trial]
     ) -> DeviceTrial:
-        return self.judge.upload(self, trial, self.contract, self._again(find))
+        """Copy a trial to the device. Vectors have no answers there, because comparisons compute
+        them; S shares R's buffer if they are the same array."""
+        expected = trial.expected
+        dtype = expected.dtype
+        if dtype == np.float64 and self.contract.result != "float64":
+            dtype = np.dtype(np.int32 if self.contract.result == "int32" else np.float32)
+        inputs = [np.ascontiguousarray(_stored(x, self.contract.storage)) for x in trial.inputs]
+        uploaded = DeviceTrial(
+            trial.name,
+            expected.shape,
+            dtype,
+            self._again(find),
+            tuple(map(self.upload, inputs)),
+            trial.exact is not None,
+        )
+        if trial.scale is not None:  # the host compares it
+            answers = trial._replace(inputs=())
+            uploaded = uploaded._replace(on_host=lambda: answers)
+        if self.problem.workload != workloads.DEFAULT:
+            return uploaded
+        if trial.C is not None:
+            uploaded = uploaded._replace(C=self.upload(trial.C.astype(dtype)))
+        if trial.scales is not None:
+            of_A, of_B = map(self.upload, trial.scales)
+            uploaded = uploaded._replace(scales=(of_A, of_B))
+        R = self._answer(expected.astype(np.float64))
+        S = R if trial.S is None or trial.S is trial.R else self._answer(trial.S)
+        return uploaded._replace(R=R, S=S)
+
+    def _answer(self, values: oracle.Float64) -> Answer:
+        key = secrets.randbits(64) if self.is_masked else 0
+        buffer = self.upload(np.ascontiguousarray(values))
+        self.kernels.start("memory.cu", "mask_words", buffer, values.size, key, size=values.size)
+        return Answer(buffer, key)
 
     def _upload_signed(self, trials: oracle.Trials) -> DeviceTrial:
         """The trial that samples are made from; it shares what is equal with the reference."""
@@ -175,48 +252,31 @@ class Prepared(Memory):
         other = self._upload(signed._replace(S=signed.R, C=None), again)
         return made._replace(inputs=other.inputs, R=other.R)
 
-    def _guarded_inputs(self) -> tuple[Guarded, ...]:
-        workload, word_bytes = (
-            workloads.workload_of(self.problem),
-            WORD_BYTES[self.contract.storage],
-        )
-        return tuple(
-            self._guarded(name, workload.shape(name, self.problem), word_bytes)
-            for name in workload.reads
-        )
-
-    def _guarded_scales(self) -> tuple[Guarded, ...]:
-        if self.contract.scales is None:
-            return ()
-        return tuple(
-            self._guarded(name, scaling.shape(self.contract.scales, buffer, self.problem), 4)
-            for buffer, name in SCALE_OF.items()
-        )
-
-    def _own(self, kernel: Kernel) -> layouts.Own:
-        """The matrices of a kernel whose matrices are not row-major."""
-        matrices, layout = [], []
-        for name in workloads.workload_of(self.problem).buffers:
-            storage, place, _, batch = launcher.matrix(kernel, self.problem, name)
-            shape = batch * place.lines, place.pitch
-            matrices.append(self._guarded(name, shape, WORD_BYTES[storage], width=place.width))
-            layout.append(place)
-        return layouts.Own(tuple(matrices), tuple(layout), batch, storage)
-
-    def _guarded(
-        self, name: str, shape: tuple[int, int], word_bytes: int, width: int | None = None
-    ) -> Guarded:
+    def _extent(
+        self,
+        name: str,
+        lines: tuple[int, int],
+        word_bytes: int,
+        *,
+        width: int | None = None,
+        items: int = 1,
+    ) -> Extent:
         outside = OUTSIDE_C if name == "C" else OUTSIDE_INPUTS
         narrow = OUTSIDE_C_NARROW if name == "C" else OUTSIDE_NARROW
-        return self.judge.guarded(
-            self,
-            name,
-            shape,
-            {1: OUTSIDE_BYTES, 2: narrow}.get(word_bytes, outside),
-            word_bytes=word_bytes,
-            guard_rows=self._guard_rows,
-            width=width,
-        )
+        guard = {1: OUTSIDE_BYTES, 2: narrow}.get(word_bytes, outside)
+        return Extent(name, items * lines[0], lines[1], width or lines[1], word_bytes, guard)
+
+
+def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
+    """Numbers in a storage type, to which they are already rounded."""
+    if storage == "float16":
+        most, largest = float(np.abs(array).max(initial=0)), float(np.finfo(np.float16).max)
+        if most > largest:
+            raise CaseError(
+                f"inputs up to {most:,.0f} exceed {largest:,.0f}, the maximum of float16; "
+                "use other --inputs or smaller --sizes"
+            )
+    return array if storage in ("float32", "float64") else stored(array, storage)
 
 
 def _other(number: int, trials: oracle.Trials) -> oracle.Trial:

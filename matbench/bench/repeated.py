@@ -72,7 +72,7 @@ def _longer_ns(launches: Launches, repeated_ns: float) -> float:
             launches.backend.time_call_ns(
                 _Pairs(launches, pairs, changes),
                 cold=False,
-                hold=lambda: launches.judge.hold(_HOLD_NS),
+                hold=lambda: launches.kernels.hold(_HOLD_NS),
                 ready=lambda: None,
             )
             for _ in range(tries)

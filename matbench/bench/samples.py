@@ -1,9 +1,9 @@
-"""New inputs for each launch, and the verdict on its result; all on the device.
+"""New inputs for each launch, and the verdict on its result and on memory; all on the device.
 
 All randomness follows from a 64-bit key, so that any launch can be repeated. Inputs are changed in
-ways whose effect on the result is known exactly; `samples.cu` here and of each workload have the
-details. No two launches have the same inputs, and all of each result is compared: a kernel that
-skips work, or keeps results, is wrong.
+ways whose effect on the result is known exactly; `samples.cuh`, and `samples.cu` of each workload,
+have the details. No two launches have the same inputs, and all of each result is compared: a kernel
+that skips work, or keeps results, is wrong. A trial is a launch whose inputs are not changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +19,12 @@ import numpy as np
 from matbench import workloads
 from matbench.backends import Argument, Buffer
 from matbench.bench import launcher
-from matbench.bench.judge import UNWRITTEN, DeviceTrial, Guarded, between, guards, of_C
+from matbench.bench.arena import Arena, Guarded
+from matbench.bench.device_kernels import THREADS, UNWRITTEN
 from matbench.bench.layouts import Buffers
-from matbench.bench.prepared import Prepared
-from matbench.model import Kernel, Launch, MatrixLayout, Storage
+from matbench.bench.prepared import DeviceTrial, Prepared
+from matbench.model import Kernel, MatrixLayout
+from matbench.records.outcome import Accuracy
 from matbench.workloads import oracle, scaling
 from matbench.workloads.cubes import trials as cubes
 from matbench.workloads.dot import trials as dot
@@ -31,35 +33,34 @@ from matbench.workloads.matmul.trials import has_sparse_rows, selection_of
 from matbench.workloads.reverse import trials as reverse
 from matbench.workloads.rounding import decoded
 
-_THREADS = 256
-_BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
 _RESULTS = 64  # verdicts read back at once
 _SUMS = 4
 _PLACES = 2 * oracle.SPARSE_TERMS  # of terms in sparse rows
 _NONE = 2**64 - 1
-#: Programs that depend on the type of C.
-_OF_C = ("matrix_contents", "matrix_compare")
-#: The kernels that compare C; a sum is compared by one block.
-_COMPARED_BY = {
-    "matmul": ("matrix_compare",),
-    "dot": ("dot_sums", "sum_compare"),
-    "cubes": ("cubes_sums", "sum_compare"),
-    "reverse": ("reverse_compare",),
-}
+_EXACT = oracle.Bound(0.0)
+_BEFORE, _AFTER = 1, 2  # parts of what blocks report
+
+
+class Draw(NamedTuple):
+    """The inputs of one launch: a trial's, which are changed as a key says, or as they are."""
+
+    trial: DeviceTrial
+    key: int = 0
+    is_changed: bool = False
 
 
 class SampleCheck(NamedTuple):
-    """How many elements of C were wrong after the launch with that key, and the first of them.
+    """How many elements of C were wrong after a launch, and the first of them.
 
-    `forged`: something other than the judge wrote the verdict. `outside`: the matrix whose guards
-    were checked instead of C. `item`: the product of a batch.
+    `forged`: something other than matbench wrote the verdict. `touched`: memory other than results
+    changed during the launch. `item`: the product of a batch.
     """
 
-    key: int
+    draw: Draw
     wrong: int
     first: int | None
     forged: bool = False
-    outside: str | None = None
+    touched: bool = False
     item: int = 0
 
 
@@ -76,136 +77,196 @@ class Samples:
         signed: bool = True,
     ) -> None:
         self.prepared = prepared
-        self.judge = prepared.judge
+        self.kernels = prepared.kernels
         self.backend = prepared.backend
         self.problem = prepared.problem
         self.contract = prepared.contract
-        self._is_matrix = self.problem.workload == workloads.DEFAULT
         self.vary = vary
         self.select = select
         self.poison = poison
         self.signed = signed and vary
-        info = self.backend.info
-        self.blocks = _BLOCKS[info.kind] * info.limits["multiprocessors"]
-        self.partial = prepared.allocate(3 * 8 * self.blocks)
-        self.results = prepared.allocate(3 * 8 * _RESULTS)
+        #: What samples are made from.
+        self.given = prepared.signed if self.signed else prepared.reference
+        self._is_matrix = self.problem.workload == workloads.DEFAULT
+        self._file = f"{self.problem.workload}/samples.cu"
+        blocks, allocate, problem = self.kernels.blocks, prepared.allocate, self.problem
+        self.partial = self.kernels.partial
+        self.results = allocate(4 * 8 * _RESULTS)
+        self.saved = allocate(8 * (problem.N + 1))
         self._column: Buffer | None = None  # of A, while it is NaN
-        self.saved = prepared.allocate(8 * (self.problem.N + 1))
-        self._sealed: list[tuple[int, int, str | None, int]] = []
+        self._hash_key = 0
+        self._is_hashed = False
+        self._without: dict[Arena, list[Guarded]] = {}  # what the hash leaves out
+        self._sealed: list[tuple[Draw, int, bool, int]] = []
         self._verdicts: list[SampleCheck] = []
-        self._order: list[Buffer] = []
-        self._known = self._arguments_of_all()
+        if self._is_matrix:
+            lines = 4 * (problem.M + problem.N + problem.K)
+            self._order = [*(allocate(lines) for _ in matmul.DrawnOrder._fields)]
+            self._order.append(allocate(4 * _PLACES))
+            self._figures = allocate(5 * 8 * blocks * THREADS)
+        else:
+            self._sums = allocate(8 * _SUMS * blocks)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether verdicts must be read before more launches can be compared."""
-        return len(self._sealed) == _RESULTS
+    def draw(self, key: int) -> Draw:
+        """The sample of a key."""
+        return Draw(self.given, key, is_changed=True)
 
-    def write(self, buffers: Buffers, key: int) -> None:
-        """Write new inputs for a launch, and poison to C."""
+    def write(self, buffers: Buffers, draw: Draw) -> None:
+        """Write the inputs of a launch, and poison to C, or what the kernel reads there."""
         for item in buffers.items:
-            self._write(buffers, _key_of(key, item))
-            buffers.place(self.judge, item)
+            self._write(buffers, draw, _key_of(draw.key, item))
+            buffers.place(self.kernels, item)
 
-    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> None:
+    def compare(
+        self, buffers: Buffers, draw: Draw, bound: oracle.Bound, *, accuracy: bool = False
+    ) -> None:
         """Compare C after a launch, each product of a batch with its own."""
+        trial, blocks = draw.trial, self.kernels.blocks
+        bound = _EXACT if trial.is_exact and not draw.is_changed else bound
         for item in buffers.items:
-            buffers.take(self.judge, item)
-            arguments = self._drawn(buffers, _key_of(key, item)) | bound._asdict()
-            if self._known.get("sparse_rows") and bound.is_of_T:
-                arguments["has_S"] = 0
-            *sums, compare = _COMPARED_BY[self.problem.workload]
-            for entry in sums:
-                self._start(entry, arguments)
-            blocks = 1 if sums else self.blocks
-            self._start(compare, arguments, grid=blocks)
-            self._seal(key, blocks=blocks, item=item)
+            buffers.take(self.kernels, item)
+            key, N = _key_of(draw.key, item), self.problem.N
+            compared, C = blocks, buffers.C
+            if self._is_matrix:
+                self._compare_matrix(buffers, draw, key, bound, accuracy=accuracy)
+            elif self.problem.workload == "reverse":
+                place = trial.inputs[0], key, N, self._vary(draw), C.data, self.partial
+                self._start("reverse_compare", *place)
+            else:
+                A, B = trial.inputs[0], trial.inputs[-1]
+                sums, compared = self._sums, 1
+                entry = f"{self.problem.workload}_sums"
+                self._start(entry, A, B, key, N, self._vary(draw), sums)
+                self._start(
+                    "sum_compare", C.data, C.words, int(trial.dtype == np.float32), sums, blocks,
+                    int(self.signed and draw.is_changed), bound.of_S, bound.of_T, bound.added,
+                    self.partial, grid=1,
+                )  # fmt: skip
+            self._seal(draw, compared, item)
+
+    def hash_before(self, sets: Sequence[Buffers], *, with_inputs: bool = True) -> None:
+        """Hash the memory of some launches but their results, with their inputs written; or, if an
+        input will change, only what lies around them."""
+        self._without = {}
+        for buffers in sets:
+            left_out = buffers.results if with_inputs else buffers.passed
+            for arena in buffers.arenas:
+                own = [matrix for matrix in left_out if matrix.arena is arena]
+                self._without.setdefault(arena, []).extend(own)
+        self._hash_key = secrets.randbits(64)
+        self._hash(_BEFORE)
+
+    def hash_after(self) -> None:
+        """The same after them; the next verdict says whether anything has changed."""
+        self._hash(_AFTER)
+        self._is_hashed = True
+
+    def _hash(self, part: int) -> None:
+        for number, (arena, matrices) in enumerate(self._without.items()):
+            arena.hash(self._hash_key, matrices, self.partial, part, more=number > 0)
+
+    def changed_input(self, buffers: Buffers, draw: Draw) -> str | None:
+        """Which input of the last launch is another one now, in words; C is lost."""
+        names = [matrix for matrix in buffers.passed if matrix not in buffers.results]
+        found = [self._words(matrix) for matrix in names]
+        self.write(buffers, draw)
+        for matrix, words in zip(names, found, strict=True):
+            places = np.flatnonzero(words != self._words(matrix))
+            if places.size:
+                return (
+                    f"changed its input {matrix.name}: {places.size:,} elements, the first at "
+                    f"offset {places[0]:,}"
+                )
+        return None
+
+    def _words(self, matrix: Guarded) -> oracle.Array:
+        words = np.empty(matrix.words, f"u{matrix.word_bytes}")
+        self.backend.read(matrix.data, words)
+        return words
+
+    def accuracy(self, C: oracle.Array, trial: DeviceTrial, bound: oracle.Bound) -> Accuracy:
+        """The errors of C on a trial that was just compared with `accuracy`; C is read for vectors
+        only."""
+        if trial.is_exact:
+            return oracle.UNKNOWN
+        if not self._is_matrix:
+            return oracle.judge(C, trial.on_host(), bound).accuracy
+        figures = np.empty((5, self.kernels.blocks * THREADS), np.float64)
+        self.backend.read(self._figures, figures)
+        wild, largest, total, nonzero, share = figures
+        if wild.any():
+            return oracle.UNKNOWN
+        return oracle.accuracy_of(
+            float(largest.max()), float(total.sum()), int(nonzero.sum()), float(share.max())
+        )
 
     @contextlib.contextmanager
     def altered(self) -> Iterator[None]:
         """A random number of A is 0 in all inputs that are written meanwhile, and in what is
         expected of them."""
-        problem = self.problem
-        rows, terms = (problem.M, problem.K) if self._is_matrix else (1, problem.N)
-        place: dict[str, Argument] = {
-            "row": secrets.randbelow(rows), "term": secrets.randbelow(terms), "terms": terms,
-            "columns": problem.N if self._is_matrix else 0, "saved": self.saved,
-        }  # fmt: skip
-        arguments: dict[str, Argument] = {
-            "R": self.saved, "R_key": 0, **self._known, **place, "B": self._given.inputs[-1]
-        }  # fmt: skip
-        self._start("alter", arguments | {"back": 0}, grid=1)
+        problem, trial = self.problem, self.given
+        rows, terms, columns = 1, problem.N, 0
+        R, R_key = self.saved, 0
+        if self._is_matrix:
+            assert trial.R is not None
+            rows, terms, columns, (R, R_key) = problem.M, problem.K, problem.N, trial.R
+        where = secrets.randbelow(rows), secrets.randbelow(terms), terms, columns, problem.alpha
+        A, B, scales = trial.inputs[0], trial.inputs[-1], self._scales(trial)
+
+        def start(back: int) -> None:
+            self._start("alter", A, B, R, R_key, *where, *scales, back, self.saved, grid=1)
+
+        start(0)
         try:
             yield
         finally:
-            self._start("alter", arguments | {"back": 1}, grid=1)
+            start(1)
 
     def set_aside(self, buffers: Buffers, kernel: Kernel) -> Callable[[], None]:
         """Make a random column of A NaN, as this kernel stores it; returns what puts it back."""
         place = launcher.matrix(kernel, self.problem, "A").place
         A = buffers.given[0]
         count = self.problem.M * self.problem.batch
-        if self._column is None:
-            self._column = self.prepared.allocate(A.word_bytes * count)
-        arguments: dict[str, Argument] = {
-            "own": A.data, "column": self._column, "rows": self.problem.M, "count": count,
-            "item_step": place.lines * place.pitch, "row_step": place.row_step,
-            "start": secrets.randbelow(self.problem.K) * place.column_step,
-        }  # fmt: skip
-        blocks = min(self.blocks, -(-count // _THREADS))
-        launch = Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
+        self._column = column = self._column or self.prepared.allocate(A.word_bytes * count)
+        first = secrets.randbelow(self.problem.K) * place.column_step
+        steps = self.problem.M, count, place.lines * place.pitch, first, place.row_step
         params = {} if A.word_bytes == 4 else {"WORD_BYTES": A.word_bytes}
 
         def start(back: int) -> None:
-            self.judge.run("set_aside", "places.cu", launch, {**arguments, "back": back}, params)
+            where = A.data, column, *steps, back
+            self.kernels.start("places.cu", "set_aside", *where, size=count, params=params)
 
         start(0)
         return lambda: start(1)
 
-    def compare_guards(self, buffers: Buffers, key: int) -> None:
-        """Whether a launch wrote outside its matrices; the guards are restored."""
-        for matrix in buffers.passed:
-            # A number of 8 bytes is two words; one of 2 bytes is a word of bfloat16.
-            storages: dict[int, Storage] = {1: "int8", 2: "bfloat16"}
-            storage = storages.get(matrix.word_bytes, "float32")
-            if matrix.guard_words:
-                self._start("guards_changed", guards(matrix), storage=storage)
-                self._seal(key, outside=matrix.name)
-            if matrix.pitch > matrix.width and (matrix.guard_words or matrix.start):
-                self._start("between_changed", between(matrix), storage=storage)
-                self._seal(key, outside=matrix.name)
-
-    def changed_inputs(self, buffers: Buffers, key: int) -> SampleCheck | None:
-        """The verdict on inputs that changed since `write`; None if none did."""
-        before = self.verdicts()
-        for item in buffers.items:
-            buffers.take_inputs(self.judge, item)
-            self._start(f"{self._inputs}_changed", self._drawn(buffers, _key_of(key, item)))
-            self._seal(key)
-        verdicts = self.verdicts()
-        self._verdicts = before
-        return next((verdict for verdict in verdicts if verdict.wrong), None)
-
     def verdicts(self) -> list[SampleCheck]:
         """The verdicts since the last call, in order."""
         if self._sealed:
-            words = np.empty((_RESULTS, 3), np.uint64)
+            words = np.empty((_RESULTS, 4), np.uint64)
             self.backend.read(self.results, words)
-            for (key, seal, outside, item), row in zip(self._sealed, words.tolist(), strict=False):
-                wrong, first = row[0] ^ drawn(seal, 0), row[1] ^ drawn(seal, 1)
-                forged = row[2] != drawn(drawn(seal, wrong), first)
+            for (draw, seal, hashed, item), row in zip(self._sealed, words.tolist(), strict=False):
+                wrong, first, change = (word ^ drawn(seal, n) for n, word in enumerate(row[:3]))
+                forged = row[3] != drawn(drawn(drawn(seal, wrong), first), change)
                 place = None if first == _NONE or forged else first
-                verdict = SampleCheck(key, max(wrong, forged), place, forged, outside, item)
+                touched = hashed and change != 0
+                verdict = SampleCheck(draw, max(wrong, forged), place, forged, touched, item)
                 self._verdicts.append(verdict)
             self._sealed = []
         verdicts, self._verdicts = self._verdicts, []
         return verdicts
 
-    def trial(self, buffers: Buffers, key: int, item: int = 0) -> oracle.Trial:
+    @property
+    def is_full(self) -> bool:
+        """Whether verdicts must be read before more launches can be compared."""
+        return len(self._sealed) == _RESULTS
+
+    def trial(self, buffers: Buffers, draw: Draw, item: int = 0) -> oracle.Trial:
         """The inputs of a launch, written again and read back, with their expected C; what is in C
         is lost."""
+        if not draw.is_changed:
+            return draw.trial.on_host()
         problem, contract, storage = self.problem, self.contract, self.contract.storage
-        self._write(buffers, _key_of(key, item))
+        self._write(buffers, draw, _key_of(draw.key, item))
         of_integers = {"cubes": cubes.trial, "reverse": reverse.trial}.get(problem.workload)
         if of_integers is not None:
             return of_integers("sample", self._read(buffers.inputs[0], "i4"))
@@ -221,12 +282,12 @@ class Samples:
             made = made._replace(scales=self._read_scales(buffers))
         count = problem.M + problem.N + problem.K
         order = matmul.DrawnOrder(*(np.empty(count, kind) for kind in ("i4", "f4", "i4")))
-        for buffer, values in zip(self._order, order, strict=True):
+        for buffer, values in zip(self._order, order, strict=False):
             self.backend.read(buffer, values)
-        return matmul.sample_trial(problem, contract, self._given.on_host(), made, order)
+        return matmul.sample_trial(problem, contract, draw.trial.on_host(), made, order)
 
     def _read(self, matrix: Guarded, dtype: str) -> oracle.Array:
-        values = np.empty((matrix.words // matrix.pitch, matrix.pitch), dtype)
+        values = np.empty((matrix.extent.lines, matrix.extent.pitch), dtype)
         self.backend.read(matrix.data, values)
         return values
 
@@ -244,120 +305,99 @@ class Samples:
 
     # -- launches of `samples.cu` --------------------------------------------------------------
 
-    @property
-    def _given(self) -> DeviceTrial:
-        """What samples are made from."""
-        return self.prepared.signed if self.signed else self.prepared.reference
+    def _vary(self, draw: Draw) -> int:
+        return int(self.vary and draw.is_changed)
 
-    @property
-    def _inputs(self) -> str:
-        """The kernel that writes inputs."""
-        return "matrix_inputs" if self._is_matrix else f"{self.problem.workload}_inputs"
-
-    def _arguments_of_all(self) -> dict[str, Argument]:
-        """The arguments of kernels that are the same for all launches."""
-        problem, trial = self.problem, self._given
-        up, down = oracle.shifts(self.contract)
-        known: dict[str, Argument] = {
-            "M": problem.M, "N": problem.N, "K": problem.K,
-            "alpha": problem.alpha, "beta": problem.beta,
-            "up": up, "down": down, "most": min(up, down),
-            "vary": int(self.vary), "select": int(self.select), "poison": UNWRITTEN,
-            "partial": self.partial, "sealed": self.results, "blocks": self.blocks,
-            "floats": int(trial.dtype == np.float32),
-            "elements": problem.M * problem.N, "most_excess": oracle.MOST_EXCESS,
-        }  # fmt: skip
-        known |= zip(workloads.workload_of(problem).reads, trial.inputs, strict=True)
-        allocate = self.prepared.allocate
-        of_A, of_B = trial.scales or (self.partial, self.partial)
+    def _scales(self, trial: DeviceTrial) -> tuple[Argument, ...]:
+        """The scales that inputs are made from, whether there are any, and what has one."""
         groups = scaling.groups(self.contract.scales)
-        known |= {
-            "scales_A": of_A, "scales_B": of_B, "scaled": int(trial.scales is not None),
-            "scaled_rows": groups.rows, "scaled_columns": groups.columns,
-            "scaled_terms": groups.terms,
-        }  # fmt: skip
+        scales = trial.scales or (self.partial, self.partial)
+        sizes = groups.rows, groups.columns, groups.terms
+        return *scales, int(trial.scales is not None), *sizes
+
+    def _draw_order(self, draw: Draw, key: int) -> None:
+        """The order of a product, made each time because a kernel may have overwritten it."""
+        problem, is_sample = self.problem, draw.is_changed
+        up, down = oracle.shifts(self.contract)
+        sparse = is_sample and self._is_sparse(draw)
+        switches = self._vary(draw), int(self.select and is_sample), int(sparse)
+        sizes, groups = (problem.M, problem.N, problem.K), self._scales(draw.trial)[3:]
+        self._start("draw_order", key, *sizes, up, down, *switches, *groups, *self._order)
+
+    def _is_sparse(self, draw: Draw) -> bool:
+        return draw.trial.norms is not None and has_sparse_rows(self.problem, self.contract)
+
+    def _write(self, buffers: Buffers, draw: Draw, key: int) -> None:
+        trial, C, problem = draw.trial, buffers.C, self.problem
+        poisoned = C.words * C.word_bytes // 4 if self.poison else 0
+        to_C = C.data, poisoned, UNWRITTEN
+        given, made = trial.inputs, [matrix.data for matrix in buffers.inputs]
         if not self._is_matrix:
-            sums = allocate(8 * _SUMS * self.blocks)
-            return known | {"sums": sums, "typical": int(self.signed)}
+            most = min(oracle.shifts(self.contract))
+            how = key, problem.N, most, self._vary(draw), made[0], made[-1]
+            self._start(f"{problem.workload}_inputs", given[0], given[-1], *how, *to_C)
+            return
+        self._draw_order(draw, key)
+        origin, factor, *_ = self._order
+        sizes = problem.M, problem.N, problem.K
+        self._start("matrix_inputs", *given, *self._order, *made, *sizes, *to_C)
+        if buffers.scales:
+            of_A, of_B, _, *groups = self._scales(trial)
+            steps = [s for at in buffers.scale_places for s in (at.row_step, at.column_step)]
+            targets = (scales.data for scales in buffers.scales)
+            where = of_A, of_B, origin, factor, *sizes, *groups, *steps, *targets
+            self._start("matrix_scales", *where)
+        if trial.C is not None:
+            where = trial.C, origin, factor, problem.M, problem.N, C.data
+            self._start("matrix_contents", *where, reads_C=True)
+
+    def _compare_matrix(
+        self, buffers: Buffers, draw: Draw, key: int, bound: oracle.Bound, *, accuracy: bool
+    ) -> None:
+        problem, trial, is_sample = self.problem, draw.trial, draw.is_changed
         assert trial.R is not None
         assert trial.S is not None
         (R, R_key), (S, S_key) = trial.R, trial.S
-        order_bytes = 4 * (problem.M + problem.N + problem.K)
-        self._order = [allocate(order_bytes) for _ in matmul.DrawnOrder._fields]
-        rows, columns = trial.norms or (self.partial, self.partial)
-        is_sparse = trial.norms is not None and has_sparse_rows(problem, self.contract)
-        return known | {
-            **dict(zip(("from", "factor", "selects"), self._order, strict=True)),
-            "R": R, "R_key": R_key, "S": S, "S_key": S_key, "S_is_R": int(S is R),
-            "exact": int(selection_of(problem, self.contract)),
-            "reads": int(trial.C is not None),
-            "row_norms": rows, "column_norms": columns, "typical": int(trial.norms is not None),
-            "sparse_rows": int(is_sparse), "places": allocate(4 * _PLACES), "has_S": 1,
-        }  # fmt: skip
-
-    def _drawn(self, buffers: Buffers, key: int) -> dict[str, Argument]:
-        """The arguments of kernels for one launch, and the order of a matrix product for its key,
-        made each time because a kernel may have overwritten it."""
-        C, contents = buffers.C, self._given.C
-        arguments: dict[str, Argument] = {
-            **{matrix.name.lower(): matrix.data for matrix in buffers.inputs},
-            "key": key,
-            "C": C.data,
-            "C_words": C.words,
-            "contents": C.data if contents is None else contents,
-        }
-        if self._is_matrix:
-            self._start("draw_order", arguments)
-        return arguments
-
-    def _write(self, buffers: Buffers, key: int) -> None:
-        arguments, C = self._drawn(buffers, key), buffers.C
-        poisoned = C.words * C.word_bytes // 4 if self.poison else 0
-        self._start(self._inputs, {**arguments, "C_words": poisoned})
-        if buffers.scales:
-            self._start("matrix_scales", arguments | _scales_of(buffers))
-        if self._given.C is not None:
-            self._start("matrix_contents", arguments)
+        self._draw_order(draw, key)
+        contents = buffers.C.data if trial.C is None else trial.C
+        norms = trial.norms or (self.partial, self.partial)
+        has_S = not (is_sample and self._is_sparse(draw) and bound.is_of_T)
+        self._start(
+            "matrix_compare", buffers.C.data, R, S, R_key, S_key, int(S is R), *trial.inputs,
+            contents, int(trial.C is not None), *self._order, *self._scales(trial), *norms,
+            int(is_sample and trial.norms is not None), int(has_S), problem.M, problem.N,
+            problem.K, problem.alpha, problem.beta, *bound,
+            int(selection_of(problem, self.contract)), self.partial, self._figures,
+            reads_C=True, accuracy=accuracy,
+        )  # fmt: skip
 
     def _start(
         self,
         entry: str,
-        arguments: Mapping[str, Argument],
-        *,
+        *arguments: Argument,
         grid: int | None = None,
-        storage: Storage | None = None,
+        reads_C: bool = False,
+        accuracy: bool = False,
     ) -> None:
-        """Launch a kernel for the inputs' storage type or another."""
-        kind = storage or self.contract.storage
+        """Launch a kernel for the inputs' storage type, and for the type of C if it reads it."""
+        kind = self.contract.storage
         params = {kind.upper(): 1} if kind not in ("float32", "int32") else {}
-        if entry in _OF_C:
-            params |= of_C(self._given.dtype)
-        launch = Launch(grid=(grid or self.blocks, 1, 1), block=(_THREADS, 1, 1))
-        file = f"{self.problem.workload}/samples.cu"
-        self.judge.run(entry, file, launch, {**self._known, **arguments}, params)
+        if reads_C:
+            params |= {"f8": {"DOUBLE_C": 1}, "i4": {"INT_C": 1}}.get(self.given.dtype.str[1:], {})
+        if accuracy:
+            params |= {"ACCURACY": 1}
+        self.kernels.start(self._file, entry, *arguments, blocks=grid, params=params)
 
-    def _seal(
-        self, key: int, *, blocks: int | None = None, outside: str | None = None, item: int = 0
-    ) -> None:
+    def _seal(self, draw: Draw, compared: int, item: int) -> None:
         """Add up the results of the comparing blocks, and seal them against forgery."""
         if self.is_full:
             self._verdicts = self.verdicts()
-        seal = secrets.randbits(64)
-        place = {"key": seal, "place": len(self._sealed), "blocks": blocks or self.blocks}
-        self._start("seal", place, grid=1)
-        self._sealed.append((key, seal, outside, item))
-
-
-def _scales_of(buffers: Buffers) -> dict[str, Argument]:
-    """Where the scales of a launch are, and how they lie."""
-    arguments: dict[str, Argument] = {}
-    for scales, place, side in zip(buffers.scales, buffers.scale_places, "ab", strict=True):
-        arguments |= {
-            scales.name: scales.data,
-            f"row_step_{side}": place.row_step,
-            f"column_step_{side}": place.column_step,
-        }
-    return arguments
+        seal, elements = secrets.randbits(64), self.problem.M * self.problem.N
+        hashed, self._is_hashed = self._is_hashed, False
+        place = self.results, len(self._sealed), elements, oracle.MOST_EXCESS
+        blocks = self.kernels.blocks, compared, int(hashed)
+        self.kernels.start("memory.cu", "seal", self.partial, *blocks, seal, *place, blocks=1)
+        self._sealed.append((draw, seal, hashed, item))
 
 
 def _key_of(key: int, item: int) -> int:
@@ -374,7 +414,7 @@ def mixed(x: int) -> int:
 
 
 def drawn(key: int, index: int) -> int:
-    """The random 64-bit word at an index, for a key; as in `device_code/draws.cu`."""
+    """The random 64-bit word at an index, for a key; as in `draws.cuh`."""
     return mixed(key ^ mixed(index))
 
 

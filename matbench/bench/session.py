@@ -22,8 +22,8 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.bench import bandwidth, reordering, repeated, sustained
 from matbench.bench.checks import Built, Checks, WrongError
+from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.function_launches import FunctionLaunches
-from matbench.bench.judge import Comparator
 from matbench.bench.launches import Launches, Times, own_times
 from matbench.bench.options import Options
 from matbench.bench.outcomes import compared
@@ -58,7 +58,7 @@ class Session:
         self.backend = backend
         self.cache = cache
         self.options = options.on(backend.info.kind)
-        self.judge = Comparator(backend, masked="mask" in options.checks)
+        self.kernels = DeviceKernels(backend)
         self._prepared: Prepared | None = None
         self._samples: Samples | None = None
         self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
@@ -130,7 +130,7 @@ class Session:
     def close(self) -> None:
         """Release all memory and the device."""
         self._forget()
-        self.judge.close()
+        self.kernels.close()
         self.backend.close()
 
     # -- the steps of one case -------------------------------------------------------------
@@ -139,8 +139,9 @@ class Session:
         if self._prepared is None or not self._prepared.is_for(problem, contract):
             self._forget()
             self._prepared = Prepared(
-                self.backend, self.judge, problem, contract, self.cache, guards=self.options.guarded
-            )
+                self.kernels, problem, contract, self.cache, guards=self.options.guarded,
+                is_masked="mask" in self.options.checks,
+            )  # fmt: skip
             checks = self.options.checks
             self._samples = Samples(
                 self._prepared,
@@ -182,7 +183,7 @@ class Session:
     def _beside(self) -> Session:
         """Keeps another problem beside the one that is measured."""
         beside = Session(self.backend, self.cache, self.options)
-        beside.judge = self.judge  # whose device code is built
+        beside.kernels = self.kernels  # which are built
         return beside
 
     def _as_it_reads(self, case: Case) -> Case:
@@ -256,7 +257,6 @@ class Session:
             checks.before_timing()
         yield
         if is_right:
-            checks.require_guards()
             checks.require_sources()
         else:
             checks.after_timing()

@@ -13,9 +13,9 @@ from matbench.worker.process import Pool, result
 #: Devices that share their builds: the backend and the model's name.
 _Model = tuple[str, str]
 
-#: Device code, each file with one of its kernels; the worker itself compiles `judge.cu`.
+#: Device code, each file with one of its kernels; the worker itself compiles `memory.cu`.
 _OWN = (
-    ("matmul/samples.cu", "seal"),
+    ("matmul/samples.cu", "draw_order"),
     ("poison.cu", "poison_shared"),
     ("bandwidth.cu", "copy_fours"),
 )
@@ -70,7 +70,7 @@ class Builders:
 
 def _precompile_own(device: DeviceInfo, file: str, entry: str) -> None:
     from matbench import backends
-    from matbench.bench.judge import device_kernel
+    from matbench.bench.device_kernels import device_kernel
     from matbench.cache import Cache
 
     backends.precompile(device, device_kernel(file, entry), {}, Cache(), ("plain",))

@@ -24,14 +24,16 @@ from matbench import backends
 from matbench.backends import Backend, UnavailableError
 from matbench.backends.opencl import OpenCLBackend
 from matbench.backends.opencl_runtimes import pyopencl
-from matbench.bench import judge
+from matbench.bench.arena import Extent, allocated
+from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launcher import Memory
+from matbench.bench.prepared import Prepared
+from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, front_matter, signature
 from matbench.model import U32, DeviceInfo, Kernel, Launch, NumericContract, Problem
 from matbench.workloads import oracle
-from matbench.workloads.matmul import trials as matmul
 
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 
@@ -468,16 +470,9 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def memory(opencl: Backend) -> Iterator[Memory]:
-    with Memory(opencl) as made:
+def memory(backend: Backend) -> Iterator[Memory]:
+    with Memory(backend) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def bench_judge(opencl: Backend) -> Iterator[judge.Comparator]:
-    made = judge.Comparator(opencl)
-    yield made
-    made.close()
 
 
 SHAPES = [(1, 1, 1), (7, 5, 3), (33, 17, 40), (300, 130, 40)]
@@ -485,36 +480,37 @@ SHAPES = [(1, 1, 1), (7, 5, 3), (33, 17, 40), (300, 130, 40)]
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_the_device_judges_as_the_host_does(
-    bench_judge: judge.Comparator, opencl: Backend, data: st.DataObject
-) -> None:
+def test_the_device_judges_as_the_host_does(kernels: DeviceKernels, data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(SHAPES))
     problem = Problem(*shape, inputs=data.draw(st.sampled_from(["uniform", "signed"])))
-    kind = data.draw(st.sampled_from(["reference", "integers"]))
-    reference = matmul.reference_trial(problem, Cache())
-    trial = reference if kind == "reference" else matmul.integer_trial(problem)
-    C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
-    for _ in range(data.draw(st.integers(0, 3))):
-        place = data.draw(st.integers(0, C.size - 1))
-        C.flat[place] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf, 0.0, 1e30, 0.5, -0.0]))
     bound = oracle.Bound(oracle.error_factor(problem.K) * U32)
-    expected = oracle.judge(C, trial, bound)
-
-    with Memory(opencl) as memory:
-        uploaded = bench_judge.upload(memory, trial, NumericContract(), lambda: trial)
-        matrix = bench_judge.guarded(memory, "C", (problem.M, problem.N), judge.OUTSIDE_C)
-        opencl.write(matrix.data, C)
-        found = bench_judge.compare(matrix, uploaded, bound)
-        assert np.array_equal(bench_judge.result(matrix, uploaded), C, equal_nan=True)
-    assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
+    prepared = Prepared(kernels, problem, NumericContract(), Cache(), guards=False)
+    try:
+        samples, buffers = Samples(prepared), prepared.buffers((problem.M, problem.N))
+        uploaded = data.draw(st.sampled_from([prepared.reference, *prepared.others]))
+        trial = uploaded.on_host()
+        C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
+        for _ in range(data.draw(st.integers(0, 3))):
+            place = data.draw(st.integers(0, C.size - 1))
+            values = [np.nan, np.inf, -np.inf, 0.0, 1e30, 0.5, -0.0]
+            C.flat[place] = data.draw(st.sampled_from(values))
+        expected = oracle.judge(C, trial, bound)
+        samples.backend.write(buffers.C.data, C)
+        samples.compare(buffers, Draw(uploaded), bound, accuracy=True)
+        [found] = samples.verdicts()
+        accuracy = samples.accuracy(C, uploaded, bound)
+    finally:
+        prepared.release()
+    assert (found.wrong, found.first) == (expected.wrong, expected.first_wrong)
     if np.isfinite(C).all():
         for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):
-            mine, other = getattr(found.accuracy, name), getattr(expected.accuracy, name)
+            mine, other = getattr(accuracy, name), getattr(expected.accuracy, name)
             assert (mine is None and other is None) or mine == pytest.approx(other, rel=1e-9)
     else:
-        assert found.accuracy.bound_ratio is None
+        assert accuracy.bound_ratio is None
 
 
+@pytest.mark.parametrize("word_bytes", [2, 4])
 @pytest.mark.parametrize(
     ("offset", "told"),
     [
@@ -527,53 +523,20 @@ def test_the_device_judges_as_the_host_does(
     ],
 )
 def test_a_guard_tells_where_it_was_written(
-    offset: int, told: str | None, bench_judge: judge.Comparator, memory: Memory
+    offset: int, told: str | None, word_bytes: int, kernels: DeviceKernels, memory: Memory
 ) -> None:
-    matrix = bench_judge.guarded(memory, "C", (5, 7), judge.OUTSIDE_C)
-    assert bench_judge.broken_guard(matrix) is None
-    bench_judge.fill(matrix.raw, matrix.guard_words + offset, 1, 1)
-    broken = bench_judge.broken_guard(matrix)
+    """35 numbers of 2 bytes end in the middle of a word of 4."""
+    [C] = allocated(memory, kernels, [Extent("C", 5, 7, 7, word_bytes, 0x7FC3)], 1)
+    assert C.arena.damage() is None
+    kernels.fill(C.arena.buffer, C.start // word_bytes + offset, 1, 1, word_bytes)
+    broken = C.arena.damage()
     if told is None:
         assert broken is None
     else:
         assert broken is not None
         assert broken.startswith("wrote outside C: 1 element")
         assert told in broken
-        assert bench_judge.broken_guard(matrix) is None  # it was restored
-
-
-@pytest.mark.parametrize(
-    ("offset", "told"), [(-1, "1 before its start"), (0, None), (34, None), (35, "1 after its end")]
-)
-def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
-    offset: int, told: str | None, bench_judge: judge.Comparator, opencl: Backend, memory: Memory
-) -> None:
-    """35 numbers of 2 bytes end in the middle of a 4-byte word."""
-    matrix = bench_judge.guarded(memory, "A", (5, 7), judge.OUTSIDE_NARROW, word_bytes=2)
-    whole = np.empty(matrix.raw.nbytes // 2, np.uint16)
-    opencl.read(matrix.raw, whole)
-    assert (whole == judge.OUTSIDE_NARROW).all()
-    whole[matrix.guard_words + offset] = 7
-    opencl.write(matrix.raw, whole)
-    found = bench_judge.broken_guard(matrix)
-    assert (found is None) if told is None else (found is not None and told in found)
-    assert bench_judge.broken_guard(matrix) is None  # restored
-
-
-def test_differences_of_narrow_numbers_are_counted_one_by_one(
-    bench_judge: judge.Comparator, opencl: Backend, memory: Memory
-) -> None:
-    values = np.arange(1001, dtype=np.uint16)
-    first, same = (
-        bench_judge.guarded(memory, "A", (1, 1001), judge.OUTSIDE_NARROW, word_bytes=2)
-        for _ in range(2)
-    )
-    opencl.write(first.data, values)
-    opencl.write(same.data, values)
-    values[[500, 1000]] += 1
-    other = memory.upload(values)
-    assert bench_judge.differing(first, other) == judge.Difference(2, 500)
-    assert bench_judge.differing(first, same.data) == judge.Difference(0, None)
+        assert C.arena.damage() is None  # it was restored
 
 
 def test_memory_is_mapped_until_it_is_unmapped(opencl: Backend) -> None:

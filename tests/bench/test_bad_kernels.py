@@ -18,6 +18,7 @@ from matbench.bench import reordering
 from matbench.bench.checks import Checks
 from matbench.bench.launches import Launches
 from matbench.bench.options import CHECKS, Options
+from matbench.bench.samples import Draw
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
@@ -86,8 +87,7 @@ def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
 
     def like_the_reference(launches: Launches) -> None:
         checks = launches.checks
-        checks.prepared.load(checks.prepared.reference)
-        checks.run(checks.prepared.reference)
+        checks.run(Draw(checks.prepared.reference))
 
     monkeypatch.setattr(Launches, "untimed", like_the_reference)
     [case, *_] = bad_cases("bad-first-answer", BAD["bad-first-answer"].expected.sizes[0], device)

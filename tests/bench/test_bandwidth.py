@@ -11,7 +11,7 @@ import pytest
 from matbench.analysis.limits import Bandwidth
 from matbench.backends import Backend
 from matbench.bench import bandwidth
-from matbench.bench.judge import device_kernel
+from matbench.bench.device_kernels import device_kernel
 from matbench.cache import Cache
 from matbench.model import DeviceInfo
 

@@ -16,7 +16,7 @@ from support.optional import present, some
 from support.samples import sampled
 
 from matbench.backends import Backend
-from matbench.bench.judge import Comparator
+from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.options import Options
 from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session
@@ -120,7 +120,7 @@ def test_a_single_term_has_a_small_bound_however_many_there_are(tmp_path: Path) 
 
 @pytest.mark.parametrize("scales", [None, "matrix", "rows"])
 def test_sums_that_are_left_out_show_in_samples(
-    scales: Scales | None, judge: Comparator, tmp_path: Path
+    scales: Scales | None, kernels: DeviceKernels, tmp_path: Path
 ) -> None:
     """Terms have random signs there: 0 is off by more than such sums in float22 may be, although
     it is within their bound for terms of one sign."""
@@ -128,7 +128,7 @@ def test_sums_that_are_left_out_show_in_samples(
     file = tmp_path / "fp8.cu"
     file.write_text(variant.source, "utf-8")
     kernel, problem = catalogue.load(file), Problem(33, 40, 4096)
-    [sample] = sampled(judge, problem, [5], kernel.contract)
+    [sample] = sampled(kernels, problem, [5], kernel.contract)
     bound, right = oracle.bound(kernel, problem), present(sample.R)
     assert oracle.judge(right.astype(np.float32), sample, bound).wrong == 0
     assert oracle.judge(np.zeros_like(right, np.float32), sample, bound).wrong > right.size // 2
@@ -142,8 +142,8 @@ def test_scales_are_inputs_and_no_results(backend: Backend, tmp_path: Path) -> N
     file = tmp_path / "fp8.cu"
     file.write_text(ROWS.source, "utf-8")
     kernel, problem = catalogue.load(file), Problem(8, 9, 10)
-    judge = Comparator(backend)
-    prepared = Prepared(backend, judge, problem, kernel.contract, Cache(), guards=True)
+    kernels = DeviceKernels(backend)
+    prepared = Prepared(kernels, problem, kernel.contract, Cache(), guards=True)
     try:
         buffers = prepared.buffers((8, 9), kernel)
         assert [matrix.name for matrix in buffers.passed] == ["A", "B", "C", "scale_a", "scale_b"]
@@ -152,7 +152,7 @@ def test_scales_are_inputs_and_no_results(backend: Backend, tmp_path: Path) -> N
         assert [m.name for m in moved.scales] == ["scale_a", "scale_b"]
     finally:
         prepared.release()
-        judge.close()
+        kernels.close()
 
 
 def test_whole_numbers_have_no_errors(checks: Session, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from support.products import (
 
 import matbench
 from matbench import workloads
-from matbench.bench import judge, library
+from matbench.bench import device_kernels, library
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -180,12 +180,7 @@ def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
 
 
 PACKAGE = Path(matbench.__file__).parent
-#: Without what is only put before others.
-DEVICE_CODE = {
-    str(path.relative_to(PACKAGE)): path
-    for path in sorted(PACKAGE.rglob("*.cu"))
-    if path.stem not in ("draws", "vectors") and path.parts[-2:] != ("device_code", "samples.cu")
-}
+DEVICE_CODE = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.cu"))}
 
 
 @needs_nvcc
@@ -196,7 +191,7 @@ def test_what_judges_compiles_too(name: str, arch: str, tmp_path: Path) -> None:
     of_workload = (f"{path.parent.name}/{path.name}",)
     of_folder = (path.name, path.parent)
     place = of_workload if path.is_relative_to(PACKAGE / "workloads") else of_folder
-    unit.write_text(judge.device_source(*place), encoding="utf-8")
+    unit.write_text(device_kernels.device_source(*place), encoding="utf-8")
     unused = "-diag-suppress=177"  # not every workload needs all that they share
     assert compile_cubin(unit, arch, None, *STRICT, unused)
 

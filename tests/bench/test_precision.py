@@ -15,7 +15,7 @@ from support.samples import sampled
 
 from matbench.backends import host
 from matbench.bench import diagnosis, library
-from matbench.bench.judge import Comparator
+from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -33,11 +33,11 @@ CLAIMS_EIGHT = msgspec.structs.replace(HONEST, error_constant=8.0)
 
 
 @pytest.fixture(scope="module")
-def sample(judge: Comparator) -> Sample:
+def sample(kernels: DeviceKernels) -> Sample:
     """The sample of a problem for a key, and a kernel other than `HONEST`."""
 
     def one(problem: Problem, key: int, kernel: Kernel = HONEST) -> Trial:
-        [trial] = sampled(judge, problem, [key], kernel.contract)
+        [trial] = sampled(kernels, problem, [key], kernel.contract)
         return trial
 
     return one

@@ -15,10 +15,12 @@ from support.optional import present
 
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend
-from matbench.bench.judge import UNWRITTEN, Comparator
+from matbench.bench.arena import Extent, allocated
+from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
+from matbench.bench.launcher import Memory
 from matbench.bench.layouts import Buffers
 from matbench.bench.prepared import Prepared
-from matbench.bench.samples import Samples
+from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.model import (
@@ -35,11 +37,11 @@ from matbench.workloads import oracle
 
 
 def prepared_on(
-    judge: Comparator,
+    kernels: DeviceKernels,
     problem: Problem,
     contract: NumericContract = NumericContract(),  # noqa: B008
 ) -> Prepared:
-    return Prepared(judge.backend, judge, problem, contract, Cache(), guards=True)
+    return Prepared(kernels, problem, contract, Cache(), guards=True)
 
 
 def downloaded(buffers: Buffers, backend: Backend, dtype: Any) -> list[Any]:
@@ -133,8 +135,8 @@ def check_verdicts(
 ) -> None:
     """The right C passes, one wrong element does not; of a C that is a little off, the same
     elements are wrong as on the host."""
-    judge, backend = samples.judge, samples.backend
-    trial = samples.trial(buffers, key)
+    kernels, backend, draw = samples.kernels, samples.backend, samples.draw(key)
+    trial = samples.trial(buffers, draw)
     place = key % right.size
     off = right.copy()
     off.flat[place] = off.flat[place] ^ 1 if off.dtype == np.int32 else off.flat[place] * 3 + 7
@@ -142,16 +144,16 @@ def check_verdicts(
     if right.dtype != np.int32:
         steps = [0, 1.2, 16] if key % 3 else [0, 0, 1.2]  # too large one by one, or together
         near *= 1 + np.resize(steps, right.shape).astype(right.dtype) * U32
-    if trial.typical is not None and samples._known.get("sparse_rows") and bound.is_of_T:
+    if trial.typical is not None and samples._is_sparse(draw) and bound.is_of_T:
         # The device does without S there, although some S may be smaller than 4·T.
         trial = trial._replace(S=np.where(trial.typical.dense, 1e300, present(trial.S)))
     for result, wrong in ((right, 0), (off, 1), (near, None)):
         expected = oracle.judge(result, trial, bound)
         put(result, buffers, backend)
-        judge.fill(samples.partial, 0, samples.partial.nbytes // 4, 1)  # of earlier launches
-        samples.compare(buffers, key, bound)
+        kernels.fill(samples.partial, 0, samples.partial.nbytes // 4, 1)  # of earlier launches
+        samples.compare(buffers, draw, bound)
         [verdict] = samples.verdicts()
-        assert (verdict.key, verdict.wrong, verdict.forged) == (key, expected.wrong, False)
+        assert (verdict.draw, verdict.wrong, verdict.forged) == (draw, expected.wrong, False)
         assert verdict.first == expected.first_wrong
         if result is not near:
             assert (verdict.wrong, verdict.first) == (wrong, place if wrong else None)
@@ -162,22 +164,24 @@ def sizes(matrix: Any) -> Any:
     return np.sort(np.frexp(np.abs(matrix))[0], axis=1)
 
 
-def check_sample(judge: Comparator, problem: Problem, key: int, contract: NumericContract) -> None:
+def check_sample(
+    kernels: DeviceKernels, problem: Problem, key: int, contract: NumericContract
+) -> None:
     """Rows and terms have moved; the right C passes, one wrong element does not. Of a C that is a
     little off, the same elements are wrong as on the host."""
-    backend, prepared = judge.backend, prepared_on(judge, problem, contract)
+    backend, prepared = kernels.backend, prepared_on(kernels, problem, contract)
     try:
         samples = Samples(prepared)
         kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
         shape = workloads.workload_of(problem).shape("C", problem)
         buffers = prepared.buffers(shape, kernel if contract.scales else None)
-        trial = samples.trial(buffers, key)
+        draw = samples.draw(key)
+        trial = samples.trial(buffers, draw)
         if problem.workload == "matmul":
             rows = {row.tobytes() for row in sizes(prepared.reference.on_host().inputs[0])}
             moved = [row for row in sizes(trial.inputs[0]) if row[:-1].any() or row[-1] != 0.5]
             assert rows.issuperset(row.tobytes() for row in moved)
-        samples.write(buffers, key)
-        assert samples.changed_inputs(buffers, key) is None
+        samples.write(buffers, draw)
         right = present(trial.R) if contract == DOUBLE else right_result(trial)
         if contract.result == "int32":
             right = right.astype(np.int32)
@@ -192,7 +196,7 @@ def check_sample(judge: Comparator, problem: Problem, key: int, contract: Numeri
             assert np.array_equal(C, trial.C)
         else:
             assert (C.view(np.uint32) == UNWRITTEN).all()
-            samples.compare(buffers, key, bound)
+            samples.compare(buffers, draw, bound)
             [unwritten] = samples.verdicts()
             assert (unwritten.wrong, unwritten.first) == (C.size, 0)
         check_verdicts(samples, buffers, key, right, bound)
@@ -204,10 +208,10 @@ def check_sample(judge: Comparator, problem: Problem, key: int, contract: Numeri
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=PROBLEMS, key=KEYS, contract=st.sampled_from(READINGS))
 def test_the_device_knows_what_its_inputs_give(
-    judge: Comparator, problem: Problem, key: int, contract: NumericContract
+    kernels: DeviceKernels, problem: Problem, key: int, contract: NumericContract
 ) -> None:
     contract = contract if problem.workload == "matmul" else READINGS[0]
-    check_sample(judge, problem, key, contract)
+    check_sample(kernels, problem, key, contract)
 
 
 @example(Problem(33, 290, 400, inputs="signed"), 5, EIGHT_BITS[3])
@@ -216,64 +220,98 @@ def test_the_device_knows_what_its_inputs_give(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=BLOCKS, key=KEYS, contract=st.sampled_from(EIGHT_BITS))
 def test_the_device_knows_what_8_bit_inputs_and_scales_give(
-    judge: Comparator, problem: Problem, key: int, contract: NumericContract
+    kernels: DeviceKernels, problem: Problem, key: int, contract: NumericContract
 ) -> None:
-    check_sample(judge, problem, key, contract)
+    check_sample(kernels, problem, key, contract)
 
 
-def test_scales_are_read_back_from_any_layout(judge: Comparator) -> None:
+def test_scales_are_read_back_from_any_layout(kernels: DeviceKernels) -> None:
     contract = NumericContract("e4m3", "e4m3", scales="blocks")
-    prepared = prepared_on(judge, Problem(5, 300, 400), contract)
+    prepared = prepared_on(kernels, Problem(5, 300, 400), contract)
     plain = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales="blocks")
-    kernels = plain, msgspec.structs.replace(plain, transpose="TT")
     samples = Samples(prepared)
-    one, other = (samples.trial(prepared.buffers((5, 300), k), 7).scales for k in kernels)
+    one, other = (
+        samples.trial(prepared.buffers((5, 300), kernel), samples.draw(7)).scales
+        for kernel in (plain, msgspec.structs.replace(plain, transpose="TT"))
+    )
     prepared.release()
     assert all(map(np.array_equal, present(one), present(other)))
 
 
-def test_each_product_of_a_batch_has_inputs_of_its_own(judge: Comparator) -> None:
-    prepared = prepared_on(judge, Problem(5, 6, 7, batch=3))
+def test_each_product_of_a_batch_has_inputs_of_its_own(kernels: DeviceKernels) -> None:
+    prepared = prepared_on(kernels, Problem(5, 6, 7, batch=3))
     kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)))
     samples, buffers = Samples(prepared), prepared.buffers((5, 6), kernel)
-    trials = [samples.trial(buffers, 1, item) for item in buffers.items]
-    samples.write(buffers, 1)
+    trials = [samples.trial(buffers, samples.draw(1), item) for item in buffers.items]
+    samples.write(buffers, samples.draw(1))
     for item, trial in enumerate(trials):
-        buffers.take_inputs(judge, item)
-        written = downloaded(buffers, judge.backend, np.float32)
+        buffers.take_inputs(kernels, item)
+        written = downloaded(buffers, kernels.backend, np.float32)
         assert all(map(np.array_equal, written, map(np.ravel, trial.inputs)))
     prepared.release()
 
 
 @pytest.fixture
-def at_33(judge: Comparator) -> Iterator[tuple[Samples, Buffers]]:
+def at_33(kernels: DeviceKernels) -> Iterator[tuple[Samples, Buffers]]:
     problem = Problem(33, 40, 50, inputs="signed")
-    prepared = prepared_on(judge, problem)
+    prepared = prepared_on(kernels, problem)
     buffers = prepared.buffers((33, 40))
     yield Samples(prepared), buffers
     prepared.release()
 
 
 @pytest.mark.parametrize("side", ["before", "after", "between rows"])
-def test_overwritten_guards_are_counted_once(side: str, judge: Comparator) -> None:
+def test_overwritten_guards_are_told_and_restored(side: str, kernels: DeviceKernels) -> None:
     """All of them, to the very first and last; then they are as they were."""
-    prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
+    prepared = prepared_on(kernels, Problem(33, 40, 50, inputs="signed"))
     kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=3)
     samples, buffers = Samples(prepared), prepared.buffers((33, 40), kernel)
-    C = buffers.given[-1]
-    start = 0 if side == "before" else C.guard_words + C.words
-    places = [start, start + 2**15, start + C.guard_words - 1]  # two of one thread
-    if side == "between rows":
-        places = [C.guard_words + word for word in (40, 42, 43 + 41)]
-    for place in places:
-        judge.fill(C.raw, place, 1, 7)
-    found = []
-    for _ in range(2):
-        samples.compare_guards(buffers, key=1)
-        found.append([verdict for verdict in samples.verdicts() if verdict.wrong])
+    C, draw = buffers.given[-1], samples.draw(1)
+    first, last = C.start // 4 - 2**16, C.start // 4 + C.words + 2**16 - 1
+    places, said = {
+        "before": (
+            [first, C.start // 4 - 1],
+            "wrote outside C: 2 elements, starting 65,536 before",
+        ),
+        "after": ([last - 2**16 + 1, last], "wrote outside C: 2 elements, starting 1 after"),
+        "between rows": (
+            [C.start // 4 + word for word in (40, 42, 43 + 41)],
+            "wrote between the rows of C: 3 elements",
+        ),
+    }[side]
+
+    def touched(change: bool) -> bool:
+        samples.write(buffers, draw)
+        samples.hash_before([buffers])
+        for place in places if change else ():
+            kernels.fill(C.arena.buffer, place, 1, 7)
+        samples.hash_after()
+        samples.compare(buffers, draw, oracle.Bound(10 * U32))
+        return samples.verdicts()[0].touched
+
+    assert not touched(False)
+    assert touched(True)
+    assert present(C.arena.damage()).startswith(said)
+    assert C.arena.damage() is None
+    assert not touched(False)
     prepared.release()
-    assert [(verdict.outside, verdict.wrong) for verdict in found[0]] == [("C", 3)]
-    assert found[1] == []
+
+
+@pytest.mark.parametrize("word_bytes", [1, 2, 4, 8])
+@pytest.mark.parametrize("offset", [-1, 0, 1])
+def test_a_hash_ends_at_the_last_byte(word_bytes: int, offset: int, kernels: DeviceKernels) -> None:
+    """The last word of what it leaves out may change, and none beside it."""
+    extent = Extent("C", 1, 7, 7, word_bytes, 0x7F)
+    with Memory(kernels.backend) as memory:
+        [C] = allocated(memory, kernels, [extent], 1)
+        hashes = []
+        for value in (1, 2):
+            kernels.fill(C.arena.buffer, C.start // word_bytes + 7 + offset, 1, value, word_bytes)
+            C.arena.hash(5, [C], kernels.partial, 0, more=False)
+            reports = np.empty((kernels.blocks, 3), np.uint64)
+            kernels.backend.read(kernels.partial, reports)
+            hashes.append(reports[:, 0].sum())
+    assert (hashes[0] == hashes[1]) == (offset < 0)
 
 
 def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> None:
@@ -281,14 +319,15 @@ def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> N
     samples, buffers = at_33
     wrong = {3, 70, 129}
     for key in range(130):
-        samples.write(buffers, key)
-        C = right_result(samples.trial(buffers, key)) if key in (3, 4) else None
+        draw = samples.draw(key)
+        samples.write(buffers, draw)
+        C = right_result(samples.trial(buffers, draw)) if key in (3, 4) else None
         if C is not None:
             C[5, 7] += key == 3
             put(C, buffers, samples.backend)
-        samples.compare(buffers, key, oracle.Bound(10 * U32))
+        samples.compare(buffers, draw, oracle.Bound(10 * U32))
     found = samples.verdicts()
-    assert [verdict.key for verdict in found] == list(range(130))
+    assert [verdict.draw.key for verdict in found] == list(range(130))
     assert found[3].wrong == 1
     assert found[3].first == 5 * 40 + 7
     assert found[4].wrong == 0
@@ -296,19 +335,20 @@ def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> N
     assert samples.verdicts() == []
 
 
-@pytest.mark.parametrize("forged", [slice(3), 0, 1, 2])
+@pytest.mark.parametrize("forged", [slice(4), 0, 1, 2, 3])
 @pytest.mark.parametrize("value", [0, 1, 2**64 - 1, None])
 def test_verdicts_that_somebody_else_wrote_are_noticed(
     at_33: tuple[Samples, Buffers], value: int | None, forged: Any
 ) -> None:
     """All of one or a word of it, also where C is right; those of the launch before, too."""
     samples, buffers = at_33
-    before, words = (np.empty(3 * 64, np.uint64) for _ in "12")
+    before, words = (np.empty(4 * 64, np.uint64) for _ in "12")
     for key, kept in ((1, before), (2, words)):
         samples.verdicts()
-        samples.write(buffers, key)
-        put(right_result(samples.trial(buffers, key)), buffers, samples.backend)
-        samples.compare(buffers, key, oracle.Bound(10 * U32))
+        draw = samples.draw(key)
+        samples.write(buffers, draw)
+        put(right_result(samples.trial(buffers, draw)), buffers, samples.backend)
+        samples.compare(buffers, draw, oracle.Bound(10 * U32))
         samples.backend.read(samples.results, kept)
     words[forged] = before[forged] if value is None else value
     samples.backend.write(samples.results, words)
@@ -319,52 +359,57 @@ def test_verdicts_that_somebody_else_wrote_are_noticed(
 
 def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers]) -> None:
     samples, buffers = at_33
-    samples.write(buffers, 1)
-    assert samples.changed_inputs(buffers, 1) is None
-    for matrix in buffers.inputs:
-        samples.judge.fill(matrix.raw, matrix.guard_words + 3, 1, 1)
-        changed = samples.changed_inputs(buffers, 1)
-        assert present(changed).wrong == 1
-        samples.write(buffers, 1)
-    assert samples.changed_inputs(buffers, 1) is None
+    draw = samples.draw(1)
+    for matrix in (None, *buffers.inputs):
+        samples.write(buffers, draw)
+        samples.hash_before([buffers])
+        if matrix is not None:
+            samples.kernels.fill(matrix.data, 3, 1, 1)
+        samples.hash_after()
+        samples.compare(buffers, draw, oracle.Bound(10 * U32))
+        assert samples.verdicts()[0].touched == (matrix is not None)
+        said = samples.changed_input(buffers, draw)
+        if matrix is None:
+            assert said is None
+        else:
+            assert said == f"changed its input {matrix.name}: 1 elements, the first at offset 3"
 
 
-def test_answers_lie_masked(judge: Comparator) -> None:
+def test_answers_lie_masked(kernels: DeviceKernels) -> None:
     """The reference is nowhere on the device in plain form, and changing it makes C wrong."""
-    backend = judge.backend
-    prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
+    backend = kernels.backend
+    prepared = prepared_on(kernels, Problem(33, 40, 50, inputs="signed"))
     try:
         for trial in (prepared.reference, *prepared.others):
             expected = trial.on_host().expected
-            for answer in (trial.exact, trial.R):
-                if answer is None:
-                    continue
-                there = np.empty(expected.shape, expected.dtype)
-                backend.read(answer.masked, there)
-                bits = [x.view(f"u{expected.dtype.itemsize}") for x in (there, expected)]
-                assert (bits[0] == bits[1]).sum() == 0
-        reference = prepared.reference
-        buffers = prepared.buffers((33, 40))
+            there = np.empty(expected.shape, np.uint64)
+            backend.read(present(trial.R).masked, there)
+            assert (there == expected.astype(np.float64).view(np.uint64)).sum() == 0
+        reference, samples = prepared.reference, Samples(prepared)
+        buffers, draw = prepared.buffers((33, 40)), Draw(reference)
         put(right_result(reference.on_host()), buffers, backend)
-        assert judge.compare(buffers.C, reference, oracle.Bound(10 * U32)).wrong == 0
+        samples.compare(buffers, draw, oracle.Bound(10 * U32))
         C = right_result(reference.on_host()).astype(np.float64)
         backend.write(present(reference.R).masked, C)
-        assert judge.compare(buffers.C, reference, oracle.Bound(10 * U32)).wrong > 1000
+        samples.compare(buffers, draw, oracle.Bound(10 * U32))
+        right, wrong = samples.verdicts()
+        assert right.wrong == 0
+        assert wrong.wrong > 1000
     finally:
         prepared.release()
 
 
-def test_copies_of_inputs_are_watched(judge: Comparator) -> None:
-    prepared = prepared_on(judge, Problem(9, 9, 9))
+def test_copies_of_inputs_are_watched(kernels: DeviceKernels) -> None:
+    prepared = prepared_on(kernels, Problem(9, 9, 9))
     try:
         assert prepared.is_intact()
         for trial in (prepared.reference, prepared.signed, *prepared.others):
             for buffer in (*trial.inputs, *(trial.norms or ())):
                 kept = np.empty(buffer.nbytes // 4, np.uint32)
-                judge.backend.read(buffer, kept)
-                judge.backend.write(buffer, kept ^ (np.arange(kept.size) == 7).astype(np.uint32))
+                kernels.backend.read(buffer, kept)
+                kernels.backend.write(buffer, kept ^ (np.arange(kept.size) == 7).astype(np.uint32))
                 assert not prepared.is_intact()
-                judge.backend.write(buffer, kept)
+                kernels.backend.write(buffer, kept)
                 assert prepared.is_intact()
     finally:
         prepared.release()
@@ -384,21 +429,21 @@ def test_a_device_without_float64_cannot_check_results(backend: Backend) -> None
     with pytest.raises(
         CaseError, match=r"^cannot check results on .* needs float64: error: .*64\nmore$"
     ):
-        Comparator(WithoutDoubles(backend))  # type: ignore[arg-type]
+        DeviceKernels(WithoutDoubles(backend))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("inputs", ["uniform", "normal"])
-def test_what_a_switch_takes_away(judge: Comparator, inputs: Inputs) -> None:
+def test_what_a_switch_takes_away(kernels: DeviceKernels, inputs: Inputs) -> None:
     """Without changes each launch has the original inputs; the switches are only for controls."""
-    prepared = prepared_on(judge, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs))
+    prepared = prepared_on(kernels, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs))
     try:
         buffers = prepared.buffers((40, 40))
         samples = Samples(prepared, vary=False, select=False)
         given_inputs = prepared.reference.on_host().inputs
         for key in (1, 2):
-            samples.write(buffers, key)
+            samples.write(buffers, samples.draw(key))
             for mine, other in zip(
-                downloaded(buffers, judge.backend, np.float32), given_inputs, strict=True
+                downloaded(buffers, kernels.backend, np.float32), given_inputs, strict=True
             ):
                 assert np.array_equal(mine, other.ravel())
     finally:
@@ -412,15 +457,15 @@ def test_a_gpu_knows_what_its_inputs_give(
     size: tuple[int, int, int], storage: Storage, own_folders: None
 ) -> None:
     cuda = open_backend(devices("cuda")[0], Cache())
-    judge = Comparator(cuda)
+    kernels = DeviceKernels(cuda)
     precision: Precision = storage  # type: ignore[assignment]
     narrow = (-14, 15) if storage == "float16" else (-126, 127)
     contract = NumericContract(precision, storage, narrow)
     try:
         for key in range(5):
-            check_sample(judge, Problem(*size, inputs="signed"), key, contract)
+            check_sample(kernels, Problem(*size, inputs="signed"), key, contract)
     finally:
-        judge.close()
+        kernels.close()
         cuda.close()
 
 
@@ -438,18 +483,19 @@ def test_a_gpu_knows_what_its_inputs_give(
     key=KEYS,
 )
 def test_one_number_of_a_is_zero_while_inputs_are_altered(
-    judge: Comparator, problem: Problem, key: int
+    kernels: DeviceKernels, problem: Problem, key: int
 ) -> None:
     """What is expected changes with it; afterwards both are as before, bit for bit."""
-    backend, prepared = judge.backend, prepared_on(judge, problem)
+    backend, prepared = kernels.backend, prepared_on(kernels, problem)
     try:
         samples, buffers = Samples(prepared), prepared.buffers((problem.M, problem.N))
         bound = oracle.Bound((problem.K + 4) * U32, of_term=4 * U32)
         given = prepared.signed
-        seals = [judge.seal(x) for x in (*given.inputs, present(given.R).masked)]
+        sources = *given.inputs, present(given.R).masked
+        before_all = kernels.hashed(1, *sources)
 
         def of_inputs() -> tuple[Any, Any, Any]:
-            samples.write(buffers, key)
+            samples.write(buffers, samples.draw(key))
             A, B = downloaded(buffers, backend, np.float32)
             C = np.zeros((problem.M, problem.N), np.float32)
             if problem.beta:
@@ -459,7 +505,7 @@ def test_one_number_of_a_is_zero_while_inputs_are_altered(
 
         def wrong(C: Any) -> int:
             put(C, buffers, backend)
-            samples.compare(buffers, key, bound)
+            samples.compare(buffers, samples.draw(key), bound)
             return samples.verdicts()[0].wrong
 
         A, B, before = of_inputs()
@@ -472,7 +518,7 @@ def test_one_number_of_a_is_zero_while_inputs_are_altered(
             assert wrong(before) >= visible.sum()
         assert np.array_equal(of_inputs()[2], before)
         assert wrong(before) == 0
-        assert all(map(judge.is_intact, seals))
+        assert kernels.hashed(1, *sources) == before_all
     finally:
         prepared.release()
 

@@ -27,7 +27,8 @@ from support.workloads import (
 )
 
 from matbench import workloads
-from matbench.bench.judge import Comparator, _stored
+from matbench.bench.device_kernels import DeviceKernels
+from matbench.bench.prepared import _stored
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import UsageError
@@ -104,11 +105,11 @@ def trials_of(at: Problem, contract: NumericContract = NumericContract()) -> Tri
 
 @given(LENGTHS, st.sampled_from(workloads.get("dot").inputs), SEEDS)
 def test_references_of_dot_products_are_exact_sums(
-    judge: Comparator, N: int, inputs: str, seed: int
+    kernels: DeviceKernels, N: int, inputs: str, seed: int
 ) -> None:
     at = problem("dot", N, inputs, seed)
     trials = trials_of(at)
-    [sample] = sampled(judge, at, [seed])
+    [sample] = sampled(kernels, at, [seed])
     for trial in (trials.reference, sample):
         terms = products(trial)
         R, S = float(present(trial.R)[0, 0]), float(present(trial.S)[0, 0])
@@ -154,17 +155,19 @@ def test_long_dot_products_are_made_of_chunks_and_few_whole_numbers(N: int, seed
 
 
 @given(LENGTHS, SEEDS)
-def test_whole_numbers_are_turned_round_and_cubed(judge: Comparator, N: int, seed: int) -> None:
+def test_whole_numbers_are_turned_round_and_cubed(
+    kernels: DeviceKernels, N: int, seed: int
+) -> None:
     for inputs in workloads.get("reverse").inputs:
         at = problem("reverse", N, inputs, seed)
         trials = trials_of(at)
-        [sample] = sampled(judge, at, [seed])
+        [sample] = sampled(kernels, at, [seed])
         for trial in (trials.reference, sample):
             assert present(trial.exact)[0].tolist() == trial.inputs[0][0].tolist()[::-1]
         assert not np.array_equal(sample.inputs[0], trials.reference.inputs[0])
     at = problem("cubes", N, seed=seed)
     found = trials_of(at)
-    [sample] = sampled(judge, at, [seed])
+    [sample] = sampled(kernels, at, [seed])
     every = [found.reference, *(make() for make in found.others), sample]
     for trial in every:
         assert present(trial.exact)[0, 0] == sum(digit**3 for digit in trial.inputs[0][0].tolist())

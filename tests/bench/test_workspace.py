@@ -17,9 +17,8 @@ from support.optional import present, some
 from matbench.analysis import statistics
 from matbench.backends import Backend, Buffer
 from matbench.bench import launches
-from matbench.bench.arena import Arena
-from matbench.bench.judge import OUTSIDE_WORKSPACE, UNWORKED, Guarded
-from matbench.bench.layouts import Buffers
+from matbench.bench.arena import BatchArena, Guarded
+from matbench.bench.device_kernels import OUTSIDE_WORKSPACE, UNWORKED
 from matbench.bench.options import CHECKS, Options
 from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session
@@ -94,8 +93,8 @@ def test_its_memory_is_whole_words_between_guards(
     made = prepared.workspace(nbytes)
     assert made.words == words
     assert made.data.nbytes == 4 * max(1, words)
-    assert (made.guard_words >= 2**16) == guards
-    prepared.free(made.raw)
+    assert (made.start >= 4 * 2**16) == guards
+    made.arena.release()
 
 
 def test_more_than_any_device_has_is_skipped_or_out_of_memory(
@@ -163,7 +162,7 @@ def test_a_case_that_takes_turns_with_another_process_gives_it_back(
 
     held: list[int] = []
     monkeypatch.setattr(Prepared, "free", counted)
-    monkeypatch.setattr(timed.judge, "hold", held.append)
+    monkeypatch.setattr(timed.kernels, "hold", held.append)
     assert timed.begin_turns(case, case.kernel.contract, 1).status == "measured"
     taken = timed.turn()
     assert isinstance(taken, tuple)
@@ -229,12 +228,13 @@ def test_a_byte_outside_in_a_timed_launch_is_noticed(
 
     def overwritten(*launch: Any, **more: Any) -> float:
         taken = take(*launch, **more)
-        timed.judge.fill(made[0].raw, made[0].guard_words + made[0].words, 1, 0)
+        own = made[0]
+        timed.kernels.fill(own.arena.buffer, own.start // 4 + own.words, 1, 0)
         return taken
 
     monkeypatch.setattr(timed.backend, "time_ns", overwritten)
     reason = str(timed.measure(case).reason)
-    assert re.match(r"guards: wrote outside the workspace: 1 elements, with the inputs of", reason)
+    assert reason.startswith("guards: wrote outside the workspace: 1 element, starting 1 after")
 
 
 def workspaces(patch: pytest.MonkeyPatch) -> list[Guarded]:
@@ -251,8 +251,8 @@ def workspaces(patch: pytest.MonkeyPatch) -> list[Guarded]:
 
 
 def words(session: Session, made: Guarded) -> np.ndarray:
-    found = np.empty(2 * made.guard_words + made.words, np.uint32)
-    session.backend.read(made.raw, found)
+    found = np.empty(made.arena.buffer.nbytes // 4, np.uint32)
+    session.backend.read(made.arena.buffer, found)
     return found
 
 
@@ -265,27 +265,27 @@ def test_before_each_timed_launch_each_one_holds_poison(
     timed.options = msgspec.structs.replace(timed.options, **changes)
     case = case_of(file, text(), timed)
     made = workspaces(monkeypatch)
-    laid_out, lay_out = [], Arena.lay_out
+    laid_out, lay_out = [], BatchArena.lay_out
 
-    def recorded(arena: Arena, *more: Any) -> list[Buffers]:
+    def recorded(arena: BatchArena, *more: Any) -> list[list[Guarded]]:
         laid_out.append(lay_out(arena, *more))
         return laid_out[-1]
 
-    monkeypatch.setattr(Arena, "lay_out", recorded)
+    monkeypatch.setattr(BatchArena, "lay_out", recorded)
     name = "time_hot_ns" if batches else "time_ns"
     take, taken = getattr(timed.backend, name), []
 
     def looked_at(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
         given = [each[3] for each in arguments] if batches else [arguments[3]]
-        decoys = [present(decoy.workspace).data for decoy in laid_out[-1]] if batches else []
+        decoys = [decoy[3].data for decoy in laid_out[-1]] if batches else []
         for own in (*given, *decoys):
             found = np.empty(own.nbytes // 4, np.uint32)
             timed.backend.read(own, found)
             assert (found == UNWORKED).all()
         [first] = made
-        found, guard = words(timed, first), first.guard_words
+        found, guard = words(timed, first), first.start // 4
         assert (found[:guard] == OUTSIDE_WORKSPACE).all()
-        assert (found[-guard:] == OUTSIDE_WORKSPACE).all()
+        assert (found[guard + first.words :] == OUTSIDE_WORKSPACE).all()
         taken.append(len(given))
         return float(take(program, launch, arguments, **more))
 

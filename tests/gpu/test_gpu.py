@@ -320,8 +320,7 @@ def test_cold_hot_and_graph_are_of_one_size(
     assert case.launch is not None
     program = cuda.build(case.kernel, case.params)
     arguments: list[backends.Argument] = [
-        *(matrix.data for matrix in prepared.inputs),
-        prepared.buffers((1000, 1000)).C.data,
+        *(matrix.data for matrix in prepared.buffers((1000, 1000)).given),
         *(1000, 1000, 1000),
     ]
     cold = statistics.median(
@@ -329,7 +328,7 @@ def test_cold_hot_and_graph_are_of_one_size(
     )
 
     def hold() -> None:
-        timed.judge.hold(500_000)
+        timed.kernels.hold(500_000)
 
     for graph in (False, True):
         hot = statistics.median(

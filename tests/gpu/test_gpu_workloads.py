@@ -23,7 +23,7 @@ from support.workloads import (
 
 from matbench import backends, workloads
 from matbench.backends import Backend
-from matbench.bench.judge import UNWRITTEN, Comparator
+from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
@@ -87,11 +87,11 @@ def test_every_product_is_found_once_at_the_largest_size(
     case = sweep.case(kernel, problem("dot", N), {k: v[0] for k, v in kernel.sweep.items()}, info)
     assert case.launch is not None, case.skip
     blocks = case.launch.blocks if kernel.finish else 1
-    judge, held = Comparator(cuda), [cuda.allocate(n) for n in (4 * N, 4 * N, 4 * blocks)]
+    kernels, held = DeviceKernels(cuda), [cuda.allocate(n) for n in (4 * N, 4 * N, 4 * blocks)]
     try:
         for buffer in held[:2]:
-            judge.fill(buffer, 0, N, 0)
-        judge.fill(held[2], 0, blocks, UNWRITTEN)
+            kernels.fill(buffer, 0, N, 0)
+        kernels.fill(held[2], 0, blocks, UNWRITTEN)
         places = [0, 4097, 2**28 - 1, 2**28, 2**29 - 1, 2**29, 2**29 + 12_345, N - 5, N - 1]
         page = 1024
         for power, place in enumerate(places):
@@ -110,7 +110,7 @@ def test_every_product_is_found_once_at_the_largest_size(
     finally:
         for buffer in held:
             cuda.release(buffer)
-        judge.close()
+        kernels.close()
 
 
 @pytest.mark.parametrize("name", ["reverse-blocks", "reverse-direct"])
@@ -118,10 +118,10 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
     N, kernel = 2**30 - 1, KERNELS[name]
     case = sweep.case(kernel, problem("reverse", N), {"THREADS": 256}, info)
     assert case.launch is not None, case.skip
-    judge, held = Comparator(cuda), [cuda.allocate(4 * N) for _ in "AC"]
+    kernels, held = DeviceKernels(cuda), [cuda.allocate(4 * N) for _ in "AC"]
     try:
-        judge.fill(held[0], 0, N, 0)
-        judge.fill(held[1], 0, N, UNWRITTEN)
+        kernels.fill(held[0], 0, N, 0)
+        kernels.fill(held[1], 0, N, UNWRITTEN)
         first = np.arange(1, 3001, dtype=np.int32)
         cuda.write(held[0], first)
         program = cuda.build(kernel, case.params, block_width=256)
@@ -134,7 +134,7 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
     finally:
         for buffer in held:
             cuda.release(buffer)
-        judge.close()
+        kernels.close()
 
 
 @pytest.mark.parametrize("inputs", workloads.get("dot").inputs)

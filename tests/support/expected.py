@@ -243,10 +243,10 @@ def _few_sets(session: Session, most: int = 6) -> int:
 
 def _zeros_in_shared_memory(session: Session) -> None:
     """Zeros, where the check leaves NaN; without it, what lies there depends on what ran before."""
-    poison = session.judge.poison_shared
+    poison = session.kernels.poison_shared
     checks = session.options.checks | {"shared"}
     session.options = msgspec.structs.replace(session.options, checks=checks)
-    session.judge.poison_shared = lambda value=0: poison(0)  # type: ignore[method-assign]
+    session.kernels.poison_shared = lambda value=0: poison(0)  # type: ignore[method-assign]
 
 
 def listed(device: DeviceInfo, folders: Sequence[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from matbench import workloads
-from matbench.bench.judge import Comparator
+from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Samples
 from matbench.cache import Cache
@@ -14,7 +14,7 @@ from matbench.workloads.oracle import Trial
 
 
 def sampled(
-    judge: Comparator,
+    kernels: DeviceKernels,
     problem: Problem,
     keys: Iterable[int],
     contract: NumericContract = NumericContract(),  # noqa: B008
@@ -22,12 +22,12 @@ def sampled(
     signed: bool = True,
 ) -> list[Trial]:
     """The inputs for these keys with their expected C."""
-    prepared = Prepared(judge.backend, judge, problem, contract, Cache(), guards=False)
+    prepared = Prepared(kernels, problem, contract, Cache(), guards=False)
     try:
         kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
         shape = workloads.workload_of(problem).shape("C", problem)
         buffers = prepared.buffers(shape, kernel if contract.scales else None)
         samples = Samples(prepared, signed=signed)
-        return [samples.trial(buffers, key) for key in keys]
+        return [samples.trial(buffers, samples.draw(key)) for key in keys]
     finally:
         prepared.release()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from matbench import workloads
+from matbench.bench.samples import Draw
 from matbench.bench.session import Session
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -83,9 +84,8 @@ def result(session: Session, case: Case) -> float:
     """A kernel's result on its problem's own inputs, including the host's part."""
     with session._checks(case, session._build(case)) as checks:
         reference = checks.prepared.reference
-        checks.prepared.load(reference)
-        checks.run(reference)
-        return float(checks.judge.result(checks.C, reference)[0, 0])
+        checks.run(Draw(reference))
+        return float(checks.result_on_host(reference)[0, 0])
 
 
 def check_compensation(kernel: Kernel, plain: Kernel, session: Session) -> None:

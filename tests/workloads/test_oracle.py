@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.optional import present
 from support.samples import sampled
 
-from matbench.bench.judge import Comparator
+from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.samples import mixed
 from matbench.cache import Cache
 from matbench.model import U32, Inputs, NumericContract, Precision, Problem, WorkloadName
@@ -189,10 +189,10 @@ def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
 
 @pytest.mark.parametrize("problem", EVERY, ids=label)
 def test_samples_have_the_size_that_they_say(
-    problem: Problem, judge: Comparator, cache: Cache
+    problem: Problem, kernels: DeviceKernels, cache: Cache
 ) -> None:
     stale = present(matmul.reference_trial(problem, cache).R).astype(np.float32)
-    for trial in sampled(judge, problem, range(4), signed=False):
+    for trial in sampled(kernels, problem, range(4), signed=False):
         A, B = trial.inputs
         S, trial_S = exact_product(abs(A), abs(B)), present(trial.S)
         sums = trial_S != 0
@@ -202,8 +202,8 @@ def test_samples_have_the_size_that_they_say(
         assert wrong > 0.4 * S.size or problem.M * problem.N < 4
 
 
-def test_a_sample_is_drawn_again_from_its_key_and_others_differ(judge: Comparator) -> None:
-    first, again, other = sampled(judge, Problem(40, 50, 60), (1, 1, 2))
+def test_a_sample_is_drawn_again_from_its_key_and_others_differ(kernels: DeviceKernels) -> None:
+    first, again, other = sampled(kernels, Problem(40, 50, 60), (1, 1, 2))
     for mine, same, different in zip(first.inputs, again.inputs, other.inputs, strict=True):
         assert np.array_equal(mine, same)
         assert (mine != different).mean() > 0.9
@@ -211,14 +211,14 @@ def test_a_sample_is_drawn_again_from_its_key_and_others_differ(judge: Comparato
 
 @pytest.mark.parametrize("exponents", [(-126, 127), (-12, 15), (0, 4)])
 def test_exponents_stay_in_the_range_that_a_kernel_takes(
-    exponents: tuple[int, int], judge: Comparator
+    exponents: tuple[int, int], kernels: DeviceKernels
 ) -> None:
     problem = Problem(64, 64, 64)
     given = matmul.inputs(problem)
     contract = NumericContract(exponents=exponents)
     up, down = oracle.shifts(contract)
     found = set()
-    for trial in sampled(judge, problem, range(20), contract, signed=False):
+    for trial in sampled(kernels, problem, range(20), contract, signed=False):
         largest = [abs(matrix).max() for matrix in trial.inputs]
         smallest = [
             abs(matrix[matrix != 0]).min() / abs(source).min()
@@ -231,18 +231,20 @@ def test_exponents_stay_in_the_range_that_a_kernel_takes(
 
 
 @pytest.mark.parametrize("what", ["sums_in", "result"])
-def test_sums_of_16_bits_stay_in_their_range(what: str, judge: Comparator, cache: Cache) -> None:
+def test_sums_of_16_bits_stay_in_their_range(
+    what: str, kernels: DeviceKernels, cache: Cache
+) -> None:
     problem = Problem(20, 20, 50)
     contract = NumericContract("float16", "float32", (-14, 15), **{what: "float16"})  # type: ignore[arg-type]
     given = matmul.trials(problem, contract, cache).reference
-    for trial in sampled(judge, problem, range(5), contract):
+    for trial in sampled(kernels, problem, range(5), contract):
         assert abs(present(trial.R)).max() <= abs(present(given.R)).max()
 
 
-def test_rows_and_columns_select_single_terms(judge: Comparator) -> None:
+def test_rows_and_columns_select_single_terms(kernels: DeviceKernels) -> None:
     """Every sample of a size selects some terms, in any row, column and place."""
     rows, terms = set(), set()
-    for trial in sampled(judge, Problem(33, 40, 50), range(60)):
+    for trial in sampled(kernels, Problem(33, 40, 50), range(60)):
         A, B = trial.inputs
         single_rows, single_columns = (
             np.count_nonzero(x, axis=a) == 1 for x, a in ((A, 1), (B, 0))
@@ -257,11 +259,11 @@ def test_rows_and_columns_select_single_terms(judge: Comparator) -> None:
 
 
 def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(
-    judge: Comparator,
+    kernels: DeviceKernels,
 ) -> None:
     problem = Problem(33, 40, 50)
-    [strict] = sampled(judge, problem, [3], signed=False)
-    [lenient] = sampled(judge, problem, [3], NumericContract(exact=False), signed=False)
+    [strict] = sampled(kernels, problem, [3], signed=False)
+    [lenient] = sampled(kernels, problem, [3], NumericContract(exact=False), signed=False)
     C = (present(lenient.R) * (1 + 2.0**-22)).astype(np.float32)
     assert oracle.judge(C, lenient, Bound(10 * U32)).wrong == 0
     assert oracle.judge(C, strict, Bound(10 * U32)).wrong > 0
@@ -270,7 +272,10 @@ def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(
 @pytest.mark.parametrize("shape", [(60, 50, 1), (30, 30, 2), (20, 20, 40)])
 @pytest.mark.parametrize("inputs", KINDS)
 def test_inputs_below_the_range_of_exponents_may_lose_bits(
-    shape: tuple[int, int, int], inputs: Any, judge: Comparator, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, int, int],
+    inputs: Any,
+    kernels: DeviceKernels,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A kernel that rounds inputs to a fixed unit, that of the end of its range, is right."""
 
@@ -286,24 +291,26 @@ def test_inputs_below_the_range_of_exponents_may_lose_bits(
     contract = NumericContract(exponents=(-12, 15), exact=False)
     given = matmul.trials(problem, contract, Cache()).reference
     factor = oracle.error_factor(problem.K, 1.0)
-    for trial in (given, *sampled(judge, problem, range(30), contract, signed=False)):
+    for trial in (given, *sampled(kernels, problem, range(30), contract, signed=False)):
         assert right(product(trial, -12 - 24), trial, factor)
     assert not right(product(given, -20), given, factor)  # the control
 
 
 @pytest.mark.parametrize("low", [-12, 0, 10])
-def test_no_claim_of_a_range_lets_zeros_pass(low: int, judge: Comparator, cache: Cache) -> None:
+def test_no_claim_of_a_range_lets_zeros_pass(
+    low: int, kernels: DeviceKernels, cache: Cache
+) -> None:
     problem = Problem(16, 16, 256)
     contract = NumericContract(exponents=(low, 15), exact=False)
     given = matmul.trials(problem, contract, cache).reference
-    for trial in (given, *sampled(judge, problem, range(5), contract, signed=False)):
+    for trial in (given, *sampled(kernels, problem, range(5), contract, signed=False)):
         assert not right(np.zeros((16, 16), np.float32), trial, oracle.error_factor(256, 64.0))
 
 
 @pytest.mark.parametrize("inputs", KINDS)
-def test_products_of_float16_are_right(inputs: Any, judge: Comparator) -> None:
+def test_products_of_float16_are_right(inputs: Any, kernels: DeviceKernels) -> None:
     contract = NumericContract("float16", exponents=(-14, 15))
-    for trial in sampled(judge, Problem(60, 50, 1, inputs=inputs), range(30), contract):
+    for trial in sampled(kernels, Problem(60, 50, 1, inputs=inputs), range(30), contract):
         A, B = (matrix.astype(np.float16).astype(np.float64) for matrix in trial.inputs)
         assert right((A @ B).astype(np.float32), trial, oracle.error_factor(1))
 
@@ -326,8 +333,8 @@ def test_parts_are_added_without_overflow_or_rounding() -> None:
 # -- the random numbers --------------------------------------------------------------------------
 
 
-def test_rows_are_in_every_order_alike(judge: Comparator) -> None:
-    trials = sampled(judge, Problem(4, 1, 1), range(600))
+def test_rows_are_in_every_order_alike(kernels: DeviceKernels) -> None:
+    trials = sampled(kernels, Problem(4, 1, 1), range(600))
     sizes = (np.frexp(abs(trial.inputs[0][:, 0]))[0] for trial in trials)
     counts = Counter(tuple(np.argsort(size)) for size in sizes if 0.5 not in size)
     assert len(counts) == 24

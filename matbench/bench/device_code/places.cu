@@ -2,6 +2,8 @@
 // columns that begin `pitch` numbers apart, and 16-bit results. Element (i, j) is at
 // start + i * row_step + j * column_step.
 
+#include "elements.cuh"
+
 // Bytes of a number; a 2-byte result is bfloat16 or float16.
 #ifndef WORD_BYTES
 #define WORD_BYTES 4

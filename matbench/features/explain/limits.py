@@ -10,7 +10,7 @@ import msgspec
 from matbench.backends import Argument, Backend
 from matbench.bench import bandwidth
 from matbench.bench.bandwidth import SAMPLES, THREADS, fastest, launch_of
-from matbench.bench.judge import device_kernel
+from matbench.bench.device_kernels import device_kernel
 from matbench.bench.launcher import Memory
 from matbench.bench.session import Session
 from matbench.model import Kernel

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from matbench import workloads
 from matbench.backends import Backend, Program
 from matbench.bench import launcher
-from matbench.bench.judge import UNWORKED
+from matbench.bench.device_kernels import UNWORKED
 from matbench.bench.launcher import Float64, Matrix, Memory
 from matbench.errors import CaseError, UsageError
 from matbench.kernelfile import products, sweep

@@ -1,5 +1,7 @@
 // Inputs of the dot product, and its sums.
 
+#include "vectors.cuh"
+
 extern "C" __global__ void dot_inputs(const word *A, const word *B, size_t key, size_t N, int most,
                                       int vary, word *a, word *b, unsigned *C, size_t C_words,
                                       unsigned poison)
@@ -13,21 +15,6 @@ extern "C" __global__ void dot_inputs(const word *A, const word *B, size_t key, 
     }
     for (STRIDED(i, C_words))
         C[i] = poison;
-}
-
-extern "C" __global__ void dot_inputs_changed(const word *A, const word *B, size_t key, size_t N,
-                                              int most, int vary, const word *a, const word *b,
-                                              size_t *partial)
-{
-    const size_t shift = vary ? drawn(key, 5) % N : 0;
-    size_t wrong = 0;
-    for (STRIDED(i, N)) {
-        const size_t at = ROTATED(i), bits = vary ? drawn(key, i + 100) : 0;
-        const float power = vary ? power_of(bits, most) : 1.0f;
-        wrong += a[i] != word_of(sign_of(bits) * power * value_of(A[at]));
-        wrong += b[i] != word_of(1.0f / power * value_of(B[at]));
-    }
-    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
 }
 
 // The expected sum, computed after the launch, and the sums of absolute values and of squares.

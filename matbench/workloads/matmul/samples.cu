@@ -1,5 +1,7 @@
 // Inputs of the matrix product, and the comparison of its result.
 
+#include "samples.cuh"
+
 // A permutation of 0 … count - 1: a Feistel network of four rounds over the next power of four,
 // repeated until the result is in range.
 static __device__ int permuted(size_t key, int index, int count)
@@ -194,31 +196,6 @@ extern "C" __global__ void matrix_contents(const real *contents, const int *from
     }
 }
 
-// Counts the elements of A and B that have changed since `matrix_inputs`.
-extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, const int *from,
-                                                 const float *factor, const int *selects,
-                                                 const int *places, const word *a, const word *b,
-                                                 int M, int N, int K, size_t *partial)
-{
-    const size_t terms = (size_t)M + N;
-    size_t wrong = 0;
-    for (PIECES(piece, (size_t)M, K)) {
-        const size_t i = piece / chunks, row = (size_t)from[i] * K;
-        const float scale = factor[i];
-        const int only = selects[i];
-        for (WITHIN(k, piece, K))
-            wrong += a[i * K + k] != word_of(A_VALUE);
-    }
-    for (PIECES(piece, (size_t)K, N)) {
-        const int k = (int)(piece / chunks);
-        const size_t row = (size_t)from[terms + k] * N;
-        const float scale = 1.0f / factor[terms + k];
-        for (WITHIN(j, piece, N))
-            wrong += b[(size_t)k * N + j] != word_of(B_VALUE);
-    }
-    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
-}
-
 // Compares C with the reference, permuted and scaled like the inputs; the error bound is
 // of_S * S + of_R * |R| + least. If a row or column selects one term, C must be alpha times that
 // term, plus beta times the old C (if `reads`). `exact` is 1 if that needs no rounding: then C must
@@ -231,6 +208,12 @@ extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, c
 // rounded with each term (`begun`). The excess is how much the squares of all errors, in units
 // of the root mean square that is allowed, add up to more than their number. S is not needed if
 // there are many terms and no claims (`has_S`).
+//
+// With ACCURACY, rows of `figures` are each thread's number of errors that are not finite, its largest
+// |C - R| / |R|, their sum, how many R are not 0, and the largest |C - R| / bound.
+#ifndef ACCURACY
+#define ACCURACY 0
+#endif
 extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const size_t *S,
                                           size_t R_key, size_t S_key, int S_is_R, const word *A,
                                           const word *B, const real *contents, int reads,
@@ -242,11 +225,15 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
                                           int typical, int has_S, int M, int N, int K, double alpha,
                                           double beta, double of_S, double of_R, double least,
                                           double of_T, double of_sparse, double added,
-                                          double of_term, int exact, size_t *partial)
+                                          double of_term, int exact, size_t *partial,
+                                          double *figures)
 {
     const size_t terms = (size_t)M + N;
     size_t wrong = 0, first = NONE;
     double excess = 0;
+#if ACCURACY
+    double wild = 0, largest = 0, total = 0, nonzero = 0, most = 0;
+#endif
     for (PIECES(piece, (size_t)M, N)) {
         const size_t i = piece / chunks, row = from[i];
         const float scale = factor[i];
@@ -298,15 +285,36 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
             }
             const double rest = of_R * fabs(wanted) + least;
             const double error = fabs((double)C[i * N + j] - wanted);
-            if (!(error <= fmin(of_size * size, of_terms) + rest)) {
+            const double allowed = fmin(of_size * size, of_terms) + rest;
+            if (!(error <= allowed)) {
                 ++wrong;
                 if (i * N + j < first) first = i * N + j;
             }
+#if ACCURACY
+            if (!(error <= 1e300)) {
+                wild += 1;
+                continue;
+            }
+            if (allowed > 0) most = fmax(most, error / allowed);
+            if (wanted != 0) {
+                largest = fmax(largest, error / fabs(wanted));
+                total += error / fabs(wanted);
+                nonzero += 1;
+            }
+#endif
             if (T < FAR) {
                 const double share_of_T = error > 0 ? error / (T + added * size + rest) : 0.0;
                 excess += share_of_T * share_of_T - 1.0;
             }
         }
     }
+#if ACCURACY
+    const size_t threads = (size_t)gridDim.x * THREADS, t = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    figures[t] = wild;
+    figures[threads + t] = largest;
+    figures[2 * threads + t] = total;
+    figures[3 * threads + t] = nonzero;
+    figures[4 * threads + t] = most;
+#endif
     REPORT(partial, wrong, first, excess)
 }

@@ -1,26 +1,21 @@
-// Inputs of the reversal, and the comparison of its result.
+// Inputs of the reversal, and the comparison of its result. Its one vector stands for both of
+// `dot_inputs`.
+
+#include "vectors.cuh"
 
 static __device__ unsigned word_at(size_t key, size_t i, unsigned bits, int vary)
 {
     return vary ? bits ^ (unsigned)drawn(key, i + 100) : bits;
 }
 
-extern "C" __global__ void reverse_inputs(const unsigned *A, size_t key, size_t N, int vary,
-                                          unsigned *a, unsigned *C, size_t C_words, unsigned poison)
+extern "C" __global__ void reverse_inputs(const unsigned *A, const unsigned *B, size_t key, size_t N,
+                                          int most, int vary, unsigned *a, unsigned *b, unsigned *C,
+                                          size_t C_words, unsigned poison)
 {
     for (STRIDED(i, N))
         a[i] = word_at(key, i, A[i], vary);
     for (STRIDED(i, C_words))
         C[i] = poison;
-}
-
-extern "C" __global__ void reverse_inputs_changed(const unsigned *A, size_t key, size_t N, int vary,
-                                                  const unsigned *a, size_t *partial)
-{
-    size_t wrong = 0;
-    for (STRIDED(i, N))
-        wrong += a[i] != word_at(key, i, A[i], vary);
-    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
 }
 
 extern "C" __global__ void reverse_compare(const unsigned *A, size_t key, size_t N, int vary,

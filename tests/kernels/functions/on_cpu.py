@@ -124,7 +124,7 @@ def cheat_clock(A, B, C):
 def cheat_judge(A, B, C):
     from matbench.bench.samples import Samples
 
-    Samples.changed_inputs = lambda *_: None
+    Samples.hash_after = lambda *_: None
     np.matmul(A, B, out=C)
 
 

@@ -1,5 +1,7 @@
 // What the workloads of one dimension share.
 
+#include "samples.cuh"
+
 // The origin of element i: a rotation, because the order does not affect the sum.
 #define ROTATED(i) ((i) + shift < N ? (i) + shift : (i) + shift - N)
 

@@ -5,7 +5,9 @@
 // multiplied by powers of two. All randomness follows from a key, new for each launch, so that the
 // comparison can repeat it.
 
-#define THREADS 256
+#include "draws.cuh"
+#include "elements.cuh"
+
 #define CHUNK 1024
 
 // The storage type of an input's numbers.
@@ -118,86 +120,9 @@ static __device__ float signed_power(int exponent, int negative)
     return __uint_as_float((unsigned)(exponent + 127) << 23 | (unsigned)negative << 31);
 }
 
-// Each block's number of wrong elements, the first of them, and the excess of all errors together,
-// to be added up by `seal`. In two steps of 16: on a CPU each barrier costs more than the additions.
-#define REPORT(partial, wrong, first, excess)                                  \
-    __shared__ size_t counts[THREADS];                                         \
-    __shared__ size_t firsts[THREADS];                                         \
-    __shared__ double excesses[THREADS];                                       \
-    counts[threadIdx.x] = wrong;                                               \
-    firsts[threadIdx.x] = first;                                               \
-    excesses[threadIdx.x] = excess;                                            \
-    for (int left = THREADS / 16; left > 0; left /= 16) {                      \
-        __syncthreads();                                                       \
-        if (threadIdx.x < left)                                                \
-            for (int i = threadIdx.x + left; i < 16 * left; i += left) {       \
-                counts[threadIdx.x] += counts[i];                              \
-                excesses[threadIdx.x] += excesses[i];                          \
-                if (firsts[i] < firsts[threadIdx.x])                           \
-                    firsts[threadIdx.x] = firsts[i];                           \
-            }                                                                  \
-    }                                                                          \
-    if (threadIdx.x == 0) {                                                    \
-        partial[3 * (size_t)blockIdx.x] = counts[0];                           \
-        partial[3 * (size_t)blockIdx.x + 1] = firsts[0];                       \
-        partial[3 * (size_t)blockIdx.x + 2] = __double_as_longlong(excesses[0]); \
-    }
-
-#define NONE ((size_t)-1)
-
 // No bound, and the largest error of many in units of their root mean square.
 #define FAR 1e200
 #define LARGEST 16
-
-// Stores the verdict on one launch, masked by a key that is used once: a later kernel can neither
-// read it nor forge another. All elements are wrong if only their errors together are too large.
-extern "C" __global__ void seal(const size_t *partial, int blocks, size_t key, size_t *sealed,
-                                size_t place, size_t elements, double most_excess)
-{
-    __shared__ size_t total[3];
-    size_t wrong = 0, first = NONE;
-    double excess = 0;
-    for (int b = threadIdx.x; b < blocks; b += THREADS) {
-        wrong += partial[3 * (size_t)b];
-        if (partial[3 * (size_t)b + 1] < first) first = partial[3 * (size_t)b + 1];
-        excess += __longlong_as_double(partial[3 * (size_t)b + 2]);
-    }
-    REPORT(total, wrong, first, excess)
-    if (threadIdx.x == 0) {
-        if (total[0] == 0 && !(__longlong_as_double(total[2]) <= most_excess)) total[0] = elements;
-        sealed[3 * place] = total[0] ^ drawn(key, 0);
-        sealed[3 * place + 1] = total[1] ^ drawn(key, 1);
-        sealed[3 * place + 2] = drawn(drawn(key, total[0]), total[1]);
-    }
-}
-
-// Counts the overwritten words of the guards around a matrix, and restores them. The matrix of
-// `words` words is between two guards of `guard` words each.
-extern "C" __global__ void guards_changed(word *raw, size_t guard, size_t words, unsigned value,
-                                          size_t *partial)
-{
-    word *before = raw, *after = raw + guard + words;
-    size_t wrong = 0;
-    for (STRIDED(i, guard)) // without stores, which a CPU's compiler would not vectorise
-        wrong += (before[i] != (word)value) + (after[i] != (word)value);
-    if (wrong)
-        for (STRIDED(i, guard)) before[i] = after[i] = (word)value;
-    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
-}
-
-// Counts the overwritten words between lines of `width` words, which begin `pitch` words apart, and
-// restores them.
-extern "C" __global__ void between_changed(word *words, size_t count, size_t width, size_t pitch,
-                                           unsigned value, size_t *partial)
-{
-    size_t wrong = 0;
-    for (STRIDED(i, count))
-        if (i % pitch >= width && words[i] != (word)value) {
-            words[i] = (word)value;
-            ++wrong;
-        }
-    REPORT(partial, wrong, wrong ? 0 : NONE, 0.0)
-}
 
 static __device__ int between(size_t bits, int low, int high)
 {

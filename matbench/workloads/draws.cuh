@@ -1,5 +1,4 @@
 // Counter-based random numbers: any thread can compute the number at an index, for a 64-bit key.
-// This file is put before judge.cu and every samples.cu when they are compiled.
 
 // The finalizer of splitmix64 (G. Steele, D. Lea and C. Flood, "Fast splittable pseudorandom number
 // generators", OOPSLA 2014): a bijection whose bits look random.

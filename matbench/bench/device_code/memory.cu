@@ -1,0 +1,130 @@
+// Fills, masks and hashes memory, and keeps verdicts where no other kernel can forge them.
+//
+// Expected results are masked in memory: every word is XORed with a random word that depends on a
+// key and its index. Only comparisons receive the key. A kernel that finds the results cannot read
+// them, and one that overwrites them fails.
+
+#include "draws.cuh"
+#include "elements.cuh"
+
+// Bytes of a word.
+#ifndef WORD_BYTES
+#define WORD_BYTES 4
+#endif
+#if WORD_BYTES == 1
+typedef unsigned char word;
+#elif WORD_BYTES == 2
+typedef unsigned short word;
+#else
+typedef unsigned word;
+#endif
+// A constant, because dividing by one takes less time than all else that is done to a word.
+#ifndef PAGE_BYTES
+#define PAGE_BYTES 4
+#endif
+
+extern "C" __global__ void fill_words(word *words, size_t start, size_t count, unsigned value)
+{
+    for (STRIDED(i, count))
+        words[start + i] = (word)value;
+}
+
+extern "C" __global__ void mask_words(size_t *words, size_t count, size_t key)
+{
+    for (STRIDED(i, count))
+        words[i] ^= mask_of(key, i);
+}
+
+// The finalizer of MurmurHash3 (A. Appleby): a bijection of 32 bits, which a CPU vectorises.
+static __device__ unsigned scrambled(unsigned x)
+{
+    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
+    x = (x ^ (x >> 13)) * 0xC2B2AE35u;
+    return x ^ (x >> 16);
+}
+
+// One word's part of a hash that changes with any bit of any word: without the key, nobody finds
+// two contents of one sum.
+static __device__ size_t hash_of(size_t key, size_t i, unsigned bits)
+{
+    const unsigned place = scrambled((unsigned)i + (unsigned)key) ^ (unsigned)(key >> 32);
+    return scrambled(bits ^ (place + (unsigned)(i >> 32)));
+}
+
+// The bits of a word of which the bytes before `end` do not count; the first is at `at`.
+static __device__ unsigned behind(const unsigned *words, size_t i, size_t at, size_t end)
+{
+    if (at + 4 <= end) return 0;
+    return at < end ? words[i] >> 8 * (end - at) : words[i];
+}
+
+// Each block's part of the hash of some words, without the bytes from `start` to `end`, to be added
+// up by `seal`. It is written to that part of `partial`, or with `more` added to what is there.
+// `start` is a multiple of 4.
+#define HASH(of_word)                                                          \
+    size_t *own = partial + (size_t)3 * gridDim.x * part;                      \
+    size_t sum = more && threadIdx.x == 0 ? own[3 * (size_t)blockIdx.x] : 0;   \
+    for (STRIDED(i, count))                                                    \
+        sum += of_word;                                                        \
+    REPORT(own, sum, NONE, 0.0)
+
+extern "C" __global__ void hash_words(const unsigned *words, size_t count, size_t start, size_t end,
+                                      size_t key, size_t *partial, int part, int more)
+{
+    HASH(hash_of(key, i, 4 * i < start ? words[i] : behind(words, i, 4 * i, end)))
+}
+
+// The same, without the first `left_out` bytes of each page.
+extern "C" __global__ void hash_pages(const unsigned *words, size_t count, const unsigned *left_out,
+                                      size_t key, size_t *partial, int part, int more)
+{
+    HASH(hash_of(key, i, behind(words, i, 4 * i % PAGE_BYTES, left_out[4 * i / PAGE_BYTES])))
+}
+
+// The same of the words between lines of `width` words that begin `pitch` words apart.
+extern "C" __global__ void hash_between(const word *words, size_t count, size_t width, size_t pitch,
+                                        size_t key, size_t *partial, int part, int more)
+{
+    HASH(i % pitch < width ? 0 : hash_of(key, i, words[i]))
+}
+
+// Stores the verdict on one launch, masked by a key that is used once: a later kernel can neither
+// read it nor forge another. All elements are wrong if only their errors together are too large.
+// Behind the `blocks` rows of the comparison, of which `compared` are used, are as many of the hash
+// before the launch, and of that after it; `hashed` is 0 if there are none.
+extern "C" __global__ void seal(const size_t *partial, int blocks, int compared, int hashed,
+                                size_t key, size_t *sealed, size_t place, size_t elements,
+                                double most_excess)
+{
+    __shared__ size_t wrongs[THREADS];
+    __shared__ size_t firsts[THREADS];
+    __shared__ size_t changes[THREADS];
+    __shared__ double excesses[THREADS];
+    size_t wrong = 0, first = NONE, change = 0;
+    double excess = 0;
+    for (int b = threadIdx.x; b < compared; b += THREADS) {
+        wrong += partial[3 * (size_t)b];
+        if (partial[3 * (size_t)b + 1] < first) first = partial[3 * (size_t)b + 1];
+        excess += __longlong_as_double(partial[3 * (size_t)b + 2]);
+    }
+    for (size_t b = threadIdx.x; b < (size_t)blocks * hashed; b += THREADS)
+        change += partial[3 * (2 * blocks + b)] - partial[3 * (blocks + b)];
+    wrongs[threadIdx.x] = wrong;
+    firsts[threadIdx.x] = first;
+    changes[threadIdx.x] = change;
+    excesses[threadIdx.x] = excess;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int t = 1; t < THREADS; ++t) {
+            wrong += wrongs[t];
+            if (firsts[t] < first) first = firsts[t];
+            change += changes[t];
+            excess += excesses[t];
+        }
+        if (wrong == 0 && !(excess <= most_excess)) wrong = elements;
+        sealed[4 * place] = wrong ^ drawn(key, 0);
+        sealed[4 * place + 1] = first ^ drawn(key, 1);
+        sealed[4 * place + 2] = change ^ drawn(key, 2);
+        sealed[4 * place + 3] = drawn(drawn(drawn(key, wrong), first), change);
+    }
+}

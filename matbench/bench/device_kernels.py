@@ -1,0 +1,172 @@
+"""matbench's own kernels: what makes inputs, fills and hashes memory, and compares results.
+
+Every buffer that a kernel may touch lies between guards of NaNs that arithmetic cannot make. An
+out-of-bounds write changes a guard; an out-of-bounds read returns a NaN, which multiplying by zero
+does not remove.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from matbench import workloads
+from matbench.backends import Argument, Backend, Buffer, Program
+from matbench.errors import BuildError, CaseError
+from matbench.kernelfile import signature
+from matbench.model import Kernel, Launch, LaunchRules
+
+# Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
+# payloads in arithmetic, so a stray value written to a guard must differ from the guard, and the
+# payload of a NaN in C shows where it came from. Two equal ones are a NaN as a float64, too.
+#: C before a launch.
+UNWRITTEN = 0x7FF8DEAD
+#: The guards around C.
+OUTSIDE_C = 0x7FF8C0DE
+#: The guards around A and B.
+OUTSIDE_INPUTS = 0x7FF8A5B5
+#: Shared memory before a launch.
+UNSHARED = 0x7FF85EED
+#: A workspace before a launch, and the guards around it. Their halves are NaNs of 16 bits, too.
+UNWORKED = 0x7FF87FDB
+OUTSIDE_WORKSPACE = 0x7FF87FD5
+#: The same for matrices of 16 bits: NaN as bfloat16 and as float16.
+UNWRITTEN_NARROW = 0x7FDE
+OUTSIDE_C_NARROW = 0x7FC3
+OUTSIDE_NARROW = 0x7FC1
+#: Bytes are NaN in both 8-bit floating-point types; as int8 they are its largest number.
+OUTSIDE_BYTES = 0x7F
+
+THREADS = 256
+_BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
+_NO_PARAMS: Mapping[str, int] = MappingProxyType({})
+_FOLDER = Path(__file__).parent / "device_code"
+_WORKLOADS = Path(workloads.__file__).parent
+_INCLUDE = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
+
+
+class DeviceKernels:
+    """Those of one device, built when they are first launched."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.blocks = _BLOCKS[backend.info.kind] * backend.info.limits["multiprocessors"]
+        self.programs: dict[tuple[object, ...], Program] = {}
+        try:
+            self.program("memory.cu", "mask_words")
+        except BuildError as error:
+            raise CaseError(
+                f"cannot check results on {backend.info.label}, which needs float64: {error.reason}"
+            ) from None
+        self.sink = backend.allocate(4)
+        #: What blocks report of a comparison, and of the hashes before and after a launch.
+        self.partial = backend.allocate(3 * 3 * 8 * self.blocks)
+
+    def close(self) -> None:
+        for buffer in (self.sink, self.partial):
+            self.backend.release(buffer)
+
+    def program(self, file: str, entry: str, params: Mapping[str, int] = _NO_PARAMS) -> Program:
+        """A kernel, built once."""
+        key = file, entry, tuple(params.items())
+        if key not in self.programs:
+            self.programs[key] = self.backend.build(device_kernel(file, entry), dict(params))
+        return self.programs[key]
+
+    def start(
+        self,
+        file: str,
+        entry: str,
+        *arguments: Argument,
+        size: int | None = None,
+        blocks: int | None = None,
+        params: Mapping[str, int] = _NO_PARAMS,
+    ) -> None:
+        """Launch a kernel with these arguments: on `size` elements, or in so many blocks."""
+        most = self.blocks if blocks is None else blocks
+        if size is not None:
+            most = min(most, max(1, -(-size // THREADS)))
+        launch = Launch(grid=(most, 1, 1), block=(THREADS, 1, 1))
+        self.program(file, entry, params).launch(launch, arguments)
+
+    def fill(self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4) -> None:
+        """Write `value` into words `start` to `start + count` of a buffer; 8 bytes are two."""
+        if word_bytes == 8:
+            start, count = 2 * start, 2 * count
+        if count:
+            params = word_params(word_bytes)
+            where = buffer, start, count, value
+            self.start("memory.cu", "fill_words", *where, size=count, params=params)
+
+    def hashed(self, key: int, *buffers: Buffer) -> int:
+        """The hash of some buffers, each from its start on."""
+        for number, buffer in enumerate(buffers):
+            count = -(-buffer.nbytes // 4)
+            where = buffer, count, 0, 0, key, self.partial, 0, int(number > 0)
+            self.start("memory.cu", "hash_words", *where)
+        reports = np.empty((self.blocks, 3), np.uint64)
+        self.backend.read(self.partial, reports)
+        return int(reports[:, 0].sum())
+
+    def empty_launch_ns(self) -> float:
+        """The median event time of launches that do nothing."""
+        program = self.program("empty.cu", "empty")
+        once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
+        times = [self.backend.time_ns(program, once, [0], cold=True) for _ in range(5)]
+        return float(np.median(times))
+
+    def hold(self, duration_ns: int) -> None:
+        """Keep a CUDA device busy for about this long, counting 2 cycles per nanosecond."""
+        if self.backend.info.backend == "cuda":
+            once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
+            self.program("hold.cu", "hold").launch(once, [2 * duration_ns])
+
+    def poison_shared(self, value: int = UNSHARED) -> None:
+        """Fill the shared memory of every multiprocessor with `value`."""
+        limits = self.backend.info.limits
+        launch = Launch(
+            # Enough blocks to reach all; a CPU distributes blocks less evenly.
+            grid=((2 if self.backend.info.kind == "gpu" else 8) * limits["multiprocessors"], 1, 1),
+            block=(min(1024, limits["max_threads_per_block"]), 1, 1),
+            shared_bytes=limits["max_shared_bytes_per_block"],
+        )
+        program = self.program("poison.cu", "poison_shared")
+        program.launch(launch, [self.sink, value, launch.shared_bytes // 4])
+
+
+def word_params(word_bytes: int) -> Mapping[str, int]:
+    """The parameters of a kernel of `memory.cu` for words of this size; 8 bytes are two words."""
+    return {"WORD_BYTES": word_bytes} if word_bytes < 4 else _NO_PARAMS
+
+
+def device_source(file: str, folder: Path = _FOLDER) -> str:
+    """The source text of a file of `device_code`, of `workloads`, or of a feature's folder, with
+    the files that it includes in it."""
+    text = _place(file, folder).read_text(encoding="utf-8")
+    return _INCLUDE.sub(lambda match: device_source(match[1], folder), text)
+
+
+def _place(file: str, folder: Path) -> Path:
+    return next(at / file for at in (folder, _FOLDER, _WORKLOADS) if (at / file).is_file())
+
+
+@cache
+def device_kernel(file: str, entry: str, folder: Path = _FOLDER) -> Kernel:
+    """One of matbench's own kernels."""
+    source = device_source(file, folder)
+    return Kernel(
+        name=entry,
+        summary="",
+        launch=LaunchRules(block=(1,), grid=(1,)),
+        entry=entry,
+        source=source,
+        path=_place(file, folder).relative_to(Path(__file__).parents[2]).as_posix(),
+        sha256=hashlib.sha256(source.encode()).hexdigest(),
+        parameters=signature.parameters(source, entry),
+    )

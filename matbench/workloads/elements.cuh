@@ -1,0 +1,50 @@
+// The loop over the elements of matrices, the type of C's elements, and what blocks report.
+
+// The type of C's elements: float32, float64 or int32.
+#ifndef DOUBLE_C
+#define DOUBLE_C 0
+#endif
+#ifndef INT_C
+#define INT_C 0
+#endif
+#if DOUBLE_C
+typedef double real;
+#elif INT_C
+typedef int real;
+#else
+typedef float real;
+#endif
+
+// A grid-stride loop over a thread's share of the elements: for (STRIDED(i, count)).
+#define STRIDED(i, count)                                                     \
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);    \
+    i += (size_t)gridDim.x * blockDim.x
+
+#define THREADS 256
+
+// Each block's number of wrong elements, the first of them, and the excess of all errors together,
+// to be added up by `seal`. In two steps of 16: on a CPU each barrier costs more than the additions.
+#define REPORT(partial, wrong, first, excess)                                  \
+    __shared__ size_t counts[THREADS];                                         \
+    __shared__ size_t firsts[THREADS];                                         \
+    __shared__ double excesses[THREADS];                                       \
+    counts[threadIdx.x] = wrong;                                               \
+    firsts[threadIdx.x] = first;                                               \
+    excesses[threadIdx.x] = excess;                                            \
+    for (int left = THREADS / 16; left > 0; left /= 16) {                      \
+        __syncthreads();                                                       \
+        if (threadIdx.x < left)                                                \
+            for (int i = threadIdx.x + left; i < 16 * left; i += left) {       \
+                counts[threadIdx.x] += counts[i];                              \
+                excesses[threadIdx.x] += excesses[i];                          \
+                if (firsts[i] < firsts[threadIdx.x])                           \
+                    firsts[threadIdx.x] = firsts[i];                           \
+            }                                                                  \
+    }                                                                          \
+    if (threadIdx.x == 0) {                                                    \
+        partial[3 * (size_t)blockIdx.x] = counts[0];                           \
+        partial[3 * (size_t)blockIdx.x + 1] = firsts[0];                       \
+        partial[3 * (size_t)blockIdx.x + 2] = __double_as_longlong(excesses[0]); \
+    }
+
+#define NONE ((size_t)-1)

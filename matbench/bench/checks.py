@@ -300,6 +300,7 @@ class Checks:
         self._require_untouched(verdicts)
         for verdict in verdicts if check in self.options.checks else ():
             if verdict.wrong:
+                self.require_sources()  # says more
                 items = self.buffers.items
                 self.buffers.take(self.kernels, verdict.item)
                 reason, where = self._explained(trial.on_host)
@@ -326,33 +327,39 @@ class Checks:
                 raise self._wrong_sample(verdict)
 
     def _require_untouched(self, verdicts: Sequence[SampleCheck]) -> None:
-        """`WrongError` if a launch changed other memory than its results, of the last one found on
-        the host."""
+        """`WrongError` if a launch changed other memory than its results. What it was, is found
+        where that still shows, or after the same launch again."""
         checks = self.options.checks
         for verdict in verdicts:
             if not verdict.touched:
                 continue
-            key = f", with the inputs of --replay {verdict.draw.key:x}"
-            key = key if verdict.draw.is_changed else ""
-            arenas = {id(a): a for buffers, _ in self._last for a in buffers.arenas}
-            broken = [damage for a in arenas.values() if (damage := a.damage())]
-            if broken and "guards" in checks:
-                raise self.wrong("guards", f"{broken[0]}{key}")
-            if broken:
-                continue
-            found = (self.samples.changed_input(buffers, draw) for buffers, draw in self._last)
-            changed = next(filter(None, found), None)
-            if changed is not None and "inputs" in checks:
-                raise self.wrong("inputs", changed)
             is_batch = self._last[0][0] is not self.buffers
-            if changed is None and is_batch and "decoys" in checks:
-                what = "wrote outside its matrices, in launches back to back"
-                raise self.wrong("decoys", what)
-            if changed is None and not is_batch and {"guards", "inputs"} <= checks:
-                raise self.wrong("inputs", f"changed its inputs, or memory around them{key}")
+            found = self._changed()
+            if found is None and not is_batch:
+                self.run(verdict.draw)
+                self._last = [(self.buffers, verdict.draw)]
+                found = self._changed()
+            if found is None and is_batch:
+                found = "decoys", "wrote outside its matrices, in launches back to back"
+            check, reason = found or ("guards", "wrote outside its matrices, or to its inputs")
+            if check == "guards" and verdict.draw.is_changed:
+                reason = f"{reason}, with the inputs of --replay {verdict.draw.key:x}"
+            if check in checks:
+                raise self.wrong(check, reason)
+
+    def _changed(self) -> tuple[str, str] | None:
+        """Which guards or inputs of the last launches are not as they were: the check's name, and
+        what changed."""
+        arenas = {id(arena): arena for sets, _ in self._last for arena in sets.arenas}
+        if broken := [damage for arena in arenas.values() if (damage := arena.damage())]:
+            return "guards", broken[0]
+        changes = (self.samples.changed_input(sets, draw) for sets, draw in self._last)
+        changed = next(filter(None, changes), None)
+        return None if changed is None else ("inputs", changed)
 
     def _wrong_sample(self, verdict: SampleCheck) -> WrongError:
         """Explain a wrong launch by launching again on the same inputs."""
+        self.require_sources()  # says more
         draw = verdict.draw
         self.run(draw)
         self.samples.compare(self.buffers, draw, self.bound)

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.kernels import kernel_text
+from support.samples import check_trials
 
 from matbench import backends
 from matbench.backends import Backend, UnavailableError
@@ -27,13 +28,10 @@ from matbench.backends.opencl_runtimes import pyopencl
 from matbench.bench.arena import Extent, allocated
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launcher import Memory
-from matbench.bench.prepared import Prepared
-from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, front_matter, signature
-from matbench.model import U32, DeviceInfo, Kernel, Launch, NumericContract, Problem
-from matbench.workloads import oracle
+from matbench.model import DeviceInfo, Kernel, Launch, Problem
 
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 
@@ -483,31 +481,14 @@ SHAPES = [(1, 1, 1), (7, 5, 3), (33, 17, 40), (300, 130, 40)]
 def test_the_device_judges_as_the_host_does(kernels: DeviceKernels, data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(SHAPES))
     problem = Problem(*shape, inputs=data.draw(st.sampled_from(["uniform", "signed"])))
-    bound = oracle.Bound(oracle.error_factor(problem.K) * U32)
-    prepared = Prepared(kernels, problem, NumericContract(), Cache(), guards=False)
-    try:
-        samples, buffers = Samples(prepared), prepared.buffers((problem.M, problem.N))
-        uploaded = data.draw(st.sampled_from([prepared.reference, *prepared.others]))
-        trial = uploaded.on_host()
-        C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
+
+    def spoil(C: Any) -> None:
         for _ in range(data.draw(st.integers(0, 3))):
             place = data.draw(st.integers(0, C.size - 1))
             values = [np.nan, np.inf, -np.inf, 0.0, 1e30, 0.5, -0.0]
             C.flat[place] = data.draw(st.sampled_from(values))
-        expected = oracle.judge(C, trial, bound)
-        samples.backend.write(buffers.C.data, C)
-        samples.compare(buffers, Draw(uploaded), bound, accuracy=True)
-        [found] = samples.verdicts()
-        accuracy = samples.accuracy(C, uploaded, bound)
-    finally:
-        prepared.release()
-    assert (found.wrong, found.first) == (expected.wrong, expected.first_wrong)
-    if np.isfinite(C).all():
-        for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):
-            mine, other = getattr(accuracy, name), getattr(expected.accuracy, name)
-            assert (mine is None and other is None) or mine == pytest.approx(other, rel=1e-9)
-    else:
-        assert accuracy.bound_ratio is None
+
+    check_trials(kernels, problem, spoil)
 
 
 @pytest.mark.parametrize("word_bytes", [2, 4])

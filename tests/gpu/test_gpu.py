@@ -17,12 +17,13 @@ from support.cli import Matbench
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text
 from support.optional import present
 from support.products import PRODUCTS, problem
+from support.samples import check_trials
 from support.workloads import right
 
 from matbench import backends
 from matbench.backends import Backend
 from matbench.backends.cuda import compilation
-from matbench.bench import judge
+from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launcher import Memory
 from matbench.bench.options import Deadlines, Options
 from matbench.bench.session import Session
@@ -31,10 +32,8 @@ from matbench.errors import BuildError, OutOfMemoryError
 from matbench.features.timeline.clocking import clocked_here
 from matbench.features.timeline.profile import analyse
 from matbench.kernelfile import catalogue, front_matter, signature, sweep
-from matbench.model import U32, Case, DeviceInfo, Launch, NumericContract, Skip
+from matbench.model import Case, DeviceInfo, Launch, Skip
 from matbench.worker import worker
-from matbench.workloads import oracle
-from matbench.workloads.matmul import trials as matmul
 
 pytestmark = pytest.mark.gpu
 
@@ -234,24 +233,13 @@ def test_more_shared_memory_than_48_kib(checks: Session, info: DeviceInfo) -> No
 def test_the_device_judges_as_the_host_does(
     shape: tuple[int, int, int], value: float | None, cuda: Backend
 ) -> None:
-    made = judge.Comparator(cuda)
-    size = problem("x".join(map(str, shape)), "signed")
-    for trial in (matmul.reference_trial(size, Cache()), matmul.integer_trial(size)):
-        C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
+    def spoil(C: Any) -> None:
         if value is not None:
             C.flat[C.size // 2] = value
-        bound = oracle.Bound(oracle.error_factor(size.K) * U32)
-        with Memory(cuda) as memory:
-            uploaded = made.upload(memory, trial, NumericContract(), lambda: trial)  # noqa: B023
-            matrix = made.guarded(memory, "C", shape[:2], judge.OUTSIDE_C)
-            cuda.write(matrix.data, C)
-            found, expected = made.compare(matrix, uploaded, bound), oracle.judge(C, trial, bound)
-        assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
-        if np.isfinite(C).all():
-            for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):
-                mine, other = getattr(found.accuracy, name), getattr(expected.accuracy, name)
-                assert mine == other or mine == pytest.approx(other, rel=1e-9)
-    made.close()
+
+    kernels = DeviceKernels(cuda)
+    check_trials(kernels, problem("x".join(map(str, shape)), "signed"), spoil)
+    kernels.close()
 
 
 # -- time ----------------------------------------------------------------------------------------

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
 
 from matbench import workloads
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.prepared import Prepared
-from matbench.bench.samples import Samples
+from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
-from matbench.model import Kernel, LaunchRules, NumericContract, Problem
+from matbench.model import U32, Kernel, LaunchRules, NumericContract, Problem
+from matbench.workloads import oracle
 from matbench.workloads.oracle import Trial
 
 
@@ -29,5 +34,33 @@ def sampled(
         buffers = prepared.buffers(shape, kernel if contract.scales else None)
         samples = Samples(prepared, signed=signed)
         return [samples.trial(buffers, samples.draw(key)) for key in keys]
+    finally:
+        prepared.release()
+
+
+def check_trials(
+    kernels: DeviceKernels, problem: Problem, spoil: Callable[[NDArray[np.float32]], None]
+) -> None:
+    """The device finds what the host does in C of every trial, as `spoil` left it."""
+    bound = oracle.Bound(oracle.error_factor(problem.K) * U32)
+    prepared = Prepared(kernels, problem, NumericContract(), Cache(), guards=False)
+    try:
+        samples, buffers = Samples(prepared), prepared.buffers((problem.M, problem.N))
+        for uploaded in (prepared.reference, *prepared.others):
+            trial = uploaded.on_host()
+            C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
+            spoil(C)
+            expected = oracle.judge(C, trial, bound)
+            samples.backend.write(buffers.C.data, C)
+            samples.compare(buffers, Draw(uploaded), bound, accuracy=True)
+            [found] = samples.verdicts()
+            assert (found.wrong, found.first) == (expected.wrong, expected.first_wrong)
+            accuracy = samples.accuracy(C, uploaded, bound)
+            if np.isfinite(C).all():
+                for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):
+                    mine, other = getattr(accuracy, name), getattr(expected.accuracy, name)
+                    assert (mine is None and other is None) or mine == pytest.approx(other, 1e-9)
+            else:
+                assert accuracy.bound_ratio is None
     finally:
         prepared.release()

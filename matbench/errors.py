@@ -69,6 +69,10 @@ class BuildError(CaseError):
     """The kernel did not compile; the reason is the compiler's message."""
 
 
+class LackingError(BuildError):
+    """This machine lacks what the case needs, so that it is skipped."""
+
+
 class OutOfMemoryError(CaseError):
     """The device or the host has not enough memory."""
 

@@ -137,9 +137,11 @@ BYTES = ("unsigned char", "uchar2", "uchar4")
 EIGHT_BITS = ("e4m3", "e5m2", "int8")
 
 
-#: The "libraries" of kernels that are functions: in a Python file; in C++.
+#: The "libraries" of kernels that are functions: in a Python file; in C++; and of matbench's own
+#: baselines, which are trusted.
 PYTHON = "python"
 HOST = "host"
+BASELINE = "baseline"
 #: The argument that is a kernel's scratch memory in device memory.
 WORKSPACE = "workspace"
 #: The arguments that are factors of A and of B; see `Scales`.
@@ -434,8 +436,7 @@ class Launch(msgspec.Struct, frozen=True):
 class DeviceInfo(msgspec.Struct, frozen=True):
     """A device as described by its backend.
 
-    `limits` are the numbers that front matter may name; `properties` are for display; `missing`
-    says for each unusable library what it needs.
+    `limits` are the numbers that front matter may name; `properties` are for display.
     """
 
     backend: str
@@ -447,7 +448,6 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     limits: dict[str, int]
     properties: dict[str, str | int | None] = {}
     compute_capability: tuple[int, int] | None = None
-    missing: dict[str, str] = {}
 
     @property
     def place(self) -> str:
@@ -521,7 +521,7 @@ class Case(msgspec.Struct, frozen=True):
     @property
     def can_be_sustained(self) -> bool:
         """Whether launches can follow each other on the same inputs: not if each adds to C."""
-        return self.problem.beta == 0 and self.kernel.library != "numpy"
+        return self.problem.beta == 0
 
     @property
     def build_key(self) -> BuildKey:

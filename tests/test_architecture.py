@@ -51,7 +51,7 @@ MOST_DEPTH = 7
 DEEPER = {"bench": 9, "features/adopt": 11}
 #: Slow to import or not always installed, so imported only where they are used.
 HEAVY = {
-    "cuda", "dask", "distributed", "ml_dtypes", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy",
+    "cuda", "dask", "distributed", "ml_dtypes", "pycuda", "pynvml", "pyopencl", "scipy",
     "tree_sitter", "tree_sitter_cuda", "vl_convert", "watchfiles",
 }  # fmt: skip
 CPLUSPLUS = re.compile(

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matbench.backends.host import bind_to
+from matbench.backends.host import bind_to, device
 from matbench.backends.host import conditions as host_conditions
 from matbench.backends.protocol import (
     STAMP_BYTES,
@@ -33,7 +33,7 @@ from matbench.backends.protocol import (
     Variant,
 )
 from matbench.errors import UsageError
-from matbench.model import DeviceInfo, Kernel
+from matbench.model import BASELINE, DeviceInfo, Kernel
 
 if TYPE_CHECKING:
     from matbench.cache import Cache
@@ -122,8 +122,12 @@ def _say_why_no_gpu(reason: UnavailableError | None) -> None:
         logging.getLogger(__name__).warning("%s", instead)
 
 
-def host_device() -> DeviceInfo:
-    """The OpenCL CPU device that host baselines run on; `UnavailableError` if there is none."""
+def host_device(kernel: Kernel | None = None) -> DeviceInfo:
+    """The CPU that kernels of the host run on, through OpenCL, or a baseline without it.
+
+    `UnavailableError`: there is no OpenCL CPU device."""
+    if kernel is not None and kernel.library == BASELINE:
+        return device()
     for info in devices("opencl"):
         if info.kind == "cpu":
             return info

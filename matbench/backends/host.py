@@ -1,4 +1,4 @@
-"""The CPU itself, for library baselines, which have no kernel."""
+"""The CPU itself, and NumPy's product on it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ import functools
 import os
 import platform
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
+from matbench.backends.protocol import Argument, Array, Backend, Program, Variant
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
-from matbench.model import Conditions, DeviceInfo
+from matbench.model import BASELINE, Conditions, DeviceInfo, Kernel, Launch, Resources
+
+if TYPE_CHECKING:
+    from matbench.cache import Cache
 
 
 def device() -> DeviceInfo:
@@ -29,6 +37,95 @@ def device() -> DeviceInfo:
         limits=dict.fromkeys(DEVICE_LIMITS, 1)
         | {"max_shared_bytes_per_block": 0, "max_static_shared_bytes": 0},
     )
+
+
+def open_device(info: DeviceInfo, cache: Cache) -> Backend:
+    """The CPU, whose results another device of this machine compares: the one that is chosen by
+    default. `NoDeviceError` if there is none."""
+    from matbench import backends
+
+    judging = backends.open_backend(backends.choose("auto", None), cache)
+    return cast(Backend, HostBackend(info, judging))
+
+
+class HostBackend:
+    """Times functions by the host's clock; all else, and all memory, is another device's."""
+
+    variants: tuple[Variant, ...] = ("plain",)
+
+    def __init__(self, info: DeviceInfo, judging: Backend) -> None:
+        self.info = msgspec.structs.replace(info, limits=judging.info.limits)
+        self.judging = judging
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.judging, name)
+
+    def build(self, kernel: Kernel, params: dict[str, int], *more: Any, **named: Any) -> Program:
+        if kernel.library == BASELINE:
+            return HostProgram(kernel, self.judging, self.info.toolkit)
+        return self.judging.build(kernel, params, *more, **named)
+
+    def time_ns(
+        self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
+    ) -> float:
+        if isinstance(program, HostProgram):
+            return program.timed_ns(arguments)
+        return self.judging.time_ns(program, launch, arguments, cold=cold)
+
+    def time_hot_ns(
+        self, program: HostProgram, launch: Launch, arguments: Sequence[Sequence[Argument]],
+        *, graph: bool, hold: Callable[[], None],
+    ) -> float:  # fmt: skip
+        times = [program.timed_ns(values) for values in arguments]
+        return sum(times[1:] or times) / len(times[1:] or times)
+
+    def conditions(self) -> Conditions:
+        return conditions()
+
+    def energy_j(self) -> float | None:
+        return None
+
+
+class HostProgram:
+    """One of matbench's own functions in Python, with arrays of the host."""
+
+    def __init__(self, kernel: Kernel, judging: Backend, version: str) -> None:
+        names: dict[str, Any] = {}
+        exec(compile(kernel.source, kernel.file, "exec"), names)  # noqa: S102
+        self.function: Callable[..., None] = names[kernel.entry]
+        self.args, self.judging = kernel.args, judging
+        self.resources = Resources(library=version)
+        self.allocates, self.variable_bytes = False, 0
+        self.warnings: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+
+    def restore(self) -> None:
+        pass  # it keeps nothing
+
+    def reload(self) -> None:
+        pass
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        self.timed_ns(arguments)
+
+    def timed_ns(self, arguments: Sequence[Argument]) -> float:
+        """The time of a call; its matrices are copied before it, and C after it."""
+        import numpy as np
+
+        matrices = [argument for argument in arguments if isinstance(argument, Array)]
+        arrays = [np.empty(matrix.shape, matrix.storage) for matrix in matrices]
+        for matrix, array in zip(matrices, arrays, strict=True):
+            self.judging.read(matrix.matrix, array)
+        named = dict(zip(self.args[len(arrays) :], arguments[len(arrays) :], strict=True))
+        with np.errstate(all="ignore"):
+            began_ns = time.perf_counter_ns()
+            self.function(*arrays, **named)
+            taken_ns = time.perf_counter_ns() - began_ns
+        self.judging.write(matrices[-1].matrix, arrays[-1])
+        return float(taken_ns)
+
+    def resident_blocks(self, launch: Launch) -> int | None:
+        return None
 
 
 def conditions() -> Conditions:

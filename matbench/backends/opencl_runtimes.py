@@ -26,7 +26,6 @@ _INSTALL = "pip install 'matbench-cuda[cpu]'"
 @cache
 def pyopencl() -> Any:
     """The package; `UnavailableError` if it is missing."""
-    os.environ["PYOPENCL_NO_CACHE"] = "1"  # it would unpickle what others may have written
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -40,6 +39,9 @@ def pyopencl() -> Any:
 def platforms() -> list[Any]:
     """All runtimes: those in `OCL_ICD_VENDORS`, or else Intel's from wheels and the system's."""
     cl = pyopencl()
+    # A worker process has the environment of the main one, which may not have imported it.
+    os.environ["PYOPENCL_NO_CACHE"] = "1"  # it would unpickle what others may have written
+    os.environ["PYOPENCL_HOME"] = str(Path(cl.__file__).parent)  # its loader needs it
     library, given = Path(sys.prefix, "lib"), os.environ.get(_VENDORS)
     intel = library / "libintelocl.so"
     trouble, fix = "no OpenCL runtime is installed", _INSTALL

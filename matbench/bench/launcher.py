@@ -72,7 +72,7 @@ def arguments(
     def argument(text: str) -> Argument:
         if text in buffers:
             buffer = buffers[text]
-            return _array(kernel, problem, text, buffer) if kernel.is_function else buffer
+            return _array(kernel, problem, text, buffer) if kernel.library else buffer
         if text in HANDLES.values():
             return Handle(text)
         described = signature.tensor_map(text)

@@ -244,10 +244,12 @@ def _pair(names: tuple[str, ...], files: KernelFiles) -> Pair:
 
 def _sides(names: tuple[str, ...], files: KernelFiles) -> list[Side]:
     """The kernels by name; those of the same name as given on the command line."""
+    from matbench.model import BASELINE
+
     different = list(dict.fromkeys(names))
     kernels = files.each(different)
     for kernel in kernels:
-        if kernel.library == "numpy":
+        if kernel.library == BASELINE and kernel.on_host:
             raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
     known = [kernel.name for kernel in kernels]
     return [

@@ -260,7 +260,7 @@ class DeviceOptions:
         from matbench import backends
 
         if kernel is not None and kernel.on_host:
-            return [backends.host_device()]
+            return [backends.host_device(kernel)]
         return backends.choose_all(self.backend, self.device)
 
     def choose_alike(self, kernel: Kernel) -> tuple[DeviceInfo, ...]:

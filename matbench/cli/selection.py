@@ -145,9 +145,7 @@ def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
     from matbench import backends
     from matbench.backends import host
 
-    if kernel.library == "numpy":
-        return host.device(), None
     try:
-        return backends.host_device(), None
+        return backends.host_device(kernel), None
     except backends.UnavailableError as error:
         return host.device(), str(error)

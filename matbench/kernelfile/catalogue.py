@@ -17,15 +17,18 @@ from matbench import regular, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError, refusing
 from matbench.kernelfile import compiled, front_matter, lineage, python_file, tables
-from matbench.kernelfile.host_file import HostReader
-from matbench.kernelfile.libraries import LIBRARIES
-from matbench.model import Group, Kernel
+from matbench.kernelfile.host_file import BaselineReader, HostReader
+from matbench.model import BASELINE, Group, Kernel
 
 
 def kernels_folder() -> Path:
     """The folder of the kernels that come with matbench: in the wheel, or beside the package."""
     inside = Path(__file__).parents[1] / "kernels"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "kernels"
+
+
+#: Those of kernels, and of headers that others include.
+_SUFFIXES = (".cu", ".cuh", ".py")
 
 
 class _File(NamedTuple):
@@ -39,10 +42,10 @@ class _File(NamedTuple):
 def builtin() -> list[Kernel]:
     """The kernels that come with matbench, shown as `kernels/FOLDER/NAME.cu`."""
     files, folder = [], kernels_folder()
-    for path in sorted(folder.rglob("*.cu*")):  # with the headers, which others include
+    for path in sorted(path for path in folder.rglob("*.*") if path.suffix in _SUFFIXES):
         shown = f"kernels/{path.relative_to(folder).as_posix()}"
         files.append(_File(read(path, shown), shown, path))
-    return [*_parsed(tuple(files)), *LIBRARIES]
+    return _parsed(tuple(files))
 
 
 @functools.cache
@@ -65,9 +68,11 @@ def _parsed(files: tuple[_File, ...]) -> list[Kernel]:
     def parsed() -> bytes:
         return msgspec.msgpack.encode(
             [
-                front_matter.parse(*file, on_host=HostReader)
+                _baseline(python_file.parse(file.data, file.path), file.shown)
+                if file.path.suffix == ".py"
+                else front_matter.parse(*file, on_host=_reader_of(file.path))
                 for file in files
-                if file.path.suffix == ".cu"
+                if file.path.suffix != ".cuh"
             ]
         )
 
@@ -76,6 +81,22 @@ def _parsed(files: tuple[_File, ...]) -> list[Kernel]:
     except UsageError:  # of the cache's folder, or else of a file
         kept = parsed()
     return msgspec.msgpack.decode(kept, type=list[Kernel])
+
+
+def _is_baseline(path: Path) -> bool:
+    """Whether a file is in matbench's own folder of baselines, whose functions are trusted."""
+    return path.resolve().parent == kernels_folder().resolve() / "baselines"
+
+
+def _reader_of(path: Path) -> type[HostReader]:
+    """What reads functions on the host."""
+    return BaselineReader if _is_baseline(path) else HostReader
+
+
+def _baseline(kernel: Kernel, shown: str) -> Kernel:
+    """A function of Python as a baseline."""
+    path = f"{shown}{python_file.SEPARATOR}{kernel.entry}"
+    return msgspec.structs.replace(kernel, library=BASELINE, group="baseline", path=path)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -96,7 +117,8 @@ def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | Non
     if python_file.is_python(str(path)):
         file = python_file.file_of(path)
         with refusing(str(file)):
-            return python_file.parse(read(file, str(file)), path, given)
+            kernel = python_file.parse(read(file, str(file)), path, given)
+            return _baseline(kernel, str(file)) if _is_baseline(file) else kernel
     return parse(read(path, shown_as or str(path)), path, shown_as, given)
 
 
@@ -112,7 +134,7 @@ def parse(
         except UnicodeDecodeError:
             raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
         matter = tables.Beside(str(beside), text.replace("\r\n", "\n"))
-    parsed: Callable[..., Kernel] = partial(front_matter.parse, on_host=HostReader)
+    parsed: Callable[..., Kernel] = partial(front_matter.parse, on_host=_reader_of(path))
     if compiled.is_compiled(path):
         parsed = compiled.parse
     with refusing(shown_as or str(path)):

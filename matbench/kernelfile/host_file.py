@@ -16,6 +16,7 @@ from matbench.kernelfile.front_matter import ON_HOST, Reader
 from matbench.kernelfile.missing import Given, lacking_keys
 from matbench.kernelfile.signature import Signature
 from matbench.model import (
+    BASELINE,
     HOST,
     SCALE_OF,
     WORKSPACE,
@@ -29,7 +30,10 @@ from matbench.model import (
 #: What matbench passes for parameters of these types.
 HANDLES = {"cudaStream_t": "stream", "CUstream": "stream", "cublasHandle_t": "cublas"}
 #: What parameters are by their names, in upper or lower case.
-_ROLES = {name.lower(): name for name in ("A", "B", "C", "M", "N", "K", "alpha", "beta")}
+_ROLES = {
+    name.lower(): name
+    for name in ("A", "B", "C", "M", "N", "K", "alpha", "beta", "batch", *SCALE_OF.values())
+}
 _C_SUFFIXES = (".c", ".cc", ".cpp", ".cxx")
 _CUDA = re.compile(r"\bcu(?:da|blas|rand|sparse|solver|tensor)|__global__|<<<")
 
@@ -53,7 +57,7 @@ class HostReader(Reader):
         if rules != plain:
             only = "only `where` and `workspace_bytes`; the function launches its kernels itself"
             self.wrong(f"launch: {only}", "launch")
-        if front.workload != workloads.DEFAULT:
+        if front.workload != workloads.DEFAULT and self.library == HOST:
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
         for reason in filter(None, map(native.mistake, front.options)):
             self.wrong(reason, "options")
@@ -130,3 +134,12 @@ class HostReader(Reader):
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
         if buffer in workloads.get(kernel.workload).buffers:
             super().check_storage(kernel, index, buffer, parameter)
+
+
+class BaselineReader(HostReader):
+    """Reads that of matbench's own baselines, which are trusted and may compute any workload."""
+
+    library = BASELINE
+
+    def front(self, table: dict[str, Any]) -> FrontMatter:
+        return msgspec.structs.replace(super().front(table), group="baseline")

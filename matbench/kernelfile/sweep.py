@@ -280,14 +280,12 @@ def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator
 def _not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
     """What keeps a kernel from a product with this alpha, beta and batch; None if it computes it.
 
-    It can if its front matter lists them or passes them on. NumPy takes any, but no batches.
+    It can if its front matter lists them or passes them on.
     """
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
         value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
         texts = (*kernel.args, *map(str, kernel.launch.grid))
         passed = any(re.search(rf"\b{name}\b", text) for text in texts)
-        if kernel.library == "numpy":
-            passed = name != "batch"
         if value not in known and not passed:
             wanted = listed(f"{number:.9g}" for number in known)
             return Skip("condition", f"{name} = {wanted}", {name: value})
@@ -355,10 +353,8 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:
     narrow = {kernel.contract.storage, kernel.contract.result} & {"float16", "bfloat16"}
     if device.backend == "opencl" and kernel.is_function and narrow:
         return Skip("requirement", "cuda", {"device": device.backend})
-    if device.backend == "opencl" and kernel.source and kernel.library is None:
-        missing = opencl_c.obstacle(kernel)
-    else:
-        missing = device.missing.get(kernel.library or "")
+    is_translated = device.backend == "opencl" and kernel.source and kernel.library is None
+    missing = opencl_c.obstacle(kernel) if is_translated else None
     return Skip("unavailable", missing) if missing else None
 
 

@@ -17,7 +17,7 @@ from matbench.model import DeviceInfo
 from matbench.records.environment import SCHEMA, Environment
 
 _PACKAGES = (
-    "numpy", "scipy", "pycuda", "cuda-bindings", "nvmath-python", "nvidia-ml-py", "pyopencl",
+    "numpy", "scipy", "pycuda", "cuda-bindings", "cuda-pathfinder", "nvidia-ml-py", "pyopencl",
     "intel-opencl-rt", "intel-cmplr-lib-rt", "pocl", "pocl-binary-distribution", "msgspec",
     "pebble",
 )  # fmt: skip

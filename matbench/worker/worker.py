@@ -28,7 +28,14 @@ import msgspec
 from matbench.backends import bind_to
 from matbench.bench.options import Deadlines, Options
 from matbench.bench.outcomes import compared, not_measured, skipped
-from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, explanation
+from matbench.errors import (
+    BuildError,
+    CaseError,
+    LackingError,
+    MatbenchError,
+    OutOfMemoryError,
+    explanation,
+)
 from matbench.kernelfile.suspicions import suspicions
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
 from matbench.records.comparison import ComparisonRecord
@@ -109,13 +116,6 @@ def _clock_ns() -> tuple[int, bool]:
     return time.perf_counter_ns(), _session is None or _session.backend.clock_agrees()
 
 
-def _measure_library(case: Case) -> Outcome:
-    from matbench.bench import library
-    from matbench.cache import Cache
-
-    return library.measure(case, _device, Cache(), _options)
-
-
 # -- in the main process -------------------------------------------------------------------------
 
 
@@ -190,8 +190,6 @@ class Worker:
             return unfit
         self._is_replaced = False
         try:
-            if is_on_host(case.kernel):
-                return self._task(self._running, _measure_library, case)
             # What a kernel prints is shown once, not in each round.
             step = self._running._replace(is_heard=so_far is None)
             outcome: Outcome = self._task(step, _do, _methods().measure, (case, so_far), {})
@@ -295,8 +293,9 @@ class Worker:
         if case.skip is not None:
             return skipped(case, self.device, case.skip)
         try:
-            if not is_on_host(case.kernel):
-                self.ready(case)
+            self.ready(case)
+        except LackingError as error:
+            return skipped(case, self.device, Skip("unavailable", error.reason))
         except CaseError as error:
             return self.failed(case, error)
         return None
@@ -384,11 +383,6 @@ class Worker:
             self.pool.kill()
             reason = f"{step.doing} raised {type(error).__name__}: {explanation(error)}"
         raise CaseError(reason)
-
-
-def is_on_host(kernel: Kernel) -> bool:
-    """Whether it is NumPy's product, which needs no device."""
-    return kernel.library == "numpy"
 
 
 def _methods() -> type[Session]:
@@ -507,9 +501,8 @@ class WorkerPool:
     def start(self, devices: Iterable[DeviceInfo]) -> None:
         """Start opening devices; errors appear again with their first case."""
         for device in devices:
-            if device.backend != "host":
-                self.worker(device).start()
-                self.builders.start_own(device)
+            self.worker(device).start()
+            self.builders.start_own(device)
 
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:
         """Start compiling for devices whose timing is not disturbed by it."""

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
+import sys
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from support.cli import QUICK, Matbench
+from support.cublas import Fake, Ready, fake  # noqa: F401
 from support.optional import present, some
 from support.products import OF_ANY_SIZE, OF_LIBRARIES, problem
 
+from matbench import programs
 from matbench.backends import Backend
-from matbench.backends.cuda import cublas
+from matbench.backends.cuda import cublas, libcuda
+from matbench.backends.functions import libraries
+from matbench.bench import launcher
 from matbench.bench.samples import Draw
 from matbench.bench.session import Session
-from matbench.kernelfile import catalogue, sweep
+from matbench.errors import LackingError
+from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Kernel, Skip
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
@@ -52,41 +58,33 @@ def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> Non
     )
 
 
-def test_skipped_with_the_command_that_fixes_it(device: DeviceInfo) -> None:
-    lacking = msgspec.structs.replace(
-        device,
-        backend="cuda",
-        missing=dict.fromkeys(("cublas", "cublaslt"), "nvmath-python is missing; pip install …"),
-    )
-    for kernel in OF_ANY_SIZE.values():
-        case = sweep.case(kernel, problem("8"), {}, lacking)
-        assert case.skip == Skip("unavailable", "nvmath-python is missing; pip install …")
-        able = sweep.case(kernel, problem("8"), {}, msgspec.structs.replace(lacking, missing={}))
-        assert able.skip is None
-    [tiled] = [kernel for kernel in catalogue.builtin() if kernel.name == "tiled"]
-    assert sweep.case(tiled, problem("8"), {"TILE": 8}, lacking).skip is None
+def test_what_is_missing_is_told_with_what_fixes_it(
+    fake: Fake,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(programs, "which", lambda _: None)
+    libraries.host_target.cache_clear()
+    with pytest.raises(LackingError, match=r"^g\+\+ is missing; install it$"):
+        Ready("cublas", fake)
+    monkeypatch.setattr(libcuda, "version", lambda: (13, 0))
+    module: Any = sys.modules["cuda.pathfinder"]
+    monkeypatch.setattr(module, "load_nvidia_dynamic_lib", not_found)
+    with pytest.raises(LackingError, match=r"cannot be loaded; pip .*\[cublas\]==13\.0\.\*'$"):
+        cublas.place()
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
+    with pytest.raises(LackingError, match=r"^cuda-pathfinder is missing; pip install 'matbench"):
+        fake.library()
 
 
-def test_what_is_missing_is_what_is_not_installed() -> None:
-    reason = cublas.missing()
-    assert (reason is None) == (find_spec("nvmath") is not None)
-    if reason is not None:
-        assert str(reason) == "nvmath-python is missing; pip install 'matbench-cuda[cuda]'"
-
-
-def test_all_of_it_is_missing_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for there in (True, False):
-        monkeypatch.setattr(cublas, "find_spec", lambda _, there=there: there or None)
-        lacks = cublas.unusable()
-        assert lacks.keys() == ({k.library for k in OF_LIBRARIES.values()} if not there else set())
+def not_found(name: str) -> None:
+    raise RuntimeError(f"Failure finding lib{name}.so")
 
 
 def test_it_has_no_blocks(matbench: Matbench) -> None:
     assert "cannot be timed" in matbench("blocks", "cublas", code=2).stderr
-    for name, library in (("cublas-tf32", "cublas"), ("cublaslt-best-fp8", "cublaslt")):
-        shown = matbench("show", name).stdout
-        assert f"a call to {library}\n" in shown
-        assert "block (threads)" not in shown
+    shown = matbench("show", "cublaslt-best-fp8").stdout
+    assert "kernels/baselines/cublaslt-best-fp8.cu\n" in shown
+    assert "block (threads)" not in shown
 
 
 # -- on a GPU ------------------------------------------------------------------------------------
@@ -99,17 +97,13 @@ def case_of(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:
 
 
 @pytest.mark.gpu
-def test_float32_that_were_tf32_would_be_wrong(
-    checks: Session, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_float32_that_were_tf32_would_be_wrong(checks: Session, info: DeviceInfo) -> None:
     plain = checks.measure(case_of(OF_LIBRARIES["cublas"], "512", "uniform", info))
     assert plain.max_rel_err is not None
     assert plain.max_rel_err < 5e-6
-    monkeypatch.setitem(cublas.KINDS, "float32", cublas.KINDS["tf32"])
-    checks._built.clear()
-    faked = checks.measure(case_of(OF_LIBRARIES["cublas"], "512", "uniform", info))
-    checks._built.clear()
-    assert faked.status == "wrong"
+    entry = OF_LIBRARIES["cublas-tf32"].entry
+    tf32 = msgspec.structs.replace(OF_LIBRARIES["cublas"], entry=entry)
+    assert checks.measure(case_of(tf32, "512", "uniform", info)).status == "wrong"
 
 
 @pytest.mark.gpu
@@ -168,7 +162,7 @@ def test_checked_like_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
 @pytest.mark.gpu
 def test_one_handle_serves_all(cuda: Backend, info: DeviceInfo) -> None:
     programs = [cuda.build(kernel, {}) for kernel in OF_LIBRARIES.values()]
-    assert len({program.library.handle for program in programs}) == 1  # type: ignore[attr-defined]
+    assert len({id(program.cublas) for program in programs}) == 1  # type: ignore[attr-defined]
     ones = np.ones((3, 2), np.float32)
     A, B, C = (cuda.allocate(4 * 4096) for _ in "ABC")
     try:
@@ -176,7 +170,9 @@ def test_one_handle_serves_all(cuda: Backend, info: DeviceInfo) -> None:
         cuda.write(B, 2 * np.ascontiguousarray(ones.T))
         launch = case_of(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info).launch
         assert launch is not None
-        cuda.build(OF_LIBRARIES["cublas"], {}).launch(launch, [A, B, C, 3, 3, 2, 1.0, 0.0, 1])
+        case = case_of(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info)
+        arguments = launcher.arguments(case, {"A": A, "B": B, "C": C}, info.limits)
+        cuda.build(case.kernel, {}).launch(launch, arguments)
         found = np.empty((3, 3), np.float32)
         cuda.read(C, found)
         assert (found == 4).all()

@@ -5,52 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support import cublaslt
-from support.cublaslt import Attribute, HostBuffer, HostLt
+from support import cublas
+from support.cublas import Fake, Ready, fake  # noqa: F401
 from support.h200 import H200
 from support.products import problem
 
-from matbench.backends.cuda.cublaslt import fastest
-from matbench.errors import CaseError
-from matbench.kernelfile import libraries, sweep
-from matbench.model import Kernel, Launch, Skip
+from matbench.backends.cuda.cublas import fastest
+from matbench.errors import CaseError, OutOfMemoryError
+from matbench.kernelfile import sweep
+from matbench.model import Skip
 from matbench.records.outcome import Claims
 
-BASELINES = {k.name: k for k in libraries.LIBRARIES if k.library == "cublaslt"}
-LAUNCH = Launch((1, 1, 1), (1, 1, 1))
+BASELINES = {name: kernel for name, kernel in cublas.BASELINES.items() if "stream" in kernel.args}
 RNG = np.random.default_rng(1)
 
 
-class Ready:
-    """A baseline's program, and small matrices that it multiplies: M, N, K = 2, 3, 4."""
-
-    def __init__(self, name: str, lt: HostLt, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.kernel: Kernel = BASELINES[name]
-        self.lt = lt
-        self.program, self.held = cublaslt.product(self.kernel, lt, monkeypatch)
-
-    def launch(self, A: Any, B: Any, C: Any, *, scales: Any = (), **numbers: float) -> Any:
-        """Launch once on copies of A and B, and on C; the result."""
-        named: dict[str, Any] = {"M": 2, "N": 3, "K": 4, "alpha": 1.0, "beta": 0.0, "batch": 1}
-        named |= {"A": HostBuffer(A.copy()), "B": HostBuffer(B.copy()), "C": HostBuffer(C)}
-        named |= dict(zip(("scale_a", "scale_b"), map(HostBuffer, scales), strict=False))
-        named |= numbers
-        self.program.launch(LAUNCH, [named[name] for name in self.kernel.args])
-        assert (named["A"].array == A).all()
-        assert (named["B"].array == B).all()
-        return named["C"].array
-
-
 @pytest.fixture
-def ready(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ready]:
-    def make(name: str, taken_ns: list[float] | None = None, **more: Any) -> Ready:
-        return Ready(name, HostLt(taken_ns or [1.0], **more), monkeypatch)
+def ready(fake: Fake) -> Callable[..., Ready]:  # noqa: F811
+    def make(name: str, taken_ns: list[float] | None = None, **more: int) -> Ready:
+        fake.taken_ns = taken_ns or [1.0]
+        fake.set(algorithms=len(fake.taken_ns), launches=0, **more)
+        return Ready(name, fake)
 
     return make
+
+
+def from_e4m3(stored: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """The numbers of these bits."""
+    return np.asarray(stored.view(ml_dtypes.float8_e4m3fn), np.float64)
 
 
 def whole(*shape: int) -> npt.NDArray[np.float64]:
@@ -62,7 +49,8 @@ def whole(*shape: int) -> npt.NDArray[np.float64]:
 
 @pytest.mark.parametrize(
     ("name", "inputs", "result"),
-    [("cublaslt-best", "f4", "f4"), ("cublaslt-best-tf32", "f4", "f4"),
+    [("cublas", "f4", "f4"), ("cublas-f16", "f2", "f2"), ("cublas-f64", "f8", "f8"),
+     ("cublaslt-best", "f4", "f4"), ("cublaslt-best-tf32", "f4", "f4"),
      ("cublaslt-best-f16", "f2", "f2"), ("cublaslt-best-f64", "f8", "f8")],
 )  # fmt: skip
 def test_row_major_products_with_factors_and_batches(
@@ -73,6 +61,27 @@ def test_row_major_products_with_factors_and_batches(
         A.astype(inputs), B.astype(inputs), C.astype(result), alpha=2.0, beta=-0.5, batch=5
     )
     assert (found == 2 * A @ B - 0.5 * C).all()
+    one = ready(name).launch(A[0].astype(inputs), B[0].astype(inputs), C[0].astype(result))
+    assert (one == A[0] @ B[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "compute"),
+    [("cublas", 68), ("cublas-tf32", 77), ("cublas-bf16", 68), ("cublas-f64", 70)],
+)
+def test_each_computes_in_its_precision(
+    name: str, compute: int, ready: Callable[..., Ready]
+) -> None:
+    kind = {"cublas-bf16": "u2", "cublas-f64": "f8"}.get(name, "f4")
+    program = ready(name)
+    program.launch(np.zeros((2, 4), kind), np.zeros((4, 3), kind), np.zeros((2, 3), "f8"))
+    assert program.fake.launched == [compute]
+
+
+def test_a_dot_product_stays_on_the_device(ready: Callable[..., Ready]) -> None:
+    values = np.array([1.0, 2.0, 4.0], "f4")
+    assert ready("cublas-dot").launch(values, values, np.zeros(1, "f4")) == 21
+    ready("cublas").launch(values, values, np.zeros(1, "f4"), M=1, N=1, K=3)  # a factor of the host
 
 
 def test_int8_with_b_transposed(ready: Callable[..., Ready]) -> None:
@@ -80,8 +89,8 @@ def test_int8_with_b_transposed(ready: Callable[..., Ready]) -> None:
     program = ready("cublaslt-int8")
     found = program.launch(A.astype("i1"), B.T.astype("i1"), np.full((2, 3), 77, "i4"))
     assert (found == A @ B).all()
-    assert program.lt.launched == [0]
-    assert program.lt.asked[0]["wanted"] == 1
+    assert program.fake.launched == [0]
+    assert program.fake["wanted"] == 1
 
 
 @pytest.mark.parametrize(
@@ -96,15 +105,12 @@ def test_e4m3_with_the_factors_of_both(
     scales = [np.array(of_A, "f4"), np.array(of_B, "f4")]
     program = ready(name)
     bits = program.launch(A, B, np.zeros((2, 3), "u2"), scales=scales)
-    scaled = cublaslt.from_e4m3(A) * scales[0][:, None], cublaslt.from_e4m3(B) * scales[1][:, None]
+    scaled = from_e4m3(A) * scales[0][:, None], from_e4m3(B) * scales[1][:, None]
     wanted = (scaled[0] @ scaled[1].T).astype("f4").view("u4") >> 16
     assert (bits == wanted).all()
-    asked = program.lt.asked[0]
-    assert asked[Attribute.FAST_ACCUM] == 1
-    assert asked.keys() >= {Attribute.A_SCALE_POINTER, Attribute.B_SCALE_POINTER}
-    assert (asked.get(Attribute.A_SCALE_MODE), asked.get(Attribute.B_SCALE_MODE)) == (
-        (3, 3) if name.endswith("rowwise") else (None, None)
-    )
+    asked = program.fake
+    mode = 3 if name.endswith("rowwise") else 0
+    assert (asked["fast"], asked["mode_a"], asked["mode_b"]) == (1, mode, mode)
     # The factors of each launch are those that it is given.
     twice = program.launch(A, B, np.zeros((2, 3), "u2"), scales=[2 * scales[0], scales[1]])
     assert (twice == (2 * scaled[0] @ scaled[1].T).astype("f4").view("u4") >> 16).all()
@@ -118,7 +124,7 @@ def test_only_results_that_are_narrower_than_sums_forbid_sums_in_them(
         program.launch(
             whole(2, 4).astype(inputs), whole(4, 3).astype(inputs), np.zeros((2, 3), result)
         )
-        return int(program.lt.asked[0][Attribute.REDUCTION_SCHEME_MASK])
+        return program.fake["schemes"]
 
     assert scheme("cublaslt-best", "f4", "f4") == scheme("cublaslt-best-f64", "f8", "f8") == 7
     assert scheme("cublaslt-best-f16", "f2", "f2") == 2
@@ -132,18 +138,18 @@ def test_the_fastest_is_chosen_once_for_each_product(ready: Callable[..., Ready]
     A, B = whole(2, 4).astype("f4"), whole(4, 3).astype("f4")
     assert (program.launch(A, B, np.zeros((2, 3), "f4")) == A @ B).all()
     assert program.program.notes == ("algorithm 2 of the 4 that cuBLASLt suggests",)
-    chosen = list(program.lt.launched)
+    chosen = program.fake.launched
     assert set(chosen) == {0, 1, 2, 3}
     assert chosen[-1] == 1
-    program.lt.taken_ns = [1.0] * 4
+    program.fake.taken_ns = [1.0] * 4
     for _ in range(2):
         program.launch(A, B, np.zeros((2, 3), "f4"))
-    assert program.lt.launched[len(chosen) :] == [1, 1]
+    assert program.fake.launched[len(chosen) :] == [1, 1]
     for change in ({"beta": 1.0}, {"M": 1}, {"batch": 1, "N": 2}):
-        before = len(program.lt.launched)
+        before = program.fake["launches"]
         program.launch(A, B, np.zeros((2, 3), "f4"), **change)
-        assert len(program.lt.launched) > before + 4, change
-    assert program.lt.asked[0]["wanted"] == 16
+        assert program.fake["launches"] > before + 4, change
+    assert program.fake["wanted"] == 16
 
 
 def test_c_is_added_once_although_it_was_added_to_while_choosing(
@@ -152,44 +158,46 @@ def test_c_is_added_once_although_it_was_added_to_while_choosing(
     program = ready("cublaslt-best", [2.0, 1.0])
     A, B, C = (whole(*shape).astype("f4") for shape in ((2, 4), (4, 3), (2, 3)))
     assert (program.launch(A, B, C.copy(), beta=1.0) == A @ B + C).all()
-    assert program.program.backend.held == []
+    assert len(program.fake.held) == 1, "the workspace"
 
 
 def test_algorithms_that_cannot_be_used_are_left_out(ready: Callable[..., Ready]) -> None:
     A, B = whole(2, 4).astype("f4"), whole(4, 3).astype("f4")
-    program = ready("cublaslt-best", [1.0, 2.0, 3.0], unusable=(0,))
+    program = ready("cublaslt-best", [1.0, 2.0, 3.0], unusable=0)
     program.launch(A, B, np.zeros((2, 3), "f4"))
-    assert 0 not in program.lt.launched
+    assert 0 not in program.fake.launched
     assert program.program.notes == ("algorithm 1 of the 2 that cuBLASLt suggests",)
-    none = ready("cublaslt-best", [1.0], unusable=(0,))
-    with pytest.raises(
-        CaseError, match="cuBLASLt: it has no algorithm for this product"
-    ) as refused:
+    none = ready("cublaslt-best", [1.0], unusable=0)
+    with pytest.raises(CaseError, match=r"^cuBLAS: cuBLASLt has no algorithm for this product$"):
         none.launch(A, B, np.zeros((2, 3), "f4"))
-    assert not refused.value.fatal
 
 
-def test_what_the_library_says_is_one_line(
-    ready: Callable[..., Ready], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: int) -> None:
-        raise cublaslt.cuBLASLtError("NOT_SUPPORTED (15)")
-
-    A, B, C = whole(2, 4).astype("i1"), whole(3, 4).astype("i1"), np.zeros((2, 3), "i4")
-    for call, fatal in (("matmul", True), ("matmul_algo_get_heuristic", False)):
-        program = ready("cublaslt-int8")
-        monkeypatch.setattr(program.lt, call, fails)
-        with pytest.raises(CaseError, match=r"^cuBLASLt: NOT_SUPPORTED \(15\)$") as failed:
-            program.launch(A, B, C)
-        assert failed.value.fatal == fatal
+@pytest.mark.parametrize("name", ["cublas", "cublaslt-best"])
+def test_what_the_library_says_is_one_line(name: str, ready: Callable[..., Ready]) -> None:
+    A, B, C = (whole(*shape).astype("f4") for shape in ((2, 4), (4, 3), (2, 3)))
+    with pytest.raises(CaseError, match=r"^cuBLAS: .*NOT_SUPPORTED$") as failed:
+        ready(name, fails=15).launch(A, B, C)
+    assert failed.value.fatal
 
 
-def test_nothing_is_left_of_it_when_the_library_closes(ready: Callable[..., Ready]) -> None:
-    program = ready("cublaslt-best")
-    program.launch(whole(2, 4).astype("f4"), whole(4, 3).astype("f4"), np.zeros((2, 3), "f4"))
-    program.held.close()
-    assert len(program.lt.made) == 5
-    assert all(about == {"destroyed": True} for about in program.lt.made.values())
+def test_without_memory_to_choose_in_the_case_fails(ready: Callable[..., Ready]) -> None:
+    program = ready("cublaslt-best", [2.0, 1.0])
+
+    def full(_: int) -> None:
+        raise OutOfMemoryError("out of device memory")
+
+    program.fake.allocate = full  # type: ignore[assignment, method-assign]
+    A, B, C = (whole(*shape).astype("f4") for shape in ((2, 4), (4, 3), (2, 3)))
+    with pytest.raises(CaseError, match="algorithms could not be timed"):
+        program.launch(A, B, C)
+
+
+def test_the_handle_is_closed_with_the_library(fake: Fake) -> None:  # noqa: F811
+    before = fake["alive"]
+    library = fake.library()
+    assert (fake["alive"], library.version) == (before + 1, "cuBLAS 13.12.11")
+    library.close()
+    assert fake["alive"] == before
 
 
 def timed(times: list[Callable[[int], float]]) -> tuple[int, list[int]]:
@@ -199,7 +207,7 @@ def timed(times: list[Callable[[int], float]]) -> tuple[int, list[int]]:
     def launch(number: int) -> Callable[[], None]:
         return lambda: turns.append(number)
 
-    def time_ns(once: Callable[[], None]) -> float:
+    def time_ns(once: Callable[[], object]) -> float:
         once()
         return times[turns[-1]](turns.count(turns[-1]))
 

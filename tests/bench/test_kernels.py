@@ -24,13 +24,14 @@ from support.products import (
 
 import matbench
 from matbench import workloads
-from matbench.bench import device_kernels, library
+from matbench.backends import host
+from matbench.bench import device_kernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.kernelfile import entry, instrument, libraries, sweep
+from matbench.kernelfile import catalogue, entry, instrument, sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import Case, Kernel, Launch, Problem
+from matbench.model import Kernel, Launch, Problem
 
 
 def ends(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -79,15 +80,19 @@ def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: 
     return skipped
 
 
+@pytest.fixture(scope="module")
+def on_host(own_folders: None) -> Iterator[Session]:
+    opened = Session(host.open_device(host.device(), Cache()), Cache(), Options(timed=False))
+    yield opened
+    opened.close()
+
+
 @pytest.mark.parametrize("inputs", INPUTS)
 @pytest.mark.parametrize("size", SIZES)
-def test_numpy_is_right_as_well(size: str, inputs: str) -> None:
-    from matbench.backends import host
-
-    case = Case(libraries.NUMPY, problem(size, inputs), {}, None)
-    options = Options(timed=False)
-    outcome = library.measure(case, host.device(), Cache(), options)
-    assert outcome.status == "measured", outcome.reason
+def test_numpy_is_right_as_well(size: str, inputs: str, on_host: Session) -> None:
+    numpy = catalogue.Catalogue(catalogue.builtin()).get("numpy")
+    [case] = sweep.cases([numpy], [problem(size, inputs)], {}, on_host.backend.info)
+    outcome = measure(on_host, case)
     assert present(present(outcome.accuracy).bound_ratio) <= 1
 
 

@@ -14,12 +14,12 @@ from support.paths import KERNELS
 from support.samples import sampled
 
 from matbench.backends import host
-from matbench.bench import diagnosis, library
+from matbench.bench import diagnosis
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, libraries, sweep
+from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import U32, Case, Inputs, Kernel, NumericContract, Precision, Problem
 from matbench.workloads import get, oracle
@@ -328,21 +328,17 @@ def test_what_is_not_rounding_is_not_called_so(sample: Sample, session: Session)
         assert "rounded" not in diagnosis.explain(C, trial, oracle.bound(HONEST, problem), case)
 
 
-def test_a_library_that_rounds_its_inputs_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gets others for each call."""
-    problem, samples = Problem(64, 64, 1000), []
-
-    def product(problem: Problem, trial: Trial, C: Float32) -> None:
-        A, B = trial.inputs
-        samples.append((trial.name, A.tobytes()))
-        C[:] = rounded(A, 18) @ B if trial.name == "sample" and (A < 0).any() else A @ B
-
-    monkeypatch.setattr(library, "_product", product)
-    case = Case(libraries.NUMPY, problem, {}, None)
-    outcome = library.measure(case, host.device(), Cache(), Options(timed=False))
-    assert outcome.status == "wrong"
+def test_a_library_that_rounds_its_inputs_is_wrong() -> None:
+    numpy, info = catalogue.Catalogue(catalogue.builtin()).get("numpy"), host.device()
+    rounds = numpy.source.replace("matmul(A", "matmul((A.view('u4') + 32 & 0xFFFFFFC0).view('f4')")
+    opened = Session(host.open_device(info, Cache()), Cache(), Options(timed=False))
+    for source, status in ((numpy.source, "measured"), (rounds, "wrong")):
+        kernel = msgspec.structs.replace(numpy, source=source, sha256=status)
+        [case] = sweep.cases([kernel], [Problem(64, 64, 1000)], {}, info)
+        outcome = opened.measure(case)
+        assert (outcome.status, outcome.case.device) == (status, info.name)
     assert "about 18 bits" in present(outcome.reason)
-    assert len({given for name, given in samples if name == "sample"}) == 2
+    opened.close()
 
 
 def test_errors_that_are_too_large_only_together_are_told(sample: Sample) -> None:

@@ -8,18 +8,19 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import cublas
 from support.cli import Matbench
 from support.optional import present
 from support.products import problem
 
 from matbench.bench.session import Session
-from matbench.kernelfile import libraries, sweep
+from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 
 pytestmark = pytest.mark.gpu
 
-BASELINES = {k.name: k for k in libraries.LIBRARIES if k.library == "cublaslt"}
+BASELINES = {name: kernel for name, kernel in cublas.BASELINES.items() if "stream" in kernel.args}
 OF_8_BITS = {name: kernel for name, kernel in BASELINES.items() if kernel.launch.where}
 BEST = [name for name in BASELINES if name.startswith("cublaslt-best")]
 NOTE = re.compile(r"algorithm (\d+) of the (\d+) that cuBLASLt suggests")

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.cli import Matbench
+from support.cublas import BASELINES
 from support.optional import present, some
 from support.workloads import (
     EVERY,
@@ -27,7 +28,7 @@ from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
-from matbench.kernelfile import libraries, sweep
+from matbench.kernelfile import sweep
 from matbench.model import DeviceInfo, Kernel
 from matbench.records.outcome import Outcome
 from matbench.worker.builders import Builders
@@ -142,7 +143,12 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
 def test_what_cublas_finds_is_right_too(
     N: int, inputs: str, checks: Session, info: DeviceInfo
 ) -> None:
-    [case] = sweep.cases([libraries.CUBLAS_DOT], [problem("dot", N, inputs)], {}, info)
+    [case] = sweep.cases(
+        [BASELINES["cublas-dot"]],
+        [problem("dot", N, inputs)],
+        {},
+        info,
+    )
     outcome = right(checks, case)
     resources = present(present(outcome.build).resources)
     assert present(resources.library).startswith("cuBLAS ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 from support.kernels import GOOD_BODY, kernel_text
 
 from matbench.kernelfile import catalogue
@@ -68,6 +69,6 @@ def test_a_header_that_only_the_preprocessor_finds_counts_as_it_is(tmp_path: Pat
     assert code(tmp_path / "a", front, header="#include_next <own.h>\n") != first
 
 
-def test_without_a_source_the_file_counts(tmp_path: Path) -> None:
-    numpy = next(kernel for kernel in catalogue.builtin() if kernel.library == "numpy")
-    assert code_of(numpy) == numpy.sha256
+def test_without_a_source_the_file_counts() -> None:
+    compiled = msgspec.structs.replace(catalogue.builtin()[0], source="")
+    assert code_of(compiled) == compiled.sha256

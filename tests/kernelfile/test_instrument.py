@@ -15,7 +15,7 @@ from matbench.kernelfile import catalogue, instrument
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import Kernel, Parameter
 
-FILES = [kernel for kernel in catalogue.builtin() if kernel.source and not kernel.is_function]
+FILES = [kernel for kernel in catalogue.builtin() if not kernel.library]
 PLAIN = 'extern "C" __global__ void mine(float *C, int N)\n{ }\n'
 WRAPPED = [instrument.clocked_unit, instrument.staggered_unit]
 

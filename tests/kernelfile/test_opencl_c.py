@@ -18,7 +18,7 @@ REWRITTEN = re.compile("global|__local|extern|ulong")
 FILES = [
     kernel
     for kernel in catalogue.builtin()
-    if kernel.source and not any(need == "cuda" or "sm_" in need for need in kernel.requires)
+    if not kernel.library and not any(need == "cuda" or "sm_" in need for need in kernel.requires)
 ]
 
 

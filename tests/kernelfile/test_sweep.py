@@ -253,11 +253,8 @@ def test_a_sweep_without_end_is_refused() -> None:
         ({}, ("alpha",), {"alpha": 3.0}, None),
         ({}, ("2 * beta",), {"beta": 3.0}, None),
         ({}, ("alphabet",), {"alpha": 3.0}, "needs alpha = 1 (alpha = 3)"),
-        ({"library": "cublas"}, ("alpha", "beta", "batch"), {"alpha": 3.0, "batch": 9}, None),
-        ({"library": "cublaslt"}, (), {"alpha": 3.0}, "needs alpha = 1 (alpha = 3)"),
-        ({"library": "numpy", "requires": ("host",)}, (), {"alpha": 3.0}, None),
-        ({"library": "numpy", "requires": ("host",)}, (), {"batch": 9},
-         "needs batch = 1 (batch = 9)"),
+        ({"library": "baseline"}, ("alpha", "beta", "batch"), {"alpha": 3.0, "batch": 9}, None),
+        ({"library": "baseline"}, (), {"alpha": 3.0}, "needs alpha = 1 (alpha = 3)"),
     ],
 )  # fmt: skip
 def test_what_a_kernel_scales_by(

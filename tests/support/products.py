@@ -6,19 +6,19 @@ import re
 
 from matbench import workloads
 from matbench.bench.session import Session
-from matbench.kernelfile import catalogue, expressions, libraries
+from matbench.kernelfile import catalogue, expressions
 from matbench.kernelfile.sizes import parse_sizes
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
 
-#: All kernels with a source, of other workloads too.
-FILES = [kernel for kernel in catalogue.builtin() if kernel.source and not kernel.is_function]
+#: All kernels in CUDA C, of other workloads too.
+FILES = [kernel for kernel in catalogue.builtin() if not kernel.library]
 PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
 #: Those of libraries for CUDA; 8-bit operands are tested in tests/gpu/test_gpu_cublaslt.py.
 OF_LIBRARIES = {
     kernel.name: kernel
-    for kernel in libraries.LIBRARIES
-    if kernel.library in ("cublas", "cublaslt") and kernel.workload == "matmul"
+    for kernel in catalogue.builtin()
+    if "cublas" in kernel.args and kernel.workload == "matmul"
 }
 OF_ANY_SIZE = {name: kernel for name, kernel in OF_LIBRARIES.items() if not kernel.launch.where}
 SIZES = ["1", "17", "33", "65x31x129", "1x1x1000", "100x7x1", "8x300x5"]

@@ -22,8 +22,15 @@ from support.optional import present
 
 from matbench import signals
 from matbench.bench.options import Deadlines, Options
-from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
-from matbench.kernelfile import catalogue, libraries, sweep
+from matbench.errors import (
+    BuildError,
+    CaseError,
+    LackingError,
+    MatbenchError,
+    OutOfMemoryError,
+    UsageError,
+)
+from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Problem, Skip
 from matbench.records.outcome import Outcome
 from matbench.worker import worker
@@ -220,13 +227,6 @@ def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter
         assert worker.pool._pool is None
 
 
-def test_numpy_needs_no_device(device: DeviceInfo) -> None:
-    with WorkerPool(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as pool:
-        outcome = pool.worker(device).measure(Case(libraries.NUMPY, Problem(9, 8, 7), {}, None))
-    assert outcome.status == "measured"
-    assert present(outcome.median_ns) > 0
-
-
 # -- failures that no device produces on demand --------------------------------------------------
 
 
@@ -273,6 +273,13 @@ def test_every_error_is_one_failed_row(
     assert outcome.status == "failed"
     assert present(outcome.reason).endswith(reason)
     assert kills == killed
+
+
+def test_what_this_machine_lacks_is_skipped(device: DeviceInfo, write_kernel: KernelWriter) -> None:
+    case = case_of(write_kernel("good"), device)
+    outcome, _ = run_with(LackingError("g++ is missing; install it"), device, case)
+    assert outcome.status == "skipped"
+    assert outcome.skip == Skip("unavailable", "g++ is missing; install it")
 
 
 def test_what_is_wrong_with_every_case_ends_the_sweep(

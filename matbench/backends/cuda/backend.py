@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from matbench.backends.cuda import cublas, cublaslt, nvml
+from matbench.backends.cuda import cublas, nvml
 from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
@@ -15,7 +15,7 @@ from matbench.backends.cuda.program import graph as captured
 from matbench.backends.protocol import Address, Argument, Buffer, Call, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import HOST, PYTHON, Conditions, DeviceInfo, Kernel, Launch
+from matbench.model import BASELINE, HOST, PYTHON, Conditions, DeviceInfo, Kernel, Launch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,8 +144,8 @@ class CudaBackend:
 
             index, stream = self.info.index, self.stream.handle
             return calls.on_cuda(kernel, params, self, device=index, stream=stream)
-        if kernel.library is not None:
-            return self._library_call(kernel)
+        if kernel.library == BASELINE:
+            return self._library().program(kernel, params, self.cache)
         from pycuda.compiler import SourceModule
 
         capability = self.info.compute_capability or (0, 0)
@@ -173,19 +173,13 @@ class CudaBackend:
         target = libraries.cuda_target(kernel, self.info, variant)
         handles = {"stream": self.stream.handle}
         if "cublas" in kernel.args:
-            handles["cublas"] = self._library().handle
+            handles = self._library().handles
         pointers = libraries.Pointers(f"nvcc {target.version}", used_bytes)
         return libraries.function(kernel, params, target, self.cache, pointers, self, handles)
 
-    def _library_call(self, kernel: Kernel) -> Program:
-        if kernel.library == "cublaslt":
-            return cublaslt.CublasLtProduct(self._library(), kernel, self, self._cold_ns)
-        return self._library().program(kernel)
-
     def _library(self) -> cublas.Library:
         if self.cublas is None:
-            self.cublas_area = self.allocate(cublas.WORKSPACE_BYTES)
-            self.cublas = cublas.Library(self.stream.handle, self.cublas_area.handle)
+            self.cublas = cublas.Library(self, self.stream.handle, self._cold_ns)
         return self.cublas
 
     def time_ns(
@@ -223,7 +217,7 @@ class CudaBackend:
             with captured(self.stream, many) as start:
                 return self._between_events_ns(start, before=hold_and_warm) / len(timed)
 
-    def _cold_ns(self, enqueue: Callable[[], None]) -> float:
+    def _cold_ns(self, enqueue: Callable[[], object]) -> float:
         """The time of enqueued work with a cold cache."""
         return self._between_events_ns(enqueue, before=self._flush)
 
@@ -266,7 +260,7 @@ class CudaBackend:
             return timer.timed_ns(self.cache, self.stream.handle, before, call.run, finish)
 
     def _between_events_ns(
-        self, enqueue: Callable[[], None], before: Callable[[], None] | None
+        self, enqueue: Callable[[], object], before: Callable[[], None] | None
     ) -> float:
         """Event time of the enqueued work. The host enqueues it while the device is busy with the
         work `before`, so that the host's own time does not count."""

@@ -1,98 +1,130 @@
-"""cuBLAS calls as programs like those of compiled kernels, through nvmath-python's bindings."""
+"""cuBLAS through ctypes: its handle, and matbench's own functions that call it, as programs."""
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
-from typing import Any
+from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
+from functools import cache, partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
 
-from matbench.backends.protocol import Argument, UnavailableError
-from matbench.errors import CaseError
-from matbench.model import Kernel, Launch, Precision, Resources
+from matbench.backends.cuda import libcuda
+from matbench.backends.protocol import Address, Argument, Array, Backend
+from matbench.errors import BuildError, CaseError, LackingError
+from matbench.model import Kernel, Launch, Resources
 
-#: For each declared precision: the types of the inputs, of C, and of the computation. In float32,
-#: cuBLAS does not round inputs to TF32 unless it is told to.
-KINDS: dict[Precision, tuple[str, str, str]] = {
-    "float32": ("CUDA_R_32F", "CUDA_R_32F", "COMPUTE_32F"),
-    "tf32": ("CUDA_R_32F", "CUDA_R_32F", "COMPUTE_32F_FAST_TF32"),
-    "bfloat16": ("CUDA_R_16BF", "CUDA_R_32F", "COMPUTE_32F"),
-    "float16": ("CUDA_R_16F", "CUDA_R_16F", "COMPUTE_32F"),
-    "float64": ("CUDA_R_64F", "CUDA_R_64F", "COMPUTE_64F"),
-    "e4m3": ("CUDA_R_8F_E4M3", "CUDA_R_16BF", "COMPUTE_32F"),
-    "int8": ("CUDA_R_8I", "CUDA_R_32I", "COMPUTE_32I"),
-}
+if TYPE_CHECKING:
+    from matbench.cache import Cache
+
 #: What cuBLAS would allocate itself on a Hopper GPU. With our own workspace nothing is allocated
 #: during stream capture; one workspace on one stream makes results reproducible.
 WORKSPACE_BYTES = 32 * 1024**2
+#: CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: partial sums over K are added in float32 even
+#: if C is narrower.
+_MATH_MODE = 16
+#: A launch of several, by its number, with its C elsewhere; and what chooses one.
+_LAUNCH = ctypes.CFUNCTYPE(c_int, c_void_p, c_size_t, c_void_p)
+_CHOOSE = ctypes.CFUNCTYPE(c_int, c_size_t, c_size_t, _LAUNCH, c_void_p)
+#: The time of what is enqueued, with a cold cache, in nanoseconds.
+Clock = Callable[[Callable[[], object]], float]
+#: Timing in turns ends after this many rounds, or as soon as it took long enough.
+_LEAST_ROUNDS, _MOST_ROUNDS = 3, 20
+_ENOUGH_NS = 0.2e9
+#: What takes this many times as long as the fastest is then not timed again.
+_TOO_SLOW = 1.25
 
 
-def missing() -> UnavailableError | None:
-    """What is not installed and how to fix it; None if the bindings are installed."""
-    if find_spec("nvmath") is None:
-        return UnavailableError("nvmath-python is missing", "pip install 'matbench-cuda[cuda]'")
-    return None
+@cache
+def place() -> Path:
+    """Where cuBLAS is; `LackingError`: why it cannot be loaded, and how to fix it."""
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        return Path(load_nvidia_dynamic_lib("cublas").abs_path)
+    except ImportError:
+        missing, fix = "cuda-pathfinder is missing", "pip install 'matbench-cuda[cuda]'"
+    except RuntimeError:  # not found, or not to be loaded
+        release = "{}.{}".format(*(libcuda.version() or (0, 0)))
+        missing = "libcublas cannot be loaded"
+        fix = f"pip install 'cuda-toolkit[cublas]=={release}.*'"
+    raise LackingError(f"{missing}; {fix}")
 
 
-def unusable() -> dict[str, str]:
-    """Why neither cuBLAS nor cuBLASLt can be used, by the library's name; empty if they can."""
-    reason = missing()
-    return {} if reason is None else dict.fromkeys(("cublas", "cublaslt"), str(reason))
+def version() -> str:
+    """The version of cuBLAS, such as 13.0.2; `LackingError`: why it cannot be loaded."""
+    library, number, parts = ctypes.CDLL(str(place())), c_int(), []
+    for part in range(3):
+        library.cublasGetProperty(part, byref(number))
+        parts.append(str(number.value))
+    return ".".join(parts)
 
 
 class Library:
-    """One cuBLAS handle on the current context; its stream and workspace are set once.
+    """One cuBLAS handle on the backend's context; its stream and workspace are set once.
 
-    It is a handle of cuBLASLt, too, which takes stream and workspace with each call. What is made
-    for such calls is `held` until the end.
+    It is a handle of cuBLASLt, too, which takes stream and workspace with each call.
     """
 
-    def __init__(self, stream: int, workspace: int) -> None:
-        try:
-            import nvmath
-            from nvmath.bindings import cublas
-        except ImportError as error:
-            raise CaseError(f"nvmath-python cannot be used ({error})") from None
-        self.cublas = cublas
-        self.types = nvmath.CudaDataType
-        self.stream, self.workspace = stream, workspace
-        self.held = contextlib.ExitStack()
-        try:
-            self.handle = cublas.create()
-            cublas.set_stream(self.handle, stream)
-            cublas.set_workspace(self.handle, workspace, WORKSPACE_BYTES)
-            # Add partial sums over K in float32 even if C is narrower.
-            cublas.set_math_mode(self.handle, cublas.Math.DISALLOW_REDUCED_PRECISION_REDUCTION)
-            parts = [cublas.get_property(part) for part in nvmath.LibraryPropertyType]
-        except (cublas.cuBLASError, RuntimeError) as error:  # RuntimeError: not found
-            raise CaseError(f"cuBLAS: {error}") from None
-        self.version = "cuBLAS " + ".".join(map(str, parts))
+    def __init__(self, backend: Backend, stream: int, cold_ns: Clock) -> None:
+        self.version = f"cuBLAS {version()}"
+        self.library = ctypes.CDLL(str(place()))
+        self.backend, self.cold_ns = backend, cold_ns
+        self.workspace = backend.allocate(WORKSPACE_BYTES).handle
+        handle = c_void_p()
+        self._call("cublasCreate_v2", byref(handle))
+        self._call("cublasSetStream_v2", handle, c_void_p(stream))
+        bytes_ = c_size_t(WORKSPACE_BYTES)
+        self._call("cublasSetWorkspace_v2", handle, c_void_p(self.workspace), bytes_)
+        self._call("cublasSetMathMode", handle, _MATH_MODE)
+        self.handles = {"stream": stream, "cublas": handle.value or 0}
 
-    def program(self, kernel: Kernel) -> LibraryCall:
-        return DotProduct(self) if kernel.workload == "dot" else CublasProduct(self, kernel)
+    def _call(self, name: str, *values: object) -> None:
+        if status := self.library[name](*values):
+            raise CaseError(f"cuBLAS: {name}: status {status}", fatal=True)
 
-    def call(self, function: Callable[..., object], *values: object) -> None:
-        """Call a function; a failure is a `CaseError`."""
-        try:
-            function(*values)
-        except self.cublas.cuBLASError as error:
-            raise CaseError(f"cuBLAS: {error}", fatal=True) from None
+    def program(self, kernel: Kernel, params: dict[str, int], cache: Cache) -> Baseline:
+        """A function of matbench's own that calls the library. `LackingError`: no C++ compiler."""
+        return Baseline(self, kernel, params, cache)
 
     def close(self) -> None:
-        self.held.close()
-        with contextlib.suppress(self.cublas.cuBLASError):  # the device may be lost
-            self.cublas.destroy(self.handle)
+        self.library.cublasDestroy_v2(c_void_p(self.handles["cublas"]))  # the device may be lost
 
 
-class LibraryCall:
-    """A program that calls the library."""
+class Baseline:
+    """A program that calls the library, by one call of C++ for each launch."""
 
-    def __init__(self, library: Library) -> None:
-        self.library = library
+    def __init__(
+        self, library: Library, kernel: Kernel, params: dict[str, int], cache: Cache
+    ) -> None:
+        from matbench.backends.functions import libraries
+
+        self.cublas, self.kernel = library, kernel
         self.resources = Resources(library=library.version)
         self.allocates, self.variable_bytes = False, 0
         self.warnings: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
+        try:
+            target = libraries.host_target()
+        except BuildError as error:
+            raise LackingError(error.reason) from None
+        at = place()
+        links = [f"-L{at.parent}", f"-Wl,--no-as-needed,-rpath,{at.parent}", f"-l:{at.name}"]
+        made = libraries.prepare(kernel, params, target, cache, links)
+        self.code = libraries.loaded(kernel, made)
+        self.chooses = _CHOOSE(self._fastest)  # kept: C++ has its address
+        if hasattr(self.code, "baseline_workspace"):
+            c_void_p.in_dll(self.code, "baseline_workspace").value = library.workspace
+            chooses = ctypes.cast(self.chooses, c_void_p).value
+            c_void_p.in_dll(self.code, "baseline_fastest").value = chooses
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the last launch says."""
+        if not hasattr(self.code, "baseline_note"):
+            return ()
+        note = c_char_p.in_dll(self.code, "baseline_note").value
+        return (note.decode(),) if note else ()
 
     def restore(self) -> None:
         pass  # the library's state is its own
@@ -102,7 +134,10 @@ class LibraryCall:
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
         """The call with its arguments."""
-        raise NotImplementedError
+        from matbench.backends.functions import libraries
+
+        given = [Address(a.matrix.handle, a) if isinstance(a, Array) else a for a in arguments]
+        return libraries.bound(self.code, "cuBLAS", given, self.cublas.handles)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         self.bound(launch, arguments)()
@@ -110,60 +145,35 @@ class LibraryCall:
     def resident_blocks(self, launch: Launch) -> int | None:
         return None  # the library chooses its launches
 
-
-class CublasProduct(LibraryCall):
-    """C := alpha·A·B + beta·C, row-major, by cublasGemmEx, or its strided batched variant."""
-
-    def __init__(self, library: Library, kernel: Kernel) -> None:
-        super().__init__(library)
-        inputs, result, compute = KINDS[kernel.precision]
-        self.inputs, self.result = (getattr(library.types, kind) for kind in (inputs, result))
-        self.compute = getattr(library.cublas.ComputeType, compute)
-        self.is_double = kernel.precision == "float64"
-
-    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        """cuBLAS is column-major and sees row-major matrices as transposed, so it is asked for
-        Cᵀ = Bᵀ·Aᵀ."""
-        import numpy as np
-
-        values: list[Any] = [getattr(argument, "handle", argument) for argument in arguments]
-        A, B, C, M, N, K, alpha, beta, batch = values
-        cublas, as_it_is = self.library.cublas, self.library.cublas.Operation.N
-        scales = np.array([alpha, beta], np.float64 if self.is_double else np.float32)
-        at_alpha = scales.ctypes.data
-        at_beta = at_alpha + scales.itemsize
-        common = (self.library.handle, as_it_is, as_it_is, N, M, K, at_alpha)
-        kinds = (self.compute, cublas.GemmAlgo.DFALT)
-        if batch == 1:
-            call = cublas.gemm_ex
-            asked: tuple[Any, ...] = (
-                *(*common, B, self.inputs, N, A, self.inputs, K, at_beta),
-                *(C, self.result, N, *kinds),
-            )
-        else:
-            call = cublas.gemm_strided_batched_ex
-            asked = (
-                *(*common, B, self.inputs, N, K * N, A, self.inputs, K, M * K, at_beta),
-                *(C, self.result, N, M * N, batch, *kinds),
-            )
-
-        def enqueue() -> None:
-            assert scales.size == 2  # the call reads them, so they must live as long as it
-            self.library.call(call, *asked)
-
-        return enqueue
+    def _fastest(self, count: int, nbytes: int, launch: Callable[..., int], context: int) -> int:
+        """The number of the fastest launch; they write to memory of their own. -1: a failure."""
+        backend = self.cublas.backend
+        try:
+            C = backend.allocate(nbytes)
+            try:
+                launches = [partial(launch, context, number, C.handle) for number in range(count)]
+                return fastest(launches, self.cublas.cold_ns)
+            finally:
+                backend.release(C)
+        except CaseError:
+            return -1
 
 
-class DotProduct(LibraryCall):
-    """c = Σ aᵢ·bᵢ by cublasSdot, which leaves the result on the device."""
-
-    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        A, B, C, N = (getattr(a, "handle", a) for a in arguments)
-        library, cublas = self.library, self.library.cublas
-
-        def enqueue() -> None:
-            library.call(cublas.set_pointer_mode, library.handle, cublas.PointerMode.DEVICE)
-            library.call(cublas.sdot, library.handle, N, A, 1, B, 1, C)
-            library.call(cublas.set_pointer_mode, library.handle, cublas.PointerMode.HOST)
-
-        return enqueue
+def fastest(launches: Sequence[Callable[[], object]], time_ns: Clock) -> int:
+    """The number of the launch with the least median time; they are timed in turns."""
+    for launch in launches:
+        time_ns(launch)  # loads its code
+    taken: list[list[float]] = [[] for _ in launches]
+    left, spent_ns = list(range(len(launches))), 0.0
+    for turn in range(1, _MOST_ROUNDS + 1):
+        for number in left:
+            taken[number].append(time_ns(launches[number]))
+            spent_ns += taken[number][-1]
+        is_known, is_long = turn >= _LEAST_ROUNDS, spent_ns >= _ENOUGH_NS
+        medians = {number: median(taken[number]) for number in left}
+        if is_known or is_long:
+            least = min(medians.values())
+            left = [number for number in left if medians[number] <= _TOO_SLOW * least]
+        if len(left) == 1 or (is_known and is_long):
+            break
+    return min(left, key=medians.__getitem__)

@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from matbench.backends.cuda import compilation, cublas, libcuda
+from matbench.backends.cuda import compilation, libcuda
 from matbench.backends.protocol import UnavailableError
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.model import DeviceInfo
@@ -98,7 +98,6 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
         compute_capability=device.compute_capability(),
         limits=_limits(device),
         properties=_properties(device, index),
-        missing=cublas.unusable(),
     )
 
 

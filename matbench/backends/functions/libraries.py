@@ -16,7 +16,7 @@ from matbench.backends import building, host
 from matbench.backends.cuda import compilation
 from matbench.backends.functions.arrays import Arrays
 from matbench.backends.functions.calls import CalledFunction, FunctionMemory
-from matbench.backends.protocol import Argument, Array, Handle, Variant
+from matbench.backends.protocol import Address, Argument, Array, Handle, Variant
 from matbench.cache import Cache, seal
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import entry as entries
@@ -103,15 +103,31 @@ def function(
     lacking = [name for name in kernel.args if name in HANDLES.values() and name not in handles]
     if lacking:
         raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
+    made = prepare(kernel, params, target, cache)
+    seal()
+    return HostFunction(kernel, loaded(kernel, made), pointers, memory, handles)
+
+
+def loaded(kernel: Kernel, made: bytes) -> ctypes.CDLL:
+    """The shared library that was made of a function's file; `BuildError`: it cannot be loaded."""
     with temporary.folder() as folder:
         path = folder / f"{Path(kernel.file).stem}.so"
-        path.write_bytes(prepare(kernel, params, target, cache))
-        library = _loaded(path, kernel)
-    return HostFunction(kernel, library, pointers, memory, handles)
+        path.write_bytes(made)
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+    if "undefined symbol" in reason:
+        reason += '; install the library that has it, or name that, as in link = ["openblas"]'
+    raise BuildError(f"{kernel.path}: cannot be loaded: {reason}")
 
 
-def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Cache) -> bytes:
-    """The shared library of a function, from the cache if nothing has changed.
+def prepare(
+    kernel: Kernel, params: Mapping[str, int], target: Target, cache: Cache,
+    links: Sequence[str] = (),
+) -> bytes:  # fmt: skip
+    """The shared library of a function, from the cache if nothing has changed; it has these `links`
+    besides its own.
 
     What it depends on is in the key, unless the environment adds folders of headers.
     """
@@ -122,7 +138,7 @@ def prepare(kernel: Kernel, params: Mapping[str, int], target: Target, cache: Ca
         *(f"-I{folder}" for folder in includes.folders(kernel)),
         *([f"-std={kernel.std}"] if kernel.std else []),
     ]  # fmt: skip
-    links = [f"-l{name}" for name in kernel.link]
+    links = [*(f"-l{name}" for name in kernel.link), *links]
     for names in native.libraries(kernel):
         places = {name: place for name in names if (place := _place_of(name)) is not None}
         for name, place in [*places.items()][:1]:
@@ -163,8 +179,9 @@ def _text(kernel: Kernel, params: Mapping[str, int]) -> str:
     return f"""{kernel.source}
 #line 1 "{_GLUE.name}"
 {_GLUE.read_text(encoding="utf-8")}
-extern "C" void {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
+extern "C" int {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
     matbench::run(&{entries.written(entries.entry_of(kernel), params)}, values, {{text, size}});
+    return text[0];
 }}
 """
 
@@ -176,7 +193,7 @@ class Pointers(Arrays):
         self._version, self._used_bytes = version, used_bytes
 
     def array(self, array: Array, address: int) -> Any:
-        return address
+        return Address(address, None)
 
     def used_bytes(self) -> int | None:
         return self._used_bytes()
@@ -198,9 +215,7 @@ class HostFunction(CalledFunction):
         handles: Mapping[str, int],
     ) -> None:
         super().__init__(kernel, pointers, memory)
-        self.handles = handles
-        self.once = library[_SYMBOL]
-        self.once.restype = None
+        self.library, self.handles = library, handles
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -208,36 +223,33 @@ class HostFunction(CalledFunction):
         return (*super().notes, *([f"built with {options}"] if options else []))
 
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
-        values, addresses = (_Value * len(arguments))(), iter(arrays)
-        for value, argument in zip(values, arguments, strict=True):
-            if isinstance(argument, Array):
-                value.pointer = next(addresses)
-            elif isinstance(argument, Handle):
-                value.pointer = self.handles[argument.name]
-            else:
-                assert isinstance(argument, int | float)
-                value.real = argument
-                value.whole = int(argument) if math.isfinite(argument) else 0
-        said = ctypes.create_string_buffer(_MESSAGE_BYTES)
-
-        def call() -> None:
-            self.once(values, said, _MESSAGE_BYTES)
-            if said.value:
-                reason = said.value.decode(errors="replace")
-                raise CaseError(f"{self.kernel.entry}: {reason}", fatal=True)
-
-        return call
+        addresses = iter(arrays)
+        given = [next(addresses) if isinstance(a, Array) else a for a in arguments]
+        return bound(self.library, self.kernel.entry, given, self.handles)
 
 
-def _loaded(path: Path, kernel: Kernel) -> ctypes.CDLL:
-    seal()
-    try:
-        return ctypes.CDLL(str(path))
-    except OSError as error:
-        reason = str(error).removeprefix(f"{path}: ")
-        if "undefined symbol" in reason:
-            reason += '; install the library that has it, or name that, as in link = ["openblas"]'
-        raise BuildError(f"{kernel.path}: cannot be loaded: {reason}") from None
+def bound(
+    library: ctypes.CDLL, name: str, arguments: Sequence[Any], handles: Mapping[str, int]
+) -> Callable[[], None]:
+    """A call with numbers, addresses and these handles; what goes wrong in it is a `CaseError`."""
+    values = (_Value * len(arguments))()
+    for value, argument in zip(values, arguments, strict=True):
+        if isinstance(argument, Address):
+            value.pointer = argument.value
+        elif isinstance(argument, Handle):
+            value.pointer = handles[argument.name]
+        else:
+            value.real = argument
+            value.whole = int(argument) if math.isfinite(argument) else 0
+    said = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    once = library[_SYMBOL]
+    once.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
+
+    def call() -> None:
+        if once(values, said, _MESSAGE_BYTES):
+            raise CaseError(f"{name}: {said.value.decode(errors='replace')}", fatal=True)
+
+    return call
 
 
 @functools.cache

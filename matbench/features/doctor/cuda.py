@@ -14,7 +14,7 @@ from typing import Any
 from matbench import programs
 from matbench.backends.cuda import compilation, cublas, device, libcuda, nvml
 from matbench.backends.protocol import UnavailableError
-from matbench.errors import BuildError
+from matbench.errors import BuildError, LackingError
 from matbench.features.doctor.finding import DoctorFinding, Status
 
 INSTALL = "matbench doctor --install"
@@ -116,17 +116,11 @@ def _devices() -> DoctorFinding:
 
 
 def _cublas() -> DoctorFinding:
-    if reason := cublas.missing():
-        return DoctorFinding("cuBLAS", "note", reason.missing, INSTALL)
     try:
-        from nvmath.bindings import cublas as bindings
-
-        parts = [str(bindings.get_property(part)) for part in range(3)]
-    except Exception:  # the library cannot be found, or lacks functions
-        release = "{}.{}".format(*(libcuda.version() or (0, 0)))
-        fix = f"pip install 'cuda-toolkit[cublas]=={release}.*'"
-        return DoctorFinding("cuBLAS", "note", "libcublas cannot be loaded", fix)
-    return DoctorFinding("cuBLAS", "ok", ".".join(parts))
+        return DoctorFinding("cuBLAS", "ok", cublas.version())
+    except LackingError as error:
+        missing, _, fix = error.reason.partition("; ")
+        return DoctorFinding("cuBLAS", "note", missing, fix)
 
 
 def _nvdisasm() -> DoctorFinding:

@@ -123,20 +123,3 @@ def _sent(matrix: Matrix, numbers: Float64) -> npt.NDArray[Any]:
     whole = np.zeros(matrix.shape)
     whole[:, : lines.shape[0], : lines.shape[1]] = lines
     return encoded(whole, matrix.storage)
-
-
-class LibraryMultiplier(Multiplier):
-    """NumPy's product on the host."""
-
-    def __init__(self, device: DeviceInfo, kernel: Kernel) -> None:
-        self.info = device
-        self.kernel = kernel
-        self.params = {}
-        contract = kernel.contract
-        self.storage, self.result = contract.storage, contract.result
-        self.sums_in, self.exponents = contract.sums_in, contract.exponents
-
-    def multiply(self, A: Float64, B: Float64) -> Float64:
-        with np.errstate(all="ignore"):
-            C = encoded(A, self.storage) @ encoded(B, self.storage)
-        return decoded(C, self.result)

@@ -14,7 +14,7 @@ from matbench.model import UNIT_ROUNDOFF, Case, DeviceInfo
 from matbench.records.grade import Batches, Grade, Order
 from matbench.records.outcome import CaseRecord
 from matbench.show.reasons import skip_reason
-from matbench.worker.worker import Worker, is_on_host
+from matbench.worker.worker import Worker
 
 #: After so many steps that miss their deadline, a kernel is given up.
 _MOST_LATE = 2
@@ -41,7 +41,7 @@ def grade(worker: Worker, case: Case, seed: int, on_progress: Callable[[str], No
     for name, step in steps.STEPS.items():
         on_progress(step.doing)
         try:
-            statement = _asked(worker, case, name, seed)
+            statement = worker.ask(case, None, steps.graded, case.kernel, case.params, name, seed)
         except BuildError as error:
             return not_graded(case, worker.device, seed, error.reason)
         except CaseError as error:
@@ -65,10 +65,3 @@ def grade(worker: Worker, case: Case, seed: int, on_progress: Callable[[str], No
         duration_s=time.monotonic() - started,
         **statements,
     )
-
-
-def _asked(worker: Worker, case: Case, name: str, seed: int) -> steps.Made:
-    kernel = case.kernel
-    if is_on_host(kernel):
-        return worker.call(steps.graded_on_host, worker.device, kernel, name, seed)
-    return worker.ask(case, None, steps.graded, kernel, case.params, name, seed)

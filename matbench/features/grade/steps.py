@@ -14,7 +14,7 @@ import numpy as np
 
 from matbench.bench.launcher import Float64
 from matbench.features.grade import accuracy, order_probes
-from matbench.features.grade.multiplier import LibraryMultiplier, Multiplier
+from matbench.features.grade.multiplier import Multiplier
 from matbench.kernelfile import sweep
 from matbench.model import EIGHT_BITS, Case, DeviceInfo, Kernel
 from matbench.records.grade import (
@@ -397,11 +397,6 @@ STEPS = {
 def graded(session: Session, kernel: Kernel, params: dict[str, int], name: str, seed: int) -> Made:
     """The statements of one step on a device; `CaseError` if a launch fails."""
     return step(Multiplier(session.backend, session.program, kernel, params), name, seed)
-
-
-def graded_on_host(device: DeviceInfo, kernel: Kernel, name: str, seed: int) -> Made:
-    """The statements of one step for NumPy's product."""
-    return step(LibraryMultiplier(device, kernel), name, seed)
 
 
 def step(multiplier: Multiplier, name: str, seed: int) -> Made:

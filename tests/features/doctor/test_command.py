@@ -51,11 +51,9 @@ class Machine:
             str(path).startswith(str(folder)) and seen(path, *rest, **more)
         )
         monkeypatch.setattr(os, "access", inside)
-        for name in ("pycuda", "pycuda.driver", "pynvml", "nvmath", "nvmath.bindings"):
+        for name in ("pycuda", "pycuda.driver", "pynvml", "cuda.pathfinder"):
             monkeypatch.setitem(sys.modules, name, None)
-        missing = UnavailableError("nvmath-python is missing")
-        monkeypatch.setattr(cublas, "missing", lambda: missing)
-        for cached in (compilation.nvcc, compilation.architectures, device.driver):
+        for cached in (compilation.nvcc, compilation.architectures, device.driver, cublas.place):
             cached.cache_clear()
 
     def driver(self, **about: int) -> None:
@@ -83,10 +81,7 @@ class Machine:
         self.module("pycuda.driver", package.driver)
         self.patch.setattr(device, "devices", lambda: [GPU])
         self.module("pynvml", Nvml())
-        self.patch.setattr(cublas, "missing", lambda: None)
-        bindings = SimpleNamespace(cublas=SimpleNamespace(get_property=lambda part: 13 - part))
-        self.module("nvmath", ModuleType("nvmath"))
-        self.module("nvmath.bindings", bindings)
+        self.patch.setattr(cublas, "version", lambda: "13.12.11")
 
 
 @pytest.fixture
@@ -194,7 +189,10 @@ def test_a_driver_alone(machine: Machine, lines: Lines) -> None:
     assert found["nvcc"] == ("problem", nvcc)
     assert found["PyCUDA"][0] == "problem"
     assert found["PyCUDA"][1].endswith(INSTALL)
-    assert found["cuBLAS"] == ("note", f"nvmath-python is missing{INSTALL}")
+    assert found["cuBLAS"] == (
+        "note",
+        "cuda-pathfinder is missing; fix: pip install 'matbench-cuda[cuda]'",
+    )
     assert found["counters"][0] == "note"
     assert found["NVML"][0] == "note"
     assert found["NVML"][1].endswith(INSTALL)
@@ -248,11 +246,12 @@ def refuse_devices(machine: Machine) -> None:
 
 
 def lose_cublas(machine: Machine) -> None:
-    def get_property(part: int) -> int:
-        raise RuntimeError("Failure finding libcublas.so")
+    def load(name: str) -> None:
+        raise RuntimeError(f"Failure finding lib{name}.so")
 
-    cublas = SimpleNamespace(get_property=get_property)
-    machine.module("nvmath.bindings", SimpleNamespace(cublas=cublas))
+    machine.module("cuda", SimpleNamespace())
+    machine.module("cuda.pathfinder", SimpleNamespace(load_nvidia_dynamic_lib=load))
+    machine.patch.setattr(cublas, "version", lambda: str(cublas.place()))
 
 
 def lose_nvdisasm(machine: Machine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -12,9 +13,8 @@ from support.optional import present, some
 
 from matbench.errors import CaseError
 from matbench.features.grade import order_probes, profile, steps, summation_tree
-from matbench.features.grade.multiplier import LibraryMultiplier
+from matbench.features.grade.multiplier import Multiplier
 from matbench.kernelfile import catalogue, sweep
-from matbench.kernelfile.libraries import LIBRARIES, NUMPY
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
 from matbench.records.grade import Batches, Order, Sums
 from matbench.workloads.rounding import decoded, encoded
@@ -22,11 +22,16 @@ from matbench.workloads.rounding import decoded, encoded
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-class Simulated(LibraryMultiplier):
+BUILTIN = catalogue.Catalogue(catalogue.builtin())
+NUMPY = BUILTIN.get("numpy")
+
+
+class Simulated(Multiplier):
     """A kernel whose products are computed here."""
 
     def __init__(self, device: DeviceInfo, product: Product, kernel: Kernel = NUMPY) -> None:
-        super().__init__(device, kernel)
+        backend: Any = SimpleNamespace(info=device)
+        super().__init__(backend, lambda case: backend, kernel, {})
         self.product = product
         self.launches = 0
 
@@ -125,7 +130,7 @@ def test_exact_sums_show_no_order(device: DeviceInfo) -> None:
 
 def of_type(storage: Storage) -> Kernel:
     name = {"float16": "cublas-f16", "bfloat16": "cublas-bf16", "float64": "cublas-f64"}[storage]
-    [kernel] = [each for each in LIBRARIES if each.name == name]
+    kernel = BUILTIN.get(name)
     assert kernel.contract.storage == storage
     return kernel
 
@@ -232,9 +237,10 @@ class Failing:
         self.failing = failing
         self.late = late
 
-    def call(
-        self, task: object, device: DeviceInfo, kernel: Kernel, step: str, seed: int
-    ) -> steps.Made:
+    def ask(
+        self, case: Case, limit_s: None, task: object, kernel: Kernel, params: Any, step: str,
+        seed: int,
+    ) -> steps.Made:  # fmt: skip
         if step == self.failing:
             raise CaseError("it broke")
         return steps.step(Simulated(self.device, lambda A, B: A @ B, NUMPY), step, seed)

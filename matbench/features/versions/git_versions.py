@@ -18,7 +18,7 @@ import msgspec
 from matbench import git
 from matbench.errors import UsageError
 from matbench.kernelfile import includes, tables, writing
-from matbench.model import Kernel
+from matbench.model import BASELINE, Kernel
 
 #: Modes of regular files in a tree; links and submodules are not followed.
 _REGULAR = ("100644", "100755")
@@ -61,7 +61,7 @@ def place(kernel: Kernel, asked: str = "--against", revision: str = "REV") -> tu
 
     `UsageError`, which says what was `asked` for, if there is none.
     """
-    if not kernel.file:
+    if kernel.library == BASELINE or not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
     if kernel.is_function:
         written, colons, function = kernel.path.partition("::")

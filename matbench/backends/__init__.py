@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matbench.backends.host import bind_to, device
+from matbench.backends.host import bind_to, device, judged_by
 from matbench.backends.host import conditions as host_conditions
 from matbench.backends.protocol import (
     STAMP_BYTES,
@@ -172,5 +172,10 @@ def toolkit_program(name: str) -> Path | None:
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:
-    """Open a device for work in this process."""
+    """Open a device for work in this process.
+
+    What the CPU itself computes is compared by the default device; `NoDeviceError`: there is none.
+    """
+    if info.backend == "host":
+        return judged_by(open_backend(choose("auto", None), cache), info)
     return _module(info.backend).open_device(info, cache)  # type: ignore[no-any-return]

@@ -9,16 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 
 from matbench.backends.protocol import Argument, Array, Backend, Program, Variant
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import BASELINE, Conditions, DeviceInfo, Kernel, Launch, Resources
-
-if TYPE_CHECKING:
-    from matbench.cache import Cache
 
 
 def device() -> DeviceInfo:
@@ -39,12 +36,8 @@ def device() -> DeviceInfo:
     )
 
 
-def open_device(info: DeviceInfo, cache: Cache) -> Backend:
-    """The CPU, whose results another device of this machine compares: the one that is chosen by
-    default. `NoDeviceError` if there is none."""
-    from matbench import backends
-
-    judging = backends.open_backend(backends.choose("auto", None), cache)
+def judged_by(judging: Backend, info: DeviceInfo) -> Backend:
+    """The CPU, for functions whose results another device compares."""
     return cast(Backend, HostBackend(info, judging))
 
 

@@ -72,7 +72,7 @@ def details(kernel: Kernel) -> RenderableType:
     lines = {
         kernel.name: kernel.summary,
         "group": kernel.group,
-        "file": kernel.path or f"none: a call to {kernel.library}",
+        "file": kernel.path,
         "previous": f"{kernel.previous} (--diff shows what changes)" if kernel.previous else "",
         "default values": _values(kernel.sweep),
         "tuning values": _values(kernel.tune),

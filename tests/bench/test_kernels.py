@@ -24,7 +24,7 @@ from support.products import (
 
 import matbench
 from matbench import workloads
-from matbench.backends import host
+from matbench.backends import host, open_backend
 from matbench.bench import device_kernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session
@@ -82,7 +82,7 @@ def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: 
 
 @pytest.fixture(scope="module")
 def on_host(own_folders: None) -> Iterator[Session]:
-    opened = Session(host.open_device(host.device(), Cache()), Cache(), Options(timed=False))
+    opened = Session(open_backend(host.device(), Cache()), Cache(), Options(timed=False))
     yield opened
     opened.close()
 

@@ -13,7 +13,7 @@ from support.optional import present
 from support.paths import KERNELS
 from support.samples import sampled
 
-from matbench.backends import host
+from matbench.backends import host, open_backend
 from matbench.bench import diagnosis
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.options import Options
@@ -331,7 +331,7 @@ def test_what_is_not_rounding_is_not_called_so(sample: Sample, session: Session)
 def test_a_library_that_rounds_its_inputs_is_wrong() -> None:
     numpy, info = catalogue.Catalogue(catalogue.builtin()).get("numpy"), host.device()
     rounds = numpy.source.replace("matmul(A", "matmul((A.view('u4') + 32 & 0xFFFFFFC0).view('f4')")
-    opened = Session(host.open_device(info, Cache()), Cache(), Options(timed=False))
+    opened = Session(open_backend(info, Cache()), Cache(), Options(timed=False))
     for source, status in ((numpy.source, "measured"), (rounds, "wrong")):
         kernel = msgspec.structs.replace(numpy, source=source, sha256=status)
         [case] = sweep.cases([kernel], [Problem(64, 64, 1000)], {}, info)

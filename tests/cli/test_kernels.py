@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -37,11 +38,10 @@ def test_show_tells_front_matter_in_words_and_the_source(
     text = matbench("show", kernel.name).stdout
     assert kernel.summary in text
     assert "// /// matbench" not in text
-    if kernel.source:
-        assert kernel.source.split("// ///\n", 1)[1].strip() in text
-        assert f"{kernel.entry}({', '.join(kernel.args)})" in text
-        for condition in kernel.launch.where:
-            assert condition in text
+    assert re.split("^(?://|#) ///\n", kernel.source, flags=re.MULTILINE)[-1].strip() in text
+    assert f"{kernel.entry}({', '.join(kernel.args)})" in text
+    for condition in kernel.launch.where:
+        assert condition in text
 
 
 def test_kernels_are_listed_behind_what_they_change(

@@ -25,12 +25,10 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 def packed(kernel: Kernel) -> Bundle:
-    """The kernel with its files; without any if it is a library.
+    """The kernel with its files.
 
     Files that can no longer be read are left out, which is noticed when the kernel is built.
     """
-    if not kernel.file:
-        return Bundle(kernel, "", {})
     file = Path(kernel.file).absolute()
     folders = [includes.folder_of(file, folder).resolve() for folder in kernel.include_dirs]
     file = file.parent.resolve() / file.name
@@ -59,8 +57,6 @@ def unpacked(bundle: Bundle, folder: Path) -> Kernel:
     `UsageError` if one would be written elsewhere.
     """
     kernel = bundle.kernel
-    if not kernel.file:
-        return kernel
     root = writing.below(folder, bundle.sha256)
     for name, data in bundle.files.items():
         if not writing.below(root, name).exists():

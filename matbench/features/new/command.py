@@ -70,8 +70,9 @@ def new(
     name = name.removesuffix(".cu")
     front_matter.check_name(name)
     if name in known.kernels:
-        taken_by = known.kernels[name].path or "a library"
-        raise UsageError(f"the name {name!r} is taken by {taken_by}; choose another")
+        raise UsageError(
+            f"the name {name!r} is taken by {known.kernels[name].path}; choose another"
+        )
     if origin is None:
         named = workload in (None, DEFAULT)
         kernel = known.get(_ORIGIN) if named else _shortest(known, workload)
@@ -103,7 +104,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:
-    candidates = [k for k in catalogue.group("all", workload) if k.source and not k.on_host]
+    candidates = [
+        k for k in catalogue.group("all", workload) if not k.without_source and not k.on_host
+    ]
     if not candidates:
         raise UsageError(f"--workload {workload}: no kernel to copy; name one with --from")
     return min(candidates, key=lambda kernel: len(kernel.source))

@@ -6,7 +6,7 @@ import re
 
 from matbench.errors import UsageError
 from matbench.kernelfile import front_matter, tables
-from matbench.model import Kernel
+from matbench.model import BASELINE, Kernel
 
 #: Comments above the keys and tables of front matter, each used once.
 _GUIDE = {
@@ -53,7 +53,7 @@ def source(name: str, origin: Kernel, file: str) -> str:
     `UsageError` if `name` is not a valid name, or if `origin` has no source.
     """
     front_matter.check_name(name)
-    if not origin.source:
+    if origin.library == BASELINE:
         raise UsageError(f"{origin.name} is {origin.without_source}; it has no source to copy")
     front = tables.FENCE.match(origin.source)
     assert front is not None, f"{origin.path} opens with its front matter"

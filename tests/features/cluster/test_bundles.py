@@ -91,9 +91,8 @@ def test_a_parcel_is_written_to_its_folder_only(
     assert not list(tmp_path.rglob("x.h"))
 
 
-def test_a_library_has_no_files(tmp_path: Path) -> None:
+def test_a_baseline_takes_its_header_along(tmp_path: Path) -> None:
     [cublas] = [kernel for kernel in catalogue.builtin() if kernel.name == "cublas"]
-    bundle = bundles.packed(cublas)
-    assert (bundle.kernel, bundle.files) == (cublas, {})
-    assert bundles.unpacked(bundle, tmp_path) == cublas
-    assert not list(tmp_path.iterdir())
+    unpacked = bundles.unpacked(bundles.packed(cublas), tmp_path)
+    assert [path.name for path in includes.folders(unpacked)[0].glob("*.cuh")] == ["cublas.cuh"]
+    assert (unpacked.library, includes.again(unpacked)) == ("baseline", unpacked.includes)

@@ -105,7 +105,7 @@ def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
         (("mine", "--from", "tield"), "no kernel 'tield'; did you mean 'tiled'?"),
         (("mine", "--from", "numpy"), "numpy is a library routine"),
         (("tiled",), "the name 'tiled' is taken by kernels/ladder/02-tiled.cu"),
-        (("numpy",), "the name 'numpy' is taken by a library"),
+        (("numpy",), "the name 'numpy' is taken by kernels/baselines/numpy.py"),
         (("mine", "--output", "nowhere"), "cannot be written: No such file or directory"),
     ],
 )

@@ -12,7 +12,7 @@ from matbench.kernelfile.host_file import HostReader
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import FrontMatter, Kernel
 
-WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.source]
+WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.library != "baseline"]
 TILED = next(kernel for kernel in WITH_SOURCE if kernel.name == "tiled")
 
 

@@ -15,6 +15,7 @@ from support.cublas import Fake, Ready, fake  # noqa: F401
 from support.h200 import H200
 from support.products import problem
 
+from matbench import cache
 from matbench.backends.cuda.cublas import fastest
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.kernelfile import sweep
@@ -76,6 +77,7 @@ def test_each_computes_in_its_precision(
     program = ready(name)
     program.launch(np.zeros((2, 4), kind), np.zeros((4, 3), kind), np.zeros((2, 3), "f8"))
     assert program.fake.launched == [compute]
+    assert not cache._is_sealed, "it is trusted, so its process stores what is built"
 
 
 def test_a_dot_product_stays_on_the_device(ready: Callable[..., Ready]) -> None:
@@ -145,7 +147,7 @@ def test_the_fastest_is_chosen_once_for_each_product(ready: Callable[..., Ready]
     for _ in range(2):
         program.launch(A, B, np.zeros((2, 3), "f4"))
     assert program.fake.launched[len(chosen) :] == [1, 1]
-    for change in ({"beta": 1.0}, {"M": 1}, {"batch": 1, "N": 2}):
+    for change in ({"beta": 1.0}, {"M": 1}, {"N": 1, "M": 1}, {"N": 1, "M": 1, "batch": 2}):
         before = program.fake["launches"]
         program.launch(A, B, np.zeros((2, 3), "f4"), **change)
         assert program.fake["launches"] > before + 4, change

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -142,6 +142,30 @@ EIGHT_BITS = ("e4m3", "e5m2", "int8")
 PYTHON = "python"
 HOST = "host"
 BASELINE = "baseline"
+
+
+class KernelKind(NamedTuple):
+    """What kernels of one kind have in common, and what messages call one.
+
+    Whether it `has_source` in CUDA C, which can be translated, instrumented and explained; whether
+    matbench itself `launches` it, on its own memory; whether it runs `apart`, a function of a user
+    in a process of its own.
+    """
+
+    called: str
+    has_source: bool = False
+    is_launched: bool = False
+    is_apart: bool = False
+
+
+_COMPILED = KernelKind("a compiled kernel", is_launched=True)
+_KINDS: dict[str | None, KernelKind] = {
+    None: KernelKind("a kernel", has_source=True, is_launched=True),
+    PYTHON: KernelKind("a function in Python", is_apart=True),
+    HOST: KernelKind("a function on the host", is_apart=True),
+    BASELINE: KernelKind("a library routine"),
+}
+
 #: The argument that is a kernel's scratch memory in device memory.
 WORKSPACE = "workspace"
 #: The arguments that are factors of A and of B; see `Scales`.
@@ -312,9 +336,9 @@ class Kernel(FrontMatter, frozen=True):
 
     `path` is the file's name in messages, and `file` its location; empty if there is no file.
     `sha256` also covers all files that it `includes`. `is_extern_c`: its entry has C linkage, not a
-    mangled C++ name. `library` names the library that computes instead of a source, `numpy` or
-    `cublas`, or is `PYTHON`: the entry is a Python function, which takes `arrays` of that module;
-    or `HOST`: it is a function on the host that takes pointers. `code`: the content of a file that
+    mangled C++ name. `library` is `PYTHON`: the entry is a Python function, which takes `arrays` of
+    that module; `HOST`: it is a function on the host that takes pointers; or `BASELINE`: either of
+    these, from matbench's own folder, and trusted. `code`: the content of a file that
     is already compiled, PTX or a cubin.
     `refused`: why the file cannot be used; the kernel has no source then, and its cases
     fail. `breach`: what it does instead of what was asked for, so that its cases are wrong.
@@ -343,22 +367,12 @@ class Kernel(FrontMatter, frozen=True):
 
     @property
     def on_host(self) -> bool:
-        """Whether this baseline always runs on the CPU, whatever the device."""
+        """Whether it always runs on the CPU, whatever the device."""
         return "host" in self.requires
 
     @property
-    def is_function(self) -> bool:
-        """Whether it is a function on the host, which launches what it likes."""
-        return self.library in (PYTHON, HOST)
-
-    @property
-    def without_source(self) -> str:
-        """What it is if it has no source in CUDA C; empty if it has one."""
-        if self.is_function:
-            return "a function in Python" if self.library == PYTHON else "a function on the host"
-        if self.code:
-            return "a compiled kernel"
-        return "a library routine" if self.library else ""
+    def kind(self) -> KernelKind:
+        return _COMPILED if self.code else _KINDS[self.library]
 
     @property
     def arithmetic(self) -> Arithmetic | None:

@@ -30,7 +30,7 @@ from matbench.backends.protocol import (
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import catalogue, includes, opencl_c, signature, sweep
-from matbench.model import PYTHON, Conditions, DeviceInfo, Kernel, Launch, Resources
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
     import numpy as np
@@ -311,19 +311,8 @@ class OpenCLBackend:
         *,
         block_width: int = 32,
     ) -> Program:
-        if kernel.is_function:
-            from matbench.backends.functions import calls
-            from matbench.backends.functions.arrays import process_bytes
-
-            if self.info.kind != "cpu":
-                raise BuildError("functions need CUDA or a CPU; this is a GPU through OpenCL")
-            if kernel.library == PYTHON:
-                return calls.on_host(kernel, params, self)
-            from matbench.backends.functions import libraries
-
-            target = libraries.host_target(variant)
-            pointers = libraries.Pointers(f"g++ {target.version}", process_bytes)
-            return libraries.function(kernel, params, target, self.cache, pointers, self, {})
+        if kernel.kind.is_apart:
+            return self._function(kernel, params, variant)
         clocked = variant == "clocked"
         clock = self.clock_expression if clocked else None
         keep = not includes.operands(kernel.source)  # OpenCL has no headers, so all may change
@@ -347,6 +336,18 @@ class OpenCLBackend:
             needs = f"{kernel.entry} needs {static:,} bytes of static shared memory per block"
             raise BuildError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
         return built
+
+    def _function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
+        from matbench.backends.functions import calls, libraries
+        from matbench.backends.functions.arrays import process_bytes
+
+        if self.info.kind != "cpu":
+            raise BuildError("functions need CUDA or a CPU; this is a GPU through OpenCL")
+        if kernel.arrays:
+            return calls.on_host(kernel, params, self)
+        target = libraries.host_target(variant)
+        pointers = libraries.Pointers(f"g++ {target.version}", process_bytes)
+        return libraries.function(kernel, params, target, self.cache, pointers, self, {})
 
     def _unit(
         self, kernel: Kernel, params: dict[str, int], clock: str | None, keep: bool

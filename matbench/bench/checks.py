@@ -144,7 +144,7 @@ class Checks:
 
     def _find_races(self) -> None:
         """A function is called for a while, because its threads meet by chance."""
-        is_function, problem = self.case.kernel.is_function, self.case.problem
+        is_function, problem = self.case.kernel.kind.is_apart, self.case.problem
         operations = workloads.workload_of(problem).operations(problem)
         if self.built.staggered is None or (is_function and operations > _MOST_UNOPTIMIZED):
             return
@@ -255,7 +255,7 @@ class Checks:
 
     def _launch_staggered(self) -> None:
         assert self.built.staggered is not None
-        unused = [] if self.case.kernel.is_function else [self.C.data]
+        unused = [] if self.case.kernel.kind.is_apart else [self.C.data]
         self.built.staggered.launch(self.launch, [*self.arguments, *unused])
 
     def run(

@@ -72,7 +72,7 @@ def arguments(
     def argument(text: str) -> Argument:
         if text in buffers:
             buffer = buffers[text]
-            return _array(kernel, problem, text, buffer) if kernel.library else buffer
+            return buffer if kernel.kind.is_launched else _array(kernel, problem, text, buffer)
         if text in HANDLES.values():
             return Handle(text)
         described = signature.tensor_map(text)

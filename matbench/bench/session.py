@@ -375,7 +375,7 @@ class Session:
             _require_one_kernel(case.kernel)
         start = time.perf_counter()
         possible, wanted = self.backend.variants, variants or self.options.builds
-        if case.kernel.without_source:  # cannot be instrumented
+        if not case.kernel.kind.has_source:  # cannot be instrumented
             possible = ("plain", "staggered") if native.has_openmp(case.kernel) else ("plain",)
         builds: dict[Variant, Program] = {}
         notes = []
@@ -479,7 +479,7 @@ def _place_anew(checks: Sequence[Checks], number: int) -> None:
 
 def launches_of(checks: Checks, seed: int | None = None, so_far: Times | None = None) -> Launches:
     """What times a case: launches of a kernel, or calls of a function."""
-    kind = FunctionLaunches if checks.case.kernel.is_function else Launches
+    kind = FunctionLaunches if checks.case.kernel.kind.is_apart else Launches
     return kind(checks, seed, so_far)
 
 

@@ -120,7 +120,7 @@ def _plan(
     if seconds.sustained is None:
         return ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_ns)
     seconds.require_without(cold=launches.cold, hot=launches.hot)
-    for name in (s.label for turns in rounds for s in turns.pair if s.kernel.is_function):
+    for name in (s.label for turns in rounds for s in turns.pair if s.kernel.kind.is_apart):
         raise UsageError(f"--sustained compares kernels; {name} is a function: use `matbench run`")
     if any(turns.problem.beta for turns in rounds):
         raise UsageError("--sustained needs beta = 0: else each launch adds to C of the last")

@@ -351,9 +351,9 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:
             if have < wanted or not same:
                 return Skip("requirement", requirement, {"device": f"sm_{have[0]}{have[1]}"})
     narrow = {kernel.contract.storage, kernel.contract.result} & {"float16", "bfloat16"}
-    if device.backend == "opencl" and kernel.is_function and narrow:
+    if device.backend == "opencl" and kernel.kind.is_apart and narrow:
         return Skip("requirement", "cuda", {"device": device.backend})
-    is_translated = device.backend == "opencl" and kernel.source and kernel.library is None
+    is_translated = device.backend == "opencl" and kernel.source and kernel.kind.has_source
     missing = opencl_c.obstacle(kernel) if is_translated else None
     return Skip("unavailable", missing) if missing else None
 

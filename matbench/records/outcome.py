@@ -119,7 +119,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
             device=device.name if device is not None else "",
             device_kind=device.kind if device is not None else "gpu",
             device_id=device.identity if device is not None else "",
-            launch=case.launch if kernel.library is None else None,
+            launch=case.launch if kernel.kind.is_launched else None,
         )
 
     @property

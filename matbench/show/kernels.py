@@ -68,7 +68,7 @@ def details(kernel: Kernel) -> RenderableType:
     from rich.text import Text
 
     rules = kernel.launch
-    launched = not kernel.library
+    launched = kernel.kind.is_launched
     lines = {
         kernel.name: kernel.summary,
         "group": kernel.group,

@@ -210,7 +210,7 @@ class Worker:
         """Why a kernel that was built may be wrong, or not end: what its compiler warned of, and
         what its text shows."""
         told = self._warnings.get(case.build_key, ())
-        return [*told, *(() if case.kernel.without_source else suspicions(case.kernel, told))]
+        return [*told, *(suspicions(case.kernel, told) if case.kernel.kind.has_source else ())]
 
     def ask(
         self,
@@ -442,7 +442,7 @@ class WorkerPool:
     def worker(self, device: DeviceInfo, kernel: Kernel | None = None) -> Worker:
         """The worker that owns a device. A function on the host has one of its own, because what
         its code leaves in its process must not affect other kernels."""
-        is_apart = kernel is not None and kernel.is_function
+        is_apart = kernel is not None and kernel.kind.is_apart
         function = ""
         if kernel is not None and is_apart:
             function = repr((kernel.path, kernel.entry, kernel.source, kernel.includes))

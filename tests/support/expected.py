@@ -163,7 +163,7 @@ def cases(entry: Entry, kernel: Kernel, size: str, device: DeviceInfo) -> list[C
         sets = [{name: expected.constants[name] for name in kernel.sweep}]
     return [
         sweep.case(kernel, problem, params, device)
-        for params in (sets[:1] if kernel.is_function else sets)
+        for params in (sets[:1] if kernel.kind.is_apart else sets)
     ]
 
 

@@ -29,9 +29,8 @@ def precompile(
     variants: Sequence[Variant],
 ) -> None:
     """Put these builds of a kernel, or of a function on the host, into the cache."""
-    if kernel.library == HOST:
-        from matbench.backends.functions import libraries
+    from matbench.backends.functions import libraries
 
-        libraries.prepare(kernel, params, libraries.cuda_target(kernel, info), cache)
-    else:
-        compilation.precompile(info, kernel, params, cache, variants)
+    ahead = {None: compilation.precompile, HOST: libraries.precompile}.get(kernel.library)
+    if ahead is not None:
+        ahead(info, kernel, params, cache, variants)

@@ -133,19 +133,14 @@ class CudaBackend:
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
-        if kernel.is_function:
-            from matbench.backends.functions import timer
+        builders = {
+            HOST: self._host_function,
+            PYTHON: self._python_function,
+            BASELINE: self._baseline,
+        }
+        return builders.get(kernel.library or "", self._kernel)(kernel, params, variant)
 
-            timer.loaded(self.cache)
-        if kernel.library == HOST:
-            return self._host_function(kernel, params, variant)
-        if kernel.library == PYTHON:
-            from matbench.backends.functions import calls
-
-            index, stream = self.info.index, self.stream.handle
-            return calls.on_cuda(kernel, params, self, device=index, stream=stream)
-        if kernel.library == BASELINE:
-            return self._library().program(kernel, params, self.cache)
+    def _kernel(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
         from pycuda.compiler import SourceModule
 
         capability = self.info.compute_capability or (0, 0)
@@ -163,8 +158,20 @@ class CudaBackend:
                 f"the driver ({self.info.driver}) rejected {built}: {message(error)}"
             ) from None
 
+    def _baseline(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
+        return self._library().program(kernel, params, self.cache)
+
+    def _python_function(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
+        from matbench.backends.functions import calls, timer
+
+        timer.loaded(self.cache)
+        index, stream = self.info.index, self.stream.handle
+        return calls.on_cuda(kernel, params, self, device=index, stream=stream)
+
     def _host_function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
-        from matbench.backends.functions import libraries
+        from matbench.backends.functions import libraries, timer
+
+        timer.loaded(self.cache)
 
         def used_bytes() -> int:
             free, total = driver().mem_get_info()

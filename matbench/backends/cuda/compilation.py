@@ -335,8 +335,6 @@ def precompile(
     info: Any, kernel: Kernel, params: dict[str, int], cache: Cache, variants: Sequence[Variant]
 ) -> None:
     """Put these builds of a kernel into the cache; needs no context, so any process can do it."""
-    if kernel.library is not None:
-        return
     for variant in variants:
         try:
             compiled(kernel, params, variant, info.compute_capability, cache)

@@ -153,6 +153,13 @@ def prepare(
     return made(target, options, links, text, Path(kernel.file).name, cache, depends)
 
 
+def precompile(
+    info: DeviceInfo, kernel: Kernel, params: Mapping[str, int], cache: Cache, _: Sequence[Variant]
+) -> None:
+    """Put the library of a function into the cache, for a CUDA device."""
+    prepare(kernel, params, cuda_target(kernel, info), cache)
+
+
 def made(
     target: Target, own: list[str], links: list[str], text: str, name: str, cache: Cache,
     depends: object = None,

@@ -72,8 +72,8 @@ def check(
     from matbench.kernelfile import sweep
 
     chosen = files.one(kernel)
-    if chosen.library is not None and sanitize:
-        what = f"{chosen.name} is {chosen.without_source}"
+    if sanitize and not chosen.kind.is_launched:
+        what = f"{chosen.name} is {chosen.kind.called}"
         raise UsageError(f"{what}; use `matbench run` to check it")
     if sanitize:
         sanitizer.executable()
@@ -115,7 +115,7 @@ class Probing:
         self.devices = devices
         self.probed = probed
         can_run = any(case.skip is None for _, case in probed)
-        tried = kernel.library is None and can_run
+        tried = kernel.kind.is_launched and can_run
         stated = Claims.from_kernel(kernel)
         self.claims = [*weakenings(stated), *conditions(stated)] if tried else []
         self.runs = _under_sanitizer(probed) if sanitize else []

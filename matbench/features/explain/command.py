@@ -142,8 +142,8 @@ def _chosen(files: KernelFiles, name: str, plot: str | None) -> Kernel:
         drawing.require(Path(plot))
     chosen = files.one(name)
     require_apart({"--plot": plot}, files.read_for([chosen]))
-    if chosen.library is not None:
-        what = f"{chosen.name} is {chosen.without_source}"
+    if not chosen.kind.is_launched:
+        what = f"{chosen.name} is {chosen.kind.called}"
         raise UsageError(f"{what}; it has no source in CUDA C to explain")
     if chosen.on_host:
         raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")

@@ -44,7 +44,7 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
     for name in sweep.SCALINGS:
         known = products.numbers(getattr(kernel, name))
         wanted = getattr(problem, name)
-        passed = kernel.library is not None or name in kernel.args
+        passed = not kernel.kind.is_launched or name in kernel.args
         if wanted not in known and not passed:
             if name == "alpha":
                 raise UsageError(f"{kernel.name} needs alpha = {known[0]:g}; it must be 1 to grade")

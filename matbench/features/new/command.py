@@ -105,7 +105,7 @@ def _write(path: Path, text: str) -> None:
 
 def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:
     candidates = [
-        k for k in catalogue.group("all", workload) if not k.without_source and not k.on_host
+        k for k in catalogue.group("all", workload) if k.kind.has_source and not k.on_host
     ]
     if not candidates:
         raise UsageError(f"--workload {workload}: no kernel to copy; name one with --from")

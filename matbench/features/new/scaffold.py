@@ -54,7 +54,7 @@ def source(name: str, origin: Kernel, file: str) -> str:
     """
     front_matter.check_name(name)
     if origin.library == BASELINE:
-        raise UsageError(f"{origin.name} is {origin.without_source}; it has no source to copy")
+        raise UsageError(f"{origin.name} is {origin.kind.called}; it has no source to copy")
     front = tables.FENCE.match(origin.source)
     assert front is not None, f"{origin.path} opens with its front matter"
     body = _LABELLED.sub("", origin.source[front.end() :].lstrip("\n"), count=1)

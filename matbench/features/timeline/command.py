@@ -67,8 +67,8 @@ def profile_blocks(
         drawing.require(Path(timeline), ".html")
     chosen = files.one(kernel)
     require_apart({"--timeline": timeline}, files.read_for([chosen]))
-    if chosen.without_source:
-        raise UsageError(f"{chosen.name} is {chosen.without_source}; its blocks cannot be timed")
+    if not chosen.kind.has_source:
+        raise UsageError(f"{chosen.name} is {chosen.kind.called}; its blocks cannot be timed")
     problem = sizes.one_problem(chosen)
     info = device.choose(chosen)
     cases = sweep.cases([chosen], [problem], constants.values([chosen]), info)

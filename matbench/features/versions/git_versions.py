@@ -63,7 +63,7 @@ def place(kernel: Kernel, asked: str = "--against", revision: str = "REV") -> tu
     """
     if kernel.library == BASELINE or not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
-    if kernel.is_function:
+    if kernel.kind.is_apart:
         written, colons, function = kernel.path.partition("::")
         source, old = Path(written), f"old{Path(written).suffix}"
         folder = [] if source.parent == Path() else ["-C", str(source.parent)]

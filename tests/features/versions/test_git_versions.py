@@ -266,7 +266,7 @@ def test_a_branch_that_looks_like_an_option_is_a_revision(project: Path, tmp_pat
 
 def test_a_library_has_no_file(tmp_path: Path) -> None:
     library = next(
-        kernel for kernel in catalogue.builtin() if kernel.library and not kernel.is_function
+        kernel for kernel in catalogue.builtin() if kernel.library and not kernel.kind.is_apart
     )
     with pytest.raises(UsageError, match="has no kernel file"):
         git_versions.extract(library, "HEAD", tmp_path / "old")

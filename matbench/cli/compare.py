@@ -24,6 +24,7 @@ from matbench.cli.options import (
     VerdictOptions,
     format_option,
     grouped,
+    require_device,
 )
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
@@ -249,8 +250,8 @@ def _sides(names: tuple[str, ...], files: KernelFiles) -> list[Side]:
     different = list(dict.fromkeys(names))
     kernels = files.each(different)
     for kernel in kernels:
-        if kernel.library == BASELINE and kernel.on_host:
-            raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
+        if kernel.library == BASELINE:
+            require_device(kernel)
     known = [kernel.name for kernel in kernels]
     return [
         Side(kernel, kernel.name if known.count(kernel.name) == 1 else name)

@@ -275,6 +275,12 @@ class DeviceOptions:
         return found
 
 
+def require_device(kernel: Kernel) -> None:
+    """`UsageError` for a kernel that always runs on the CPU."""
+    if kernel.on_host:
+        raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
+
+
 @dataclass(frozen=True)
 class LaunchOptions:
     """Which kind of launch is timed, and for how long."""

@@ -114,7 +114,8 @@ class SelectionOptions:
 
         make_cases = make_cases or sweep.cases
 
-        plain = [kernel for kernel in kernels if not kernel.on_host]
+        hosted = [kernel for kernel in kernels if kernel.on_host]
+        plain = [kernel for kernel in kernels if kernel not in hosted]
         found: PlacedCases = []
         models: dict[tuple[str, str], list[DeviceInfo]] = {}
         for info in device.choose_all() if plain else []:
@@ -123,15 +124,14 @@ class SelectionOptions:
             cases = make_cases(plain, problems, overrides, alike[0])
             cases = sweep.near(cases, alike[0]) if near else cases
             found += [(tuple(alike), case) for case in cases]
-        for kernel in kernels:
-            if kernel.on_host:
-                info, missing = _host_of(kernel)
-                if not isinstance(device, DeviceOptions):
-                    missing = "runs on the CPU of one host: measure it without --cluster"
-                for case in sweep.cases([kernel], problems, overrides, info):
-                    if missing is not None:
-                        case = without_launch(case, Skip("unavailable", missing))
-                    found.append(((info,), case))
+        for kernel in hosted:
+            info, missing = _host_of(kernel)
+            if not isinstance(device, DeviceOptions):
+                missing = "runs on the CPU of one host: measure it without --cluster"
+            for case in sweep.cases([kernel], problems, overrides, info):
+                if missing is not None:
+                    case = without_launch(case, Skip("unavailable", missing))
+                found.append(((info,), case))
         return found
 
 

@@ -30,6 +30,7 @@ from matbench.cli.options import (
     SizeOptions,
     format_option,
     grouped,
+    require_device,
 )
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
@@ -145,8 +146,7 @@ def _chosen(files: KernelFiles, name: str, plot: str | None) -> Kernel:
     if not chosen.kind.is_launched:
         what = f"{chosen.name} is {chosen.kind.called}"
         raise UsageError(f"{what}; it has no source in CUDA C to explain")
-    if chosen.on_host:
-        raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")
+    require_device(chosen)
     return chosen
 
 

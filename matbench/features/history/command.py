@@ -22,11 +22,11 @@ from matbench.cli.options import (
     VerdictOptions,
     format_option,
     grouped,
+    require_device,
 )
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.types import Share
-from matbench.errors import UsageError
 
 #: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 10.0
@@ -79,8 +79,7 @@ def history(
     from matbench.worker.worker import WorkerPool
 
     chosen = files.one(kernel)
-    if chosen.on_host:
-        raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")
+    require_device(chosen)
     info = device.choose()
     launches.require_one_kind(info)
     problem, overrides = sizes.one_problem(chosen), constants.values([chosen])

@@ -16,6 +16,7 @@ import msgspec
 
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import registry
+from matbench.cli.options import require_device
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.watch.version import SavedVersion, TimedVersion
 from matbench.kernelfile import catalogue, includes, tables
@@ -145,8 +146,7 @@ class WatchedVersions:
         try:
             kernel = catalogue.parse(content, self.path, given=self.given)
             [kernel] = catalogue.told_apart([kernel])
-            if kernel.on_host:
-                raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
+            require_device(kernel)
             code = code_of(kernel)
             label, timed = self._timed
             if code == timed:

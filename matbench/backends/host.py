@@ -41,6 +41,10 @@ def judged_by(judging: Backend, info: DeviceInfo) -> Backend:
     return cast(Backend, HostBackend(info, judging))
 
 
+#: What takes less than this is called once before it is timed.
+_SHORT_NS = 1e6
+
+
 class HostBackend:
     """Times functions by the host's clock; all else, and all memory, is another device's."""
 
@@ -87,6 +91,7 @@ class HostProgram:
         exec(compile(kernel.source, kernel.file, "exec"), names)  # noqa: S102
         self.function: Callable[..., None] = names[kernel.entry]
         self.args, self.judging = kernel.args, judging
+        self.last_ns = 0.0
         self.resources = Resources(library=version)
         self.allocates, self.variable_bytes = False, 0
         self.warnings: tuple[str, ...] = ()
@@ -111,11 +116,13 @@ class HostProgram:
             self.judging.read(matrix.matrix, array)
         named = dict(zip(self.args[len(arrays) :], arguments[len(arrays) :], strict=True))
         with np.errstate(all="ignore"):
+            if self.last_ns < _SHORT_NS:  # another thread may have copied, on another core
+                self.function(*[array.copy() for array in arrays], **named)
             began_ns = time.perf_counter_ns()
             self.function(*arrays, **named)
-            taken_ns = time.perf_counter_ns() - began_ns
+            self.last_ns = float(time.perf_counter_ns() - began_ns)
         self.judging.write(matrices[-1].matrix, arrays[-1])
-        return float(taken_ns)
+        return self.last_ns
 
     def resident_blocks(self, launch: Launch) -> int | None:
         return None

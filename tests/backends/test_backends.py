@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
+import numpy as np
 import pytest
 from support.devices import CPU, GPU
 
 from matbench import backends
-from matbench.backends import UnavailableError
+from matbench.backends import Array, Backend, UnavailableError, host
 from matbench.backends.cuda import compilation
 from matbench.backends.cuda import device as cuda_device
+from matbench.bench.launcher import Memory
 from matbench.errors import UsageError
-from matbench.model import DeviceInfo
+from matbench.kernelfile import catalogue
+from matbench.model import DeviceInfo, Launch
 
 OPENCL_GPU = msgspec.structs.replace(GPU, backend="opencl", compute_capability=None)
 SECOND = msgspec.structs.replace(GPU, index=1, name="Another GPU")
@@ -148,3 +152,35 @@ def test_a_gpu_that_has_failed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(cuda_device, "describe", fail)
     with pytest.raises(UnavailableError, match=r"cannot use its devices \(unknown error\)"):
         backends.devices("cuda")
+
+
+@pytest.mark.parametrize(("short_ns", "calls"), [(1e18, 4), (1.0, 3)])
+def test_a_short_function_of_the_host_is_called_before_it_is_timed(
+    short_ns: float, calls: int, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "_SHORT_NS", short_ns)
+    numpy = catalogue.Catalogue(catalogue.builtin()).get("numpy")
+    source = (
+        "def numpy(A, B, C, alpha, beta):\n    C += alpha * A\n    calls.append(beta)\ncalls = []\n"
+    )
+    program = host.HostProgram(msgspec.structs.replace(numpy, source=source), backend, "NumPy")
+    ones = np.ones((64, 64), np.float32)
+    with Memory(backend) as memory:
+        A, B, C = (Array(memory.upload(ones), "float32", ones.shape, ()) for _ in "ABC")
+        assert all(program.timed_ns([A, B, C, 2.0, 1.0]) > 0 for _ in range(2))
+        assert (memory.download(C.matrix, ones) == 5).all(), "each call that counts added to C"
+    assert len(cast(Any, program.function).__globals__["calls"]) == calls
+
+
+def test_the_host_has_its_own_conditions_and_the_limits_of_what_compares() -> None:
+    judging: Any = SimpleNamespace(info=GPU, conditions=None, energy_j=lambda: 5.0)
+    opened = host.judged_by(judging, host.device())
+    assert (opened.info.kind, opened.info.limits) == ("cpu", GPU.limits)
+    assert opened.conditions().sm_mhz is None
+    assert opened.energy_j() is None
+    program: Any = object.__new__(host.HostProgram)
+    program.timed_ns = float
+    times: Any = ["9", "2", "4"]
+    launch = Launch((1, 1, 1), (1, 1, 1))
+    mean = opened.time_hot_ns(program, launch, times, graph=False, hold=lambda: None)
+    assert mean == 3, "without the first"

@@ -332,7 +332,6 @@ def test_a_library_that_rounds_its_inputs_is_wrong() -> None:
     numpy, info = catalogue.Catalogue(catalogue.builtin()).get("numpy"), host.device()
     rounds = numpy.source.replace("matmul(A", "matmul((A.view('u4') + 32 & 0xFFFFFFC0).view('f4')")
     opened = Session(open_backend(info, Cache()), Cache(), Options(timed=False))
-    assert opened.backend.info.limits["max_threads_per_block"] > 1, "of what compares C"
     for source, status in ((numpy.source, "measured"), (rounds, "wrong")):
         kernel = msgspec.structs.replace(numpy, source=source, sha256=status)
         [case] = sweep.cases([kernel], [Problem(64, 64, 1000)], {}, info)

@@ -534,8 +534,10 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def can_be_sustained(self) -> bool:
-        """Whether launches can follow each other on the same inputs: not if each adds to C."""
-        return self.problem.beta == 0
+        """Whether launches can follow each other on the same inputs: not if each adds to C, nor of
+        NumPy's product, whose matrices are copied in between."""
+        is_copied = self.kernel.library == BASELINE and self.kernel.on_host
+        return self.problem.beta == 0 and not is_copied
 
     @property
     def build_key(self) -> BuildKey:

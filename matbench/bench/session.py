@@ -233,7 +233,7 @@ class Session:
             times = launches_of(checks, so_far=so_far).time()
         copied = self._copy_bytes_per_s(checks.case.problem)
         notes = self._doubts(checks.case, times)
-        if self.options.sustained_s is not None and not checks.case.can_be_sustained:
+        if self.options.sustained_s is not None and checks.case.problem.beta:
             notes += (_NOT_SUSTAINED,)
         return times._replace(copy_bytes_per_s=copied, notes=notes)
 

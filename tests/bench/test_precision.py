@@ -337,6 +337,7 @@ def test_a_library_that_rounds_its_inputs_is_wrong() -> None:
         [case] = sweep.cases([kernel], [Problem(64, 64, 1000)], {}, info)
         outcome = opened.measure(case)
         assert (outcome.status, outcome.case.device) == (status, info.name)
+        assert not case.can_be_sustained
     assert "about 18 bits" in present(outcome.reason)
     opened.close()
 

@@ -332,7 +332,7 @@ class Launches:
         self.checks.require_right(self.samples.verdicts())
         arena, launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
         self._make_ready(launches)
-        is_own = self.checks.case.kernel.library is None  # a library has memory of its own
+        is_own = self.checks.case.kernel.kind.is_launched  # a library has memory of its own
         own = [arena.buffer, self.kernels.partial]
         others = self.backend.memory_without(own) if is_own else []
         key = secrets.randbits(64)

@@ -33,7 +33,7 @@ from matbench.features.plot import picture as chart
 from matbench.features.timeline import picture as timeline
 from matbench.kernelfile import catalogue
 from matbench.kernelfile.code import code_of
-from matbench.model import Kernel
+from matbench.model import BASELINE, Kernel
 from matbench.records import reading
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
@@ -98,6 +98,8 @@ def stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[s
 
 def _is_of(sha256: str, kernel: Kernel | None) -> bool:
     """Whether a file of this hash had the code and the front matter that a kernel has now."""
+    if kernel is not None and kernel.library == BASELINE:
+        return True  # its file only calls what was measured
     if kernel is None or not kernel.source:
         return kernel is not None and kernel.sha256 == sha256
     then = json.loads(MEASURED_CODE.read_text(encoding="utf-8"))["code"]

@@ -61,6 +61,7 @@ inline void *layout(Type type, uint64_t rows, uint64_t columns, int batch) {
     void *made;
     const int64_t step = rows * columns;
     require(cublasLtMatrixLayoutCreate(&made, type, rows, columns, rows), "cuBLASLt");
+    if (batch == 1) return made;
     require(cublasLtMatrixLayoutSetAttribute(made, BATCH_COUNT, &batch, sizeof batch), "cuBLASLt");
     require(cublasLtMatrixLayoutSetAttribute(made, STRIDED_BATCH_OFFSET, &step, sizeof step), "cuBLASLt");
     return made;

@@ -1,7 +1,7 @@
 """Breaks lines of matbench at random, one at a time, and counts how many the tests notice.
 
-A statement is drawn at random from `analysis`, `backends`, `kernelfile`, `measure`, `records` and
-what features compute, then one of cosmic-ray's mutations of it. Each mutant runs the tests that run
+A statement is drawn at random from `analysis`, `backends`, `bench`, `kernelfile`, `records`,
+`worker`, `workloads` and what features compute, then one of cosmic-ray's mutations of it. Each mutant runs the tests that run
 its statement, those of its module first, then the fastest, until one fails. It counts as noticed if
 that test passes, after the same others, without the mutation. `mutants.toml` lists mutants that
 change nothing that a user could see.
@@ -51,6 +51,8 @@ PROCESSES = 2
 LIMIT_S = 300.0
 #: A test hangs if it takes longer than this and ten times what it took before.
 HANG_S = 120.0
+#: The module of a worker process, which says when a task begins and ends while lines are mapped.
+PROCESS = "matbench/worker/process.py"
 
 
 class Clone:
@@ -187,7 +189,7 @@ def mapped() -> Map:
 def make_map(clone: Clone, folder: Path) -> None:
     """Run all tests with coverage.py."""
     # A worker process outlives a test and is killed in the end: it says so itself what it does.
-    process_py = clone.root / "matbench" / "measure" / "process.py"
+    process_py = clone.root / PROCESS
     text, plugin = process_py.read_text(encoding="utf-8"), '__import__("mutants_plugin")'
     for before, after in (
         (" return function(*args)", f" {plugin}.begin_task(); return function(*args)"),

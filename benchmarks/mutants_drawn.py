@@ -18,9 +18,14 @@ from cosmic_ray.mutating import mutate_code
 from coverage.parser import PythonParser
 
 SOURCES = [
-    *(f"matbench/{name}/**/*.py" for name in ("analysis", "kernelfile", "measure", "records")),
+    "matbench/analysis/**/*.py",
     "matbench/backends/*.py",
+    "matbench/bench/**/*.py",
     "matbench/features/**/*.py",
+    "matbench/kernelfile/**/*.py",
+    "matbench/records/**/*.py",
+    "matbench/worker/**/*.py",
+    "matbench/workloads/**/*.py",
 ]
 #: Files that are not drawn from: what is shown, commands, and what needs an NVIDIA GPU.
 SHOWN = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import re
 import runpy
 import sys
 from argparse import Namespace
@@ -187,3 +188,11 @@ def test_a_mutant_is_noticed_by_a_test_that_passes_without_it(
         mutant = Namespace(file="sums.py", code=f"def doubled(x): return {product}\n")
         assert clone.noticed(mutant, dict.fromkeys(fails, 1.0)) == test
     assert git(clone.root, "status", "--short") == ""
+
+
+def test_mutants_are_drawn_from_folders_that_there_are(load: Any) -> None:
+    text = (FOLDER / "mutants_drawn.py").read_text(encoding="utf-8")
+    places = re.findall(r'^    "(matbench/.*)",$', text, re.MULTILINE)
+    assert len(places) > 5
+    assert [place for place in places if not [*ROOT.glob(place)]] == []
+    assert (ROOT / load("mutants").PROCESS).is_file()

@@ -1,10 +1,10 @@
 """Breaks lines of matbench at random, one at a time, and counts how many the tests notice.
 
 A statement is drawn at random from `analysis`, `backends`, `bench`, `kernelfile`, `records`,
-`worker`, `workloads` and what features compute, then one of cosmic-ray's mutations of it. Each mutant runs the tests that run
-its statement, those of its module first, then the fastest, until one fails. It counts as noticed if
-that test passes, after the same others, without the mutation. `mutants.toml` lists mutants that
-change nothing that a user could see.
+`worker`, `workloads` and what features compute, then one of cosmic-ray's mutations of it. Each
+mutant runs the tests that run its statement, those of its module first, then the fastest, until one
+fails. It counts as noticed if that test passes, after the same others, without the mutation.
+`mutants.toml` lists mutants that change nothing that a user could see.
 
 Everything happens in clones of the last commit. Which tests run which line is found once per
 commit, by running all tests with coverage.py, and kept in the user's cache folder. The exit code is

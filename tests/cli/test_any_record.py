@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
+from unittest import mock
 
+import click
+import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import any_record
 from support.any_record import Plain
 from support.browser import needs_page
-from support.cli import Matbench
+from support.cli import Matbench, command_at, command_paths
+from support.kernels import KernelWriter
+from support.records import environment, outcome
 
+from matbench import backends, cli
 from matbench.errors import UsageError
-from matbench.records import reading
+from matbench.model import Skip
+from matbench.records import encoding, reading
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.show import formats
+from matbench.show import formats, safe
+from matbench.worker.process import DiedError, Pool
 
 
 def text(*records: Plain) -> str:
@@ -63,3 +73,86 @@ def test_any_record_is_shown_or_refused(
     ):
         done = matbench(*command, code=None)
         assert done.exit_code in (0, 1, 2, 3), f"{command}: {done.exit_code}\n{done.output}"
+
+
+# Command lines
+
+
+#: `watch` never ends, `doctor` is about this machine alone, and a group alone is its help.
+LEFT_OUT = ((), ("watch",), ("doctor",), ("cache",))
+COMMANDS = [list(path) for path in command_paths() if path not in LEFT_OUT]
+LINES = [
+    line.split()
+    for line in (
+        "run tiled --sizes 64", "run --kernel mine.cu --output out.jsonl", "run --resume old.jsonl",
+        "diff old.jsonl new.jsonl", "report old.jsonl", "page old.jsonl", "compare tiled naive-2d",
+        "show mine.cu", "check tiled", "tune tiled --budget 3s", "explain tiled --arch hopper",
+        "new mine2 --from tiled", "adopt mine.cu", "grade tiled",
+    )
+]  # fmt: skip
+VARIABLES = st.sampled_from(
+    ("MATBENCH_STATE_DIR", "MATBENCH_CACHE_BYTES", "COLUMNS", "LINES", "NO_COLOR", "TERM", "HOME",
+     "XDG_STATE_HOME", "CUDA_VISIBLE_DEVICES", "LANG", "GIT_DIR", "TMPDIR", "PAGER")
+)  # fmt: skip
+HOSTILE = st.sampled_from(
+    ("\x1b]0;title\x07", "\x1b[2J", "\x9b31m", "\u202etxt", "\0", "\r", "\n", "\udc80", "[/]")
+)  # fmt: skip
+
+WORDS = st.one_of(
+    st.sampled_from(["old.jsonl", "mine.cu", ".", "out.png", "tiled", "cublas", "cpu", "64", "5%"]),
+    (st.integers() | st.floats() | st.sampled_from([0, 2**31, 2**64, 10**300])).map(str),
+    st.lists(st.text(max_size=8) | HOSTILE, max_size=4).map("".join),
+).map(lambda word: word.replace("/", "").replace("..", ""))  # files stay in the folder
+VALUES = WORDS.map(lambda word: word.replace("\0", "").encode("utf-8", "replace").decode())
+
+
+@st.composite
+def command_lines(draw: st.DrawFn) -> list[str]:
+    """A line that is right, or a bare command, and further options and words."""
+    words = list(draw(st.sampled_from(LINES + COMMANDS)))
+    command = command_at(tuple(words[: 2 if words[0] == "cache" else 1]))
+    wanted = [one for one in command.params if "--cluster" not in one.opts]  # waits for a host
+    for option in draw(st.lists(st.sampled_from(wanted), max_size=3)) if wanted else ():
+        choices = list(getattr(option.type, "choices", ()))
+        value = draw(st.sampled_from(choices) if choices else WORDS)
+        if isinstance(option, click.Option):
+            words.append(draw(st.sampled_from(option.opts + option.secondary_opts)))
+        if not getattr(option, "is_flag", False) or draw(st.integers(0, 9)) == 0:
+            words.append(str(value))
+    return [word.replace("\0", "") for word in words]  # no shell can pass one
+
+
+@pytest.fixture
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker and no compiler is started: each case has failed."""
+    dead: Future[Any] = Future()
+    dead.set_exception(DiedError("is not started in this test"))
+    missing = mock.Mock(side_effect=backends.UnavailableError("no compiler in this test"))
+    monkeypatch.setattr(Pool, "schedule", lambda *_, **__: dead)
+    monkeypatch.setattr(backends, "compiled_by_nvcc", missing)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(words=command_lines(), variables=st.dictionaries(VARIABLES, VALUES, max_size=2))
+def test_any_command_line_is_obeyed_or_refused(
+    words: list[str], variables: dict[str, str], no_process: None, tmp_path: Path,
+    write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    for kind in ("CACHE", "STATE"):
+        monkeypatch.setenv(f"MATBENCH_{kind}_DIR", str(tmp_path / kind))
+    write_kernel("mine")
+    for name in ("old.jsonl", "new.jsonl"):
+        records = [
+            environment(),
+            outcome(),
+            outcome(status="skipped", skip=Skip("unavailable", "no")),
+        ]
+        (tmp_path / name).write_text("\n".join(map(encoding.line, records)), encoding="utf-8")
+    done = CliRunner(env=variables).invoke(cli.main, words, prog_name="matbench")
+    assert isinstance(done.exception, SystemExit | None), words
+    assert done.exit_code in (0, 1, 2, 3), words
+    if words[0] != "show":  # which prints a source as it is
+        assert safe.text(done.output) == done.output
+    if done.exit_code == 2:
+        assert done.stderr.splitlines()[-1].startswith("matbench")

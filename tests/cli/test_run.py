@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import QUICK, Matbench, Plan, last_run, summary
-from support.kernels import SLOW_BODY, KernelWriter
+from support.cli import QUICK, Matbench, Plan, last_run, records_in, summary
+from support.kernels import GOOD_BODY, SLOW_BODY, KernelWriter, kernel_text
+from support.workloads import problem
 
 from matbench import backends
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.options import DeadlineOptions
 from matbench.model import DeviceInfo, Skip
+from matbench.records import provenance, reading
 from matbench.records.provenance import last_run_path
 from matbench.worker import worker
 
@@ -122,3 +126,101 @@ def test_both_kinds_are_asked_for(
     for kinds in ((), ("--cold",), ("--hot",), ("--cold", "--hot")):
         planned("tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
     assert asked == [(True, False), (True, False), (False, True), (True, True)]
+
+
+# Other workloads
+
+
+def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path) -> None:
+    path = tmp_path / "dot.jsonl"
+    names = ["dot-tree", "dot-one-warp"]
+    run = matbench(
+        *("run", *names, "--sizes", "2^10", "--inputs", "signed", *QUICK),
+        *("--output", path, "--format", "plain"),
+    )
+    outcomes = records_in(path)
+    assert sorted(o.case.kernel for o in outcomes) == sorted(names)
+    assert {o.case.problem for o in outcomes} == {problem("dot", 1024, "signed")}
+    for text in (run.stdout, matbench("report", path, "--format", "plain").stdout):
+        assert text.startswith("dot: dot product c = Σ aᵢ·bᵢ; B/s counts each input once")
+        assert "errors are relative to Σ|aᵢ·bᵢ|" in text
+        assert "GB/s" in text
+        assert "FLOP/s" not in text
+        assert "1024, signed inputs" in text
+    table = matbench("report", path, "--format", "csv").stdout
+    shown = list(csv.DictReader(table.splitlines()))
+    for outcome in outcomes:
+        assert outcome.median_ns is not None
+        [row] = [row for row in shown if row["kernel"] == outcome.case.kernel]
+        assert float(row["gbytes_per_s"]) == pytest.approx(
+            (8 * 1024 + 4) / outcome.median_ns, rel=1e-3
+        )
+
+
+# Files that include others
+
+
+SIZE = ("--sizes", "24")
+
+
+def with_header(write_kernel: KernelWriter) -> tuple[Path, Path]:
+    """A kernel that is right as long as its header says 1."""
+    kernel = write_kernel(
+        body='#include "factor.h"' + GOOD_BODY.replace("= sum;", "= FACTOR * sum;")
+    )
+    header = kernel.with_name("factor.h")
+    header.write_text("#define FACTOR 1\n")
+    return kernel, header
+
+
+def test_a_changed_header_is_run_and_resumed_anew(
+    matbench: Matbench, write_kernel: KernelWriter, device: DeviceInfo, tmp_path: Path
+) -> None:
+    kernel, header = with_header(write_kernel)
+    results = tmp_path / "results.jsonl"
+    command = ("run", "--kernel", kernel, "mine", *SIZE, *QUICK)
+    matbench(*command, "--output", results)
+    matbench(*command, "--resume", results)
+    header.write_text("#define FACTOR 2\n")
+    matbench(*command, "--resume", results, code=1)
+    header.write_text("#define FACTOR 1 // as before\n")
+    matbench(*command, "--resume", results)
+    _, outcomes = reading.read(results)
+    assert [outcome.status for outcome in outcomes] == ["measured", "wrong", "measured"]
+    assert len({outcome.case.sha256 for outcome in outcomes}) == 3
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_winners_of_another_header_are_not_taken(
+    matbench: Matbench, write_kernel: KernelWriter, device: DeviceInfo
+) -> None:
+    kernel, header = with_header(write_kernel)
+    matbench("tune", "--kernel", kernel, "mine", *SIZE, "--set", "TILE=4,8", "--budget", "2")
+    command = ("run", "--kernel", kernel, "mine", *SIZE, *QUICK, "--tuned")
+    assert "is not tuned" not in matbench(*command).stderr
+    header.write_text("#define FACTOR (1)\n")
+    assert "mine is not tuned" in matbench(*command).stderr
+
+
+# What is said of a run later
+
+
+def test_a_run_is_printed_recorded_and_reported(matbench: Matbench, device: DeviceInfo) -> None:
+    """Good and bad kernels; JSON has the records, and a report of the fastest one of each."""
+    files = {
+        "good": kernel_text("good"),
+        "liar": kernel_text("liar").replace("k < K", "k < K - 1"),
+        "typo": kernel_text("typo").replace("sum +=", "summ +="),
+    }
+    for name, text in files.items():
+        Path(f"{name}.cu").write_text(text, encoding="utf-8")
+    output = Path("out.jsonl")
+    words = ("--kernels-dir", ".", "--sizes", "20,9x8x5", "--set", "TILE=4,8", "--format", "json")
+    printed = matbench("run", *words, *QUICK, "--output", output, code=1).stdout
+    assert reading.read(provenance.last_run_path()) == reading.read(output)
+    recorded = output.read_text(encoding="utf-8")
+    assert json.loads(printed) == [json.loads(line) for line in recorded.splitlines()]
+    assert "NaN" not in recorded
+    shown = matbench("report", output, "--fastest", "--format", "csv").stdout
+    cases = [(row["size"], row["kernel"]) for row in csv.DictReader(io.StringIO(shown))]
+    assert sorted(cases) == sorted((size, name) for size in ("20", "9x8x5") for name in files)

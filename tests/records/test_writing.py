@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import signal
 import subprocess
@@ -9,14 +11,17 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.disk import full_after
 from support.paths import ROOT, TESTS
 from support.record_files import only, write
-from support.records import environment, outcome
+from support.records import device, environment, outcome
 
 from matbench.errors import MatbenchError, UsageError
+from matbench.records import encoding, provenance
 from matbench.records.comparison import ComparisonRecord
+from matbench.records.environment import SCHEMA
 from matbench.records.provenance import last_run_path
 from matbench.records.reading import read
 from matbench.records.writing import Mode, RecordWriter
@@ -318,3 +323,30 @@ def test_best_effort_never_stops_a_run(tmp_path: Path) -> None:
         writer.write(outcome())
         writer.write(outcome())
     assert "File too large" in str(writer.error)
+
+
+# Provenance
+
+
+def test_the_environment_says_where_and_with_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    settings = {"seed": 0, "timeout": math.inf}
+    found = provenance.environment(["matbench", "run"], [device()], settings)
+    assert found.schema == SCHEMA
+    assert found.devices == (device(),)
+    assert found.packages["numpy"] == np.__version__
+    assert "pycuda" not in found.packages or found.packages["pycuda"]
+    assert found.time.endswith("+00:00")
+    assert found.project_revision is None
+    plain = json.loads(encoding.array([found]))[0]
+    assert plain["settings"] == {"seed": 0, "timeout": None}
+
+
+def test_state_is_kept_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path))
+    assert provenance.last_run_path() == tmp_path / "last-run.jsonl"
+    monkeypatch.delenv("MATBENCH_STATE_DIR")
+    assert provenance.state_folder().is_absolute()

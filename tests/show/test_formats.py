@@ -6,11 +6,28 @@ import json
 import re
 
 import pytest
-from support.tables import CPU, GPU, MIXED, environment, made, outcome, rows, shown
+from hypothesis import given
+from hypothesis import strategies as st
+from support import any_record
+from support.tables import (
+    CPU,
+    GPU,
+    MIXED,
+    compared,
+    environment,
+    made,
+    outcome,
+    rows,
+    shown,
+    timing,
+)
 
+from matbench.analysis import repetitions
+from matbench.analysis.ranking import Ranked
 from matbench.model import DeviceInfo, Skip
-from matbench.records import encoding
-from matbench.show import formats, outcomes
+from matbench.records import encoding, resuming
+from matbench.records.outcome import Outcome
+from matbench.show import comparisons, formats, outcomes
 from matbench.show.formats import FORMATS, text
 
 
@@ -101,3 +118,56 @@ def test_a_table_may_have_no_rows() -> None:
     assert (
         formats.csv_table(["a"], [[True], [None], [0.5], [("x", "y")]]) == 'a\ntrue\n""\n0.5\nx; y'
     )
+
+
+# Comparisons
+
+
+COMPARED = [compared(), compared(0.068, 256), compared(None, 9000)]
+
+
+def test_a_comparison_in_other_formats() -> None:
+    table = comparisons.report(COMPARED)
+    found = rows(table)
+    assert [row["verdict"] for row in found] == ["SLOWER", "FASTER", ""]
+    assert (float(found[1]["ratio"]), float(found[0]["ratio_low"])) == (0.068, 1.4 * 0.99)
+    assert (found[0]["baseline_params"], found[0]["baseline_samples"]) == ("TILE=16", "24")
+    assert found[2]["ratio_low"] == ""
+    objects = json.loads(text(table, "json"))
+    assert [one["type"] for one in objects] == ["comparison"] * 3
+    assert objects[1]["comparison"]["ratio"] == 0.068
+    assert objects[2]["comparison"] is None
+    assert "| 256 " in text(table, "github")
+    assert text(comparisons.report([]), "plain") == "nothing to compare"
+
+
+# Outcomes
+
+
+@given(
+    found=st.lists(any_record.outcomes(), max_size=4), width=st.sampled_from((None, 120, 40, 10))
+)
+def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
+    found: list[Outcome], width: int | None
+) -> None:
+    table = outcomes.report(found, [])
+    for ranked in table.rows():
+        assert isinstance(ranked, Ranked)
+        if ranked.best or ranked.times_slowest is not None:
+            assert ranked.outcome.status == "measured"
+            assert ranked.outcome.median_ns is not None
+            assert ranked.outcome.median_ns > 0
+    kept = repetitions.merged(resuming.without_retried(found))
+    measured = sum(one.status == "measured" for one in kept)
+    assert table.footer.startswith("no" if not found else str(measured))
+    shown(table, width)
+    shown(outcomes.report(found, [], fastest=True), 40)
+
+
+def test_json_has_the_records_as_they_are() -> None:
+    """No note that follows from samples, and attempts that failed."""
+    drifting = timing(1, samples_ns=tuple(1e6 * (1 + n / 500) for n in range(30)))
+    table = made(outcome("x", status="failed", reason="killed"), outcome("x", 2, cold=drifting))
+    assert "drifting" in text(table, "csv")
+    assert "drifting" not in text(table, "json")
+    assert len(json.loads(text(table, "json"))) == 3

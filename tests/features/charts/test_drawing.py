@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
-from support.pictures import SVG, needs_plots, picture, texts
+from support.pictures import SVG, TITLE, near, needs_plots, picture, texts, words
 
-from matbench.features.charts import drawing, style
+from matbench.analysis import error_map
+from matbench.features.charts import drawing, error_map_chart, style
+from matbench.features.charts.error_map_chart import MISSING, RIGHT
+from matbench.features.charts.style import ORANGES
+from matbench.records.outcome import ErrorCells
 
 pytestmark = needs_plots
 HOSTILE = "<&>\"' $x$ \u202e\0\ufffe ]]> 😀 --><script>"
@@ -75,3 +80,68 @@ def test_nothing_is_fetched(tmp_path: Path) -> None:
     for name in ("p.svg", "p.png"):
         with pytest.raises(ValueError, match="not allowed"):
             drawing.draw(tmp_path / name, spec, "t")
+
+
+# Error maps
+
+
+def wrong_at(shape: tuple[int, int], *at: tuple[int, int], off: float = 1.0) -> ErrorCells:
+    """The map of a C that is right but for some elements; without a bound, it must be exact."""
+    R = np.zeros(shape)
+    C = R.astype(np.float32)
+    for place in at:
+        C[place] += np.float32(off)
+    return error_map.make_error_map(C, R, ~(C == R))
+
+
+def draw(found: ErrorCells, path: Path) -> np.ndarray:
+    error_map_chart.draw(found, path, TITLE, "reference: 1 element is wrong")
+    return picture(path)
+
+
+@pytest.mark.parametrize("at", [(700, 123), (0, 0), (1499, 1499)])
+def test_a_single_wrong_element_is_seen_where_it_is(at: tuple[int, int], tmp_path: Path) -> None:
+    image = draw(wrong_at((1500, 1500), at), tmp_path / "e.png")
+    right, wrong = near(image, RIGHT), near(image, ORANGES[0])
+    rows, columns = np.nonzero(right | wrong)
+    (top, bottom), (left, width) = ((found.min(), np.ptp(found) + 1) for found in (rows, columns))
+    row, column = (found.mean() for found in np.nonzero(wrong))
+    assert (row - top) / bottom == pytest.approx(at[0] / 1500, abs=0.02)
+    assert (column - left) / width == pytest.approx(at[1] / 1500, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("off", "colour"),
+    [(1e-6, ORANGES[0]), (1e30, ORANGES[0]), (np.inf, MISSING), (np.nan, MISSING)],
+)
+def test_the_colour_tells_how_far_an_element_is_off(
+    off: float, colour: str, tmp_path: Path
+) -> None:
+    image = draw(wrong_at((8, 8), (2, 3), off=off), tmp_path / "e.png")
+    assert near(image, colour).sum() > 1000
+    assert not near(draw(wrong_at((8, 8)), tmp_path / "right.png"), colour).any()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 500), (500, 3), (65, 129)])
+def test_any_shape_of_c(shape: tuple[int, int], tmp_path: Path) -> None:
+    found = wrong_at(shape, (shape[0] // 2, shape[1] // 2))
+    assert near(draw(found, tmp_path / "e.png"), ORANGES[0]).any()
+
+
+def test_an_error_map_says_how_many_are_wrong(tmp_path: Path) -> None:
+    found = wrong_at((1000, 900), (5, 8), (6, 8), off=np.inf)
+    error_map_chart.draw(found, tmp_path / "e.svg", TITLE, "reference: 2 elements are wrong")
+    said = words((tmp_path / "e.svg").read_text(encoding="utf-8"))
+    for part in (
+        TITLE, "reference: 2 elements are wrong", "2 of 900,000 elements wrong",
+        "the worst of 10 × 10 elements", "row of C", "column of C", "|C − expected|",
+        "black: NaN or infinite",
+    ):  # fmt: skip
+        assert part in said
+
+
+def test_a_name_that_nothing_lies_at(tmp_path: Path) -> None:
+    path = tmp_path / "e.png"
+    for name in ("e.png", "e_2.png", "e_3.png"):
+        assert error_map_chart.unused(path) == tmp_path / name
+        (tmp_path / name).touch()

@@ -12,7 +12,7 @@ from support.paths import BAD_KERNELS, ROOT
 from support.pictures import near, needs_plots, picture
 
 from matbench.errors import UsageError
-from matbench.features.charts import error_map_chart
+from matbench.features.charts import drawing, error_map_chart
 
 
 def test_without_what_draws_nothing_is_run(
@@ -74,3 +74,20 @@ def test_a_picture_that_fails_leaves_the_outcome(
     assert outcome["status"] == "wrong"
     [note] = outcome["notes"]
     assert note.startswith(f"no error map: {path}: cannot be written")
+
+
+# What drawing needs
+
+
+@pytest.mark.parametrize("name", ["t.gif", "t", "t.svg.txt", ".svg"])
+def test_a_kind_of_picture_that_is_not_made(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"name must end in \.svg, \.png or \.html"):
+        drawing.require(tmp_path / name, ".html")
+
+
+def test_a_picture_needs_a_folder_and_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no folder"):
+        drawing.require(tmp_path / "missing" / "t.svg")
+    (tmp_path / "t.svg").mkdir()
+    with pytest.raises(UsageError, match="is a folder"):
+        drawing.require(tmp_path / "t.svg")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, PRODUCT, KernelWriter, changed
+from support.tables import GPU, line_of, outcome, printed
 
+from matbench.features.check import view as probes
 from matbench.features.check.probe import Need, Probe
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import DeviceInfo
+from matbench.model import DeviceInfo, Problem, Skip
+from matbench.records.outcome import Outcome
 
 
 def last(text: str) -> str:
@@ -175,3 +179,68 @@ def test_a_condition_that_is_needed(matbench: Matbench, write_kernel: KernelWrit
     path = write_kernel(launch=f'{whole}where = ["N % TILE == 0"]')
     lines = matbench("check", path, "--no-large").stdout.splitlines()
     assert lines[-2].startswith("where N % TILE == 0: needed: 0 of ")
+
+
+# How it is shown
+
+
+def probe(size: int, tile: int = 16, **changes: Any) -> Probe:
+    found: Outcome = outcome(
+        "tiled", device=GPU, params={"TILE": tile}, problem=Problem(size, size, size), **changes
+    )
+    return Probe(purpose=f"one of {size}", outcome=found)
+
+
+def shown(*found: Probe) -> str:
+    return printed(probes.renderables("tiled", GPU, found))
+
+
+def test_shapes_are_rows_and_parameters_columns() -> None:
+    page = shown(
+        probe(15), probe(15, 32, status="wrong", reason="C[0] is 1"), probe(16), probe(16, 32)
+    )
+    header = line_of(page, "M×N×K")
+    assert header.split() == ["M×N×K", "inputs", "probes", "TILE=16", "TILE=32"]
+    assert line_of(page, "one of 15").split() == [
+        "15", "uniform", "one", "of", "15", "right", "WRONG",
+    ]  # fmt: skip
+    assert "TILE=32 at 15, uniform: C[0] is 1" in page
+    assert page.endswith("tiled passed 3 of 4 probes on cuda:0 A GPU")
+
+
+def test_reasons_that_differ_in_numbers_are_told_once_the_worst_first() -> None:
+    page = shown(
+        probe(15, status="failed", reason="killed"),
+        *(probe(n, status="wrong", reason=f"{n} of 400 elements") for n in (20, 30, 40)),
+    )
+    assert page.count("elements") == 1
+    told = "TILE=16 at 20, uniform: 20 of 400 elements … and 2 more like it"
+    assert page.index(told) < page.index("TILE=16 at 15, uniform: killed")
+
+
+def test_what_claims_are_needed_for_stands_between_what_is_wrong_and_the_summary() -> None:
+    needs = [
+        Need(key="where", declared="where N > 3", needed=None, finding="not tried"),
+        Need(key="error_constant", declared="error_constant = 8", needed=True, finding="needs 2"),
+    ]
+    bad = probe(15, status="wrong", reason="C[0] is 1")
+    page = printed(probes.renderables("tiled", GPU, [bad, probe(16)], needs))
+    assert page.splitlines()[-4:] == [
+        "TILE=16 at 15, uniform: C[0] is 1",
+        "where N > 3: not tried",
+        "error_constant = 8: needs 2",
+        "tiled passed 1 of 2 probes on cuda:0 A GPU",
+    ]
+
+
+def test_what_could_not_run_says_why() -> None:
+    skips = [
+        probe(n, status="skipped", skip=Skip("condition", "N <= 8", {"N": n})) for n in (15, 16)
+    ]
+    assert shown(*skips).endswith(
+        "tiled: no probe could run on cuda:0 A GPU: needs N <= 8 (N = 15…16)"
+    )
+    assert shown(probe(3), *skips).endswith(
+        "passed 1 of 1 probes on cuda:0 A GPU, 2 skipped: needs N <= 8 (N = 15…16)"
+    )
+    assert shown().endswith("no probe could run on cuda:0 A GPU")

@@ -9,7 +9,7 @@ import pytest
 from support.h200 import H200, KERNELS, case_of, outcome_of
 
 from matbench.analysis.architectures import Architecture
-from matbench.errors import BuildError
+from matbench.errors import BuildError, UsageError
 from matbench.features.explain import widths
 from matbench.features.explain.other_devices import device_of, named
 from matbench.kernelfile import sweep
@@ -152,3 +152,27 @@ def test_the_first_device_that_can_run_it_decides() -> None:
     problems = [Problem(n, n, n) for n in (33, 64)]
     params = list(sweep.parameter_sets(kernel, {}))
     assert widths.largest_legal(kernel, problems, params, devices) == problems[-1]
+
+
+# Architectures by family, chip and compute capability
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("g80", (1, 0)), ("fermi", (2, 0)), ("kepler", (3, 0)),
+        ("gk110", (3, 5)), ("3.7", (3, 7)), ("maxwell", (5, 0)), ("Pascal", (6, 0)),
+        ("volta", (7, 0)), ("sm_75", (7, 5)), ("ampere", (8, 0)), ("86", (8, 6)), ("ada", (8, 9)),
+        ("hopper", (9, 0)), ("blackwell", (10, 0)), ("sm_120", (12, 0)),
+    ],
+)  # fmt: skip
+def test_an_architecture_goes_by_family_chip_and_capability(
+    name: str, capability: tuple[int, int]
+) -> None:
+    assert named(name).compute_capability == capability
+
+
+@pytest.mark.parametrize(("name", "hint"), [("keppler", "'kepler'"), ("9.9", "known: g80")])
+def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=hint):
+        named(name)

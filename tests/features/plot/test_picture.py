@@ -14,13 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import records
+from support.cli import QUICK, Matbench
 from support.ladder import LADDER, timed
-from support.pictures import Mark, marks, needs_plots, picture, texts, words
+from support.pictures import Mark, bars, marks, needs_plots, picture, texts, words
 
 from matbench.errors import UsageError
 from matbench.features.charts import style
 from matbench.features.plot import picture as chart
-from matbench.model import Precision, Problem, WorkloadName
+from matbench.model import DeviceInfo, Precision, Problem, WorkloadName
 from matbench.records.outcome import Accuracy, Claims, Outcome
 
 pytestmark = needs_plots
@@ -276,3 +277,33 @@ def test_noise_does_not_fill_the_chart(tmp_path: Path) -> None:
     found = [timed("a", n, n**3 / 1e9 * (1 + n / 1e5)) for n in (512, 1024)]
     first, second = panel(drawn(found, tmp_path / "c.svg"), 0, 0, "mark-symbol")
     assert 0 < second.y - first.y < 20, "0.5% of at least 25%"
+
+
+# The command
+
+
+@needs_plots
+@pytest.mark.parametrize("suffix", [".html", ".svg"])
+def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"t{suffix}"
+    matbench("blocks", "tiled", "--sizes", "100", "--set", "TILE=16", "--timeline", path)
+    text = path.read_text(encoding="utf-8")
+    assert "tiled TILE=16 at 100" in text
+    assert suffix == ".html" or len(bars(text)) == 49
+
+
+@needs_plots
+def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: DeviceInfo) -> None:
+    files = []
+    for number, sizes in enumerate(("8,16", "32,4x8x4")):
+        files.append(tmp_path / f"{number}.jsonl")
+        matbench("run", "single-block", "numpy", "--sizes", sizes, *QUICK,
+                 "--output", files[-1])  # fmt: skip
+    matbench("plot", *files, "--output", tmp_path / "c.svg")
+    said = words((tmp_path / "c.svg").read_text(encoding="utf-8"))
+    assert "single-block" in said
+    assert "numpy" in said
+    assert all(size in said for size in ("8", "16", "32"))
+    assert "2 cases of other shapes" in said
+    # The folder that a picture was drawn in holds nothing else.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jsonl", "1.jsonl", "c.svg"]

@@ -48,31 +48,31 @@ def compiled(own_folders: None, device: DeviceInfo) -> None:
     answers(device, {"path": "tiled"}, words=("--timeout", "60"))
 
 
-def test_answers_come_in_order_with_their_ids(device: DeviceInfo, tmp_path: Path) -> None:
-    path = tmp_path / "mine.cu"
-    path.write_text(kernel_text("mine"))
-    good, wrong, bad, hang, sized = answers(
-        device, {"id": 1, "path": str(path)}, "",
-        {"id": "two", "source": kernel_text("wrong").replace("sum +=", "sum -=")},
-        {"id": 3, "path": "nowhere.cu"}, {"id": 4, "source": kernel_text("slow", body=SPIN_BODY)},
+@pytest.fixture(scope="module")
+def answered(device: DeviceInfo) -> list[Any]:
+    """What one process answers to several requests."""
+    slow = {"source": kernel_text("slow", body=SLOW_BODY), "baseline": "tiled", "sizes": "128"}
+    return answers(
+        device, {"id": 1, "path": "tiled"}, "",
+        {"id": "two", "source": kernel_text("hangs", body=SPIN_BODY)},
         {"source": kernel_text(), "sizes": "17", "front_matter": {"sweep": {"TILE": [4]}}},
+        '{"path": "' + "x" * 9_000_000, {"id": 5, **slow},
+        {"id": 6, "path": "nowhere.cu", "baseline": "tiled"}, {"id": 7, "path": "tiled"},
     )  # fmt: skip
-    assert (good["id"], good["kernel"], good["status"], good["reason"]) == (
-        1,
-        "mine",
-        "measured",
-        None,
-    )
+
+
+def test_answers_come_in_order_with_their_ids(answered: list[Any]) -> None:
+    assert [answer["id"] for answer in answered] == [1, "two", None, None, 5, 6, 7]
+    good, hang, sized, *_, last = answered
+    assert (good["kernel"], good["status"], good["reason"]) == ("tiled", "measured", None)
     assert good["median_ns"] > 0
     cases = msgspec.convert(good["cases"], list[Outcome])
     assert [case.case.problem.N for case in cases] == [33] * len(cases)
-    assert (wrong["id"], wrong["status"]) == ("two", "wrong")
-    assert (bad["id"], bad["status"], bad["cases"]) == (3, "failed", [])
-    assert (hang["id"], hang["status"]) == (4, "failed")
+    assert hang["status"] == "failed"
     assert "took longer than 2.06 s" in hang["reason"]
-    assert sized["id"] is None
     assert [case["case"]["problem"]["N"] for case in sized["cases"]] == [17]
     assert [case["case"]["params"] for case in sized["cases"]] == [{"TILE": 4}]
+    assert last["status"] == "measured"
 
 
 def test_who_writes_faster_than_it_answers_waits(device: DeviceInfo, tmp_path: Path) -> None:
@@ -93,35 +93,29 @@ def test_who_writes_faster_than_it_answers_waits(device: DeviceInfo, tmp_path: P
     assert asked - answered < 20_000  # most of them in the pipe
 
 
-def test_a_line_that_is_too_long_is_answered_and_the_next_is_judged(device: DeviceInfo) -> None:
-    bad, judged = answers(device, '{"path": "' + "x" * 9_000_000, {"id": 8, "path": "tiled"})
-    assert "longer than" in bad["error"]
-    assert (judged["id"], judged["status"]) == (8, "measured")
+def test_a_line_that_is_too_long_is_answered(answered: list[Any]) -> None:
+    assert "longer than" in answered[3]["error"]
 
 
-def test_a_contract_is_that_of_the_command_or_of_the_request(device: DeviceInfo) -> None:
-    source, told = candidates.FAULTY["b-transposed"]
-    plain: dict[str, Any] = {"source": source}
-    given = [plain, {**plain, "contract": {"transpose": "NN"}}]
-    words = ("--contract", "transpose=NT", "--timeout", "60")
-    asked, other, bad = answers(device, *given, {**plain, "contract": {"M": 1}}, words=words)
-    assert (asked["status"], asked["reason"]) == ("measured", None)
-    assert asked["adoption"]["table"]["transpose"] == "NT"
-    assert other["status"] == "wrong"
-    assert told in other["reason"]
-    assert "unknown field `M`" in bad["error"]
-
-
-def test_a_baseline_makes_a_comparison(device: DeviceInfo) -> None:
-    slow = {"id": 1, "source": kernel_text("slow", body=SLOW_BODY), "baseline": "tiled"}
-    compared, broken = answers(
-        device, {**slow, "sizes": "128"}, {"id": 2, "path": "nowhere.cu", "baseline": "tiled"}
-    )
+def test_a_baseline_makes_a_comparison(answered: list[Any]) -> None:
+    compared, broken = answered[4:6]
     assert compared["verdict"] == "SLOWER"
     assert compared["ratios"][0] > 1
     assert compared["comparisons"][0]["candidate_name"] == "slow"
     assert broken["verdict"] is None
     assert "nowhere.cu" in broken["reason"]
+
+
+def test_a_contract_is_that_of_the_command_or_of_the_request(device: DeviceInfo) -> None:
+    source, _ = candidates.FAULTY["b-transposed"]
+    given = [{"source": source}, {"source": kernel_text(), "contract": {"beta": 1.0}}]
+    asked, other = answers(device, *given, words=("--contract", "transpose=NT", "--timeout", "60"))
+    assert (asked["status"], asked["reason"]) == ("measured", None)
+    assert asked["adoption"]["table"]["transpose"] == "NT"
+    assert (other["status"], other["reason"]) == (
+        "wrong",
+        "computes C = A·B; asked for C = A·B + C",
+    )
 
 
 def test_a_text_of_one_line_is_a_text(device: DeviceInfo) -> None:

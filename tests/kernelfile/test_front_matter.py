@@ -227,142 +227,137 @@ def after(old: str, new: str) -> str:
     return instead(old, old + new)
 
 
+#: Lines in place of lines of GOOD, with one mistake, and what is said of it.
+REPLACED: dict[str, list[tuple[str, str]]] = {
+    NAME: [
+        ("name = 7", "`name`: Expected `str`"),
+        ('name = "my kernel"', "name 'my kernel': use"),
+        ('name = "../mine"', "name '../mine'"),
+    ],
+    SUMMARY: [
+        (r'summary = "a\nb"', "summary: must be one line"),
+        (r'summary = "a\u001b[2J"', "summary: must be one line"),
+    ],
+    TILE: [
+        ("TILE = 8", "`sweep.TILE`: Expected `array`"),
+        ('TILE = ["8"]', "`sweep.TILE`: Expected `int`"),
+        ("TILE = []", "`sweep.TILE`: Expected `array` of len"),
+        ("TILE = [8, 0]", "`sweep.TILE`: Expected `int` >= 1"),
+        ("TILE = [2147483648]", "`sweep.TILE`: Expected `int` <="),
+    ],
+    BLOCK: [
+        ('block = "TILE"', "`launch.block`: Expected"),
+        ("block = [1, 1, 1, 1]", "`launch.block`: Expected `array` of"),
+        ('block = ["TIEL"]', "unknown name 'TIEL'"),
+        ('block = ["TILE +"]', "not an arithmetic"),
+    ],
+    GRID: [
+        ("grid = []", "`launch.grid`: Expected `array` of length >= 1"),
+        ('grid = ["abs(M)"]', "only ceil_div, is_power_of_two, max, min can be"),
+        ('grid = ["M.real"]', "attribute is not arithmetic"),
+        ('grid = ["lambda: 1"]', "lambda is not arithmetic"),
+        ('grid = ["M / TILE"]', "not a whole number; divide"),
+    ],
+}  # fmt: skip
+#: The same, of lines that are added below them.
+ADDED: dict[str, list[tuple[str, str]]] = {
+    SUMMARY: [
+        ("group tutorial", "not TOML"),
+        ('group = "tutorial', "not TOML"),
+        ('name = "twice"', "not TOML"),
+        ('sumary = "x"', "`sumary`; did you mean `summary`"),
+        ('qqq = "x"', "known: name, launch, summary"),
+        ('group = "toturial"', "unknown value 'toturial'; known: tutorial, "),
+        ('precision = "fp8"', "unknown value 'fp8'; known:"),
+        ("error_constant = -0.5", "error_constant"),
+        ("error_constant = nan", "error_constant"),
+        ("error_constant = 64.5", "`error_constant`: Expected `float` <= 64.0"),
+        ("exponents = [15, -14]", "exponents: must be the lowest and the highest"),
+        ("alpha = [1.0, 1e-30]", "alpha = 1e-30: must be 0, or 2^-60 to 2^60 in magnitude"),
+        ('workload = "dot"\nargs = ["A", "B", "C", "N", "N", "N"]\npadding = 8',
+         "padding: only for matmul, not dot"),
+        ('requires = ["avx"]', "`requires`: Expected `str` matching"),
+        ('requires = ["sm_"]', "`requires`"),
+        ('args = ["A", "B", "C"]', "args: 3 arguments, but"),
+        ('args = ["A","B","C","M","N","K","1"]', "args: 7 arguments, but"),
+        ('args = ["A","B","A","M","N","K"]', "C is missing"),
+        ('args = ["B","B","C","M","N","K"]', "A is missing"),
+        ('args = ["1","B","C","M","N","K"]', "A takes"),
+        ('args = ["A","B","C","A","N","K"]', "M takes"),
+        ('args = ["A","B","C","m","N","K"]', "unknown name 'm'"),
+        ('args = ["A","B","C","tensor_map(A, 8, 8)","N","K"]',
+         "only ceil_div, is_power_of_two, max, min can be called"),
+        ('finish = "sum"', "finish = 'sum': C of matmul is not a single number"),
+        ('finish = "mean"', "unknown value 'mean'; known: sum"),
+        ('requires = ["sm_٨٠"]', "`requires`: Expected `str` matching"),
+        ('entry = "yours"', "void yours(…)"),
+        ('entry = ""', "entry '': not the name"),
+    ],
+    TILE: [
+        ("[sweep]", "not TOML"),
+        ("M = [8]", "[sweep] M: not a valid name"),
+        ("warp_size = [8]", "[sweep] warp_size: not a valid name"),
+        ("[let]\nM = 8", "[let] M: not a valid name"),
+        ("[let]\nTILE = 8", "[let] TILE: also in [sweep] or [tune]; keep one"),
+        ("[let]\nTWO = 'M // 2'", "let.TWO 'M // 2': unknown name 'M'"),
+        ("[let]\nTWO = 'TILE / 2'", "let.TWO 'TILE / 2': not a whole number"),
+        ("[let]\nTWO = [2]", "`let.TWO`: Expected `int | str`"),
+        ("a-b = [8]", "[sweep] a-b: not a valid name"),
+        ("max = [8]", "[sweep] max: not a valid name"),
+        ("if = [8]", "[sweep] if: not a valid name"),
+        ("[tune]\nDEEP = [0]", "`tune.DEEP`: Expected `int` >= 1"),
+        ("workspace = [8]", "[sweep] workspace: not a valid name for a constant"),
+    ],
+    BLOCK: [
+        ('where = "M > 1"', "`launch.where`: Expected"),
+        ('shared_bytes = "9**9**9"', "powers are limited"),
+    ],
+    GRID: [
+        ('name = "x"', "unknown key `name`"),
+        ("[model]\nloads = 7", "`model.loads`"),
+        ('where = ["K < max_k"]', "unknown name 'max_k'"),
+        ('[model]\nloads = "Q"', "model.loads 'Q'"),
+        ("where = [\"'x'\"]", "'x' is not a number"),
+        ("workspace_bytes = 4", "launch.workspace_bytes: `workspace` is missing in args"),
+    ],
+}  # fmt: skip
+
+
+def marked(lines: str) -> str:
+    """As comments; the last one is the line with the mistake."""
+    return "".join(f"// {line}\n" for line in f"{lines} # here".split("\n"))
+
+
 MISTAKES: dict[str, tuple[str, str]] = {
-    # not TOML
-    "no equals sign": (after(SUMMARY, "// group tutorial # here\n"), "not TOML"),
-    "open text": (after(SUMMARY, '// group = "tutorial # here\n'), "not TOML"),
-    "a key twice": (after(SUMMARY, '// name = "twice" # here\n'), "not TOML"),
-    "a table twice": (after(TILE, "// [sweep] # here\n"), "not TOML"),
+    **{
+        lines: (instead(place, marked(lines)), told)
+        for place, rows in REPLACED.items()
+        for lines, told in rows
+    },
+    **{
+        f"more {lines}": (after(place, marked(lines)), told)
+        for place, rows in ADDED.items()
+        for lines, told in rows
+    },
     "nested deeply": (after(NAME, f"// x = {'[' * 5000}\n"), "not TOML: nested too deeply"),
     "endless number": (after(NAME, f"// x = {'9' * 5000}\n"), "not TOML"),
-    # unknown keys
-    "unknown key": (after(SUMMARY, '// sumary = "x" # here\n'), "`sumary`; did you mean `summary`"),
     "unknown table": (instead("// [sweep]\n", "// [sweeps] # here\n"), "did you mean `sweep`?"),
-    "key of the top in launch": (after(GRID, '// name = "x" # here\n'), "unknown key `name`"),
-    "nothing like it": (after(SUMMARY, '// qqq = "x" # here\n'), "known: name, launch, summary"),
-    # missing
     "no block": (instead(BLOCK, "").replace("[launch]", "[launch] # here"), "`launch.block`"),
     "no grid": (instead(GRID, "").replace("[launch]", "[launch] # here"), "`launch.grid`"),
     "no launch": (
         GOOD.split("// [launch]")[0] + "// ///\n" + GOOD.split("// ///\n")[1],
         "`launch.block` and `launch.grid` are missing",
     ),
-    # wrong types
-    "name is a number": (instead(NAME, "// name = 7 # here\n"), "`name`: Expected `str`"),
-    "value is no list": (instead(TILE, "// TILE = 8 # here\n"), "`sweep.TILE`: Expected `array`"),
-    "value is text": (instead(TILE, '// TILE = ["8"] # here\n'), "`sweep.TILE`: Expected `int`"),
-    "block is text": (instead(BLOCK, '// block = "TILE" # here\n'), "`launch.block`: Expected"),
-    "where is text": (after(BLOCK, '// where = "M > 1" # here\n'), "`launch.where`: Expected"),
-    "no such group": (
-        after(SUMMARY, '// group = "toturial" # here\n'),
-        "unknown value 'toturial'; known: tutorial, ",
-    ),
-    "no such precision": (
-        after(SUMMARY, '// precision = "fp8" # here\n'),
-        "unknown value 'fp8'; known:",
-    ),
-    "model is a number": (after(GRID, "// [model]\n// loads = 7 # here\n"), "`model.loads`"),
-    # wrong values
-    "name with a space": (instead('"mine"', '"my kernel" # here'), "name 'my kernel': use"),
-    "name is a path": (instead('"mine"', '"../mine" # here'), "name '../mine'"),
-    "summary of two lines": (
-        instead('"For a test"', r'"a\nb" # here'),
-        "summary: must be one line",
-    ),
-    "terminal codes": (
-        instead('"For a test"', r'"a\u001b[2J" # here'),
-        "summary: must be one line",
-    ),
-    "constant is less": (after(SUMMARY, "// error_constant = -0.5 # here\n"), "error_constant"),
-    "constant is no number": (after(SUMMARY, "// error_constant = nan # here\n"), "error_constant"),
-    "constant is too large": (
-        after(SUMMARY, "// error_constant = 64.5 # here\n"),
-        "`error_constant`: Expected `float` <= 64.0",
-    ),
-    "exponents reversed": (
-        after(SUMMARY, "// exponents = [15, -14] # here\n"),
-        "exponents: must be the lowest and the highest",
-    ),
-    "a factor that is too small": (
-        after(SUMMARY, "// alpha = [1.0, 1e-30] # here\n"),
-        "alpha = 1e-30: must be 0, or 2^-60 to 2^60 in magnitude",
-    ),
-    "padding of a dot product": (
-        after(
-            SUMMARY,
-            '// workload = "dot"\n// args = ["A", "B", "C", "N", "N", "N"]\n'
-            "// padding = 8 # here\n",
-        ),
-        "padding: only for matmul, not dot",
-    ),
-    "unknown requirement": (
-        after(SUMMARY, '// requires = ["avx"] # here\n'),
-        "`requires`: Expected `str` matching",
-    ),
-    "no architecture": (after(SUMMARY, '// requires = ["sm_"] # here\n'), "`requires`"),
-    "no values": (instead(TILE, "// TILE = [] # here\n"), "`sweep.TILE`: Expected `array` of len"),
-    "zero": (instead(TILE, "// TILE = [8, 0] # here\n"), "`sweep.TILE`: Expected `int` >= 1"),
-    "huge": (instead(TILE, "// TILE = [2147483648] # here\n"), "`sweep.TILE`: Expected `int` <="),
-    "sweeps a size": (after(TILE, "// M = [8] # here\n"), "[sweep] M: not a valid name"),
-    "sweeps a limit": (
-        after(TILE, "// warp_size = [8] # here\n"),
-        "[sweep] warp_size: not a valid name",
-    ),
-    "lets a size": (after(TILE, "// [let]\n// M = 8 # here\n"), "[let] M: not a valid name"),
-    "lets what it sweeps": (
-        after(TILE, "// [let]\n// TILE = 8 # here\n"),
-        "[let] TILE: also in [sweep] or [tune]; keep one",
-    ),
     "lets nothing known": (
         after(TILE, "// [let]\n// TWO = 'WIDE' # here\n// WIDE = 'TILE'\n"),
         "let.TWO 'WIDE': unknown name 'WIDE'; known: TILE",
     ),
-    "lets a problem decide": (
-        after(TILE, "// [let]\n// TWO = 'M // 2' # here\n"),
-        "let.TWO 'M // 2': unknown name 'M'",
-    ),
-    "lets a fraction": (
-        after(TILE, "// [let]\n// TWO = 'TILE / 2' # here\n"),
-        "let.TWO 'TILE / 2': not a whole number",
-    ),
-    "lets a list": (
-        after(TILE, "// [let]\n// TWO = [2] # here\n"),
-        "`let.TWO`: Expected `int | str`",
-    ),
-    "sweeps no name": (after(TILE, "// a-b = [8] # here\n"), "[sweep] a-b: not a valid name"),
-    "sweeps a function": (after(TILE, "// max = [8] # here\n"), "[sweep] max: not a valid name"),
-    "sweeps a keyword": (after(TILE, "// if = [8] # here\n"), "[sweep] if: not a valid name"),
-    "tunes nothing": (
-        after(TILE, "// [tune]\n// DEEP = [0] # here\n"),
-        "`tune.DEEP`: Expected `int` >= 1",
-    ),
-    "block of four": (
-        instead(BLOCK, "// block = [1, 1, 1, 1] # here\n"),
-        "`launch.block`: Expected `array` of",
-    ),
-    "grid of none": (
-        instead(GRID, "// grid = [] # here\n"),
-        "`launch.grid`: Expected `array` of length >= 1",
-    ),
-    # expressions
-    "unknown name": (instead(BLOCK, '// block = ["TIEL"] # here\n'), "unknown name 'TIEL'"),
-    "not arithmetic": (instead(BLOCK, '// block = ["TILE +"] # here\n'), "not an arithmetic"),
-    "a call": (
-        instead(GRID, '// grid = ["abs(M)"] # here\n'),
-        "only ceil_div, is_power_of_two, max, min can be",
-    ),
-    "an attribute": (instead(GRID, '// grid = ["M.real"] # here\n'), "attribute is not arithmetic"),
-    "a lambda": (instead(GRID, '// grid = ["lambda: 1"] # here\n'), "lambda is not arithmetic"),
-    "grows": (after(BLOCK, '// shared_bytes = "9**9**9" # here\n'), "powers are limited"),
     "long": (instead(GRID, f'// grid = ["{"1+" * 500}1"] # here\n'), "longer than 300 characters"),
-    "a fraction": (instead(GRID, '// grid = ["M / TILE"] # here\n'), "not a whole number; divide"),
-    "where unknown": (after(GRID, '// where = ["K < max_k"] # here\n'), "unknown name 'max_k'"),
     "second where": (after(GRID, '// where = ["K < 4", # here\n// "K < m"]\n'), "unknown name 'm'"),
     "second tile": (
         instead(TILE, '// TILE = [8]\n// WIDE = ["x"] # here\n// DEEP = [2]\n'),
         "`sweep.WIDE`",
     ),
-    "model unknown": (after(GRID, '// [model]\n// loads = "Q" # here\n'), "model.loads 'Q'"),
     **{
         f"arithmetic of {text!r}": (
             after(GRID, f'// [model]\n// arithmetic = "{text}" # here\n'),
@@ -372,46 +367,13 @@ MISTAKES: dict[str, tuple[str, str]] = {
         )
         for text in ("", "tf32", "3", "0 tf32", "17 tf32", "3 fp8", "-3 tf32", "3 * tf32", "3tf32")
     },
-    "where is no number": (after(GRID, "// where = [\"'x'\"] # here\n"), "'x' is not a number"),
-    # args
-    "too few args": (
-        after(SUMMARY, '// args = ["A", "B", "C"] # here\n'),
-        "args: 3 arguments, but",
-    ),
-    "too many": (
-        after(SUMMARY, '// args = ["A","B","C","M","N","K","1"] # here\n'),
-        "args: 7 arguments, but",
-    ),
-    "no C": (after(SUMMARY, '// args = ["A","B","A","M","N","K"] # here\n'), "C is missing"),
-    "no A": (after(SUMMARY, '// args = ["B","B","C","M","N","K"] # here\n'), "A is missing"),
-    "number for buffer": (
-        after(SUMMARY, '// args = ["1","B","C","M","N","K"] # here\n'),
-        "A takes",
-    ),
-    "buffer for number": (
-        after(SUMMARY, '// args = ["A","B","C","A","N","K"] # here\n'),
-        "M takes",
-    ),
-    "unknown arg": (
-        after(SUMMARY, '// args = ["A","B","C","m","N","K"] # here\n'),
-        "unknown name 'm'",
-    ),
     "a number for a map": (mapped('"N"'), "map takes `tensor_map(A, rows, columns)`, not 'N'"),
     "a map of D": (mapped('"tensor_map(D, 8, 8)"'), "not 'tensor_map(D, 8, 8)'"),
     "a map by half a box": (mapped('"tensor_map(A, 8)"'), "not 'tensor_map(A, 8)'"),
     "a map by unknowns": (mapped('"tensor_map(A, 8, BK)"'), "unknown name 'BK'"),
-    "a map for a number": (
-        after(SUMMARY, '// args = ["A","B","C","tensor_map(A, 8, 8)","N","K"] # here\n'),
-        "only ceil_div, is_power_of_two, max, min can be called",
-    ),
-    # the workspace
     "a workspace without size": (
         working(instead("[launch]", "[launch] # here")),
         "`launch.workspace_bytes` is missing; see docs/kernels.md",
-    ),
-    "a size without workspace": (
-        after(GRID, "// workspace_bytes = 4 # here\n"),
-        "launch.workspace_bytes: `workspace` is missing in args",
     ),
     "a workspace of a matrix": (
         working(after(GRID, '// workspace_bytes = "4 * A" # here\n')),
@@ -427,34 +389,14 @@ MISTAKES: dict[str, tuple[str, str]] = {
         ),
         "args: M takes a number, not 'workspace'",
     ),
-    "a constant called workspace": (
-        after(TILE, "// workspace = [8] # here\n"),
-        "[sweep] workspace: not a valid name for a constant",
-    ),
     "no args in the file": (instead(SIGNATURE, "()"), "`args` is missing"),
-    # what the host adds up
-    "sum of a product": (
-        after(SUMMARY, '// finish = "sum" # here\n'),
-        "finish = 'sum': C of matmul is not a single number",
-    ),
-    "no such finish": (
-        after(SUMMARY, '// finish = "mean" # here\n'),
-        "unknown value 'mean'; known: sum",
-    ),
-    # the source
     "a NUL byte": (instead("{}", "{} \0 // here"), "contains a NUL byte; is it a kernel file?"),
-    "digits of another script": (
-        after(SUMMARY, '// requires = ["sm_٨٠"] # here\n'),
-        "`requires`: Expected `str` matching",
-    ),
     "no entry": (
         instead("mine(", "yours(")
         .replace(NAME, '// name = "mine" # here\n')
         .replace("__global__", "__device__"),
         "no entry `__global__ void mine(…)`",
     ),
-    "entry unlike name": (after(SUMMARY, '// entry = "yours" # here\n'), "void yours(…)"),
-    "entry of no name": (after(SUMMARY, '// entry = "" # here\n'), "entry '': not the name"),
     "entry commented out": (
         instead('extern "C"', '// extern "C"').replace(NAME, '// name = "mine" # here\n'),
         "no entry",

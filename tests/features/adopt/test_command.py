@@ -27,8 +27,29 @@ from matbench.worker.worker import LateError, Worker
 MOST_OPERATIONS = search._MOST_OPERATIONS
 
 
+#: The fixture `adopt`: from a text, or the name of a foreign file, to the output and the table.
+Adopt = Callable[..., tuple[str, dict[str, Any]]]
+
+
 def copied(name: str, folder: Path) -> Path:
     return Path(shutil.copy(FOREIGN / name, folder))
+
+
+def table_of(path: Path) -> dict[str, Any]:
+    return toml.table(path.with_suffix(".toml"))
+
+
+@pytest.fixture
+def adopt(tmp_path: Path, matbench: Matbench) -> Adopt:
+    """Adopts a text as `mine.cu`, or a copy of a foreign file."""
+
+    def adopted(source: str, *words: str) -> tuple[str, dict[str, Any]]:
+        path = tmp_path / "mine.cu" if "\n" in source else copied(source, tmp_path)
+        if "\n" in source:
+            path.write_text(source)
+        return matbench("adopt", path, *words).stdout, table_of(path)
+
+    return adopted
 
 
 def test_a_file_with_front_matter_is_left_alone(tmp_path: Path, matbench: Matbench) -> None:
@@ -99,10 +120,10 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, matbench: Matbe
 
 
 def test_the_first_right_kernel_of_a_file_is_taken_and_the_others_are_named(
-    tmp_path: Path, matbench: Matbench
+    adopt: Adopt, tmp_path: Path
 ) -> None:
-    path = copied("several.cu", tmp_path)
-    output = matbench("adopt", path).stdout
+    path = tmp_path / "several.cu"
+    output, _ = adopt(path.name)
     assert "`fill` takes 1 pointer, not A, B and C" in output
     assert f"wrote {path.with_suffix('.toml')}, for `gemm_naive`" in output
     assert f"for `gemm_tiled`: matbench adopt {path} --entry gemm_tiled --force" in output
@@ -149,51 +170,31 @@ def test_the_launch_may_be_in_a_file_nearby(
         matbench("run", path, "--adopt", "--contract", tiles, "--sizes", "96", *QUICK)
 
 
-def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str, Any]]:
-    """The output for a file, and its table."""
-    output = matbench("adopt", path, *words).stdout
-    return output, table_of(path)
-
-
-def table_of(path: Path) -> dict[str, Any]:
-    return toml.table(path.with_suffix(".toml"))
-
-
-def test_a_result_that_no_name_tells_is_the_one_that_is_written(
-    tmp_path: Path, matbench: Matbench
-) -> None:
-    path = tmp_path / "unnamed.cu"
-    path.write_text(
+def test_a_result_that_no_name_tells_is_the_one_that_is_written(adopt: Adopt) -> None:
+    _, table = adopt(
         "__global__ void f(float *first, float *second, float *third, int m, int n, int k) {\n"
         "  int r = blockIdx.y * 8 + threadIdx.y, c = blockIdx.x * 8 + threadIdx.x;\n"
         "  if (r >= m || c >= n) return;\n  float *to = second + r * n, sum = 0;\n"
         "  for (int i = 0; i < k; ++i) sum += first[r * k + i] * third[i * n + c];\n"
         "  to[c] = sum;\n}\n"
     )
-    _, table = adopted(path, matbench)
     assert table["args"] == ["A", "C", "B", "M", "N", "K"]
 
 
 def test_formulas_hold_at_other_values_of_their_constants(
-    tmp_path: Path, matbench: Matbench
+    adopt: Adopt, tmp_path: Path, matbench: Matbench
 ) -> None:
-    path = copied("sgemm-2d-tiles.cuh", tmp_path)
-    matbench("adopt", path)
-    table = table_of(path)
+    _, table = adopt("sgemm-2d-tiles.cuh")
     assert table["launch"]["block"] == ["BM * BN // (TM * TN)"]
     assert table["tune"]["BK"] == [4, 8, 16]
     assert table["launch"]["where"] == ["M % BM == 0", "N % BN == 0", "K % BK == 0"]
     other = ("--set", "BM=128", "--set", "BK=16", "--set", "TN=4")
-    matbench("run", path, "--sizes", "128x64x48", *other, *QUICK)
+    matbench("run", tmp_path / "sgemm-2d-tiles.cuh", "--sizes", "128x64x48", *other, *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
 
 
-def test_a_constant_without_a_formula_that_holds_is_fixed(
-    tmp_path: Path, matbench: Matbench
-) -> None:
-    path = tmp_path / "fixed.cu"
-    path.write_text(FIXED)
-    _, table = adopted(path, matbench)
+def test_a_constant_without_a_formula_that_holds_is_fixed(adopt: Adopt) -> None:
+    _, table = adopt(FIXED)
     assert table["entry"] == "fixed<16>"
     assert not {"sweep", "tune"} & table.keys()
     assert table["launch"]["grid"] == ["ceil_div(N, 16)", "ceil_div(M, 16)"]
@@ -210,8 +211,7 @@ __global__ void fixed(const float *A, const float *B, float *C, int M, int N, in
         C[row * N + col] = sum;
 }
 """
-PLAIN = """#include "width.h"
-__global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
+PLAIN = """__global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
 {
     int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
     if (CHECKED) {
@@ -222,24 +222,28 @@ __global__ void mm(const float *A, const float *B, float *C, int M, int N, int K
     }
 }
 """
+WHOLE = "row < M && col < N"
+
+
+def plain(check: str = WHOLE, width: str = "N") -> str:
+    return PLAIN.replace("CHECKED", check).replace("WIDTH", width)
 
 
 @pytest.mark.parametrize(
     ("width", "check", "warning"),
     [
-        ("K", "row < M && col < N",
+        ("K", WHOLE,
          "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"),
         ("N", "col < N", "right only for multiples of 16 (M); is a bounds check missing?"),
     ],
 )  # fmt: skip
 def test_what_is_right_at_some_sizes_only_is_adopted_with_a_warning(
-    width: str, check: str, warning: str, tmp_path: Path, matbench: Matbench
+    width: str, check: str, warning: str, tmp_path: Path, adopt: Adopt
 ) -> None:
     (tmp_path / "headers").mkdir()
-    (tmp_path / "headers" / "width.h").write_text(f"#define WIDTH {width}\n")
-    path = tmp_path / "plain.cu"
-    path.write_text(PLAIN.replace("CHECKED", check))
-    output, table = adopted(path, matbench, "--include-dir", str(tmp_path / "headers"))
+    (tmp_path / "headers" / "width.h").write_text(f"#define WIDE {width}\n")
+    text = '#include "width.h"\n' + plain(check, "WIDE")
+    output, table = adopt(text, "--include-dir", str(tmp_path / "headers"))
     assert re.findall("^warning: (.*)", output, re.MULTILINE) == [warning]
     assert table["include_dirs"] == ["headers"]
 
@@ -252,33 +256,26 @@ SQUARE = """void run(float *a, float *b, float *c)
 """
 
 
-@pytest.mark.parametrize("check", ["row < M && col < N", "row < M && col < N && M == N && N == K"])
+@pytest.mark.parametrize("check", [WHOLE, f"{WHOLE} && M == N && N == K"])
 def test_the_launch_of_a_square_product_does_not_make_a_kernel_one_of_squares(
-    check: str, tmp_path: Path, matbench: Matbench
+    check: str, adopt: Adopt
 ) -> None:
-    path = tmp_path / "plain.cu"
-    kernel = PLAIN.replace("CHECKED", check).replace("WIDTH", "N").replace('#include "width.h"', "")
-    path.write_text(kernel.replace("int M, int N, int K", "int N, int M, int K") + SQUARE)
-    _, table = adopted(path, matbench)
+    _, table = adopt(plain(check).replace("int M, int N, int K", "int N, int M, int K") + SQUARE)
     assert ("M == N" in table["launch"].get("where", ())) == ("M == N" in check)
     assert table["launch"]["block"] == [16, 16]
 
 
 @pytest.mark.long
-def test_a_launch_of_squares_is_taken_if_nothing_else_is_right(
-    tmp_path: Path, matbench: Matbench
-) -> None:
-    path = copied("swizzled.cu", tmp_path)
-    path.write_text(path.read_text().replace("col < N)", "col < N && M == N && N == K)"))
-    output, table = adopted(path, matbench)
+def test_a_launch_of_squares_is_taken_if_nothing_else_is_right(adopt: Adopt) -> None:
+    text = (FOREIGN / "swizzled.cu").read_text(encoding="utf-8")
+    output, table = adopt(text.replace("col < N)", "col < N && M == N && N == K)"))
     assert "square sizes only" in output
     assert table["launch"]["where"] == ["M == N", "N == K"]
 
 
 def test_with_strict_a_warning_is_an_error(tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "plain.cu"
-    kernel = PLAIN.replace("CHECKED", "col < N").replace("WIDTH", "N")
-    path.write_text(kernel.replace('#include "width.h"', ""))
+    path.write_text(plain("col < N"))
     assert "is a bounds check missing?" in matbench("adopt", path, "--strict", code=1).stdout
     assert list(tmp_path.iterdir()) == [path]
 
@@ -304,49 +301,43 @@ __global__ void mm(const float *A, const float *B, float *C, int M, int N, int K
 """
 
 
+def staged(rounded: str = "+ T - 1", slot: str = "0", used: str = "0") -> str:
+    return STAGED.replace("ROUNDED", rounded).replace("SLOT", slot).replace("USED", used)
+
+
 @pytest.mark.parametrize(
-    ("rounded", "slot", "used", "said", "why"),
+    ("text", "said", "why"),
     [
-        ("+ T - 1", "t & 1", "(k + T < K ? here : 1)",
+        (staged(slot="t & 1", used="(k + T < K ? here : 1)"),
          "right for an even number of tiles of 16 (K): wrong where K % 32 is 1 to 16", ""),
-        ("+ T - 2", "0", "0", "wrong where K % 16 is 1", "it leaves out the last term of K"),
-        ("", "0", "0", "right only for multiples of 16 (K)", "it leaves out the last term of K"),
+        (staged("+ T - 2"), "wrong where K % 16 is 1", "it leaves out the last term of K"),
+        (staged(""), "right only for multiples of 16 (K)", "it leaves out the last term of K"),
     ],
+    ids=["even", "one less", "down"],
 )  # fmt: skip
 def test_a_restriction_that_no_bounds_check_would_lift_comes_with_its_period_and_reason(
-    rounded: str, slot: str, used: str, said: str, why: str, tmp_path: Path, matbench: Matbench
+    text: str, said: str, why: str, adopt: Adopt
 ) -> None:
-    path = tmp_path / "staged.cu"
-    text = STAGED.replace("ROUNDED", rounded).replace("SLOT", slot).replace("USED", used)
-    path.write_text(text)
-    output, _ = adopted(path, matbench)
+    output, _ = adopt(text)
     [warning] = re.findall("^warning: (.*)", output, re.MULTILINE)
     assert warning.startswith(f"{said}; at ")
     assert warning.endswith(why)
     assert "bounds check" not in output
 
 
-def test_a_bounds_check_is_asked_for_if_only_reads_go_beyond_an_edge(
-    tmp_path: Path, matbench: Matbench
-) -> None:
-    path = tmp_path / "staged.cu"
-    text = STAGED.replace("ROUNDED", "+ T - 1").replace("SLOT", "0").replace("USED", "0")
-    path.write_text(text.replace(" && k + x < K", "").replace(" && k + y < K", ""))
+def test_a_bounds_check_is_asked_for_if_only_reads_go_beyond_an_edge(adopt: Adopt) -> None:
+    output, _ = adopt(staged().replace(" && k + x < K", "").replace(" && k + y < K", ""))
     warning = "warning: right only for multiples of 16 (K); is a bounds check missing?"
-    assert warning in adopted(path, matbench)[0].splitlines()
+    assert warning in output.splitlines()
 
 
-def test_a_barrier_that_not_all_threads_reach_is_named(tmp_path: Path, matbench: Matbench) -> None:
-    path = tmp_path / "staged.cu"
-    text = STAGED.replace("ROUNDED", "+ T - 1").replace("SLOT", "0").replace("USED", "0")
-    path.write_text(
-        text.replace("float sum = 0;", "float sum = 0; if (row >= M || col >= N) return;")
-    )
-    output, _ = adopted(path, matbench)
+def test_a_barrier_that_not_all_threads_reach_is_named(adopt: Adopt) -> None:
+    leaving = "float sum = 0; if (row >= M || col >= N) return;"
+    output, _ = adopt(staged().replace("float sum = 0;", leaving))
     [warning] = re.findall("^warning: (.*)", output, re.MULTILINE)
     assert warning.startswith("right only for multiples of 16 (M, N); at ")
     assert warning.endswith(
-        "`__syncthreads()` at staged.cu:11 is missed by threads that leave under a condition "
+        "`__syncthreads()` at mine.cu:11 is missed by threads that leave under a condition "
         "(line 6) that not all threads of a block may meet"
     )
 
@@ -356,9 +347,8 @@ def test_a_kernel_that_never_ends_is_shown_its_compilers_warning(
     tmp_path: Path, matbench: Matbench
 ) -> None:
     path = tmp_path / "down.cu"
-    body = PLAIN.replace('#include "width.h"', "").replace("CHECKED", "row < M && col < N")
     down = "unsigned k = K - 1; k >= 0; --k"
-    path.write_text(body.replace("WIDTH", "N").replace("int k = 0; k < K; ++k", down))
+    path.write_text(plain().replace("int k = 0; k < K; ++k", down))
     output = matbench("adopt", path, code=1).output
     said = "result of comparison of unsigned expression >= 0 is always true"
     assert re.search(rf"was stopped; down\.cu:\d+: {said}", output)
@@ -401,13 +391,11 @@ __global__ void strided(int ni, int nj, int nk, REAL alpha, REAL beta, REAL *a, 
 
 
 def test_a_kernel_may_take_sizes_of_which_a_header_fixes_the_strides(
-    tmp_path: Path, matbench: Matbench
+    tmp_path: Path, adopt: Adopt
 ) -> None:
     """Types are those of macros, which conditions of the header choose."""
-    path = tmp_path / "strided.cu"
-    path.write_text(STRIDED)
     (tmp_path / "strides.h").write_text(HEADER)
-    output, table = adopted(path, matbench)
+    output, table = adopt(STRIDED)
     assert "computes alpha·A·B + beta·C, at 96 only" in output
     assert table["args"] == ["M", "N", "K", "alpha", "beta", "A", "B", "C"]
     assert table["launch"]["where"] == ["M == 96", "N == 96", "K == 96"]
@@ -421,50 +409,43 @@ def test_a_kernel_for_one_large_size_says_so(tmp_path: Path, matbench: Matbench)
     assert "is for 4,096 alone, but only sizes to 2,048 are tried" in output
 
 
-def test_a_block_may_have_three_sides(tmp_path: Path, matbench: Matbench) -> None:
+def test_a_block_may_have_three_sides(adopt: Adopt) -> None:
     text = (FOREIGN / "textbook.cu").read_text(encoding="utf-8")
-    path = tmp_path / "deep.cu"
-    path.write_text(text.replace("threadIdx.y", "(threadIdx.y + threadIdx.z)"))
-    _, table = adopted(path, matbench)
+    _, table = adopt(text.replace("threadIdx.y", "(threadIdx.y + threadIdx.z)"))
     assert table["launch"]["block"][2:] == [1]
 
 
 def test_constants_may_be_in_another_header_of_the_file_that_launches(
-    tmp_path: Path, matbench: Matbench
+    tmp_path: Path, adopt: Adopt
 ) -> None:
-    kernel = PLAIN.replace("CHECKED", "row < M && col < N").replace('#include "width.h"', "")
-    (tmp_path / "kernel.cuh").write_text(kernel.replace("WIDTH", "(N * ONE)"))
     (tmp_path / "one.h").write_text("const int ONE = 1;\n")
-    name = kernel.partition("void ")[2].partition("(")[0]
-    launch = f"void go() {{ {name}<<<dim3(8, 8), dim3(16, 16)>>>(); }}"
-    (tmp_path / "main.cu").write_text(f'#include "one.h"\n#include "kernel.cuh"\n{launch}')
-    _, table = adopted(tmp_path / "kernel.cuh", matbench)
+    launch = "void go() { mm<<<dim3(8, 8), dim3(16, 16)>>>(); }"
+    (tmp_path / "main.cu").write_text(f'#include "one.h"\n#include "mine.cu"\n{launch}')
+    _, table = adopt(plain(width="(N * ONE)"))
     assert table["sweep"] == {"ONE": [1]}
 
 
 def test_constants_are_those_of_a_file_that_includes_the_kernel_or_else_usual_ones(
-    tmp_path: Path, matbench: Matbench
+    tmp_path: Path, adopt: Adopt
 ) -> None:
-    path = tmp_path / "tiled.cuh"
-    path.write_text(TILED)
-    _, table = adopted(path, matbench)
+    _, table = adopt(TILED)
     assert table["sweep"] == {"block_size_x": [16], "block_size_y": [16]}
     assert table["launch"]["block"] == ["block_size_x", "block_size_y"]
     host = "void go(float *a, int n) { mm<<<n, n>>>(a, a, a, n, n, n); }\n"
     macros = "#define block_size_x 24\n#define block_size_y (block_size_x / 2)\n"
-    (tmp_path / "main.cu").write_text(f'{macros}#include "tiled.cuh"\n{host}')
-    _, table = adopted(path, matbench, "--force")
+    (tmp_path / "main.cu").write_text(f'{macros}#include "mine.cu"\n{host}')
+    _, table = adopt(TILED, "--force")
     assert table["sweep"] == {"block_size_x": [24], "block_size_y": [12]}
 
 
 def test_headers_are_found_in_the_usual_folders(tmp_path: Path, matbench: Matbench) -> None:
-    (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "width.h").write_text("#define WIDTH N\n")
-    (tmp_path / "src").mkdir()
+    for folder in ("include", "src"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "include" / "width.h").write_text("#define WIDE N\n")
     path = tmp_path / "src" / "plain.cu"
-    path.write_text(PLAIN.replace("CHECKED", "row < M && col < N"))
-    _, table = adopted(path, matbench)
-    assert table["include_dirs"] == ["../include"]
+    path.write_text('#include "width.h"\n' + plain(width="WIDE"))
+    matbench("adopt", path)
+    assert table_of(path)["include_dirs"] == ["../include"]
 
 
 RUN_TIME = """__global__ void mm(const float *A, const float *B, float *C, int n, int {0})
@@ -540,13 +521,13 @@ def watched(monkeypatch: pytest.MonkeyPatch, crashes: Callable[[Case], bool]) ->
 
 
 def test_a_crash_is_not_repeated_and_ends_the_search_for_other_constants(
-    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+    adopt: Adopt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def is_other(case: Case) -> bool:
         return any(cases[0].params[name] != value for name, value in case.params.items())
 
     cases = watched(monkeypatch, is_other)
-    _, table = adopted(copied("sgemm-2d-tiles.cuh", tmp_path), matbench)
+    _, table = adopt("sgemm-2d-tiles.cuh")
     assert len([case for case in cases if is_other(case)]) == 1
     assert table["entry"] == "sgemm2DTiles<64, 64, 8, 8, 8>"
     assert "sweep" not in table
@@ -556,27 +537,25 @@ def test_a_crash_is_not_repeated_and_ends_the_search_for_other_constants(
     ("name", "one_more"), [("rows-columns.cu", True), ("float4-cast.cu", False)]
 )
 def test_one_more_than_a_multiple_comes_first_unless_lines_are_read_by_vectors(
-    name: str, one_more: bool, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+    name: str, one_more: bool, adopt: Adopt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = watched(monkeypatch, lambda _: False)
-    matbench("adopt", copied(name, tmp_path))
+    adopt(name)
     sides = [case.problem.M for case in cases if len({*case.problem.size.split("x")}) == 3]
     other = next(side for side in sides if side != sides[0])
     assert (other == sides[0] + 1) == one_more
 
 
-def test_what_is_built_next_is_built_ahead(
-    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_built_next_is_built_ahead(adopt: Adopt, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[tuple[dict[str, int], tuple[str, ...]]] = []
 
     def start(_: Builders, device: DeviceInfo, cases: Sequence[Case], variants: Any) -> None:
         started.extend((case.params, variants) for case in cases)
 
     monkeypatch.setattr(Builders, "start", start)
-    matbench("adopt", copied("sgemm-shared.cuh", tmp_path))
-    plain, *checked = started
-    assert plain == ({"BLOCKSIZE": 32}, ("plain",))
+    adopt("sgemm-shared.cuh")
+    first, *checked = started
+    assert first == ({"BLOCKSIZE": 32}, ("plain",))
     assert [variants for _, variants in checked] == [("plain",), ("staggered",), ("reordered",)]
 
 
@@ -596,21 +575,18 @@ __global__ void mm(const float *A, const float *B, float *C, int M, int N, int K
 """
 
 
-def test_inputs_may_be_rounded_to_what_the_source_names(tmp_path: Path, matbench: Matbench) -> None:
-    path = tmp_path / "rounded.cu"
-    path.write_text(ROUNDED)
-    output, table = adopted(path, matbench)
+def test_inputs_may_be_rounded_to_what_the_source_names(adopt: Adopt) -> None:
+    output, table = adopt(ROUNDED)
     assert "precision = bfloat16, correct at" in output
     assert table["precision"] == "bfloat16"
 
 
 @pytest.mark.parametrize(("most", "told"), [(None, "all 8 sizes"), (0, "the only size")])
 def test_a_kernel_of_large_tiles_is_checked_at_the_smallest_sizes_alone(
-    most: int | None, told: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+    most: int | None, told: str, adopt: Adopt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "_MOST_OPERATIONS", MOST_OPERATIONS if most is None else most)
-    output, _ = adopted(copied("textbook.cu", tmp_path), matbench)
-    assert f"correct at {told} tried" in output
+    assert f"correct at {told} tried" in adopt("textbook.cu")[0]
 
 
 def test_a_search_ends_in_time(
@@ -680,10 +656,10 @@ def test_a_table_does_not_depend_on_launches_and_checks_that_failed_once(
 
 
 def test_a_launch_that_never_completes_is_said(
-    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+    adopt: Adopt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors = disturb(monkeypatch, lambda case, _: FULL if 160 < case.problem.K < 320 else None)
-    output, table = adopted(copied("rows-columns.cu", tmp_path), matbench)
+    output, table = adopt("rows-columns.cu")
     assert errors
     said = "a launch did not complete, at 96x64x161: out of device memory; if the device was busy"
     assert f"warning: {said}, try again" in output
@@ -692,11 +668,8 @@ def test_a_launch_that_never_completes_is_said(
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_case_that_could_not_be_checked_is_no_reason_for_a_claim(
-    times: int, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+    times: int, adopt: Adopt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "plain.cu"
-    text = PLAIN.replace("CHECKED", "row < M && col < N").replace("WIDTH", "N")
-    path.write_text(text.replace('#include "width.h"\n', "").replace("sum", "tf32_sum"))
     checked = Counter[str]()
 
     def measure(worker: Worker, case: Case) -> Outcome:
@@ -707,36 +680,32 @@ def test_a_case_that_could_not_be_checked_is_no_reason_for_a_claim(
 
     measured = Worker.measure
     monkeypatch.setattr(Worker, "measure", measure)
-    output = matbench("adopt", path).stdout
+    output, _ = adopt(plain().replace("sum", "tf32_sum"))
     assert "precision" not in output
     assert ("warning: a launch did not complete, at " in output) == (times == 2)
 
 
 @pytest.mark.parametrize(("name", "launch", "side"), [("tileWidth", "", 16), ("w", LAUNCH, 8)])
 def test_a_tile_may_get_its_width_at_run_time(
-    name: str, launch: str, side: int, tmp_path: Path, matbench: Matbench
+    name: str, launch: str, side: int, adopt: Adopt
 ) -> None:
-    path = tmp_path / "dynamic.cu"
-    path.write_text(RUN_TIME.format(name) + launch)
-    _, table = adopted(path, matbench)
+    _, table = adopt(RUN_TIME.format(name) + launch)
     assert table["args"] == ["A", "B", "C", "N", str(side)]
     assert table["launch"]["shared_bytes"] == 8 * side * side
 
 
-def test_given_keys_are_kept_and_the_rest_is_found(tmp_path: Path, matbench: Matbench) -> None:
-    path = copied("pitched-double.cu", tmp_path)
+def test_given_keys_are_kept_and_the_rest_is_found(adopt: Adopt) -> None:
     args = "args=A,8*lda,B,ldb,C,8*ldc,M,N,K"
     given = (args, "name=mine", "launch.block=8,8", "launch.where=N % 2 == 0", "entry=pitched")
     words = [word for text in given for word in ("--front-matter", text)]
-    _, table = adopted(path, matbench, *words)
+    _, table = adopt("pitched-double.cu", *words)
     launch = {"block": [8, 8], "grid": ["ceil_div(N, 8)", "ceil_div(M, 8)"]}
     assert table["args"] == args.removeprefix("args=").split(",")
     assert (table["name"], table["launch"]) == ("mine", {**launch, "where": ["N % 2 == 0"]})
 
 
-def test_a_swept_constant_may_be_given(tmp_path: Path, matbench: Matbench) -> None:
-    path = copied("sgemm-shared.cuh", tmp_path)
-    _, table = adopted(path, matbench, "--front-matter", "sweep.BLOCKSIZE=16")
+def test_a_swept_constant_may_be_given(adopt: Adopt) -> None:
+    _, table = adopt("sgemm-shared.cuh", "--front-matter", "sweep.BLOCKSIZE=16")
     assert table["sweep"] == {"BLOCKSIZE": [16]}
 
 

@@ -45,16 +45,6 @@ def test_from_seven_tenths_of_the_limit_on_and_not_above_it(share: float, by: st
 LEAST_64 = 3 * 64 * 64 * 4
 
 
-def test_when_the_least_traffic_takes_the_bandwidth_memory_bounds_it() -> None:
-    found = bounded(64, LEAST_64 / 3.6e12 * 1e9)
-    assert found.by == "memory"
-    assert found.least_share == pytest.approx(0.9)
-    assert bounded(64, LEAST_64 / 2.7e12 * 1e9).by == "neither"
-    for copies, by in ((1.19, "memory"), (1.21, "neither")):  # no memory is faster
-        took = LEAST_64 / (copies * 4e12) * 1e9
-        assert bounded(64, took, has_own_limit=False).by == by
-
-
 @pytest.mark.parametrize(("read", "by"), [(50e9, "memory"), (30e9, "neither")])
 def test_counters_settle_whether_memory_bounds_it(read: float, by: str) -> None:
     counted = HardwareCounters(dram_read_bytes=read, dram_written_bytes=6e9)

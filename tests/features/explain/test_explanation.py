@@ -5,16 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support import records
-from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of, split_case
+from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
 from support.records import outcome
 
 from matbench.errors import UsageError
-from matbench.features.explain import widths
 from matbench.features.explain.explanation import chosen, explanation
-from matbench.features.explain.other_devices import named
 from matbench.features.explain.traffic import traffic
 from matbench.features.explain.view import facts
-from matbench.model import Arithmetic, Case, Conditions, Parameter, Problem
+from matbench.model import Case, Conditions, Parameter, Problem
 from matbench.records.explanation import Bottleneck, Explanation, Traffic
 from matbench.records.outcome import Outcome
 
@@ -73,13 +71,6 @@ def explained(median_ns: float = 1e6, name: str = "tiled", n: int = 4096) -> Exp
     return explanation(case, H200, outcome_of(case, median_ns), LIMITS, [])
 
 
-def test_rates_are_those_of_the_median() -> None:
-    result = explained(2e6)
-    assert result.operations_per_s == 2 * 4096**3 / 2e-3
-    assert result.case == result.outcome.case if result.outcome else False
-    assert result.bound.by == "doubtful limit"
-
-
 def test_the_clock_is_that_of_the_samples_or_else_of_the_limits() -> None:
     case = case_of("tiled", 64)
     assert explained().sm_mhz == 1980
@@ -87,29 +78,6 @@ def test_the_clock_is_that_of_the_samples_or_else_of_the_limits() -> None:
     timing = records.timing(1, conditions=tuple(Conditions(sm_mhz=c) for c in (1500, 1400, 1700)))
     result = explanation(case, H200, outcome_of(case, 1, cold=timing), LIMITS, [])
     assert result.sm_mhz == 1550
-
-
-def test_what_the_clock_allows_is_for_what_the_kernel_multiplies_with() -> None:
-    """Three products on tensor cores for each that counts; and of a split none, if not told."""
-    case = split_case("tf32x3", 4096)
-    told = outcome_of(case, 1e6)
-    assert told.case.arithmetic == Arithmetic(3, "tf32")
-    allowed = explanation(case, H200, told, LIMITS, []).clock_flop_per_s
-    assert allowed == 132 * 1024 * 2 * 1980e6 / 3
-    untold = msgspec.structs.replace(told, case=msgspec.structs.replace(told.case, arithmetic=None))
-    assert explanation(case, H200, untold, LIMITS, []).clock_flop_per_s is None
-
-
-def test_without_a_device_nothing_is_measured() -> None:
-    kernel = KERNELS.get("tiled")
-    builds = widths.Builds(kernel, lambda *_: None)
-    width = widths.elsewhere(PROBLEM, {"TILE": 16}, named("g80"), builds)
-    case = Case(kernel, PROBLEM, {"TILE": 16}, None)
-    result = explanation(case, None, None, None, [width])
-    assert (result.case.kernel, result.case.device) == ("tiled", "")
-    assert (result.operations_per_s, result.clock_flop_per_s, result.sm_mhz) == (None, None, None)
-    assert result.bound == Bottleneck(by="not known")
-    assert result.traffic.loads == 2 * 64**3 / 16
 
 
 # Traffic
@@ -162,13 +130,6 @@ def test_every_product_of_a_batch_is_stored(batch: int) -> None:
     shown = Explanation(case=case, traffic=found, bound=Bottleneck(by="memory"))
     [stores] = [fact for fact in facts(shown) if fact.name == "modelled stores"]
     assert "the output, once" in str(stores)
-
-
-def test_nothing_is_modelled_below_the_least() -> None:
-    found = moved("tiled", square(1), TILE=16)
-    assert (found.claimed_bytes, found.least_bytes) == (4.5, 12)
-    assert found.loads is found.stores is found.bytes is found.intensity is None
-    assert moved("tiled", square(1000), TILE=16).claimed_bytes is None
 
 
 def test_without_a_claim_only_the_least_is_modelled() -> None:

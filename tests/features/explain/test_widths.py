@@ -47,13 +47,6 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight() -> None:
     assert found.reason is None
 
 
-@pytest.mark.parametrize("name", ["tiled", "naive-2d"])
-def test_a_tile_of_32_is_illegal_on_g80(name: str) -> None:
-    found = on("g80", name, TILE=32)
-    assert found.reason == "32 × 32 = 1,024 threads per block > 512"
-    assert (found.threads_per_block, found.occupancy) == (1024, None)
-
-
 def test_a_tile_of_32_is_legal_from_fermi_on() -> None:
     found = on("fermi", "naive-2d", TILE=32)
     assert found.reason is None
@@ -64,12 +57,6 @@ def test_a_tile_of_32_is_legal_from_fermi_on() -> None:
 def test_a_limit_of_the_kernel_is_its_reason() -> None:
     found = on("g80", "reverse-static", Problem(1, 500, 1, workload="reverse"))
     assert (found.status, found.reason) == ("illegal", "needs N <= 64 (N = 500)")
-
-
-def test_a_block_may_be_given_by_a_derived_value() -> None:
-    params: dict[str, Any] = next(iter(sweep.parameter_sets(KERNELS.get("pipelined"), {})))
-    assert KERNELS.get("pipelined").launch.block == ("THREADS",)
-    assert on("kepler", "pipelined", **params).threads_per_block == 128
 
 
 def test_what_an_architecture_lacks_is_named_by_it() -> None:
@@ -99,16 +86,6 @@ def test_registers_are_those_of_a_build_for_that_architecture() -> None:
     assert new.occupancy.limiters == ("registers",)
     # Static shared memory is the same in every build; registers are not.
     assert (old.registers, old.shared_bytes) == (None, 2048)
-
-
-def test_on_the_device_at_hand_time_and_the_drivers_count_stand_beside_the_table() -> None:
-    case = case_of("tiled", 64)
-    found = widths.here(case, H200, outcome_of(case, 1e6), widths.Builds(case.kernel, nothing))
-    assert found.here
-    assert found.architecture == "Hopper 9.0"
-    assert (found.measured_ns, found.driver_blocks, found.registers) == (1e6, 2, 32)
-    assert found.occupancy is not None
-    assert found.occupancy.blocks == 2
 
 
 def test_a_wrong_or_skipped_case_here_has_its_reason_and_no_time() -> None:
@@ -144,14 +121,6 @@ def test_the_largest_size_that_a_device_can_run_is_taken() -> None:
         params = list(sweep.parameter_sets(kernel, {}))
         assert expected == widths.largest_legal(kernel, problems, params, devices).N
     assert widths.largest_legal(kernel, problems, params, []).N == 2**20
-
-
-def test_the_first_device_that_can_run_it_decides() -> None:
-    kernel = KERNELS.get("warp-tiled")
-    devices = [device_of(named(arch)) for arch in ("g80", "hopper")]
-    problems = [Problem(n, n, n) for n in (33, 64)]
-    params = list(sweep.parameter_sets(kernel, {}))
-    assert widths.largest_legal(kernel, problems, params, devices) == problems[-1]
 
 
 # Architectures by family, chip and compute capability

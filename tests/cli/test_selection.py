@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench, Plan, last_run
+from support.cli import QUICK, Matbench, Plan, last_run
 from support.kernels import KernelWriter, kernel_text
 
 from matbench import workloads
+from matbench.cli.kernel_files import KernelFiles
 from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo
 
@@ -147,3 +148,211 @@ def test_set_takes_the_place_of_a_kernels_own_values(planned: Plan) -> None:
         "thread-1d", "tiled", "--set", "THREADS=64,128", "--set", "TILE=4", "--sizes", "8"
     )
     assert [o.case.params for o in outcomes] == [{"THREADS": 64}, {"THREADS": 128}, {"TILE": 4}]
+
+
+# Kernel files and what is given for them
+
+
+#: A template with `main` and host code, as in tutorials.
+SOURCE = """#pragma once
+#include <cstdio>
+#include <cuda_runtime.h>
+#define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
+template <const int SIDE>
+__global__ void product(int M, int N, int K, float alpha, const float *A, const float *B,
+                        float beta, float *C)
+{
+    const uint row = blockIdx.y * SIDE + threadIdx.y, column = blockIdx.x * SIDE + threadIdx.x;
+    float sum = 0;
+    for (int start = 0; start < K; start += SIDE) {
+        __shared__ float a[SIDE][SIDE];
+        const int k = start + threadIdx.x;
+        a[threadIdx.y][threadIdx.x] = row < M && k < K ? A[row * K + k] : static_cast<float>(0);
+        __syncthreads();
+        for (int i = 0; i < min(SIDE, K - start); ++i)
+            if (column < N)
+                sum += a[threadIdx.y][i] * B[(start + i) * N + column];
+        __syncthreads();
+    }
+    if (row < M && column < N)
+        C[row * N + column] = alpha * sum + (beta == 0 ? 0 : beta * C[row * N + column]);
+}
+int main()
+{
+    auto launch = [] { product<16><<<1, dim3(16, 16)>>>(1, 1, 1, 1, 0, 0, 0, 0); };
+    launch();
+    return std::printf("%d", CEIL_DIV(3, 2));
+}
+"""
+
+
+def front(*pairs: str) -> tuple[str, ...]:
+    """Options that give these keys of front matter."""
+    return tuple(word for pair in pairs for word in ("--front-matter", pair))
+
+
+LAUNCH = front("launch.block=[16, 16]", "launch.grid=['ceil_div(N, 16)', 'ceil_div(M, 16)']")
+ALL = (*front("entry=product<16>", "args=['M', 'N', 'K', '1.0', 'A', 'B', '0.0', 'C']"), *LAUNCH)
+TABLE = """entry = "product<SIDE>"
+args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]
+[sweep]
+SIDE = [8, 16]
+[launch]
+block = ["SIDE", "SIDE"]
+grid = ["ceil_div(N, SIDE)", "ceil_div(M, SIDE)"]
+"""
+RIGHT = "1 measured, 0 wrong, 0 failed, 0 skipped"
+
+
+@pytest.mark.usefixtures("own_state")
+def test_a_file_runs_by_what_the_command_line_says(matbench: Matbench) -> None:
+    name = "product.txt"
+    Path(name).write_text(SOURCE)
+    assert RIGHT in matbench("run", name, *ALL, "--sizes", "33x17x20", *QUICK).stdout
+    shown = matbench("show", name, *ALL).stdout
+    assert "product<16>(M, N, K, 1.0, A, B, 0.0, C)" in " ".join(shown.split())
+    assert SOURCE in shown
+
+
+@pytest.mark.usefixtures("own_state")
+def test_a_file_of_several_kernels_says_so_and_what_to_do(matbench: Matbench) -> None:
+    Path("two.cu").write_text(f"__global__ void zero(float *C) {{ *C = 0; }}\n{SOURCE}")
+    for command in ("run", "check", "show"):
+        [line] = refused(matbench, command, "two.cu")
+        assert line.endswith(
+            ": two.cu:1: several kernels, zero (line 1), product (line 7), and no front matter; "
+            "run `matbench adopt two.cu`, with --entry NAME for one of them"
+        )
+    assert "wrote two.toml" in matbench("adopt", "two.cu", "--entry", "product").output
+    matbench("run", "two.cu", "--sizes", "20", *QUICK)
+
+
+@pytest.mark.usefixtures("own_state")
+def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
+    Path("product.cuh").write_text(SOURCE)
+    Path("product.toml").write_text(TABLE)
+    done = matbench("run", "product.cuh", "--sizes", "33", *QUICK)
+    assert "2 measured, 0 wrong, 0 failed, 0 skipped" in done.stdout
+    assert "SIDE=8" in done.stdout
+    # The command line takes precedence, key by key.
+    one = matbench(
+        "run", "product.cuh", "--sizes", "33", "--front-matter", "sweep.SIDE=[4]", *QUICK
+    )
+    assert RIGHT in one.stdout
+
+
+@pytest.mark.usefixtures("own_state")
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("args", "A,B,4", ["A", "B", "4"]),
+        ("sweep.BM", "64", [64]),
+        ("tune.BM", "64,128", [64, 128]),
+        ("launch.block", "256", [256]),
+        ("launch.grid", "ceil_div(N, 16), M", ["ceil_div(N, 16)", "M"]),
+        ("launch.where", "N % 4 == 0", ["N % 4 == 0"]),
+        ("alpha", "1,2.5", [1.0, 2.5]),
+        ("batch", "4", 4),
+        ("exponents", "-14,15", [-14, 15]),
+        ("reads", "C", ["C"]),
+        ("let.X", "2", 2),
+        ("summary", "plain, short", "plain, short"),
+        ("sweep.BM", "0", 0),
+        ("unknown.key", "3", 3),
+    ],
+)
+def test_a_list_may_be_given_without_brackets(key: str, text: str, value: object) -> None:
+    given = KernelFiles((), None, (f"{key}={text}",), None, ()).given
+    for part in key.split("."):
+        given = given[part]
+    assert given == value
+
+
+def refused(matbench: Matbench, *arguments: str) -> list[str]:
+    """The output of a refused command: one line, and lines to paste."""
+    done = matbench(*arguments, code=2)
+    first, *paste = done.stderr.splitlines()
+    assert first.startswith("matbench: ")
+    assert all(line.startswith("    ") for line in paste)
+    return [first, *(line[4:] for line in paste)]
+
+
+@pytest.mark.usefixtures("own_state")
+def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
+    Path("product.cuh").write_text(SOURCE)
+    first, *paste = refused(matbench, "run", "product.cuh")
+    told = "product.cuh: front matter is missing (entry, args, block, grid)"
+    assert f"{told}. Run `matbench adopt product.cuh`, or write product.toml:" in first
+    assert paste[1] == 'args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]'
+    Path("product.toml").write_text("\n".join(paste))
+    done = matbench("run", "product.cuh", "--sizes", "20", *QUICK)
+    assert RIGHT in done.stdout  # the lines can be pasted
+    Path("product.toml").write_text('entry = "product<16>"\n[launch]\nblock = [16]\n')
+    first, *paste = refused(matbench, "run", "product.cuh")
+    assert "product.toml:2: `args` and `launch.grid` are missing" in first
+    Path("product.toml").unlink()
+    Path("fenced.cu").write_text(f"// /// matbench\n// ///\n{SOURCE}")
+    _, *paste = refused(matbench, "run", "fenced.cu")
+    assert all(line.startswith("// ") for line in paste)
+    Path("fenced.cu").write_text("\n".join(["// /// matbench", *paste, "// ///", SOURCE]))
+    assert RIGHT in matbench("run", "fenced.cu", "--sizes", "20", *QUICK).stdout
+
+
+SCRATCH = """extern "C" __global__ void scratch(const float *A, const float *B, float *C,
+    float *workspace, int M, int N, int K)
+{
+    const int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row < M && column < N) {
+        workspace[row * N + column] = 0;
+        for (int k = 0; k < K; ++k)
+            workspace[row * N + column] += A[row * K + k] * B[k * N + column];
+        C[row * N + column] = workspace[row * N + column];
+    }
+}
+"""
+
+
+@pytest.mark.usefixtures("own_state")
+def test_a_workspace_is_missing_like_any_other_key(matbench: Matbench) -> None:
+    Path("scratch.cu").write_text(SCRATCH)
+    first, *paste = refused(matbench, "run", "scratch.cu")
+    assert "front matter is missing (args, block, grid, workspace_bytes)" in first
+    Path("scratch.toml").write_text("\n".join(paste))
+    assert RIGHT in matbench("run", "scratch.cu", "--sizes", "20x9x5", *QUICK).stdout
+    Path("scratch.toml").unlink()
+    told = (*front("args=['A', 'B', 'C', 'workspace', 'M', 'N', 'K']"), *LAUNCH)
+    first, *paste = refused(matbench, "run", "scratch.cu", *told)
+    assert "front matter is missing (workspace_bytes)" in first
+    assert paste == ["[launch]", 'workspace_bytes = "4 * M * N"']
+
+
+@pytest.mark.usefixtures("own_state")
+def test_the_command_line_says_how_large_a_workspace_is(matbench: Matbench) -> None:
+    Path("scratch.cu").write_text(SCRATCH)
+    told = (*front("args=['A', 'B', 'C', 'workspace', 'M', 'N', 'K']"), *LAUNCH)
+    size = front("launch.workspace_bytes=4 * M * N")
+    small = front("launch.workspace_bytes=4 * M * (N - 1)")
+    done = matbench("run", "scratch.cu", *told, *small, "--sizes", "20", *QUICK, code=1)
+    assert "guards: wrote outside the workspace" in done.stdout
+    assert "workspace (bytes)" in matbench("show", "scratch.cu", *told, *size).stdout
+    without = front("args=['A', 'B', 'C', 'C', 'M', 'N', 'K']", "launch.workspace_bytes=4")
+    [wrong] = refused(matbench, "run", "scratch.cu", *LAUNCH, *without)
+    assert "`workspace` is missing in args (from --front-matter)" in wrong
+
+
+@pytest.mark.usefixtures("own_state")
+def test_what_only_cuda_can_run_is_skipped_with_one_line(matbench: Matbench) -> None:
+    Path("mine.cuh").write_text(SOURCE.replace("float sum = 0;", 'asm("exit;"); float sum = 0;'))
+    done = matbench("run", "mine.cuh", *ALL, "--sizes", "20", "--allow-skips")
+    assert done.stdout.count("needs CUDA (inline PTX, line 10)") == 1
+
+
+@pytest.mark.usefixtures("own_state")
+def test_a_key_is_given_once(matbench: Matbench, tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text("__global__ void mine(float *A, float *B, float *C, int M, int N, int K) {}")
+    launch = front("launch.block=[1]", "launch.grid=[1]")
+    for given in ('name="a"', "launch.shared_bytes=4"):
+        said = matbench("show", path, *launch, *front(given, given), code=2).output
+        assert f"{given.split('=')[0]} is given twice" in said
+        matbench("show", path, *launch, *front(given))

@@ -66,9 +66,9 @@ def test_without_anything_tried_the_first_parameters_are_explained() -> None:
     assert case.params == {"TILE": 32}
 
 
-def explained(median_ns: float = 1e6, name: str = "tiled", n: int = 4096) -> Explanation:
-    case = case_of(name, n)
-    return explanation(case, H200, outcome_of(case, median_ns), LIMITS, [])
+def explained() -> Explanation:
+    case = case_of("tiled", 4096)
+    return explanation(case, H200, outcome_of(case, 1e6), LIMITS, [])
 
 
 def test_the_clock_is_that_of_the_samples_or_else_of_the_limits() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from support.cli import QUICK, Matbench
+from support.cli import QUICK, Matbench, Refusal
 from support.paths import ROOT
 from support.terminal import COMMAND
 
+from matbench import backends
+from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo
 
 ONE_CASE = ("tiled", "--set", "TILE=8", "--sizes", "8")
@@ -78,3 +81,39 @@ def test_a_pipe_among_its_own_files_is_told(
     stderr = matbench(*arguments, code=2).stderr
     assert told in stderr
     assert stderr.count("\n") == 1
+
+
+# What the system refuses
+
+
+@pytest.mark.usefixtures("nothing_runs", "device")
+def test_an_output_that_cannot_be_written_is_refused(refusal: Refusal) -> None:
+    message = refusal("run", "tiled", "--output", "/sys/matbench.jsonl")
+    assert message.startswith("/sys/matbench.jsonl: cannot be written: ")
+    assert message.endswith("; name another file")
+
+
+@pytest.mark.usefixtures("nothing_runs")
+def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> None:
+    try:
+        backends.devices("cuda")
+    except backends.UnavailableError:
+        pass
+    else:
+        pytest.skip("CUDA can be used here")
+    message = refusal("run", "tiled", "--backend", "cuda", "--output", "kept.jsonl")
+    assert message.startswith("no device to run on; cuda: ")
+    assert re.search("install|driver", message)
+
+
+@pytest.mark.usefixtures("own_state")
+def test_ctrl_c_where_there_is_no_table(
+    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(catalogue, "builtin", interrupted)
+    for command in (["run"], ["list"], ["compare", "tiled", "kahan"], ["show", "tiled"]):
+        result = matbench(*command, code=130)
+        assert (result.stdout, result.stderr) == ("", "interrupted\n")

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,24 @@ from matbench.worker import comparing
 FILE = FUNCTIONS / "on_cpu.py"
 
 
-@pytest.fixture
-def command(matbench: Matbench) -> Matbench:
-    return matbench
+#: The fixture `judged`: from the text of `f.py`, and what `run` takes, to the verdict.
+Judged = Callable[..., api.Verdict]
 
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[api.Judge]:
     with api.Judge("256", backend="opencl", timeout=30) as judge:
         yield judge
+
+
+@pytest.fixture
+def judged(judge: api.Judge, tmp_path: Path) -> Judged:
+    def run(text: str, function: str = "f", **more: Any) -> api.Verdict:
+        file = tmp_path / "f.py"
+        file.write_text(text)
+        return judge.run(f"{file}::{function}", **more)
+
+    return run
 
 
 @pytest.mark.parametrize("cheat", ["lazy", "frames"])
@@ -54,13 +63,13 @@ def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -
 
 @pytest.mark.long
 def test_an_honest_function_between_two_that_patch_its_process_is_as_alone(
-    command: Matbench,
+    matbench: Matbench,
 ) -> None:
     names = ("cheat_clock", "honest", "cheat_comparison")
     together = [f"{FILE}::{name}" for name in names]
-    command("run", *together, "--sizes", "256", "--backend", "opencl", code=1)
+    matbench("run", *together, "--sizes", "256", "--backend", "opencl", code=1)
     by_name = {outcome.case.kernel: outcome for outcome in last_run()}
-    command("run", f"{FILE}::honest", "--sizes", "256", "--backend", "opencl")
+    matbench("run", f"{FILE}::honest", "--sizes", "256", "--backend", "opencl")
     [alone] = last_run()
     assert by_name["honest"].status == alone.status == "measured"
     assert by_name["honest"].accuracy == alone.accuracy
@@ -70,7 +79,7 @@ def test_an_honest_function_between_two_that_patch_its_process_is_as_alone(
 
 
 def test_what_a_function_changes_spoils_no_reference_of_later_runs(
-    command: Matbench, tmp_path: Path
+    matbench: Matbench, tmp_path: Path
 ) -> None:
     file = tmp_path / "f.py"
     file.write_text(
@@ -83,13 +92,13 @@ def test_what_a_function_changes_spoils_no_reference_of_later_runs(
         "def f(A, B): return A @ B\n"
     )
     sizes = ("--sizes", "12,13", "--seed", f"{os.getpid()}", "--backend", "opencl", *QUICK)
-    command("run", f"{file}::f", *sizes, code=None)  # at 13, it has run before
-    command("run", "naive-2d", *sizes, "--set", "TILE=8")
+    matbench("run", f"{file}::f", *sizes, code=None)  # at 13, it has run before
+    matbench("run", "naive-2d", *sizes, "--set", "TILE=8")
     assert {outcome.status for outcome in last_run()} == {"measured"}
 
 
 def test_a_thread_that_a_function_leaves_stands_still_in_the_other_s_turn(
-    command: Matbench, tmp_path: Path
+    matbench: Matbench, tmp_path: Path
 ) -> None:
     beats, calls = tmp_path / "beats", tmp_path / "calls"
     (tmp_path / "leaves.py").write_text(
@@ -113,7 +122,7 @@ def test_a_thread_that_a_function_leaves_stands_still_in_the_other_s_turn(
     )
     sides = f"{tmp_path}/leaves.py::leaves", f"{tmp_path}/other.py::other"
     where = ("--sizes", "16", "--backend", "opencl", "--max-time", "0.5")
-    told = command("compare", *sides, *where).output
+    told = matbench("compare", *sides, *where).output
     times_ns = [int(line) for line in beats.read_text().split()]
     spans_ns = [tuple(map(int, line.split())) for line in calls.read_text().splitlines()]
     assert times_ns[0] < spans_ns[-1][0] < times_ns[-1]
@@ -132,7 +141,7 @@ def test_a_thread_that_a_function_leaves_stands_still_in_the_other_s_turn(
     ],
 )
 def test_what_goes_wrong_at_once_or_in_its_turn_has_no_verdict(
-    since: str, wrong: str, says: str, command: Matbench, tmp_path: Path
+    since: str, wrong: str, says: str, matbench: Matbench, tmp_path: Path
 ) -> None:
     called, turns = tmp_path / "called", tmp_path / "turns"
     (tmp_path / "g.py").write_text(
@@ -145,18 +154,18 @@ def test_what_goes_wrong_at_once_or_in_its_turn_has_no_verdict(
         f"    if pathlib.Path({str(tmp_path / since)!r}).exists(): {wrong}\n    return A @ B\n"
     )
     sides = (tmp_path / "g.py", tmp_path / "f.py", "--sizes", "16")
-    told = command("compare", *sides, "--backend", "opencl", "--format", "json", code=1).stdout
+    told = matbench("compare", *sides, "--backend", "opencl", "--format", "json", code=1).stdout
     [record] = [one for one in json.loads(told) if one["type"] == "comparison"]
     assert record["comparison"] is None
     assert record["baseline"]["status"] == "measured"
     assert record["candidate"]["status"] in ("wrong", "failed")
     assert says in record["candidate"]["reason"]
-    refused = command("compare", *sides, "--backend", "opencl", "--sustained", "9", code=2)
+    refused = matbench("compare", *sides, "--backend", "opencl", "--sustained", "9", code=2)
     assert "--sustained compares kernels; g is a function: use `matbench run`" in refused.output
 
 
 def test_a_difference_that_places_may_make_does_not_decide_between_functions(
-    command: Matbench, monkeypatch: pytest.MonkeyPatch
+    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = []
     for ratio in (1.029, 1.031):
@@ -164,12 +173,12 @@ def test_a_difference_that_places_may_make_does_not_decide_between_functions(
         taken = lambda _, plan, *__, both=both, **___: (both, plan.decide(*both, 1e12))  # noqa: E731
         monkeypatch.setattr(comparing, "sample_in_turns", taken)
         names = f"{FILE}::honest", f"{FILE}::twin_elsewhere"
-        told.append(command("compare", *names, "--sizes", "64", "--backend", "opencl").output)
+        told.append(matbench("compare", *names, "--sizes", "64", "--backend", "opencl").output)
     assert ["SLOWER" in said for said in told] == [False, True]
 
 
 def test_what_a_function_sets_is_not_set_for_another_of_its_file(
-    command: Matbench, tmp_path: Path
+    matbench: Matbench, tmp_path: Path
 ) -> None:
     file = tmp_path / "f.py"
     file.write_text(
@@ -178,14 +187,13 @@ def test_what_a_function_sets_is_not_set_for_another_of_its_file(
         "def reads(A, B):\n    return A @ B + ('FLAG' in os.environ)\n"
     )
     both = [f"{file}::{name}" for name in ("sets", "reads")]
-    command("run", *both, "--sizes", "64", "--backend", "opencl")
+    matbench("run", *both, "--sizes", "64", "--backend", "opencl")
     assert [outcome.status for outcome in last_run()] == ["measured"] * 2
 
 
-def test_inputs_are_incomplete_between_calls(judge: api.Judge, tmp_path: Path) -> None:
+def test_inputs_are_incomplete_between_calls(judged: Judged) -> None:
     """A thread that looks at A all the time must see NaN; the function fails if it did not."""
-    file = tmp_path / "f.py"
-    file.write_text(
+    verdict = judged(
         "import threading, time\nimport numpy as np\n\nseen, calls, views = [], [], []\n\n"
         "def look():\n    while True:\n"
         "        seen.extend([1] if views and np.isnan(views[0]).any() else [])\n"
@@ -195,7 +203,6 @@ def test_inputs_are_incomplete_between_calls(judge: api.Judge, tmp_path: Path) -
         "    if np.isnan(A).any() or (len(calls) > 14 and not seen):\n"
         "        raise RuntimeError('NaN at the wrong time')\n    return A @ B\n"
     )
-    verdict = judge.run(file)
     assert (verdict.status, verdict.reason) == ("measured", None)
 
 
@@ -296,15 +303,14 @@ def f(A, B): return Late(A @ B)
 
 
 def test_what_a_function_hooks_into_python_is_not_called_outside_the_timed_interval(
-    judge: api.Judge, tmp_path: Path
+    judged: Judged, tmp_path: Path
 ) -> None:
-    file, seen = tmp_path / "f.py", tmp_path / "seen"
-    file.write_text(HOOKS.replace("SEEN", repr(str(seen))))
-    assert judge.run(file).status == "measured"
+    seen = tmp_path / "seen"
+    assert judged(HOOKS.replace("SEEN", repr(str(seen)))).status == "measured"
     assert not seen.exists()
 
 
-def test_no_function_monitors_what_is_called(judge: api.Judge, tmp_path: Path) -> None:
+def test_no_function_monitors_what_is_called(judged: Judged) -> None:
     """Pythons before 3.12 have no `sys.monitoring`; later ones announce its use like this."""
     text = (
         "import numpy, sys, types\n"
@@ -314,10 +320,8 @@ def test_no_function_monitors_what_is_called(judge: api.Judge, tmp_path: Path) -
         "    getattr(sys, 'monitoring', old).register_callback(3, 1, HOOK)\n"
         "    return A @ B\n"
     )
-    file = tmp_path / "f.py"
     for hook, said in (("print", "RuntimeError: callbacks of sys.monitoring"), ("None", "None")):
-        file.write_text(text.replace("HOOK", hook))
-        assert said in str(judge.run(file).reason)
+        assert said in str(judged(text.replace("HOOK", hook)).reason)
 
 
 def test_a_judge_keeps_the_processes_of_two_functions(judge: api.Judge) -> None:
@@ -337,26 +341,28 @@ def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(
     assert present(case.median_ns) < 0.1e9
 
 
-def test_compare_and_check_take_a_function(command: Matbench) -> None:
+def test_compare_and_check_take_a_function(matbench: Matbench) -> None:
     function = f"{FILE}::honest"
-    compared = command(
-        "compare", "naive-2d", function, "--sizes", "128", "--backend", "opencl", code=None
+    compared = matbench(
+        *("compare", "naive-2d", function, "--sizes", "128", "--backend", "opencl"),
+        *("--max-time", "0.2"),
+        code=None,
     )
     assert "candidate honest against baseline naive-2d" in compared.output
     assert compared.exit_code in (0, 1)
-    checked = command("check", function, "--backend", "opencl", "--no-large", code=None)
+    checked = matbench("check", function, "--backend", "opencl", "--no-large", code=None)
     assert checked.exit_code == 0, checked.output
     for other in ("explain", "blocks"):
-        refused = command(other, function, code=2)
+        refused = matbench(other, function, code=2)
         assert "function" in refused.output
 
 
 def test_a_function_of_the_host_is_not_compared_on_a_gpu(
-    command: Matbench, monkeypatch: pytest.MonkeyPatch
+    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = msgspec.structs.replace(backends.choose("opencl", None), kind="gpu")
     monkeypatch.setattr(backends, "choose_all", lambda *_: [info])
-    refused = command("compare", "naive-2d", f"{FILE}::honest", code=2)
+    refused = matbench("compare", "naive-2d", f"{FILE}::honest", code=2)
     assert "honest runs only on the host; compare it with `--backend opencl`" in refused.output
 
 
@@ -436,22 +442,16 @@ def unscaled(A, B, C):
     ],
 )
 def test_what_a_table_declares_is_what_a_function_gets(
-    function: str, cases: int, judge: api.Judge, tmp_path: Path
+    function: str, cases: int, judged: Judged
 ) -> None:
-    file = tmp_path / "declared.py"
-    file.write_text(DECLARED)
-    verdict = judge.run(f"{file}::{function}", sizes="40x30x50" if function != "double" else "40")
+    verdict = judged(DECLARED, function, sizes="40x30x50" if function != "double" else "40")
     assert (verdict.status, verdict.reason) == ("measured", None)
     assert len(verdict.cases) == cases
 
 
-def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(
-    judge: api.Judge, tmp_path: Path
-) -> None:
-    file = tmp_path / "declared.py"
-    file.write_text(DECLARED)
-    assert judge.run(f"{file}::unscaled", sizes="40").status == "wrong"
-    half = judge.run(f"{file}::half", sizes="40")
+def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(judged: Judged) -> None:
+    assert judged(DECLARED, "unscaled", sizes="40").status == "wrong"
+    half = judged(DECLARED, "half", sizes="40")
     assert (half.status, half.reason) == ("skipped", "needs CUDA; this is opencl")
 
 
@@ -499,11 +499,11 @@ def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_file_is_one_line_that_names_the_place(
-    source: str, says: str, command: Matbench, tmp_path: Path
+    source: str, says: str, matbench: Matbench, tmp_path: Path
 ) -> None:
     file = tmp_path / "f.py"
     file.write_text(source)
-    result = command("run", file, "--sizes", "64", code=2)
+    result = matbench("run", file, "--sizes", "64", code=2)
     assert says in result.output
     assert len(result.output.strip().splitlines()) == 1 or "Usage" not in result.output
 
@@ -566,22 +566,18 @@ def test_what_goes_wrong_in_a_call_costs_its_row(judge: api.Judge, tmp_path: Pat
         assert impatient.run(honest).status == "measured"
 
 
-def test_a_child_that_returns_too_does_not_measure_on(judge: api.Judge, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("import os, numpy\n\ndef f(A, B):\n    os.fork()\n    return A @ B\n")
+def test_a_child_that_returns_too_does_not_measure_on(judged: Judged) -> None:
     started = time.monotonic()
-    assert judge.run(file).status == "measured"
+    forks = "import os, numpy\n\ndef f(A, B):\n    os.fork()\n    return A @ B\n"
+    assert judged(forks).status == "measured"
     assert time.monotonic() - started < 60
 
 
-def test_a_module_that_cannot_be_run_is_a_failed_row(judge: api.Judge, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("import numpy\nimport no_such_module\n\ndef f(A, B): return A @ B\n")
-    verdict = judge.run(file)
+def test_a_module_that_cannot_be_run_is_a_failed_row(judged: Judged) -> None:
+    verdict = judged("import numpy\nimport no_such_module\n\ndef f(A, B): return A @ B\n")
     assert verdict.status == "failed"
-    assert "f.py:2: ModuleNotFoundError: No module named 'no_such_module'" in present(
-        verdict.reason
-    )
+    told = "f.py:2: ModuleNotFoundError: No module named 'no_such_module'"
+    assert told in present(verdict.reason)
 
 
 def test_what_runs_is_the_text_that_was_read(tmp_path: Path) -> None:
@@ -608,12 +604,8 @@ def test_a_file_imports_from_its_own_folder_which_may_have_the_separator_in_its_
 
 
 @pytest.mark.parametrize("module", some(["cupy", "triton", "numba.cuda"], "numba.cuda"))
-def test_a_function_for_a_gpu_is_skipped_on_a_cpu(
-    module: str, judge: api.Judge, tmp_path: Path
-) -> None:
-    file = tmp_path / "f.py"
-    file.write_text(f"import {module}\n\ndef f(A, B): return A @ B\n")
-    verdict = judge.run(file)
+def test_a_function_for_a_gpu_is_skipped_on_a_cpu(module: str, judged: Judged) -> None:
+    verdict = judged(f"import {module}\n\ndef f(A, B): return A @ B\n")
     assert verdict.status == "skipped"
     assert "cuda" in present(verdict.reason).lower()
 
@@ -662,18 +654,17 @@ def test_what_a_function_starts_stops_with_it_and_ends_with_the_run(tmp_path: Pa
     assert still()
 
 
-def test_a_function_may_use_processes_of_its_own(judge: api.Judge, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
+def test_a_function_may_use_processes_of_its_own(judged: Judged, tmp_path: Path) -> None:
     (tmp_path / "rows_of_f.py").write_text("def product(pair): return pair[0] @ pair[1]\n")
-    file.write_text(
+    verdict = judged(
         "import multiprocessing, numpy as np, rows_of_f\n\n"
         # Once: a fork while another thread holds a lock may hang.
         "pool = multiprocessing.get_context('fork').Pool(2)\n\n"
         "def f(C, A, B):\n"
         "    pairs = [(rows, B) for rows in np.array_split(A, 2)]\n"
-        "    C[...] = np.concatenate(pool.map(rows_of_f.product, pairs))\n"
+        "    C[...] = np.concatenate(pool.map(rows_of_f.product, pairs))\n",
+        sizes="64",
     )
-    verdict = judge.run(file, sizes="64")
     assert (verdict.status, verdict.reason) == ("measured", None)
 
 
@@ -693,7 +684,7 @@ def test_what_matbench_imports_is_not_beside_the_function(judge: api.Judge, tmp_
 
 
 def test_functions_of_two_folders_do_not_share_a_local_module(
-    command: Matbench, tmp_path: Path
+    matbench: Matbench, tmp_path: Path
 ) -> None:
     for folder, product in {"a": "A @ B", "b": "A.dot(B)"}.items():
         (tmp_path / folder).mkdir()
@@ -702,7 +693,7 @@ def test_functions_of_two_folders_do_not_share_a_local_module(
             "from of_both import product\n\ndef f(A, B): return product(A, B)\n"
         )
     files = tmp_path / "a" / "f.py", tmp_path / "b" / "f.py"
-    compared = command("compare", *files, "--sizes", "64", "--max-time", "0.2", code=None)
+    compared = matbench("compare", *files, "--sizes", "64", "--max-time", "0.2", code=None)
     assert compared.exit_code in (0, 1)
     assert "failed" not in compared.output
 
@@ -728,9 +719,9 @@ def test_a_change_of_a_local_module_is_a_change_of_the_function(
 
 
 def test_one_colon_and_a_path_without_a_function_are_understood(
-    command: Matbench, judge: api.Judge, tmp_path: Path
+    matbench: Matbench, judge: api.Judge, tmp_path: Path
 ) -> None:
-    said = command("run", "f.py:multiply", code=2).output
+    said = matbench("run", "f.py:multiply", code=2).output
     assert "no kernel 'f.py:multiply'; did you mean 'f.py::multiply'?" in said
     file = tmp_path / "f.py"
     file.write_text("def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
@@ -739,26 +730,24 @@ def test_one_colon_and_a_path_without_a_function_are_understood(
     assert present(verdict.reason).startswith(f"{file}: which function? ")
 
 
-def test_numba_s_reason_and_line_are_told(judge: api.Judge, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("from numba import njit\n\n@njit\ndef f(A, B):\n    return A.dotted(B)\n")
-    verdict = judge.run(file)
+def test_numba_s_reason_and_line_are_told(judged: Judged) -> None:
+    verdict = judged("from numba import njit\n\n@njit\ndef f(A, B):\n    return A.dotted(B)\n")
     assert verdict.status == "failed"
     told = present(verdict.reason)
     assert told.startswith("f.py:5: TypingError: Unknown attribute 'dotted' of type array(float32")
 
 
 def test_watch_and_against_say_that_they_take_kernel_files(
-    command: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it says instead works from any folder."""
     monkeypatch.chdir(tmp_path)
     git(tmp_path, "init", "-q", "-b", "main")
     text = "def f(A, B): return A @ B\n"
     commit(tmp_path, f_py=text, py__f_py=text)
-    assert "watch takes kernel files" in command("watch", "f.py::f", code=2).output
+    assert "watch takes kernel files" in matbench("watch", "f.py::f", code=2).output
     for path, where in (("f.py", ""), ("py/f.py", "-C py ")):
-        said = command("compare", "--against", "main", f"{path}::f", code=2).output
+        said = matbench("compare", "--against", "main", f"{path}::f", code=2).output
         line = f"git {where}show main:./f.py > old.py"
         assert f"for a function, `{line}`, and compare with old.py::f" in said
         subprocess.run(line, shell=True, check=True)
@@ -802,12 +791,12 @@ def wrong(a, b):
     ],
 )
 def test_adopt_finds_out_what_the_parameters_are(
-    function: str, says: str, table: str, command: Matbench, tmp_path: Path
+    function: str, says: str, table: str, matbench: Matbench, tmp_path: Path
 ) -> None:
     file = tmp_path / "f.py"
     file.write_text(ADOPTED)
     words = ("adopt", f"{file}::{function}", "--backend", "opencl")
-    shown = command(*words)
+    shown = matbench(*words)
     assert says in shown.output
     assert table in shown.output
     assert file.read_text() == ADOPTED
@@ -815,8 +804,8 @@ def test_adopt_finds_out_what_the_parameters_are(
         pasted = f"# /// matbench\n{table}\n# ///\n"
         assert f"put this table above the function:\n{pasted}" in shown.output
         file.write_text(ADOPTED.replace(f"def {function}(", f"{pasted}def {function}("))
-        assert "a table above it" in command(*words, code=2).output
-    command("run", f"{file}::{function}", "--sizes", "40x30x50", "--backend", "opencl")
+        assert "a table above it" in matbench(*words, code=2).output
+    matbench("run", f"{file}::{function}", "--sizes", "40x30x50", "--backend", "opencl")
 
 
 @pytest.mark.parametrize(
@@ -831,52 +820,49 @@ def test_adopt_finds_out_what_the_parameters_are(
     ],
 )  # fmt: skip
 def test_adopt_tries_other_results(
-    body: str, says: str, table: list[str], command: Matbench, tmp_path: Path
+    body: str, says: str, table: list[str], matbench: Matbench, tmp_path: Path
 ) -> None:
     file = tmp_path / "f.py"
     file.write_text(f"import numpy\n\n\ndef f{body}\n")
-    said = command("adopt", file, "--backend", "opencl").output
+    said = matbench("adopt", file, "--backend", "opencl").output
     assert says in said
     shown = [line.removeprefix("# ") for line in said.splitlines() if line.startswith("# ")]
     assert {*table} <= {*shown}
     lines = "\n".join(line for line in said.splitlines() if line.startswith("# "))
     file.write_text(file.read_text().replace("\n\ndef", f"\n\n{lines}\ndef"))
-    command("run", file, "--sizes", "60", "--backend", "opencl")
+    matbench("run", file, "--sizes", "60", "--backend", "opencl")
     assert last_run()[0].status == "measured"
 
 
 @pytest.mark.long
-def test_names_of_parameters_say_their_order_in_lower_case_too(
-    judge: api.Judge, tmp_path: Path
-) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("import numpy\n\n\ndef f(c, b, a): numpy.matmul(a, b, out=c)\n")
-    assert judge.run(file, sizes="20x30x40").status == "measured"
+def test_names_of_parameters_say_their_order_in_lower_case_too(judged: Judged) -> None:
+    text = "import numpy\n\n\ndef f(c, b, a): numpy.matmul(a, b, out=c)\n"
+    assert judged(text, sizes="20x30x40").status == "measured"
 
 
-def test_adopt_says_what_is_wrong_with_the_closest_call(command: Matbench, tmp_path: Path) -> None:
+def test_adopt_says_what_is_wrong_with_the_closest_call(matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     of_a_gpu = "import cupy\n\ndef wrong(A, B): return A @ B\n"
     for text, says in ((of_a_gpu, ""), (ADOPTED, "reference: .*each off by \\+1")):
         file.write_text(text)
-        said = command("adopt", f"{file}::wrong", "--backend", "opencl", code=1).output
+        said = matbench("adopt", f"{file}::wrong", "--backend", "opencl", code=1).output
         assert re.search(f"no call of `wrong` is right; closest: {says}", said, re.DOTALL)
 
 
 @pytest.mark.long
-def test_tune_finds_the_fastest_constant_of_a_function(command: Matbench, tmp_path: Path) -> None:
+def test_tune_finds_the_fastest_constant_of_a_function(matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(
         "import time\n\n# /// matbench\n# [sweep]\n# WAIT_MS = [9, 1]\n# ///\n"
         "def f(A, B, WAIT_MS):\n    time.sleep(WAIT_MS / 1000)\n    return A @ B\n"
     )
-    tuned = command("tune", file, "--sizes", "64", "--budget", "2s", "--backend", "opencl")
+    tuned = matbench("tune", file, "--sizes", "64", "--budget", "2s", "--backend", "opencl")
     [winner] = [line for line in tuned.output.splitlines() if "winner" in line]
     assert winner.startswith("WAIT_MS=1 ")
 
 
 @pytest.mark.long
-def test_a_function_is_a_baseline_too(command: Matbench) -> None:
+def test_a_function_is_a_baseline_too(matbench: Matbench) -> None:
     function = f"{FILE}::honest"
-    command("run", "naive-2d", "--baseline", function, "--sizes", "64", "--backend", "opencl")
+    matbench("run", "naive-2d", "--baseline", function, "--sizes", "64", "--backend", "opencl")
     assert {outcome.case.kernel for outcome in last_run()} == {"naive-2d", "honest"}

@@ -146,10 +146,6 @@ def test_whatever_a_path_or_a_file_is_is_no_exception(
     assert told in present(judge.compare("tiled", verdict.kernel).reason)
 
 
-def test_one_call_may_have_sizes_of_its_own(judge: matbench.Judge) -> None:
-    assert judge.run("tiled", sizes="33").cases[0].case.problem.N == 33
-
-
 def test_a_file_without_front_matter_is_adopted(
     judge: matbench.Judge, tmp_path: Path, device: DeviceInfo
 ) -> None:

@@ -13,7 +13,6 @@ from matbench.features.diff.runs import VARIATIONS
 from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord, Verdict
 from matbench.records.outcome import BlockTimes, Outcome, Timing
-from matbench.show.reasons import comparison_reason
 
 DEVICE = DeviceInfo(
     backend="cuda", index=0, name="Some GPU", kind="gpu", driver="1", toolkit="2", limits={}
@@ -65,36 +64,6 @@ def test_cases_are_joined_by_kernel_parameters_and_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"params": {"TILE": 32}}, {"problem": Problem(64, 64, 64, "signed")}, {"kernel": "other"}],
-)
-def test_what_differs_in_its_key_is_another_case(change: dict[str, Any]) -> None:
-    found = joined([outcome()], [outcome(**change)])
-    assert not found.records
-    assert len(found.only_old) == len(found.only_new) == 1
-
-
-def test_the_order_of_parameters_makes_no_other_case() -> None:
-    first, second = ({"A": 1, "B": 2}, {"B": 2, "A": 1})
-    assert joined([outcome(params=first)], [outcome(params=second)]).records
-
-
-def test_the_same_twice_is_the_same() -> None:
-    five = records.repeated(outcome())
-    (record,) = joined(five, five).records
-    assert record.verdict == "SAME"
-    assert record.ratio == 1
-
-
-def test_a_case_that_broke_is_named_and_has_no_verdict() -> None:
-    wrong = outcome(status="wrong", reason="integers: 3 of 9 wrong", cold=None)
-    found = joined([outcome()], [wrong])
-    assert found.records[0].verdict is None
-    assert comparison_reason(found.records[0]) == "tiled: wrong: integers: 3 of 9 wrong"
-    assert found.broken == ["tiled TILE=16 at 64 is now wrong: integers: 3 of 9 wrong"]
-
-
-@pytest.mark.parametrize(
     ("before", "after", "broken"),
     [
         ("measured", "failed", True),
@@ -124,11 +93,6 @@ def test_clocks_may_differ_by_two_percent(mhz: float, comparable: bool) -> None:
 @pytest.mark.parametrize("blocks", [None, BlockTimes(median_ns=None)])
 def test_a_clock_that_is_not_known_does_not_differ(blocks: BlockTimes | None) -> None:
     assert recorded.comparable(joined([outcome()], [outcome(blocks=blocks)]))
-
-
-def test_a_case_that_was_not_timed_has_no_other_timing() -> None:
-    skipped = outcome(status="skipped", cold=None)
-    assert joined([outcome()], [skipped]).differences == []
 
 
 def test_a_changed_kernel_is_what_one_compares_and_said_once() -> None:
@@ -199,14 +163,6 @@ def test_of_a_file_with_several_runs_the_last_counts() -> None:
     found = joined([*five(3.0), *five()], [*five(), *five(1.1)])
     assert only(found).processes == (5, 5)
     assert only(found).ratio == pytest.approx(1.1)
-
-
-def test_a_process_that_was_repeated_belongs_to_its_run() -> None:
-    first, *others = five()
-    failed = outcome(status="failed", reason="took too long", cold=None)
-    found = joined([failed, *others, first], five())
-    assert only(found).processes == (5, 5)
-    assert not found.broken
 
 
 def test_one_process_that_is_wrong_breaks_the_case() -> None:
@@ -305,14 +261,3 @@ def test_a_doubt_alone_prevents_a_verdict(name: str) -> None:
     ignored = recorded.compare_records(old, new, ("a", "b"), 0.01, ignore_environment=True)
     assert only(ignored).verdict == "SLOWER"
     assert ignored.differences == [reason]  # it is told all the same
-
-
-def test_a_doubt_about_one_case_is_no_doubt_about_others_but_all_leave_nothing_to_judge() -> None:
-    other: dict[str, Any] = {"blocks": BlockTimes(median_ns=None, sm_mhz=1000.0)}
-    found = joined([*five(), *five(size=128)], [*five(1.3), *five(1.3, size=128, **other)])
-    verdicts = [record.verdict for record in found.records]
-    assert verdicts == ["SLOWER", "UNDECIDED"]
-    assert len(found.differences) == 1
-    assert recorded.comparable(found)
-    new = [*five(**other), *five(size=128, **other)]
-    assert not recorded.comparable(joined([*five(), *five(size=128)], new))

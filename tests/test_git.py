@@ -179,8 +179,7 @@ def test_nothing_that_a_folder_configures_is_run(
 def test_git_is_not_taken_from_the_folder(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: str
 ) -> None:
-    found = shutil.which("git")
-    assert found is not None
+    assert shutil.which("git") is not None
     committed(project, a_txt="1\n")
     (project / "bin").mkdir()
     for place in (project / "git", project / "bin" / "git"):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import drivers
+from support.optional import present
 from support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
@@ -39,8 +40,7 @@ class Project:
         self.python = drivers.program(self.tools / "python", PYTHON)
         drivers.program(self.tools / "ldconfig")  # knows no library
         for name in ("make", "sh", "awk", "cat", "chmod", "grep", "ls", "mkdir", "touch"):
-            found = shutil.which(name)
-            assert found is not None
+            found = present(shutil.which(name))
             (self.tools / name).symlink_to(found)
         self.driver(False)
 

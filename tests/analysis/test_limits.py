@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support.h200 import H200
+from support.optional import present
 from support.records import outcome
 
 from matbench.analysis import architectures, limits
@@ -71,19 +72,17 @@ MEASURED = limits.Bandwidth(copy_bytes_per_s=4e12, read_bytes_per_s=4.5e12)
 
 def test_inputs_cannot_be_read_faster_than_the_device_reads() -> None:
     info = msgspec.structs.replace(H200, properties={"last-level cache (bytes)": 60_000_000})
-    floor = limits.floor_of_bytes(4_500_000_000, 1_000, info, MEASURED)
-    assert floor is not None
+    floor = present(limits.floor_of_bytes(4_500_000_000, 1_000, info, MEASURED))
     assert floor.ns == pytest.approx(1e6)  # what is written stays in the cache
     cache_bytes = int(info.properties["last-level cache (bytes)"] or 0)
-    more = limits.floor_of_bytes(4_500_000_000, cache_bytes + 4_000_000_000, info, MEASURED)
-    assert more is not None
+    written_bytes = cache_bytes + 4_000_000_000
+    more = present(limits.floor_of_bytes(4_500_000_000, written_bytes, info, MEASURED))
     assert more.ns == pytest.approx(2e6)
 
 
 def test_the_fastest_unit_counts_even_for_float32() -> None:
     """Tensor cores of 16-bit inputs: 132 × 2,048 × 2 × 1.98 GHz."""
-    floor = limits.floor_of_operations(2 * 8192**3, H200, 1980)
-    assert floor is not None
+    floor = present(limits.floor_of_operations(2 * 8192**3, H200, 1980))
     assert floor.ns == pytest.approx(2 * 8192**3 / (132 * 2048 * 2 * 1.98e9) * 1e9)
     assert limits.floor_of_operations(1000, H200, None) is None
     assert limits.floor_of_operations(0, H200, 1980) is None
@@ -122,8 +121,7 @@ def test_five_per_cent_are_allowed(ns: float, beyond: bool) -> None:
 
 
 def test_a_device_is_found_by_its_capability() -> None:
-    hopper = architectures.of_capability((9, 0))
-    assert hopper is not None
+    hopper = present(architectures.of_capability((9, 0)))
     assert hopper.name == "Hopper 9.0"
     assert architectures.of_capability((99, 0)) is None
     assert architectures.of_capability(None) is None

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from support.optional import present
 from support.records import outcome
 
 from matbench.analysis.ratios import Ratio
@@ -34,9 +35,7 @@ def test_it_holds_as_often_as_its_parts() -> None:
 
     def measured(ratio: float) -> Ratio:
         a, b = generator.normal(1, 0.03, (2, 48))
-        known = Ratio.of(record(compare_samples(a, b * ratio, paired=True)))
-        assert known is not None
-        return known
+        return present(Ratio.of(record(compare_samples(a, b * ratio, paired=True))))
 
     quotients = [measured(1.56).over(measured(1.2)) for _ in range(400)]
     assert sum(q.low <= 1.3 <= q.high for q in quotients) >= 398

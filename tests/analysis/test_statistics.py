@@ -415,8 +415,7 @@ def test_constant_samples(candidate: float, verdict: str, paired: bool) -> None:
 def test_constant_samples_end_a_plan_at_the_first_look() -> None:
     plan = ComparisonPlan()
     for slowdown, verdict in ((1.0, "SAME"), (1.5, "SLOWER"), (0.5, "FASTER")):
-        result = plan.decide([5.0] * 12, [5.0 * slowdown] * 12, 0)
-        assert result is not None
+        result = present(plan.decide([5.0] * 12, [5.0 * slowdown] * 12, 0))
         assert (result.verdict, result.looks) == (verdict, 1)
 
 
@@ -527,8 +526,7 @@ def test_a_difference_not_clearly_beyond_the_threshold_takes_all_pairs() -> None
     plan = ComparisonPlan(looks=(12, 24, 48))
     assert plan.decide(baseline[:12], candidate[:12], 0) is None
     assert plan.decide(baseline[:24], candidate[:24], 0) is None
-    result = plan.decide(baseline[:48], candidate[:48], 0)
-    assert result is not None
+    result = present(plan.decide(baseline[:48], candidate[:48], 0))
     assert (result.verdict, result.looks, result.samples) == ("SLOWER", 3, (48, 48))
 
 
@@ -538,12 +536,10 @@ def test_the_budget_ends_a_comparison_but_not_before_the_first_look() -> None:
     plan = ComparisonPlan()
     assert plan.decide(a[:11], b[:11], 1e12) is None
     assert plan.decide(a[:13], b[:13], 1e9) is None
-    late = plan.decide(a[:13], b[:13], 10e9)
-    assert late is not None
+    late = present(plan.decide(a[:13], b[:13], 10e9))
     assert (late.verdict, late.looks) == ("UNDECIDED", 2)
     assert late.reason.endswith("extends beyond ±1% after 13 pairs (time is up)")
-    most = plan.decide(a[:1536], b[:1536], 0)
-    assert most is not None
+    most = present(plan.decide(a[:1536], b[:1536], 0))
     assert most.looks == 8
     assert most.reason.endswith("after 1536 pairs (the maximum)")
     assert plan.decide(a[:13], b[:13], math.nan) is not None
@@ -551,15 +547,13 @@ def test_the_budget_ends_a_comparison_but_not_before_the_first_look() -> None:
 
 def test_half_a_pair_waits_for_its_partner() -> None:
     plan = ComparisonPlan()
-    result = plan.decide([5.0] * 13, [5.0] * 12, 0)
-    assert result is not None
+    result = present(plan.decide([5.0] * 13, [5.0] * 12, 0))
     assert result.samples == (12, 12)
     assert plan.decide([5.0] * 12, [5.0] * 11, 0) is None
 
 
 def test_a_bad_sample_ends_the_plan_at_the_next_look() -> None:
-    result = ComparisonPlan().decide([5.0] * 12, [5.0] * 11 + [math.nan], 0)
-    assert result is not None
+    result = present(ComparisonPlan().decide([5.0] * 12, [5.0] * 11 + [math.nan], 0))
     assert result.verdict == "UNDECIDED"
     assert "1 of 12 candidate samples" in result.reason
 

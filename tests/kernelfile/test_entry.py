@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.optional import present
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, entry, signature
@@ -78,8 +79,7 @@ def test_what_an_entry_says(text: str, found: Entry | None) -> None:
 
 
 def test_values_take_the_place_of_constants() -> None:
-    found = entry.parsed("ns::mine<BM, 2 * BN, x.BM, float>")
-    assert found is not None
+    found = present(entry.parsed("ns::mine<BM, 2 * BN, x.BM, float>"))
     assert entry.written(found, {"BM": 8, "BN": 4}) == "ns::mine<8, 2 * 4, x.BM, float>"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.nvcc import CompileError, compile_cubin, find_nvcc
+from support.optional import present
 from support.sources import PATH, kernel, lines_of_the_kernel
 
 from matbench.kernelfile import catalogue, instrument
@@ -93,8 +94,7 @@ def test_the_function_that_is_called_has_no_linkage_of_its_own(block: bool) -> N
     text = f'extern "C" {{\n{text}}}\n' if block else f'extern "C" {text}'
     text = f'extern "C" __global__ void mine(float *C, int N);\n{text}'
     unit = instrument.clocked_unit(kernel(f"{text}void *used = (void *)mine;\n", "mine"))
-    copy = re.search(r"^(.*)static __device__ __forceinline__ void ", unit, re.MULTILINE)
-    assert copy is not None
+    copy = present(re.search(r"^(.*)static __device__ __forceinline__ void ", unit, re.MULTILINE))
     assert not copy[1].endswith('extern "C" ')
     assert unit.count("{") == unit.count("}")
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import records
+from support.optional import present
 from support.pictures import TITLE, marks, needs_plots, picture, words
 
 from matbench.features.explain import roofline_picture
@@ -37,15 +38,13 @@ def test_below_the_ridge_memory_is_the_roof_and_above_it_arithmetic() -> None:
 
 
 def test_a_case_without_a_model_stands_at_the_least_traffic() -> None:
-    found = roofline(EXPLAINED)
-    assert found is not None
+    found = present(roofline(EXPLAINED))
     assert found.points == (Point("least", 10, 40e12), Point("measured at least", 10, 8e12))
 
 
 def test_a_modelled_case_stands_at_its_modelled_intensity() -> None:
     traffic = msgspec.structs.replace(EXPLAINED.traffic, intensity=2.0)
-    found = roofline(msgspec.structs.replace(EXPLAINED, traffic=traffic))
-    assert found is not None
+    found = present(roofline(msgspec.structs.replace(EXPLAINED, traffic=traffic)))
     assert found.points == (
         Point("least", 10, 40e12),
         Point("modelled", 2, 8e12),

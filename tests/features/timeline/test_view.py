@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from support import records
 from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
+from support.optional import present
 
 from matbench.analysis.block_times import BlockSample
 from matbench.features.timeline import lanes
@@ -233,8 +234,7 @@ def test_few_blocks_are_all_there() -> None:
 
 
 def test_without_multiprocessors_lanes_only_keep_blocks_apart() -> None:
-    found = lanes.make_timeline(placed([(0, 0, 10), (0, 5, 20), (0, 10, 30)], told=False))
-    assert found is not None
+    found = present(lanes.make_timeline(placed([(0, 0, 10), (0, 5, 20), (0, 10, 30)], told=False)))
     assert (found.multiprocessors, found.lanes, found.slots) == (None, 2, 1)
     assert [bar.lane for bar in found.bars] == [0, 0, 1]
 
@@ -250,8 +250,7 @@ def test_too_many_blocks_have_no_timeline(monkeypatch: pytest.MonkeyPatch) -> No
 def test_any_timeline_can_be_read_again(ran: list[tuple[int, float, float]]) -> None:
     ends = [(unit, start, start + took) for unit, start, took in ran]
     for told in (True, False):
-        found = lanes.make_timeline(placed(ends, told=told))
-        assert found is not None
+        found = present(lanes.make_timeline(placed(ends, told=told)))
         assert sorted(bar.block for bar in found.bars) == list(range(len(ran)))
         for lane in range(found.lanes):
             for slot in range(found.slots):

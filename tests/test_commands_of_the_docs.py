@@ -21,7 +21,6 @@ from support.repository import cloned, git
 from support.toml import table
 
 from matbench.cli import main
-from matbench.model import DeviceInfo
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 #: Why a command is not run here; the first that is found in it.
@@ -189,9 +188,13 @@ def written(words: list[str]) -> Path | None:
     ],
 )
 def test_a_command_runs(
-    text: str, prepared: Path, device: DeviceInfo, tmp_path: Path, matbench: Matbench,
-    own_state: None, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    text: str,
+    prepared: Path,
+    tmp_path: Path,
+    matbench: Matbench,
+    own_state: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     folder = tmp_path / "folder"
     shutil.copytree(prepared, folder, symlinks=True)
     monkeypatch.chdir(folder)

@@ -151,7 +151,7 @@ def strings(value: Any) -> list[tuple[Any, Any]]:
     ids=lambda arguments: " ".join(arguments[:1] + arguments[-1:]).encode("ascii", "ignore"),
 )
 def test_no_command_lets_text_command_the_terminal(
-    folder: Path, device: DeviceInfo, arguments: tuple[str, ...]
+    folder: Path, arguments: tuple[str, ...]
 ) -> None:
     session = on_terminal(*arguments)
     assert session.code == (3 if "--fail-if-slower" in arguments else 0), session.written
@@ -177,7 +177,7 @@ def test_no_format_lets_text_command_the_terminal(
 
 
 @pytest.mark.long
-def test_watch_shows_hostile_text_as_text(folder: Path, device: DeviceInfo) -> None:
+def test_watch_shows_hostile_text_as_text(folder: Path) -> None:
     session = on_terminal(
         "watch", FILE_NAME, "--sizes", "8", "--max-time", "0.01",
         interrupt_when=lambda text: "next save" in text,

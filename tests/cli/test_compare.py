@@ -12,7 +12,6 @@ import pytest
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, SLOW_BODY, KernelWriter, kernel_text
 
-from matbench.model import DeviceInfo
 from matbench.worker import comparing
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -33,7 +32,7 @@ def compare(matbench: Matbench, *arguments: str | Path, code: int | None = 0) ->
 
 
 def test_the_second_is_compared_with_the_first(
-    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+    matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     files = ("--kernel", write_kernel("quick"), "--kernel", write_kernel("slow", body=SLOW_BODY))
     slower = compare(matbench, "quick", "slow", *files, "--fail-if-slower", "5%", code=1)
@@ -52,7 +51,7 @@ def test_the_second_is_compared_with_the_first(
     assert faster["comparison"]["ratio"] < 0.5
 
 
-def test_a_kernel_is_never_slower_than_itself(matbench: Matbench, device: DeviceInfo) -> None:
+def test_a_kernel_is_never_slower_than_itself(matbench: Matbench) -> None:
     with mock.patch.object(comparing, "compare", wraps=comparing.compare) as taken:
         record = compare(matbench, "tiled", "tiled", "--set", "TILE=16", "--threshold", "50%",
                          "--fail-if-slower", "50%", "--allow-undecided", "--seed", "5")  # fmt: skip
@@ -102,7 +101,7 @@ _PARTICULAR = {
     ("name", "first"), [(name, index % 2 == 0) for index, name in enumerate(_PARTICULAR)]
 )
 def test_the_inputs_of_a_pair_suit_both(
-    name: str, first: bool, matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+    name: str, first: bool, matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     front, body = _PARTICULAR[name]
     files = ("--kernel", write_kernel(name, front=front, body=body))
@@ -117,9 +116,7 @@ def test_the_inputs_of_a_pair_suit_both(
         assert accuracy["max_rel_err"] > 1e-4
 
 
-def test_each_shared_value_that_is_named_is_compared(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_each_shared_value_that_is_named_is_compared(matbench: Matbench) -> None:
     result = matbench("compare", "tiled", "naive-2d", "--sizes", "16", "--set", "TILE=4,8",
                       *BRIEFLY, "--format", "json")  # fmt: skip
     _, *records = json.loads(result.stdout)
@@ -128,7 +125,7 @@ def test_each_shared_value_that_is_named_is_compared(
     assert sides == [[{"TILE": 4}] * 2, [{"TILE": 8}] * 2]
 
 
-def test_two_files_of_the_same_name(matbench: Matbench, device: DeviceInfo) -> None:
+def test_two_files_of_the_same_name(matbench: Matbench) -> None:
     wrong = kernel_text().replace("k < K", "k < K - 1")
     for folder, text in {"old": kernel_text(), "new": kernel_text() + "//\n", "bad": wrong}.items():
         Path(folder).mkdir()
@@ -145,9 +142,7 @@ def test_two_files_of_the_same_name(matbench: Matbench, device: DeviceInfo) -> N
     assert record["baseline"]["status"] != "wrong"
 
 
-def test_a_file_against_itself_and_a_built_in_kernel_of_that_name(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_a_file_against_itself_and_a_built_in_kernel_of_that_name(matbench: Matbench) -> None:
     Path("tiled.cu").write_text(kernel_text("tiled"))
     same = compare(matbench, "tiled.cu", "tiled.cu", *BRIEFLY, "--threshold", "900%")
     assert same["comparison"]["verdict"] in ("SAME", "UNDECIDED")  # on a busy machine

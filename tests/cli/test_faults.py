@@ -14,7 +14,6 @@ from support.terminal import COMMAND
 
 from matbench import backends
 from matbench.kernelfile import catalogue
-from matbench.model import DeviceInfo
 
 ONE_CASE = ("tiled", "--set", "TILE=8", "--sizes", "8")
 
@@ -43,7 +42,7 @@ NO_WORKER = "a worker process cannot be started: "
     ],
 )
 def test_the_true_reason_is_told(
-    setup: str, arguments: tuple[str, ...], told: str, tmp_path: Path, device: DeviceInfo
+    setup: str, arguments: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
     done = after(setup, *arguments, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
@@ -61,9 +60,7 @@ def pipes(own_state: None) -> Path:
     return state
 
 
-def test_a_run_passes_over_pipes_among_its_own_files(
-    pipes: Path, matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_a_run_passes_over_pipes_among_its_own_files(pipes: Path, matbench: Matbench) -> None:
     assert "1 measured" in matbench("run", *ONE_CASE, *QUICK).stdout
 
 
@@ -76,7 +73,7 @@ def test_a_run_passes_over_pipes_among_its_own_files(
     ],
 )  # fmt: skip
 def test_a_pipe_among_its_own_files_is_told(
-    arguments: tuple[str, ...], told: str, pipes: Path, matbench: Matbench, device: DeviceInfo
+    arguments: tuple[str, ...], told: str, pipes: Path, matbench: Matbench
 ) -> None:
     stderr = matbench(*arguments, code=2).stderr
     assert told in stderr

@@ -48,7 +48,7 @@ def test_clearing_the_cache(
 
 
 def test_a_cache_that_others_can_fill_stops_the_run(
-    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "cache"
     folder.mkdir()
@@ -67,9 +67,12 @@ def test_a_cache_that_others_can_fill_stops_the_run(
 ], ids=lambda command: command[0])  # fmt: skip
 @pytest.mark.parametrize("kind", ["file", "below a file", "not to be made"])
 def test_an_unusable_cache_folder_is_one_line(
-    command: list[str], kind: str, tmp_path: Path, device: DeviceInfo, matbench: Matbench,
+    command: list[str],
+    kind: str,
+    tmp_path: Path,
+    matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     file = tmp_path / "file"
     file.touch()
     folder = {"file": file, "below a file": file / "x", "not to be made": Path("/proc/x")}[kind]
@@ -84,7 +87,7 @@ def test_an_unusable_cache_folder_is_one_line(
 
 
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="no folder that stays empty")
-def test_a_cache_folder_that_takes_no_file_stays_empty(device: DeviceInfo) -> None:
+def test_a_cache_folder_that_takes_no_file_stays_empty() -> None:
     command = ("run", "numpy", "--sizes", "9", *QUICK)
     done = outside(*command, MATBENCH_CACHE_DIR="/proc/self/fdinfo")
     assert (done.returncode, done.stderr) == (0, "")

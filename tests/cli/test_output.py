@@ -14,7 +14,6 @@ from support.pictures import needs_plots
 
 from matbench.cli.outputs import write_file
 from matbench.errors import UsageError
-from matbench.model import DeviceInfo
 from matbench.records import provenance
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -27,7 +26,7 @@ def run(matbench: Matbench, *arguments: str | Path, code: int | None = 0) -> Any
     return matbench("run", *QUICK, *arguments, code=code)
 
 
-def test_outputs_are_new_replaced_or_resumed(matbench: Matbench, device: DeviceInfo) -> None:
+def test_outputs_are_new_replaced_or_resumed(matbench: Matbench) -> None:
     def kept() -> list[tuple[str, int | None, str, str]]:
         return summary(records_in(OUTPUT))
 
@@ -55,7 +54,7 @@ def test_outputs_are_new_replaced_or_resumed(matbench: Matbench, device: DeviceI
 
 
 def test_resuming_measures_a_changed_kernel_anew(
-    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+    matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     arguments = ("--sizes", "9", "--resume", OUTPUT, "--kernel", write_kernel("mine"))
     run(matbench, *arguments)
@@ -67,7 +66,7 @@ def test_resuming_measures_a_changed_kernel_anew(
     assert first.case.sha256 != second.case.sha256
 
 
-def test_a_torn_line_is_fixed_and_said(matbench: Matbench, device: DeviceInfo) -> None:
+def test_a_torn_line_is_fixed_and_said(matbench: Matbench) -> None:
     run(matbench, *NINE, "--set", "TILE=8", "--output", OUTPUT)
     whole = OUTPUT.read_bytes()
     OUTPUT.write_bytes(whole + b'{"type":"outcome","kern')
@@ -81,9 +80,7 @@ def test_a_torn_line_is_fixed_and_said(matbench: Matbench, device: DeviceInfo) -
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_records_that_cannot_be_written_are_one_line(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_records_that_cannot_be_written_are_one_line(matbench: Matbench) -> None:
     command = ("run", *NINE, "--set", "TILE=8", "--smoke", "--output")
     result = matbench(*command, "/dev/full", code=2)
     assert result.stderr == "matbench: /dev/full: is no ordinary file; name another file\n"

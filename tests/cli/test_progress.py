@@ -20,7 +20,7 @@ from support.records import outcome
 from support.terminal import COMMAND, CONTROL, Session, on_terminal
 
 from matbench.cli import progress
-from matbench.model import DeviceInfo, Problem
+from matbench.model import Problem
 from matbench.worker.worker import Worker
 
 BAR = re.compile(r"^[━╸╺]{40} \d/6 0:00:\d\d (?:-:--:--|0:00:\d\d) left$", re.MULTILINE)
@@ -57,7 +57,7 @@ def sweep(folder: Path, *, last: str = "z-spins", **environment: str) -> Session
     )  # fmt: skip
 
 
-def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
+def test_a_sweep_on_a_usual_terminal(kernels: Path) -> None:
     session = sweep(kernels)
     assert session.code == 130
     assert COLOURED.search(session.written)
@@ -79,9 +79,7 @@ def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
     assert re.search(r"^ *c-liar .*wrong", end, re.MULTILINE)
 
 
-def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(
-    kernels: Path, device: DeviceInfo
-) -> None:
+def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(kernels: Path) -> None:
     session = sweep(kernels, last="kahan", TERM="dumb")
     assert "\x1b" not in session.written
     assert "/6" not in session.written
@@ -91,9 +89,7 @@ def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(
     assert re.search(r"^ *c-liar .*wrong", text, re.MULTILINE)
 
 
-def test_what_is_printed_to_a_file_meanwhile_goes_there(
-    kernels: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
+def test_what_is_printed_to_a_file_meanwhile_goes_there(kernels: Path, tmp_path: Path) -> None:
     source = tmp_path / "foreign.cu"
     text = (kernels / "a-good.cu").read_text(encoding="utf-8")
     bare = text[text.index('extern "C"') :].replace("TILE", "16")
@@ -109,9 +105,7 @@ def test_what_is_printed_to_a_file_meanwhile_goes_there(
     assert following.startswith("next: matbench run ")
 
 
-def test_a_resumed_run_begins_with_what_is_done(
-    matbench: Matbench, device: DeviceInfo, tmp_path: Path
-) -> None:
+def test_a_resumed_run_begins_with_what_is_done(matbench: Matbench, tmp_path: Path) -> None:
     """Its other case has several rounds."""
     words = ("run", "naive-2d", "--set", "TILE=8", "--max-time", "0.05", "--sizes")
     matbench(*words, "9", "--output", tmp_path / "out.jsonl")
@@ -245,7 +239,7 @@ def id_of(value: str | tuple[str | int, ...]) -> str:
     (("report", "FILE", "--format", "json"), ""), (("show", "tiled"), ""), (("--help",), "1"),
 ], ids=id_of)  # fmt: skip
 def test_a_full_disk_behind_standard_output_is_one_line(
-    command: tuple[str, ...], unbuffered: str, tmp_path: Path, device: DeviceInfo
+    command: tuple[str, ...], unbuffered: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "out.jsonl"
     write(file, outcome())
@@ -266,7 +260,7 @@ RUN = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--max-time", "0.001",
     (RUN, (0, 1, 2)), pytest.param(RUN, (2,), marks=pytest.mark.long), (("list",), (1,)),
 ], ids=id_of)  # fmt: skip
 def test_a_stream_that_is_closed_is_the_null_device(
-    command: tuple[str, ...], descriptors: tuple[int, ...], device: DeviceInfo, tmp_path: Path
+    command: tuple[str, ...], descriptors: tuple[int, ...], tmp_path: Path
 ) -> None:
     """No file, pipe or process takes the place of a closed stream."""
     output = tmp_path / "out.jsonl"
@@ -290,7 +284,7 @@ def test_a_stream_that_is_closed_is_the_null_device(
     (RUN, ""), (("list",), "1"), (("--help",), ""),
 ], ids=id_of)  # fmt: skip
 def test_a_reader_that_leaves_early_is_no_failure(
-    command: tuple[str, ...], unbuffered: str, device: DeviceInfo, tmp_path: Path
+    command: tuple[str, ...], unbuffered: str, tmp_path: Path
 ) -> None:
     """It ends quietly, with exit code 1, and keeps what was measured."""
     output = tmp_path / "out.jsonl"

@@ -18,7 +18,7 @@ from support.records import repeated, timing
 
 from matbench.analysis import repetitions
 from matbench.cli import main
-from matbench.model import Case, DeviceInfo, Problem
+from matbench.model import Case, Problem
 from matbench.records import reading
 from matbench.records.outcome import Outcome
 from matbench.worker import worker
@@ -39,9 +39,7 @@ def order(file: Path = OUTPUT) -> list[tuple[int | None, int]]:
     return [(one.case.params.get("TILE"), one.repetition) for one in records_in(file)]
 
 
-def test_each_repetition_has_processes_of_its_own(
-    device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_repetition_has_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the processes that tests reuse."""
     measured: list[tuple[str, int]] = []
     original = worker.Worker.measure

@@ -29,7 +29,7 @@ def run(matbench: Matbench, *arguments: str | Path, code: int | None = 0) -> Any
     return matbench("run", *QUICK, *arguments, code=code)
 
 
-def test_all_right_or_skipped_is_success(matbench: Matbench, device: DeviceInfo) -> None:
+def test_all_right_or_skipped_is_success(matbench: Matbench) -> None:
     run(matbench, "tiled", "--set", "TILE=8,500", "--sizes", "9", "--inputs", "signed")
     # In the order in which they were done: the first had rounds to come.
     assert summary(last_run()) == [("tiled", 500, "9", "skipped"), ("tiled", 8, "9", "measured")]
@@ -37,7 +37,7 @@ def test_all_right_or_skipped_is_success(matbench: Matbench, device: DeviceInfo)
 
 @pytest.mark.long
 def test_a_cpu_says_once_that_its_times_are_usually_unsettled(
-    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+    matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     """Rows that are clearly slower than the fastest have no footnote for that."""
     slow = write_kernel("slow", body=SLOW_BODY)
@@ -51,7 +51,7 @@ def test_a_cpu_says_once_that_its_times_are_usually_unsettled(
     assert csv.count(",false,time is up,") == 4
 
 
-def test_a_baseline_on_the_host(matbench: Matbench, device: DeviceInfo) -> None:
+def test_a_baseline_on_the_host(matbench: Matbench) -> None:
     run(matbench, "--group", "baseline", "--sizes", "20,300")
     found = {(o.case.kernel, o.case.problem.size): o for o in last_run()}
     assert found["numpy", "20"].status == found["numpy", "300"].status == "measured"
@@ -70,16 +70,14 @@ def test_a_baseline_on_the_host(matbench: Matbench, device: DeviceInfo) -> None:
         assert found["host-loop", "20"].status == "measured"
 
 
-def test_after_one_that_is_out_of_memory_the_next_is_measured(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_after_one_that_is_out_of_memory_the_next_is_measured(matbench: Matbench) -> None:
     run(matbench, "tiled", "--set", "TILE=16", "--sizes", "1000000x1000000x1,8", code=1)
     large, small = last_run()
     assert (large.status, small.status) == ("failed", "measured")
     assert re.match(r"out of (host|device) memory", large.reason or "")
 
 
-def test_time_that_was_asked_for_is_not_late(matbench: Matbench, device: DeviceInfo) -> None:
+def test_time_that_was_asked_for_is_not_late(matbench: Matbench) -> None:
     run = ("run", "tiled", "--sizes", "1", "--set", "TILE=8", "--uncertainty", "0.000001%")
     found = json.loads(
         matbench(*run, "--max-time", "1.5", "--timeout", "1", "--format", "json").stdout
@@ -174,7 +172,7 @@ def with_header(write_kernel: KernelWriter) -> tuple[Path, Path]:
 
 
 def test_a_changed_header_is_run_and_resumed_anew(
-    matbench: Matbench, write_kernel: KernelWriter, device: DeviceInfo, tmp_path: Path
+    matbench: Matbench, write_kernel: KernelWriter, tmp_path: Path
 ) -> None:
     kernel, header = with_header(write_kernel)
     results = tmp_path / "results.jsonl"
@@ -192,7 +190,7 @@ def test_a_changed_header_is_run_and_resumed_anew(
 
 @pytest.mark.usefixtures("short_turns")
 def test_winners_of_another_header_are_not_taken(
-    matbench: Matbench, write_kernel: KernelWriter, device: DeviceInfo
+    matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     kernel, header = with_header(write_kernel)
     matbench("tune", "--kernel", kernel, "mine", *SIZE, "--set", "TILE=4,8", "--budget", "2")
@@ -205,7 +203,7 @@ def test_winners_of_another_header_are_not_taken(
 # What is said of a run later
 
 
-def test_a_run_is_printed_recorded_and_reported(matbench: Matbench, device: DeviceInfo) -> None:
+def test_a_run_is_printed_recorded_and_reported(matbench: Matbench) -> None:
     """Good and bad kernels; JSON has the records, and a report of the fastest one of each."""
     files = {
         "good": kernel_text("good"),

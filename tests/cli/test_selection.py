@@ -11,7 +11,6 @@ from support.kernels import KernelWriter, kernel_text
 from matbench import workloads
 from matbench.cli.kernel_files import KernelFiles
 from matbench.kernelfile import catalogue
-from matbench.model import DeviceInfo
 
 TUTORIAL = {
     "thread-1d", "block-1d", "shared-row", "single-block", "naive-2d", "tiled", "tiled-dynamic",
@@ -59,7 +58,7 @@ def test_smoke_means_every_kernel_at_awkward_sizes(planned: Plan) -> None:
 
 
 def test_smoke_moves_to_the_nearest_sizes_that_a_kernel_allows(
-    own_state: None, matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+    own_state: None, matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     """Also of one that takes only multiples of its tile; the others keep the awkward ones."""
     launch = """block = ["TILE", "TILE"]

@@ -22,7 +22,6 @@ from support.terminal import COMMAND, alive, assert_gone, on_terminal, started
 from matbench.cli.options import OutputOptions
 from matbench.features.timeline import clocking
 from matbench.features.tune import looking
-from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
 from matbench.records.writing import RecordWriter
 from matbench.worker import worker
@@ -68,9 +67,7 @@ def locks(folder: Path) -> list[Path]:
 # -- a run ---------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
-    partly: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
+def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(partly: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     is_there = in_the_second_case(output)
     pressed: list[float] = []
@@ -100,9 +97,7 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
     assert not locks(tmp_path)
 
 
-def test_ctrl_c_between_rounds_keeps_those_that_are_done(
-    tmp_path: Path, device: DeviceInfo
-) -> None:
+def test_ctrl_c_between_rounds_keeps_those_that_are_done(tmp_path: Path) -> None:
     """The second kernel spins in its first round; the first waits for its second."""
     good, spins = tmp_path / "good.cu", tmp_path / "spins.cu"
     good.write_text(kernel_text("good"), encoding="utf-8")
@@ -157,7 +152,7 @@ def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
 
 @pytest.mark.parametrize("is_piped", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_terminal_that_is_closed_takes_nothing_with_it(
-    is_piped: bool, partly: Path, tmp_path: Path, device: DeviceInfo
+    is_piped: bool, partly: Path, tmp_path: Path
 ) -> None:
     """Nor if the table would be shown there."""
     output, table = tmp_path / "out.jsonl", tmp_path / "stdout"
@@ -172,9 +167,7 @@ def test_a_terminal_that_is_closed_takes_nothing_with_it(
     assert not locks(tmp_path)
 
 
-def test_nohup_outlives_its_terminal_and_ends_by_sigterm(
-    partly: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
+def test_nohup_outlives_its_terminal_and_ends_by_sigterm(partly: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as child processes inherit it
     try:
@@ -196,7 +189,7 @@ def test_nohup_outlives_its_terminal_and_ends_by_sigterm(
 
 
 def test_a_run_that_was_killed_leaves_no_process_and_is_continued(
-    partly: Path, tmp_path: Path, device: DeviceInfo
+    partly: Path, tmp_path: Path
 ) -> None:
     output, words = tmp_path / "out.jsonl", ("run", "--kernel", partly, *QUICK, *PARTLY_SIZES)
     process = started(*words, "--output", output)
@@ -249,7 +242,7 @@ def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> N
 
 
 @pytest.mark.long
-def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path, device: DeviceInfo) -> None:
+def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     process = started("run", "--kernel", partly, *QUICK, *PARTLY_SIZES, "--output", output)
     wait_for_the_second_case(output)
@@ -390,7 +383,7 @@ def test_ctrl_c_while_an_outcome_is_written(
 
 
 @pytest.mark.long
-def test_a_kernel_that_hangs_is_not_probed_to_the_end(tmp_path: Path, device: DeviceInfo) -> None:
+def test_a_kernel_that_hangs_is_not_probed_to_the_end(tmp_path: Path) -> None:
     spins = tmp_path / "spins.cu"
     spins.write_text(kernel_text("spins", body=SPIN_BODY), encoding="utf-8")
     process = started("check", spins, "--timeout", "1")

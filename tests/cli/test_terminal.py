@@ -15,7 +15,7 @@ from support.cli import QUICK, records_in
 from support.terminal import COMMAND, on_terminal
 
 from matbench.kernelfile import catalogue
-from matbench.model import DeviceInfo, Skip
+from matbench.model import Skip
 from matbench.show.reasons import outcome_reason
 from matbench.workloads import WORKLOADS
 
@@ -25,7 +25,7 @@ PAIR = ("tiled", "shared-row", "--sizes", "33", "--max-time", "0.1")
 RUN = ("run", "tiled", "--set", "TILE=8,16", "--sizes", "9", *QUICK)
 
 
-def test_the_bar_does_not_mix_with_what_is_piped(device: DeviceInfo, tmp_path: Path) -> None:
+def test_the_bar_does_not_mix_with_what_is_piped(tmp_path: Path) -> None:
     piped = tmp_path / "stdout"
     session = on_terminal(*RUN, "--format", "json", stdout_to=piped)
     assert "━" in session.written
@@ -33,7 +33,7 @@ def test_the_bar_does_not_mix_with_what_is_piped(device: DeviceInfo, tmp_path: P
     assert [record["type"] for record in records] == ["environment", "outcome", "outcome"]
 
 
-def test_a_pipe_gets_neither_bar_nor_colours(device: DeviceInfo) -> None:
+def test_a_pipe_gets_neither_bar_nor_colours() -> None:
     done = subprocess.run(
         [*COMMAND, *RUN], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True
     )
@@ -128,7 +128,7 @@ def test_in_a_pipe_nothing_is_cut(records: Path) -> None:
 
 @pytest.mark.long
 def test_a_file_gets_no_more_columns_than_needed_and_no_blanks_behind_them(
-    device: DeviceInfo, records: Path, tmp_path: Path
+    records: Path, tmp_path: Path
 ) -> None:
     """Reasons wrap, as on a terminal; measured rows end with their last figure."""
     check = ("check", "tiled", "--set", "TILE=8", "--no-large")
@@ -148,7 +148,7 @@ def test_a_file_gets_no_more_columns_than_needed_and_no_blanks_behind_them(
 
 
 @pytest.mark.long
-def test_80_columns_have_room_for_the_interval_of_a_comparison(device: DeviceInfo) -> None:
+def test_80_columns_have_room_for_the_interval_of_a_comparison() -> None:
     session = on_terminal("compare", "tiled", "thread-tile-2d", *PAIR[2:], width=80)
     [header] = [line for line in session.lines if line.startswith("size ")]
     assert header.split()[-2:] == ["interval", "verdict"]

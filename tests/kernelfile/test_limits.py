@@ -15,7 +15,6 @@ from support.kernels import GOOD_BODY, kernel_text
 from matbench.errors import UsageError
 from matbench.features.adopt import hints
 from matbench.kernelfile import catalogue, includes, signature, suspicions
-from matbench.model import DeviceInfo
 
 FENCE = "# /// matbench\n"
 TABLED = f"{FENCE}# [sweep]\n# T = [1]\n# ///\ndef f{{}}(A, B, T): return A @ B\n"
@@ -83,7 +82,7 @@ def test_what_is_read_in_a_moment_is_taken(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("body", [nested("namespace a { ", "}"), f"int a = {'1+' * 5000}1;"])
 @pytest.mark.parametrize("words", [("adopt",), ("run", "--adopt", "--sizes", "64")])
 def test_sources_that_are_adopted(
-    words: tuple[str, ...], body: str, matbench: Matbench, device: DeviceInfo, tmp_path: Path
+    words: tuple[str, ...], body: str, matbench: Matbench, tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.cu"
     source = GOOD_BODY.replace("ENTRY", "mine")

@@ -35,7 +35,7 @@ def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) 
 
 
 @pytest.mark.long
-def test_json_has_every_probe_as_a_record(matbench: Matbench, device: DeviceInfo) -> None:
+def test_json_has_every_probe_as_a_record(matbench: Matbench) -> None:
     printed = matbench("check", "reverse-static", "--no-large", "--format", "json").stdout
     environment, *found = json.loads(printed)
     assert environment["type"] == "environment"

@@ -24,7 +24,7 @@ from matbench.cli.selection import SelectionOptions
 from matbench.features.cluster import cluster as joining
 from matbench.features.cluster.option import JoinedCluster
 from matbench.kernelfile import catalogue
-from matbench.model import DeviceInfo, Problem, Skip
+from matbench.model import Problem, Skip
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
 
@@ -55,9 +55,7 @@ def keys(outcomes: list[Outcome]) -> list[resuming.CaseKey]:
 
 
 @pytest.mark.long
-def test_a_sweep_loses_a_worker_and_nothing_else(
-    dask: DaskCluster, device: DeviceInfo, tmp_path: Path
-) -> None:
+def test_a_sweep_loses_a_worker_and_nothing_else(dask: DaskCluster, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     command = (*RUN, "--cluster", dask.address, "--output", output)
     before = {worker.pid for worker in dask.workers()}
@@ -84,9 +82,7 @@ def test_a_sweep_loses_a_worker_and_nothing_else(
 
 
 @pytest.mark.long
-def test_kill_9_of_the_command_costs_what_was_running(
-    dask: DaskCluster, device: DeviceInfo, tmp_path: Path
-) -> None:
+def test_kill_9_of_the_command_costs_what_was_running(dask: DaskCluster, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     command = (*RUN, "--cluster", dask.address)
     # Cases that last a while, or all would soon be done.
@@ -106,7 +102,7 @@ def test_kill_9_of_the_command_costs_what_was_running(
 
 
 def test_ctrl_c_keeps_what_is_done_and_stops_what_runs(
-    dask: DaskCluster, device: DeviceInfo, write_kernel: KernelWriter, tmp_path: Path
+    dask: DaskCluster, write_kernel: KernelWriter, tmp_path: Path
 ) -> None:
     write_kernel("a-good")
     write_kernel("b-spins", body=SPIN_BODY)

@@ -161,9 +161,8 @@ def test_diff_writes_the_same_summary(matbench: Matbench, tmp_path: Path) -> Non
 @pytest.mark.usefixtures("own_state")
 @pytest.mark.parametrize("target", ["folder", "folder/no/file.md", "\udcff/x"])
 def test_a_summary_that_cannot_be_written_is_told_before_measuring(
-    target: str, refusal: Refusal, device: DeviceInfo, nothing_runs: None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    target: str, refusal: Refusal, nothing_runs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Path("folder").mkdir()
     told = refusal("compare", "tiled", "naive-2d", "--summary", target)
     assert told.startswith("--summary ")

@@ -16,7 +16,6 @@ from support.repository import git
 from support.terminal import on_terminal
 
 from matbench.features.history import search
-from matbench.model import DeviceInfo
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 from matbench.records.reading import Contents
@@ -76,7 +75,7 @@ def kept(file: str | Path) -> list[str]:
 
 
 def test_the_commit_that_made_it_slower_is_blamed_and_no_other(
-    matbench: Matbench, device: DeviceInfo, project: Path, monkeypatch: pytest.MonkeyPatch
+    matbench: Matbench, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change of the header counts, one of a comment does not, and so does what is not
     committed; the second call measures nothing."""
@@ -112,9 +111,7 @@ def test_the_commit_that_made_it_slower_is_blamed_and_no_other(
     assert float(again[1]["ratio"]) > 3 > float(again[2]["ratio"])
 
 
-def test_what_cannot_be_timed_is_shown_and_passed_over(
-    matbench: Matbench, device: DeviceInfo, project: Path
-) -> None:
+def test_what_cannot_be_timed_is_shown_and_passed_over(matbench: Matbench, project: Path) -> None:
     """Wrong, not built, without front matter, of another workload: the next right version is
     compared with the last right one, and whoever is between may be to blame as well."""
     good = save("Good")
@@ -148,9 +145,7 @@ def test_what_cannot_be_timed_is_shown_and_passed_over(
 
 
 @pytest.mark.long
-def test_a_bisection_measures_less(
-    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path
-) -> None:
+def test_a_bisection_measures_less(matbench: Matbench, project: Path, tmp_path: Path) -> None:
     """And a later call for every version takes what it has measured."""
     commits = [save(f"Change {i}", turns=20 if i >= 5 else 1, body=f"#define X{i}\n{BODY}")
                for i in range(8)]  # fmt: skip
@@ -178,7 +173,7 @@ def test_a_bisection_measures_less(
     assert (f"mine at {commits[4]}", f"mine at {commits[5]}") in named
 
 
-def test_since_a_revision(matbench: Matbench, device: DeviceInfo, project: Path) -> None:
+def test_since_a_revision(matbench: Matbench, project: Path) -> None:
     """Its own version is the first, even if another commit made it."""
     old = save("Slow, long ago", turns=20)
     save("Fast")
@@ -196,7 +191,7 @@ def test_since_a_revision(matbench: Matbench, device: DeviceInfo, project: Path)
 
 
 def test_a_slowdown_that_a_second_comparison_does_not_confirm_is_nobodys(
-    matbench: Matbench, device: DeviceInfo, project: Path, monkeypatch: pytest.MonkeyPatch
+    matbench: Matbench, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here the second one finds both versions alike."""
     first = save("First")
@@ -215,7 +210,7 @@ def test_a_slowdown_that_a_second_comparison_does_not_confirm_is_nobodys(
 
 
 def test_only_what_is_new_or_open_is_measured(
-    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path
+    matbench: Matbench, project: Path, tmp_path: Path
 ) -> None:
     """Records are judged by the margin of this call. Other sizes are other measurements."""
     save("First")
@@ -239,9 +234,8 @@ def test_only_what_is_new_or_open_is_measured(
 
 @pytest.mark.parametrize("case", ["alone", "empty", "untracked", "one", "comments", "revision"])
 def test_what_has_no_history_is_refused_before_measuring(
-    case: str, refusal: Refusal, device: DeviceInfo, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, nothing_runs: None,
-) -> None:  # fmt: skip
+    case: str, refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_runs: None
+) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     options: tuple[str, ...] = ()
     if case == "alone":
@@ -272,9 +266,12 @@ def test_what_has_no_history_is_refused_before_measuring(
 
 
 def test_a_shallow_clone_is_told(
-    refusal: Refusal, device: DeviceInfo, project: Path, tmp_path: Path, nothing_runs: None,
+    refusal: Refusal,
+    project: Path,
+    tmp_path: Path,
+    nothing_runs: None,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     save("One")
     save("Two", turns=2)
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{project}", "shallow")
@@ -284,7 +281,7 @@ def test_a_shallow_clone_is_told(
 
 
 def test_bad_files_and_kernels_are_refused(
-    refusal: Refusal, device: DeviceInfo, project: Path, tmp_path: Path, nothing_runs: None
+    refusal: Refusal, project: Path, tmp_path: Path, nothing_runs: None
 ) -> None:
     save("One")
     save("Two", turns=2)
@@ -299,7 +296,7 @@ def test_bad_files_and_kernels_are_refused(
 
 
 @pytest.mark.long
-def test_ctrl_c_keeps_what_is_done(device: DeviceInfo, project: Path, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_what_is_done(project: Path, tmp_path: Path) -> None:
     """The last version never ends; the table shows the others, and the file has them."""
     first = save("First")
     second = save("Second", turns=2)
@@ -320,7 +317,7 @@ def test_ctrl_c_keeps_what_is_done(device: DeviceInfo, project: Path, tmp_path: 
 
 
 def test_parameters_are_those_that_are_fastest(
-    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path
+    matbench: Matbench, project: Path, tmp_path: Path
 ) -> None:
     """Each version with its own: of TILE = 4 and 8 the second one prefers one by far."""
     save("First", body=BODY.replace("turn < TURNS", "turn < (TILE == 4 ? 20 : 1)"))

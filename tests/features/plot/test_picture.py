@@ -21,7 +21,7 @@ from support.pictures import Mark, bars, marks, needs_plots, picture, texts, wor
 from matbench.errors import UsageError
 from matbench.features.charts import style
 from matbench.features.plot import picture as chart
-from matbench.model import DeviceInfo, Precision, Problem, WorkloadName
+from matbench.model import Precision, Problem, WorkloadName
 from matbench.records.outcome import Accuracy, Claims, Outcome
 
 pytestmark = needs_plots
@@ -293,7 +293,7 @@ def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix:
 
 
 @needs_plots
-def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: DeviceInfo) -> None:
+def test_charts_from_record_files(matbench: Matbench, tmp_path: Path) -> None:
     files = []
     for number, sizes in enumerate(("8,16", "32,4x8x4")):
         files.append(tmp_path / f"{number}.jsonl")

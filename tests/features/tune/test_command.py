@@ -73,9 +73,7 @@ def test_the_fastest_that_is_right_wins(
     assert kept.sha256 == catalogue.load(file).sha256
 
 
-def test_a_default_that_nothing_beats_stays(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
-) -> None:
+def test_a_default_that_nothing_beats_stays(matbench: Matbench, file: Path, state: Path) -> None:
     result = matbench("tune", file, "--sizes", "48", "--set", "TURNS=8,64", "--set", "KIND=1")
     assert "winner, default" in result.stdout
     [kept] = Store().winners()
@@ -97,7 +95,7 @@ def test_given_values_are_all_that_is_tried(matbench: Matbench, state: Path) -> 
 
 @pytest.mark.long
 def test_a_budget_of_time_outlives_a_candidate_that_hangs(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+    matbench: Matbench, file: Path, state: Path
 ) -> None:
     hangs = "for (volatile int i = 0; TURNS == 1 && i < 1; sum = sum + 1.0f)\n        ;\n    "
     text = tunable.KERNEL.replace("C[(size_t)row * N", hangs + "C[(size_t)row * N")
@@ -115,7 +113,7 @@ def test_a_budget_of_time_outlives_a_candidate_that_hangs(
 
 
 def test_what_no_device_here_can_run_is_skipped_with_the_reason(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+    matbench: Matbench, file: Path, state: Path
 ) -> None:
     file.write_text(tunable.KERNEL.replace("// [sweep]", '// requires = ["sm_999"]\n// [sweep]'))
     result = matbench("tune", file, "--sizes", "9,12", code=1)
@@ -124,9 +122,7 @@ def test_what_no_device_here_can_run_is_skipped_with_the_reason(
     assert Store().winners() == []
 
 
-def test_nothing_right_is_no_winner(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
-) -> None:
+def test_nothing_right_is_no_winner(matbench: Matbench, file: Path, state: Path) -> None:
     file.write_text(tunable.KERNEL.replace("KIND = [1]\n", "KIND = [2]\n"), encoding="utf-8")
     result = matbench("tune", file, "--sizes", "9", "--set", "KIND=2", code=1)
     assert "no candidate could be measured" in result.stdout

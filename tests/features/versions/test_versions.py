@@ -14,8 +14,6 @@ from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text, own_file
 from support.repository import git, tree
 from support.terminal import on_terminal
 
-from matbench.model import DeviceInfo
-
 pytestmark = [
     pytest.mark.usefixtures("own_state"),
     pytest.mark.skipif(shutil.which("git") is None, reason="no git"),
@@ -58,7 +56,7 @@ def records(text: str) -> list[dict[str, Any]]:
 
 
 def test_a_kernel_that_became_slower_fails(
-    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path
+    matbench: Matbench, project: Path, tmp_path: Path
 ) -> None:
     arguments = ("compare", "--against", "main", "mine.cu", *LONG, "--format", "json")
     [record] = records(matbench(*arguments, "--fail-if-slower", "5%", code=1).stdout)
@@ -72,7 +70,7 @@ def test_a_kernel_that_became_slower_fails(
 
 
 def test_what_did_not_change_or_is_new_is_not_measured(
-    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path, nothing_runs: None
+    matbench: Matbench, project: Path, tmp_path: Path, nothing_runs: None
 ) -> None:
     Path("mine.cu").write_text(kernel_text())
     Path("other.cu").write_text(kernel_text("other"))
@@ -90,7 +88,7 @@ def test_what_did_not_change_or_is_new_is_not_measured(
 
 
 def test_what_was_wrong_before_is_no_reason_to_refuse_what_is_right_now(
-    matbench: Matbench, device: DeviceInfo, project: Path
+    matbench: Matbench, project: Path
 ) -> None:
     """With a factor of 2 in a header, a product is wrong."""
     body = '#include "factor.h"\n' + GOOD_BODY.replace("= sum;", "= FACTOR * sum;")
@@ -110,7 +108,7 @@ def test_what_was_wrong_before_is_no_reason_to_refuse_what_is_right_now(
 
 
 def test_a_version_with_results_of_another_type_is_shown_without_a_verdict(
-    matbench: Matbench, device: DeviceInfo, project: Path
+    matbench: Matbench, project: Path
 ) -> None:
     Path("mine.cu").write_text(kernel_text().replace("float *C", "double *C"))
     arguments = ("compare", "--against", "main", "mine.cu", *BRIEFLY, "--format", "json")
@@ -120,7 +118,7 @@ def test_a_version_with_results_of_another_type_is_shown_without_a_verdict(
 
 
 def test_several_kernels_of_several_workloads(
-    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path
+    matbench: Matbench, project: Path, tmp_path: Path
 ) -> None:
     """Each at the sizes of its own workload; those of the same name by their paths."""
     for folder in ("a", "b"):
@@ -146,9 +144,8 @@ def test_several_kernels_of_several_workloads(
 
 
 def test_without_git_or_a_repository_it_is_refused(
-    refusal: Refusal, device: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    nothing_runs: None,
-) -> None:  # fmt: skip
+    refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_runs: None
+) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     Path("mine.cu").write_text(kernel_text())
     needed = "mine.cu: --against needs git, and a git working tree around it"
@@ -159,7 +156,7 @@ def test_without_git_or_a_repository_it_is_refused(
 
 
 def test_an_old_version_that_cannot_be_read_is_told_with_its_revision(
-    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path, nothing_runs: None
+    matbench: Matbench, project: Path, tmp_path: Path, nothing_runs: None
 ) -> None:
     Path("mine.cu").write_text("// /// matbench\n// name = \n// ///\n")
     git(Path(), "commit", "-q", "-am", "broken")
@@ -172,9 +169,13 @@ def test_an_old_version_that_cannot_be_read_is_told_with_its_revision(
 
 @pytest.mark.parametrize("cloned", [False, True])
 def test_a_tree_that_leads_out_of_its_folder_is_refused(
-    cloned: bool, matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path,
-    nothing_runs: None, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    cloned: bool,
+    matbench: Matbench,
+    project: Path,
+    tmp_path: Path,
+    nothing_runs: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Files are written to `temporary/matbench-git-*/0/kernels/`: four folders up is `tmp_path`."""
     Path("kernels").mkdir()
     Path("kernels/mine.cu").write_text(kernel_text("mine", body="#include MACRO\n" + GOOD_BODY))
@@ -200,9 +201,7 @@ def test_a_tree_that_leads_out_of_its_folder_is_refused(
 
 
 @pytest.mark.long
-def test_ctrl_c_leaves_no_temporary_folder(
-    device: DeviceInfo, project: Path, tmp_path: Path
-) -> None:
+def test_ctrl_c_leaves_no_temporary_folder(project: Path, tmp_path: Path) -> None:
     session = on_terminal(
         "compare", "--against", "HEAD", "mine.cu", "--sizes", "1000", "--max-time", "60",
         interrupt_when=lambda written: "mine against" in written,
@@ -213,9 +212,8 @@ def test_ctrl_c_leaves_no_temporary_folder(
 
 
 def test_the_summary_is_appended(
-    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    matbench: Matbench, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To the file that is named, or to that of GitHub's workflow."""
     workflow, own = tmp_path / "workflow.md", tmp_path / "own.md"
     workflow.write_text("before\n")

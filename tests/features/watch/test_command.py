@@ -78,9 +78,7 @@ def watched() -> Iterator[Callable[..., Watched]]:
         one.process.communicate()
 
 
-def test_each_save_gets_a_line(
-    device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
-) -> None:
+def test_each_save_gets_a_line(write_kernel: KernelWriter, watched: Callable[..., Watched]) -> None:
     path = write_kernel(body=SLOW_BODY)
     slow, good = path.read_text(encoding="utf-8"), kernel_text()
     watch = watched(path, "--sizes", "48", "--max-time", "2")  # enough for a verdict
@@ -154,7 +152,7 @@ def test_without_sizes_a_cpu_takes_the_smallest_that_fits_and_the_same_code_noth
 
 
 def test_lines_to_paste_stand_below_what_is_missing(
-    device: DeviceInfo, tmp_path: Path, watched: Callable[..., Watched]
+    tmp_path: Path, watched: Callable[..., Watched]
 ) -> None:
     path = tmp_path / "mine.cu"
     pointers = "const float *A, const float *B, float *C"
@@ -167,7 +165,7 @@ def test_lines_to_paste_stand_below_what_is_missing(
     assert watch.interrupt() == (0, "")
 
 
-def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWriter) -> None:
+def test_a_terminal_shows_one_screen(write_kernel: KernelWriter) -> None:
     path = write_kernel()
     good = path.read_text(encoding="utf-8")
     saves = [good.replace("k < K", "k < K - 1"), good.replace("sum += ", "sum += 1.0f * ")]
@@ -201,9 +199,7 @@ def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWri
 
 
 @pytest.mark.long
-def test_a_save_in_the_middle_of_things_is_looked_at_next(
-    device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
+def test_a_save_in_the_middle_of_things_is_looked_at_next(write_kernel: KernelWriter) -> None:
     path = write_kernel()
     text = path.read_text(encoding="utf-8")
     many = ",".join(map(str, range(20, 60)))

@@ -17,6 +17,7 @@ from support.kernels import own_file
 from support.nvcc import compile_cubin, find_nvcc
 from support.paths import ROOT
 from support.repository import git
+from support.toml import table
 
 from matbench.bench.session import Session
 from matbench.kernelfile import catalogue, sweep
@@ -196,3 +197,8 @@ def test_mutants_are_drawn_from_folders_that_there_are(load: Any) -> None:
     assert len(places) > 5
     assert [place for place in places if not [*ROOT.glob(place)]] == []
     assert (ROOT / load("mutants").PROCESS).is_file()
+
+
+def test_mutants_that_are_set_aside_change_files_that_there_are() -> None:
+    files = {mutant["file"] for mutant in table(FOLDER / "mutants.toml")["mutant"]}
+    assert [file for file in files if not (ROOT / file).is_file()] == []

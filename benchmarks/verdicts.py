@@ -36,6 +36,7 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, Kernel, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.show.reasons import comparison_reason
+from matbench.worker import comparing
 
 GPU_KERNELS = "tiled,kahan,thread-tile-2d,vectorized,warp-tiled"
 TILE = 16
@@ -93,7 +94,7 @@ class Pair:
 
     def compare(self, other: Case, plan: ComparisonPlan, seed: int) -> Comparison:
         """The kernel against itself or its twin."""
-        record = self.session.compare(self.plain, other, plan, seed)
+        record = comparing.here(self.session, self.plain, other, plan, seed)
         if record.comparison is None:
             raise SystemExit(f"{common.label(other)} was not compared: {comparison_reason(record)}")
         return record.comparison

@@ -11,8 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
+from queue import SimpleQueue
+from typing import TypeVar
+
+T = TypeVar("T")
 
 #: Signals within this time count as one: a key held down, or a signal sent twice.
 _ONE_PRESS_S = 1.0
@@ -77,6 +82,20 @@ def defer_interrupts() -> Iterator[None]:
         if _is_late and not before:
             _is_late = False
             raise KeyboardInterrupt
+
+
+def result(future: Future[T]) -> T:
+    """What a future gives, when it is done; a signal ends the wait at once.
+
+    `Future.result` waits too, but a signal may reach it between taking and using the future's lock,
+    which then stays locked: the thread that works for it would wait for ever.
+    """
+    done: SimpleQueue[Future[T]] = SimpleQueue()
+    with defer_interrupts():
+        future.add_done_callback(done.put)
+    done.get()
+    with defer_interrupts():
+        return future.result()
 
 
 def _interrupt(number: int, _: object) -> None:

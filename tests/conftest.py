@@ -125,7 +125,7 @@ def matbench() -> Iterator[Matbench]:
         return result
 
     yield invoke
-    warm.WarmPool.end()
+    warm.WarmProcess.end()
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ from matbench.records.outcome import BlockTimes, Outcome
 from matbench.records.writing import RecordWriter
 
 #: Modules that the processes of a run, and their parents, import first.
-MODULES = ("matbench", "multiprocessing", "signal", "pickle", "numpy", "pebble", "sitecustomize")
+MODULES = ("matbench", "multiprocessing", "signal", "pickle", "numpy", "msgspec", "sitecustomize")
 TRAP = "import pathlib\n(pathlib.Path(__file__).parent / 'PWNED').touch()\nraise SystemExit\n"
 
 

@@ -13,7 +13,7 @@ from support.optional import present
 
 from matbench import temporary
 from matbench.errors import UsageError
-from matbench.worker.process import DiedError, Pool
+from matbench.worker.process import DiedError, WorkerProcess
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_run(parent: Path) -> No
 
 
 def test_what_a_worker_and_its_programs_leave_goes_with_it(parent: Path) -> None:
-    pool = Pool()
+    pool = WorkerProcess()
     try:
         for _ in range(2):
             made = [pool.call(tempfile.mkdtemp), pool.call(subprocess.getoutput, "mktemp")]

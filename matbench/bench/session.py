@@ -7,29 +7,26 @@ launch is verified.
 from __future__ import annotations
 
 import contextlib
-import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
 
 from matbench import workloads
 from matbench.analysis import architectures, limits
-from matbench.analysis.leaders import LEAST
-from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.bench import bandwidth, reordering, repeated, sustained
 from matbench.bench.checks import Built, Checks, WrongError
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.function_launches import FunctionLaunches
-from matbench.bench.launches import Launches, Times, own_times
+from matbench.bench.launches import Launches, Times
 from matbench.bench.options import Options
-from matbench.bench.outcomes import compared
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Samples
-from matbench.bench.sampling import clock, has_all_rounds, sample_in_turns, timing_of
+from matbench.bench.sampling import Sampler, has_all_rounds
+from matbench.bench.sustained import Block
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument, native, sweep
@@ -42,9 +39,7 @@ from matbench.model import (
     NumericContract,
     Problem,
 )
-from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
-from matbench.workloads import oracle
 
 T = TypeVar("T")
 
@@ -67,6 +62,7 @@ class Session:
         self._right: set[tuple[BuildKey, Problem]] = set()  # those that were right on every trial
         self._reordered: set[BuildKey] = set()  # builds that were tried in other orders
         self._turns = contextlib.ExitStack()
+        self._sides: list[tuple[Launches, Sampler]] = []  # the cases that take turns
 
     def prepare(self, problem: Problem, contract: NumericContract) -> None:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
@@ -101,26 +97,6 @@ class Session:
         outcome = self.outcome_after(case, lambda checks: self._timed(checks, before))
         accuracy = outcome.accuracy or so_far.accuracy
         return msgspec.structs.replace(outcome, accuracy=accuracy, build=so_far.build)
-
-    def compare(
-        self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
-    ) -> ComparisonRecord:
-        """Check both, then time them in turns on the same inputs and buffers."""
-        cases: tuple[Case, ...] = (baseline, candidate)
-        outcomes = [self.outcome_after(case, self.untimed) for case in cases]
-        cases = tuple(map(self._as_it_reads, cases))
-        if any(outcome.status != "measured" for outcome in outcomes):
-            return compared(*outcomes)
-        try:
-            times, comparison = self._in_turns(cases, plan, seed, secrets.randbits(64))
-        except WrongError as wrong:
-            outcomes[cases.index(wrong.case)] = self._outcome(wrong.case, wrong=wrong)
-            return compared(*outcomes)
-        timed = (
-            self._outcome(case, outcome.accuracy, taken)
-            for case, outcome, taken in zip(cases, outcomes, times, strict=True)
-        )
-        return compared(*timed, comparison=comparison)
 
     def forget(self) -> None:
         """Let go of all builds, and of what is known of them."""
@@ -241,7 +217,7 @@ class Session:
         """Launches back to back, after all rounds."""
         assert self.options.sustained_s is not None
         with self._trials(checks, again=True):
-            launches, meter = launches_of(checks), sustained.Meter(self.backend, self._idle_w)
+            launches, meter = launches_of(checks), sustained.Meter(self.backend, self.idle_w)
             taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
             repeated.require_same_work(launches, taken.mean_ns)
             launches.verify()
@@ -263,7 +239,7 @@ class Session:
             self._right.add(key)
 
     @cached_property
-    def _idle_w(self) -> float | None:
+    def idle_w(self) -> float | None:
         """The power of the idle device, in watts."""
         return sustained.idle_w(self.backend)
 
@@ -296,75 +272,73 @@ class Session:
             raise WrongError(case, "impossible", reason)
         return () if reason is None else (reason,)
 
-    def _in_turns(
-        self, cases: Sequence[Case], plan: ComparisonPlan, seed: int, inputs_seed: int
-    ) -> tuple[list[Times], Comparison]:
-        """Times of both on inputs that suit both; the two of a pair have the same inputs."""
-        contract = oracle.common([case.kernel.contract for case in cases])
-        with contextlib.ExitStack() as stack:
-            checks = [
-                stack.enter_context(self._checks(case, self._build(case), contract))
-                for case in cases
-            ]
-            launches = [launches_of(check, inputs_seed) for check in checks]
-            plan = msgspec.structs.replace(plan, least=LEAST[self.backend.info.kind])
-            if self.options.sustained_s is not None:
-                taken, comparison = sustained.in_turns(
-                    [one.block for one in launches],
-                    plan,
-                    seed,
-                    sustained.Meter(self.backend, self._idle_w),
-                )
-                for timed, one in zip(launches, taken, strict=True):
-                    repeated.require_same_work(timed, one.mean_ns)
-                times = [
-                    Times(hot=timing_of(one.blocks_ns, inputs_seed), sustained=one) for one in taken
-                ]
-            else:
-                spent = clock(lambda: sum(timed.verifying_ns for timed in launches))
-                samplers = [timed.sampler() for timed in launches]
-                place = partial(_place_anew, checks)
-                samples, comparison = sample_in_turns(samplers, plan, seed, spent, place=place)
-                times = [own_times(one, self.options, inputs_seed) for one in samples]
-            for timed in launches:
-                timed.verify()
-        return times, comparison
+    # -- cases that take turns, with each other or with one of another process --------------
 
-    # -- a case that takes turns with one of another process --------------------------------
+    def checked(self, case: Case) -> Outcome:
+        """Check a case without timing it."""
+        return self.outcome_after(case, self.untimed)
 
-    def begin_turns(self, case: Case, contract: NumericContract, inputs_seed: int) -> Outcome:
-        """Check a case and, if it is right, keep it ready for its turns."""
-        outcome = self.outcome_after(case, self.untimed)
-        if outcome.status == "measured":
-            case = self._as_it_reads(case)
-            checks = self._turns.enter_context(self._checks(case, self._build(case), contract))
-            self._side = launches_of(checks, inputs_seed)
-            self._place = partial(_place_anew, [checks])
-            self._sample = self._side.sampler()
-        return outcome
+    def contract(self, case: Case) -> NumericContract:
+        """What a case computes, with its reads of C, declared or found."""
+        return self._as_it_reads(case).kernel.contract
 
-    def turn(self) -> tuple[float, int] | Outcome:
-        """A sample, and the time of all verification so far, in nanoseconds."""
-        return self._in_turn(lambda: (self._sample(), self._side.verifying_ns))
+    def begin_turns(self, case: Case, contract: NumericContract, seed: int) -> Outcome | None:
+        """Keep a case that is right ready for its turns; the seed is that of its inputs, which suit
+        the contract."""
 
-    def place_turns(self, number: int) -> None:
-        """Put data and code at other places."""
-        self._place(number)
+        def begin() -> None:
+            own = self._as_it_reads(case)
+            checks = self._turns.enter_context(self._checks(own, self._build(own), contract))
+            launches = launches_of(checks, seed)
+            self._sides.append((launches, launches.sampler()))
 
-    def end_turns(self) -> Outcome | None:
-        """Verify all turns, which have ended."""
-        return self._in_turn(self._side.verify)
+        return self._in_turn(begin)
+
+    def turn(self, side: int) -> tuple[float, int] | Outcome:
+        """A sample of a case, and the time of all its verification so far, in nanoseconds."""
+        launches, sample = self._sides[side]
+        return self._in_turn(lambda: (sample(), launches.verifying_ns))
+
+    def block(self, side: int, least_s: float) -> Block | Outcome:
+        """Launches of a case without a pause."""
+        return self._in_turn(lambda: self._sides[side][0].block(least_s))
+
+    def place_turns(self, number: int) -> Outcome | None:
+        """Move the matrices, and load the code of all cases, in the other order than before."""
+
+        def place() -> None:
+            checks = [launches.checks for launches, _ in self._sides]
+            checks[0].prepared.move()
+            for check in checks if number % 2 else reversed(checks):
+                check.built.program.reload()
+                check.moved()
+
+        return self._in_turn(place)
+
+    def end_turns(self, side: int, repeated_ns: float | None = None) -> Outcome | None:
+        """Verify all turns of a case; after blocks, also the mean time of their launches."""
+
+        def end() -> None:
+            launches, _ = self._sides[side]
+            if repeated_ns is not None:
+                repeated.require_same_work(launches, repeated_ns)
+            launches.verify()
+
+        return self._in_turn(end)
 
     def leave_turns(self) -> None:
-        """Let go of the case."""
+        """Let go of the cases."""
+        self._sides.clear()
         self._turns.close()
 
     def _in_turn(self, do: Callable[[], T]) -> T | Outcome:
         try:
             return do()
-        except WrongError as wrong:
-            self._turns.__exit__(WrongError, wrong, wrong.__traceback__)
-            return self._outcome(wrong.case, wrong=wrong)
+        except (WrongError, CaseError) as error:
+            self._turns.__exit__(type(error), error, error.__traceback__)
+            if isinstance(error, CaseError):
+                raise
+            return self._outcome(error.case, wrong=error)
 
     def _build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> Built:
         width = case.launch.block[0] if case.launch is not None else 1
@@ -467,14 +441,6 @@ class Session:
         if self._prepared is not None:
             prepared, self._prepared = self._prepared, None
             prepared.release()
-
-
-def _place_anew(checks: Sequence[Checks], number: int) -> None:
-    """Move the matrices of two cases, and load their code in the other order than before."""
-    checks[0].prepared.move()
-    for check in checks if number % 2 else reversed(checks):
-        check.built.program.reload()
-        check.moved()
 
 
 def launches_of(checks: Checks, seed: int | None = None, so_far: Times | None = None) -> Launches:

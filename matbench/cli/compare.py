@@ -200,7 +200,8 @@ class _Turns(NamedTuple):
             for side in self.pair
         ]
         cases, notes = zip(*looks, strict=True)
-        record = comparing.compare(pool, device, cases, plan, seed)
+        workers = [pool.worker(device, case.kernel) for case in cases]
+        record = comparing.compare(workers, cases, plan, seed)
         return msgspec.structs.replace(
             record,
             baseline_name=self.pair[0].label,

@@ -197,7 +197,8 @@ class Judge:
         for pair in _by_problem(*sides):
             best = [fastest(self._pool, self.device, cases)[0] for cases in pair]
             seed = self._problem.seed
-            records.append(comparing.compare(self._pool, self.device, best, plan, seed))
+            workers = [self._pool.worker(self.device, case.kernel) for case in best]
+            records.append(comparing.compare(workers, best, plan, seed))
         broken = [comparison_reason(record) for record in records if record.verdict is None]
         if not records:
             broken = ["the two have no size in common"]

@@ -19,7 +19,6 @@ from matbench.records.environment import SCHEMA, Environment
 _PACKAGES = (
     "numpy", "scipy", "pycuda", "cuda-bindings", "cuda-pathfinder", "nvidia-ml-py", "pyopencl",
     "intel-opencl-rt", "intel-cmplr-lib-rt", "pocl", "pocl-binary-distribution", "msgspec",
-    "pebble",
 )  # fmt: skip
 Settings = Mapping[str, str | int | float | bool | None]
 

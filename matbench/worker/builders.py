@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any
 
+from matbench import signals
 from matbench.backends import Variant
-from matbench.model import BuildKey, Case, DeviceInfo
-from matbench.worker.process import Pool, result
+from matbench.model import BuildKey, Case, DeviceInfo, Kernel
+from matbench.worker.process import WorkerProcess
 
 #: Devices that share their builds: the backend and the model's name.
 _Model = tuple[str, str]
@@ -26,9 +29,14 @@ class Builders:
 
     def __init__(self, deadline_s: float, processes: int | None = None) -> None:
         self.deadline_s = deadline_s
-        self.pool = Pool(processes=processes or max(1, min(8, (os.cpu_count() or 1) // 2)))
-        self.futures: dict[tuple[_Model, BuildKey, tuple[Variant, ...]], Any] = {}
+        count = processes or max(1, min(8, (os.cpu_count() or 1) // 2))
+        self.futures: dict[tuple[_Model, BuildKey, tuple[Variant, ...]], Future[None]] = {}
         self._own: set[_Model] = set()
+        self._threads = ThreadPoolExecutor(count)
+        self._processes = [WorkerProcess() for _ in range(count)]
+        self._free: SimpleQueue[WorkerProcess] = SimpleQueue()
+        for process in self._processes:
+            self._free.put(process)
 
     def start(
         self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
@@ -39,9 +47,8 @@ class Builders:
         for case in cases if can_precompile(device) else ():
             key = (device.backend, device.name), case.build_key, variants
             if case.skip is None and key not in self.futures:
-                self.futures[key] = self.pool.schedule(
-                    _precompile, device, case, variants, timeout_s=self.deadline_s
-                )
+                given = device, case.kernel, case.params, variants
+                self.futures[key] = self._begun(_precompile, *given)
 
     def start_own(self, device: DeviceInfo) -> None:
         """Start compiling matbench's own kernels."""
@@ -50,34 +57,48 @@ class Builders:
         model = device.backend, device.name
         wanted = can_precompile(device) and model not in self._own
         self._own.add(model)
-        for file, entry in _OWN if wanted else ():
-            self.pool.schedule(_precompile_own, device, file, entry, timeout_s=self.deadline_s)
+        for own in _OWN if wanted else ():
+            self._begun(_precompile_own, device, *own)
+
+    @signals.defer_interrupts()
+    def _begun(self, task: Callable[..., None], *args: Any) -> Future[None]:
+        def build() -> None:
+            process = self._free.get()
+            try:
+                process.call(task, *args, timeout_s=self.deadline_s)
+            finally:
+                self._free.put(process)
+
+        return self._threads.submit(build)
 
     def wait(self, device: DeviceInfo, case: Case) -> None:
         """Wait until the case's builds are in the cache; raises their errors."""
         wanted = (device.backend, device.name), case.build_key
         for (model, build, _), future in list(self.futures.items()):
             if (model, build) == wanted:
-                result(future)
+                signals.result(future)
 
     def forget(self) -> None:
         """Let go of builds that are done; they are in the cache."""
         self.futures = {key: one for key, one in self.futures.items() if not one.done()}
 
     def close(self) -> None:
-        self.pool.kill()
+        """End the processes, and what they do."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in self._processes:
+            process.kill()
 
 
 def _precompile_own(device: DeviceInfo, file: str, entry: str) -> None:
-    from matbench import backends
     from matbench.bench.device_kernels import device_kernel
-    from matbench.cache import Cache
 
-    backends.precompile(device, device_kernel(file, entry), {}, Cache(), ("plain",))
+    _precompile(device, device_kernel(file, entry), {}, ("plain",))
 
 
-def _precompile(device: DeviceInfo, case: Case, variants: tuple[Variant, ...]) -> None:
+def _precompile(
+    device: DeviceInfo, kernel: Kernel, params: dict[str, int], variants: tuple[Variant, ...]
+) -> None:
     from matbench import backends
     from matbench.cache import Cache
 
-    backends.precompile(device, case.kernel, case.params, Cache(), variants)
+    backends.precompile(device, kernel, params, Cache(), variants)

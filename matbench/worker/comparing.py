@@ -1,4 +1,4 @@
-"""Comparisons of two cases: by one worker, or of functions, each by its own.
+"""Comparisons of two cases that take turns: in one process, or functions, each in its own.
 
 The process of a function stands still while the other side has its turn, so what it leaves behind,
 such as a thread, slows down nothing but itself.
@@ -9,21 +9,24 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from matbench.analysis.leaders import LEAST
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.bench.launches import own_times
-from matbench.bench.outcomes import compared, not_measured
-from matbench.bench.sampling import clock, sample_in_turns
+from matbench.bench import sustained
+from matbench.bench.launches import Times, own_times
+from matbench.bench.options import Options
+from matbench.bench.outcomes import compared, not_measured, skipped
+from matbench.bench.sampling import clock, sample_in_turns, timing_of
 from matbench.bench.session import Session
 from matbench.errors import CaseError
-from matbench.model import Case, DeviceInfo, NumericContract
-from matbench.records.comparison import ComparisonRecord
+from matbench.model import Case, Skip
+from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Outcome
-from matbench.worker.worker import Worker, WorkerPool
+from matbench.worker.worker import TIMES_SUSTAINED, Worker
 from matbench.workloads import oracle
 
 
@@ -31,78 +34,157 @@ class _EndedError(Exception):
     """A side has no more turns; its outcome says why."""
 
 
-class _Apart:
-    """A case in a process of its own, and its outcome so far."""
+class _Side:
+    """One of the two cases, its number in its process, and its outcome so far.
+
+    `call` passes a task to the session there.
+    """
 
     outcome: Outcome
 
-    def __init__(self, worker: Worker, case: Case) -> None:
-        self.worker, self.case = worker, case
+    def __init__(self, case: Case, number: int, call: Callable[..., Any]) -> None:
+        self.case, self.number, self.call = case, number, call
         self.verifying_ns = 0
 
-    def begin(self, contract: NumericContract, inputs_seed: int) -> Outcome:
-        """Check the case, which then is ready for its turns if it is right."""
-        unfit = self.worker.unfit(self.case)
-        if unfit is not None:
-            self.outcome = unfit
-        else:
-            with suppress(_EndedError):
-                self.ask(Session.begin_turns, self.case, contract, inputs_seed)
-        return self.outcome
-
-    def ask(self, task: Callable[..., Any], *args: Any) -> Any:
+    def ask(self, task: Callable[..., Any], *given: Any) -> Any:
         """What the session says; `_EndedError` if it is that the case is not right."""
-        try:
-            answer = self.worker.with_session(task, *args)
-        except CaseError as error:
-            answer = self.worker.failed(self.case, error)
+        answer = self.call(task, *given)
         if isinstance(answer, Outcome):
-            self.outcome = self.worker.explained(self.case, answer)
+            self.outcome = answer
             if answer.status != "measured":
                 raise _EndedError
         return answer
 
     def sample(self) -> float:
-        taken_ns, self.verifying_ns = self.ask(Session.turn)
+        taken_ns, self.verifying_ns = self.ask(Session.turn, self.number)
         return float(taken_ns)
+
+    def block(self, least_s: float) -> sustained.Block:
+        block: sustained.Block = self.ask(Session.block, self.number, least_s)
+        return block
 
 
 def compare(
-    pool: WorkerPool, device: DeviceInfo, cases: Sequence[Case], plan: ComparisonPlan, seed: int
+    workers: Sequence[Worker], cases: Sequence[Case], plan: ComparisonPlan, seed: int
 ) -> ComparisonRecord:
-    """Check both and time them in turns on a device; without a comparison if one cannot run."""
+    """Check both and time them in turns; without a comparison if one cannot run.
+
+    `workers`: that of each case, which may be the same.
+    """
     baseline, candidate = cases
+    worker, other = workers
     if unlike := baseline.kernel.contract.unlike(candidate.kernel.contract):
         reason = f"the kernels cannot be compared; {unlike}"
-        sides = (not_measured(case, device, "failed", reason) for case in cases)
+        sides = (not_measured(case, worker.device, "failed", reason) for case in cases)
         return compared(*sides)
-    workers = [pool.worker(device, case.kernel) for case in cases]
-    if workers[0] is workers[1]:
-        return workers[0].compare(baseline, candidate, plan, seed)
-    both = [_Apart(worker, case) for worker, case in zip(workers, cases, strict=True)]
-    contract = oracle.common([case.kernel.contract for case in cases])
-    inputs_seed, comparison = secrets.randbits(64), None
-    outcomes = [one.begin(contract, inputs_seed) for one in both]
-    if all(outcome.status == "measured" for outcome in outcomes):
+    for own, case in zip(workers, cases, strict=True):
+        if (unfit := own.unfit(case)) is not None:
+            pair = Skip("pair")
+            sides = (unfit if one is case else skipped(one, own.device, pair) for one in cases)
+            return compared(*sides)
+    if worker is not other:
+        apart = zip(cases, workers, strict=True)
+        both = [_Side(case, 0, partial(_told_by, own, case)) for case, own in apart]
+        return _in_turns(both, plan, seed, worker.options.on(worker.device.kind))
+    turns_s = 2 * plan.maximum_time_ns / 1e9  # half of it for verification
+    if worker.options.sustained_s is not None:
+        turns_s = TIMES_SUSTAINED * plan.looks[-1]  # blocks of a second
+    try:
+        record = worker.run(here, *cases, plan, seed, deadline_s=worker.run_s + turns_s)
+    except CaseError as error:
+        reason = f"comparing: {error.reason}"
+        return compared(*(not_measured(case, worker.device, "failed", reason) for case in cases))
+    return msgspec.structs.replace(
+        record,
+        baseline=worker.explained(baseline, record.baseline),
+        candidate=worker.explained(candidate, record.candidate),
+    )
 
-        def place(number: int) -> None:
-            for one in both:
-                one.ask(Session.place_turns, number)
 
-        plan = msgspec.structs.replace(plan, least=LEAST[device.kind])
-        options = pool.options.on(device.kind)
-        spent = clock(lambda: sum(one.verifying_ns for one in both))
-        samplers = [one.sample for one in both]
+def here(
+    session: Session, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
+) -> ComparisonRecord:
+    """Compare two cases of one session."""
+
+    def call(task: Callable[..., Any], *given: Any) -> Any:
+        return task(session, *given)
+
+    sides = [_Side(case, number, call) for number, case in enumerate((baseline, candidate))]
+    meter = None
+    if session.options.sustained_s is not None:
+        meter = sustained.Meter(session.backend, session.idle_w)
+    return _in_turns(sides, plan, seed, session.options, meter)
+
+
+def _told_by(worker: Worker, case: Case, task: Callable[..., Any], *given: Any) -> Any:
+    """What a process of its own says of a case; a failure is its outcome."""
+    try:
+        answer = worker.run(task, *given)
+    except CaseError as error:
+        answer = worker.failed(case, error)
+    return worker.explained(case, answer) if isinstance(answer, Outcome) else answer
+
+
+def _in_turns(
+    sides: Sequence[_Side],
+    plan: ComparisonPlan,
+    seed: int,
+    options: Options,
+    meter: sustained.Meter | None = None,
+) -> ComparisonRecord:
+    """Check both, then time them in turns; with a `meter`, launches are sustained."""
+    comparison = None
+    for side in sides:
+        with suppress(_EndedError):
+            side.ask(Session.checked, side.case)
+    if all(side.outcome.status == "measured" for side in sides):
         try:
-            samples, decided = sample_in_turns(samplers, plan, seed, spent, place=place)
-            for one, taken in zip(both, samples, strict=True):
-                one.ask(Session.end_turns)
-                times = own_times(taken, options, inputs_seed)
-                one.outcome = msgspec.structs.replace(one.outcome, cold=times.cold, hot=times.hot)
-            comparison = decided
+            comparison = _timed(sides, plan, seed, options, meter)
         except _EndedError:
             pass  # the outcome of a side says why
-    for one in both:
-        with suppress(CaseError):
-            one.worker.with_session(Session.leave_turns)
-    return compared(both[0].outcome, both[1].outcome, comparison=comparison)
+        finally:
+            for side in _processes(sides):
+                side.call(Session.leave_turns)
+    return compared(*(side.outcome for side in sides), comparison=comparison)
+
+
+def _processes(sides: Sequence[_Side]) -> Sequence[_Side]:
+    """A side for each process."""
+    return [side for side in sides if side.number == 0]
+
+
+def _timed(
+    sides: Sequence[_Side],
+    plan: ComparisonPlan,
+    seed: int,
+    options: Options,
+    meter: sustained.Meter | None,
+) -> Comparison:
+    """Time both; the two of a pair have the same inputs."""
+
+    def place(number: int) -> None:
+        for side in _processes(sides):
+            side.ask(Session.place_turns, number)
+
+    contract = oracle.common([side.ask(Session.contract, side.case) for side in sides])
+    inputs_seed = secrets.randbits(64)
+    plan = msgspec.structs.replace(plan, least=LEAST[sides[0].outcome.case.device_kind])
+    for side in sides:
+        side.ask(Session.begin_turns, side.case, contract, inputs_seed)
+    if meter is not None:
+        blocks, comparison = sustained.in_turns([side.block for side in sides], plan, seed, meter)
+        means_ns: list[float | None] = [one.mean_ns for one in blocks]
+        times = [Times(hot=timing_of(one.blocks_ns, inputs_seed), sustained=one) for one in blocks]
+    else:
+        spent = clock(lambda: sum(side.verifying_ns for side in sides))
+        samplers = [side.sample for side in sides]
+        samples, comparison = sample_in_turns(samplers, plan, seed, spent, place=place)
+        means_ns = [None, None]
+        times = [own_times(taken, options, inputs_seed) for taken in samples]
+    for side, mean_ns in zip(sides, means_ns, strict=True):
+        side.ask(Session.end_turns, side.number, mean_ns)
+    for side, own in zip(sides, times, strict=True):
+        side.outcome = msgspec.structs.replace(
+            side.outcome, cold=own.cold, hot=own.hot, sustained=own.sustained
+        )
+    return comparison

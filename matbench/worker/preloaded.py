@@ -7,7 +7,6 @@ exception, since OpenBLAS ends them before each fork.
 from __future__ import annotations
 
 from matbench import backends
-from matbench.bench import session  # noqa: F401
-from matbench.worker import worker  # noqa: F401
+from matbench.worker import comparing  # noqa: F401 (which imports all of `bench`)
 
 backends.preload()

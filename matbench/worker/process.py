@@ -1,14 +1,17 @@
-"""One process that may die: tasks one at a time, each with a deadline.
+"""A process that may die: it does one task at a time, each with a deadline.
 
 Processes are forked from a server, a process that has imported what they need and does nothing
 else; see `preloaded`. Starting one takes a tenth of the time of a new interpreter.
+
+A kernel may change anything in its process, also what that sends. So an answer is data, and is
+decoded as the type that its task returns; nothing that comes from a process is unpickled.
 """
 
 from __future__ import annotations
 
 import atexit
-import concurrent.futures
 import functools
+import gc
 import multiprocessing
 import os
 import pickle
@@ -17,16 +20,27 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import msgspec
+
 from matbench import signals, temporary
-from matbench.errors import CaseError, MatbenchError, explanation
+from matbench.errors import (
+    BuildError,
+    CaseError,
+    LackingError,
+    MatbenchError,
+    OutOfMemoryError,
+    UsageError,
+    explanation,
+)
 from matbench.worker import output
 
 if sys.platform == "linux":
@@ -40,14 +54,20 @@ T = TypeVar("T")
 
 #: A socket's path has 107 bytes at most, two names in this folder among them.
 _SOCKET_FOLDER_BYTES = 60
-#: Stands for exit code 0.
-_EXIT_0 = 256
-#: How long a process may take to say its number.
-_PID_S = 60.0
+#: How much of an answer is read at once, and the bytes before it that say how long it is.
+_PIECE = 1 << 20
+_LENGTH_BYTES = 4
+#: How long a process may take to end after it has closed its connection.
+_END_S = 5.0
+#: The errors of a task that are raised here as they are.
+_ERRORS = {
+    kind.__name__: kind
+    for kind in (MatbenchError, UsageError, CaseError, BuildError, LackingError, OutOfMemoryError)
+}
 
 
 class DiedError(MatbenchError):
-    """The process ended in the middle of a task; the message says how."""
+    """The process ended in the middle of a task, or broke; the message says how."""
 
 
 class DeadlineError(MatbenchError):
@@ -68,7 +88,8 @@ def signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-#: Held while `__main__` is another module; several pools may start processes at once.
+#: Held while `__main__` is another module, and while it is read whether processes have ended, which
+#: starting one does for all.
 _main = threading.Lock()
 
 
@@ -84,26 +105,8 @@ def _without_main() -> Iterator[None]:
             sys.modules["__main__"] = main
 
 
-class _Deaf(Process):
-    def start(self) -> None:
-        with signals_blocked(), _without_main():
-            super().start()
-
-    def terminate(self) -> None:
-        self.kill()
-
-    @property
-    def exitcode(self) -> int | None:
-        """Pebble would take 0 for the end of a process that has nothing left to do."""
-        return _EXIT_0 if super().exitcode == 0 else super().exitcode
-
-
-class _DeafContext(Context):
-    Process = _Deaf
-
-
 @functools.cache
-def _context() -> _DeafContext:
+def _context() -> Context:
     """The server's socket lies in a folder that a later run removes if this one is killed."""
     folder = ExitStack()
     atexit.register(folder.close)
@@ -112,140 +115,151 @@ def _context() -> _DeafContext:
         parent = "/tmp"  # noqa: S108 (nobody else can enter the folder)
     place = str(folder.enter_context(temporary.folder(parent)))
     multiprocessing.current_process()._config.setdefault("tempdir", place)  # type: ignore
-    context = _DeafContext()
+    context = Context()
     context.set_forkserver_preload(["matbench.worker.preloaded"])
     return context
 
 
-class _Clock:
-    """What Pebble needs of `time`, by a clock that is never set."""
+class WorkerProcess:
+    """A process that starts with its first task, and is replaced when it dies.
 
-    time, sleep = staticmethod(time.monotonic), staticmethod(time.sleep)
-
-
-class Pool:
-    """Pebble processes that are reused, and replaced when they die; by default one.
-
-    They work in a private folder, which is removed with all that compilers leave there. Libraries,
+    It works in a private folder, which is removed with all that compilers leave there. Libraries,
     compilers and linkers search the working folder, and the user's may be anyone's.
 
-    `initializer` runs first in each process, with `initargs`. `leads`: what a task starts can be
-    `stopped`, and ends with the pool; for a single process.
+    `initializer` runs first in it, with `initargs`. `leads`: what its tasks start can be `stopped`,
+    and ends with it.
     """
 
     def __init__(
-        self,
-        initializer: Callable[..., None] | None = None,
-        *initargs: Any,
-        processes: int = 1,
-        leads: bool = False,
+        self, initializer: Callable[..., None] | None = None, *initargs: Any, leads: bool = False
     ) -> None:
-        self._start = (initializer, initargs)
-        self._processes = processes
+        self._begin = (initializer, initargs)
         self._leads = leads
-        self._group: int | None = None  # of its last process that was stopped
-        self._pool: Any = None
+        self._running: tuple[Process, Connection] | None = None
         self._output: output.Output | None = None
         self._folder = ExitStack()
-        self._lock = threading.RLock()  # for the threads of several workers
-        self._pending: set[Any] = set()
+        self._lock = threading.RLock()  # it may be killed by another thread
+        _every.add(self)
 
     @signals.defer_interrupts()
-    def schedule(
-        self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
-    ) -> Any:
-        """Start a task; `result` waits for it."""
+    def start(self) -> tuple[Process, Connection]:
+        """Start the process, unless it is there."""
         with self._lock:
-            return self._schedule(function, args, timeout_s)
+            if self._running is not None and wait([self._running[0].sentinel], 0):
+                self.kill()  # it died between two tasks
+            if self._running is None:
+                try:
+                    self._running = self._started()
+                except (MemoryError, OSError, RuntimeError, EOFError) as error:
+                    self.kill()
+                    why = explanation(error)
+                    raise MatbenchError(f"a worker process cannot be started: {why}") from None
+            return self._running
 
-    def _schedule(
-        self, function: Callable[..., object], args: tuple[Any, ...], timeout_s: float | None
-    ) -> Any:
-        import pebble
-        import pebble.pool.process
-        from pebble import ProcessPool
+    def _started(self) -> tuple[Process, Connection]:
+        folder = self._folder.enter_context(temporary.folder())
+        self._output = output.Output()
+        connection, its_own = multiprocessing.Pipe()
+        with signals_blocked():
+            resource_tracker.ensure_running()
+        begin = (*self._begin, folder, self._output.writer, self._leads, dict(os.environ))
+        process = _context().Process(target=_serve, args=(its_own, *begin))
+        with signals_blocked(), _without_main():
+            process.start()
+        its_own.close()
+        return process, connection
 
-        # Deadlines are Pebble's, which would take another wall clock for time that has passed.
-        pebble.pool.process.time = _Clock  # type: ignore
-        pebble.CONSTS.sleep_unit = 0.02  # how long the end of a pool may take
-        if self._pool is not None and not self._pool.active:  # its process died between two tasks
-            self.kill()
-        is_new = self._pool is None
+    def call(self, task: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
+        """The task's answer, or its error; `DiedError` or `DeadlineError` if the process is lost.
+
+        The next call finds another one then.
+        """
         try:
-            if is_new:
-                folder = self._folder.enter_context(temporary.folder())
-                self._output = output.Output()
-                with signals_blocked():
-                    resource_tracker.ensure_running()
-                self._pool = ProcessPool(
-                    max_workers=self._processes,
-                    context=_context(),
-                    initializer=_begin,
-                    initargs=(
-                        *(*self._start, folder, self._output.writer, self._leads),
-                        dict(os.environ),
-                    ),
-                )
-            future = self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
-            self._pending.add(future)
-            future.add_done_callback(self._pending.discard)
-            return future
-        except (MemoryError, OSError, RuntimeError) as error:  # also if a thread cannot be started
-            if not is_new:
-                raise  # only this task fails
-            # Pebble's `BrokenProcessPool` says nothing, but its cause does.
-            why = explanation(error.__cause__ or error)
-            raise MatbenchError(f"a worker process cannot be started: {why}") from None
+            process, connection = self.start()
+            with suppress(OSError):  # it has just ended; how is found below
+                connection.send_bytes(pickle.dumps((task, args)))
+            answer = _answer(self._received(process, connection, timeout_s), _returned(task))
+        except BaseException:  # also Ctrl-C: the next task would get this one's answer
+            self.kill()
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        done: T = answer
+        return done
 
-    def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
-        """The task's result. `DiedError` or `DeadlineError` leave a fresh process behind."""
-        value: T = result(self.schedule(function, *args, timeout_s=timeout_s))
-        return value
+    def _received(self, process: Process, connection: Connection, timeout_s: float | None) -> bytes:
+        """The bytes of an answer, however slowly they come."""
+        ends_s = None if timeout_s is None else time.monotonic() + timeout_s
+        data = bytearray()
+        while len(data) - _LENGTH_BYTES < int.from_bytes(data[:_LENGTH_BYTES], "big", signed=True):
+            left_s = None if ends_s is None else max(0.0, ends_s - time.monotonic())
+            ready = wait([connection, process.sentinel], left_s)
+            if not ready:
+                raise DeadlineError("deadline missed")
+            piece = b""
+            with suppress(OSError):
+                piece = os.read(connection.fileno(), _PIECE) if connection in ready else b""
+            if not piece:
+                raise DiedError(self._manner_of_death(process))
+            data += piece
+        return bytes(data[_LENGTH_BYTES:])
+
+    def _manner_of_death(self, process: Process) -> str:
+        if self._running is None:
+            return "was stopped"
+        if not wait([process.sentinel], _END_S):
+            return "closed its connection"
+        with _main:
+            return _manner_of_death(process.exitcode)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Meanwhile its only process does nothing, nor does what its tasks have started."""
-        if self._pool is not None:
-            with suppress(MatbenchError):
-                group = self.call(os.getpid, timeout_s=_PID_S)
-                if group != self._group:
-                    self._signal(signal.SIGKILL)  # what another process has left
-                    self._group = group
-                self._signal(signal.SIGSTOP)
-                _wait_for_stop(group)
+        """Meanwhile the process does nothing, nor does what its tasks have started."""
+        self._signal(signal.SIGSTOP)
+        if self._running is not None:
+            _wait_for_stop(self._running[0].pid)
         try:
             yield
         finally:
             self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
-        if self._group is not None:
+        if self._leads and self._running is not None:
             with suppress(ProcessLookupError):
-                os.killpg(self._group, number)
+                os.killpg(self._running[0].pid or 0, number)
 
     def said(self) -> output.CapturedOutput:
-        """The output of the processes since the last call."""
+        """The output of the process since the last call."""
         return self._output.taken() if self._output is not None else output.CapturedOutput()
 
     @signals.defer_interrupts()
     def kill(self) -> None:
-        """End the processes; the next task starts others."""
+        """End the process; the next task starts another."""
         with self._lock:
-            if self._pool is not None:
-                pool, self._pool = self._pool, None
-                pool.stop()
-                pool.join()
+            if self._running is not None:
                 self._signal(signal.SIGKILL)
-                self._group = None
-                for future in list(self._pending):  # pebble leaves them as they are
-                    with suppress(concurrent.futures.InvalidStateError):
-                        future.set_exception(DiedError("was stopped"))
+                process = self._running[0]
+                self._running = None
+                process.kill()
+                wait([process.sentinel])
+                with _main:
+                    process.join()
             if self._output is not None:
                 self._output.close()
             self._folder.close()
 
 
-def _wait_for_stop(process: int) -> None:
+_every: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """`multiprocessing` would wait for them."""
+    for process in [*_every]:
+        process.kill()
+
+
+def _wait_for_stop(process: int | None) -> None:
     """Wait, for a second at most: until one thread has seen the signal, all others go on."""
     import psutil
 
@@ -255,37 +269,6 @@ def _wait_for_stop(process: int) -> None:
             if psutil.Process(process).status() not in awake:
                 return
             time.sleep(0.0002)
-
-
-def result(future: Any) -> Any:
-    """A task's result; `DeadlineError` or `DiedError` if its process was lost."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    from pebble import ProcessExpired
-
-    _wait(future)
-    try:
-        with signals.defer_interrupts():
-            return future.result()
-    except concurrent.futures.TimeoutError:
-        raise DeadlineError("deadline missed") from None
-    except ProcessExpired as error:
-        raise DiedError(_manner_of_death(error.exitcode)) from None
-    except BrokenProcessPool:
-        raise DiedError("exited before the task began") from None
-
-
-def _wait(future: Any) -> None:
-    """Wait for a task; a signal ends the wait at once.
-
-    `Future.result` waits too, but a signal may reach it between taking and using the future's lock,
-    which then stays locked: the pool's threads, and whoever joins them, would wait for ever.
-    """
-    done = threading.Lock()
-    done.acquire()
-    with signals.defer_interrupts():
-        future.add_done_callback(lambda _: done.release())
-    done.acquire()
 
 
 def _manner_of_death(exitcode: int | None) -> str:
@@ -301,10 +284,60 @@ def _manner_of_death(exitcode: int | None) -> str:
             "SIGKILL": "was killed from outside (SIGKILL, perhaps because memory ran out)",
         }
         return words.get(name, f"was ended by {name}")
-    return f"exited with code {exitcode if exitcode != _EXIT_0 else 0}"
+    return f"exited with code {exitcode}"
 
 
-def _begin(
+# -- answers ---------------------------------------------------------------------------------------
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """What a task returned, or the kind and the words of its error."""
+
+    value: msgspec.Raw = msgspec.Raw(b"\xc0")  # None
+    error: str | None = None
+    reason: str = ""
+    fatal: bool = False
+
+
+def _answer(data: bytes, kind: Any) -> Any:
+    """The answer in these bytes, which is of that kind, or an error."""
+    try:
+        answer = msgspec.msgpack.decode(data, type=_Answer)
+        if answer.error is None:
+            return msgspec.msgpack.decode(answer.value, type=kind, dec_hook=_array)
+        error = _ERRORS[answer.error](answer.reason)
+    except (msgspec.MsgspecError, KeyError, ValueError) as wrong:
+        said = f"{type(wrong).__name__}: {wrong}"
+        raise DiedError(f"sent data that is no answer; was it the kernel? ({said})") from None
+    if isinstance(error, CaseError):
+        error.fatal = answer.fatal
+    return error
+
+
+def _returned(task: Callable[..., Any]) -> Any:
+    """The type that a task returns; any plain data if it does not say."""
+    kind = getattr(task, "__annotations__", {}).get("return", Any)
+    return eval(kind, task.__globals__) if isinstance(kind, str) else kind  # noqa: S307 (our own)
+
+
+def _array(kind: Any, data: Any) -> Any:
+    """An array of NumPy, from what `_plain` makes of it."""
+    import numpy as np
+
+    dtype, shape, values = data
+    return np.frombuffer(values, dtype).reshape(shape)
+
+
+def _plain(value: Any) -> Any:
+    """An array of NumPy, or a number, as plain data."""
+    return (value.dtype.str, value.shape, value.tobytes()) if value.shape else value.item()
+
+
+# -- in the process --------------------------------------------------------------------------------
+
+
+def _serve(
+    connection: Connection,
     initializer: Callable[..., None] | None,
     initargs: tuple[Any, ...],
     folder: Path,
@@ -312,8 +345,8 @@ def _begin(
     leads: bool,
     environment: dict[str, str],
 ) -> None:
-    """Move to a private folder, keep kernels' output out of the table, and end with the main
-    process, which removes that folder."""
+    """Do tasks, in a private folder, with kernels' output kept out of the table, until the main
+    process ends, which removes that folder."""
     alive = getattr(forkserver._forkserver, "_forkserver_alive_fd", None)
     if alive is not None:
         os.close(alive)  # the server ends with the main process, whatever becomes of this one
@@ -331,26 +364,25 @@ def _begin(
     output.redirect(writer)
     if initializer is not None:
         initializer(*initargs)
+    with suppress(EOFError, OSError):
+        while True:
+            connection.send_bytes(msgspec.msgpack.encode(_done(connection.recv_bytes())))
 
 
-def _crosses(error: MatbenchError) -> bool:
-    """Whether the main process can read it: its class may be a kernel's, which only this process
-    knows, or need more than its arguments."""
+def _done(asked: bytes) -> _Answer:
+    """Do a task, and flush its output."""
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 (made here)
-    except Exception:
-        return False
-    return type(error).__module__.startswith("matbench.")
-
-
-def _flushed(function: Callable[..., T], args: tuple[Any, ...]) -> T:
-    """Call the function, and flush its output."""
-    try:
-        return function(*args)
+        task, args = pickle.loads(asked)  # noqa: S301 (from the main process)
+        return _Answer(msgspec.Raw(msgspec.msgpack.encode(task(*args), enc_hook=_plain)))
     except BaseException as error:
-        if isinstance(error, MatbenchError) and _crosses(error):
-            raise
-        said = f"{type(error).__name__}: {explanation(error)}"
-        raise CaseError(f"the worker process raised {said}", fatal=True) from None
+        if type(error).__module__ in ("matbench.errors", "matbench.backends.protocol"):
+            kind = next(kind for kind in type(error).__mro__ if kind.__name__ in _ERRORS)
+            return _Answer(
+                error=kind.__name__, reason=str(error), fatal=getattr(error, "fatal", False)
+            )
+        said = f"the worker process raised {type(error).__name__}: {explanation(error)}"
+        return _Answer(error="CaseError", reason=str(CaseError(said)), fatal=True)
     finally:
         output.flush()
+        if not gc.isenabled():
+            gc.collect()  # here, because only this thread may free device memory

@@ -12,22 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Concatenate,
-    NamedTuple,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from matbench.backends import bind_to
 from matbench.bench.options import Deadlines, Options
-from matbench.bench.outcomes import compared, not_measured, skipped
+from matbench.bench.outcomes import not_measured, skipped
 from matbench.errors import (
     BuildError,
     CaseError,
@@ -38,22 +29,19 @@ from matbench.errors import (
 )
 from matbench.kernelfile.suspicions import suspicions
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
-from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 from matbench.worker.builders import Builders
 from matbench.worker.output import Listener
-from matbench.worker.process import DeadlineError, DiedError, Pool
+from matbench.worker.process import DeadlineError, DiedError, WorkerProcess
 from matbench.worker.rounds import Rounds, Visit, in_rounds
 from matbench.worker.scheduler import Scheduler, TaskGroup
 
 if TYPE_CHECKING:
-    from matbench.analysis.statistics import ComparisonPlan
     from matbench.backends import Variant
     from matbench.bench.session import Session
 
 T = TypeVar("T")
 R = TypeVar("R")
-P = ParamSpec("P")
 
 
 #: How many processes of functions in Python a device has at a time, for rounds.
@@ -61,7 +49,7 @@ _MOST_APART = 12
 #: A case is sampled up to three times, and verification may take as long again.
 _TIMES_SAMPLED = 6
 #: Until the device is steady, launches may run twice as long as they are timed, for each of a pair.
-_TIMES_SUSTAINED = 8
+TIMES_SUSTAINED = 8
 
 
 class LateError(CaseError):
@@ -79,6 +67,9 @@ def _begin(device: DeviceInfo, options: Options) -> None:
     global _device, _options
     _device, _options = device, options
     bind_to(device)
+    if device.backend != "host":
+        with suppress(Exception):  # the first task raises it again
+            _open()
 
 
 def _open() -> Session:
@@ -92,23 +83,22 @@ def _open() -> Session:
         _session = Session(open_backend(_device, cache), cache, _options)
         _session.backend.conditions()  # from now on, the load of other programs is known
         _session.backend.clock_agrees()  # for later comparison
-        # No pause while a kernel is timed: `_do` collects between tasks, and what was imported is
-        # left out of that.
+        # No pause while a kernel is timed: garbage is collected between tasks, and what was
+        # imported is left out of that.
         gc.disable()
         gc.freeze()
     return _session
 
 
-def _start() -> None:
-    _open()
+class _OpenSession:
+    """Among the arguments of a task, it stands for the session, which is opened if need be."""
+
+    def __reduce__(self) -> tuple[Callable[[], Session], tuple[()]]:
+        return _open, ()
 
 
-def _do(method: Callable[..., T], args: tuple[Any, ...], more: dict[str, Any]) -> T:
-    """Call a method of the session."""
-    try:
-        return method(_open(), *args, **more)
-    finally:
-        gc.collect()  # here, because only this thread may free device memory
+def _is_open(session: Session) -> bool:
+    return True
 
 
 def _clock_ns() -> tuple[int, bool]:
@@ -130,6 +120,8 @@ class _Step(NamedTuple):
     is_heard: bool = True
 
 
+_OPENING = _Step("opening the device")
+_PREPARING = _Step("preparing")  # a reference may take long
 _CLOCK = _Step("reading the clock", 60.0)
 #: How far clocks of two processes may be apart.
 _CLOCK_NS = 10_000_000
@@ -157,47 +149,82 @@ class Worker:
         self.options = options
         self.builders = builders
         self.listener = listener
-        self.pool = Pool(_begin, device, options, leads=is_apart)
-        self._preparing = _Step("preparing")  # a reference may take long
+        self.process = WorkerProcess(_begin, device, options, leads=is_apart)
         self._building = _Step("building", deadlines.build_s, "--timeout", "compiler")
         kinds = options.cold + options.hot
-        run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
-        run_s += _TIMES_SUSTAINED * (options.sustained_s or 0.0)
-        self._running = _Step("running", run_s, "--timeout", "kernel")
+        #: How long a task may take, in seconds.
+        self.run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
+        self.run_s += TIMES_SUSTAINED * (options.sustained_s or 0.0)
+        self._running = _Step("running", self.run_s, "--timeout", "kernel")
         self._late = late
         self._is_replaced = False  # if the process may be another one since the last case
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
         self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
 
+    def measure(self, case: Case, so_far: Outcome | None = None) -> Outcome:
+        """Build, check and time one case, or take one more round if `so_far` has others."""
+        from matbench.bench.session import Session
+
+        is_ready = so_far is not None and not self._is_replaced
+        unfit = None if is_ready else self.unfit(case)
+        if unfit is not None:
+            return unfit
+        self._is_replaced = False
+        # What a kernel prints is shown once, not in each round.
+        step = self._running._replace(is_heard=so_far is None)
+        try:
+            outcome = self._do(step, Session.measure, _OpenSession(), case, so_far)
+        except OutOfMemoryError as error:
+            return self.failed(case, error)
+        except CaseError as error:
+            outcome = self.failed(case, error)
+        return self.explained(case, outcome)
+
+    def run(
+        self,
+        task: Callable[..., T],
+        *given: Any,
+        case: Case | None = None,
+        builds: tuple[Variant, ...] | None = ("plain",),
+        with_inputs: bool = False,
+        deadline_s: float | None = None,
+        option: str = "--timeout",
+    ) -> T:
+        """What a function of the open session, and of what is `given`, returns: data.
+
+        `builds` of the `case`, by default all that its options need, are made before, and its
+        inputs if the function needs them. It may take as long as a case, or `deadline_s`, which an
+        `option` sets. `CaseError` if any of that fails.
+        """
+        step = self._running._replace(deadline_s=deadline_s or self.run_s, option=option)
+        if case is not None:
+            self._make_ready(case, builds, with_inputs=with_inputs)
+        return self._do(step, task, _OpenSession(), *given)
+
     def start(self) -> None:
-        """Start opening the device."""
-        self.pool.schedule(_start)
+        """Start the process, which opens the device."""
+        self.process.start()
 
     def open(self) -> None:
         """Open the device; `CaseError` if that fails."""
-        self._task(_Step("opening the device"), _start)
+        self._do(_OPENING, _is_open, _OpenSession())
 
     def deadlines_passed(self, case: Case) -> int:
         """How often this kernel with these parameters missed its deadline, on any problem or
         device."""
         return self._late[case.build_key]
 
-    def measure(self, case: Case, so_far: Outcome | None = None) -> Outcome:
-        """Build, check and time one case, or take one more round if `so_far` has others."""
-        is_ready = so_far is not None and not self._is_replaced
-        unfit = None if is_ready else self.unfit(case)
-        if unfit is not None:
-            return unfit
-        self._is_replaced = False
+    def unfit(self, case: Case) -> Outcome | None:
+        """The outcome of a case that cannot run; None if its inputs and builds are ready."""
+        if case.skip is not None:
+            return skipped(case, self.device, case.skip)
         try:
-            # What a kernel prints is shown once, not in each round.
-            step = self._running._replace(is_heard=so_far is None)
-            outcome: Outcome = self._task(step, _do, _methods().measure, (case, so_far), {})
-        except OutOfMemoryError as error:
-            return self.failed(case, error)
+            self._make_ready(case, None, with_inputs=True)
+        except LackingError as error:
+            return skipped(case, self.device, Skip("unavailable", error.reason))
         except CaseError as error:
-            outcome = self.failed(case, error)
-        return self.explained(case, outcome)
+            return self.failed(case, error)
+        return None
 
     def explained(self, case: Case, outcome: Outcome) -> Outcome:
         """The outcome; if it has a reason, with what may be behind it."""
@@ -212,130 +239,58 @@ class Worker:
         told = self._warnings.get(case.build_key, ())
         return [*told, *(suspicions(case.kernel, told) if case.kernel.kind.has_source else ())]
 
-    def ask(
-        self,
-        case: Case,
-        limit_s: float | None,
-        task: Callable[Concatenate[Session, P], T],
-        *args: P.args,
-        **more: P.kwargs,
-    ) -> T:
-        """A feature's task with the open device, once there is a plain build of this case.
-
-        It may take as long as a case, and at most `limit_s`. `CaseError` if it fails.
-        """
-        self.open()  # again, if a kernel killed the process
-        self._compiled(case, ("plain",))
-        limits_s = filter(None, (limit_s, self._running.deadline_s))
-        step = self._running._replace(deadline_s=min(limits_s))
-        try:
-            answer: T = self._task(step, _do, task, args, more)
-        except LateError:
-            self._late[case.build_key] += 1
-            raise
-        return answer
-
-    def call(self, task: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
-        """A feature's task that needs no device, in the worker process."""
-        answer: T = self._task(self._running, task, *args)
-        return answer
-
-    def compare(
-        self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
-    ) -> ComparisonRecord:
-        """Time both cases in turns; without a comparison if one cannot run."""
-        cases = (baseline, candidate)
-        for case in cases:
-            unfit = self.unfit(case)
-            if unfit is not None:
-                first, second = (
-                    unfit if other is case else skipped(other, self.device, Skip("pair"))
-                    for other in cases
-                )
-                return compared(first, second)
-        try:
-            step = self._running
-            turns_s = 2 * plan.maximum_time_ns / 1e9  # half of it for verification
-            if self.options.sustained_s is not None:
-                turns_s = _TIMES_SUSTAINED * plan.looks[-1]  # blocks of a second
-            step = step._replace(deadline_s=(step.deadline_s or 0.0) + turns_s)
-            given = (baseline, candidate, plan, seed)
-            record: ComparisonRecord = self._task(step, _do, _methods().compare, given, {})
-            return msgspec.structs.replace(
-                record,
-                baseline=self.explained(baseline, record.baseline),
-                candidate=self.explained(candidate, record.candidate),
-            )
-        except CaseError as error:
-            reason = f"comparing: {error.reason}"
-            first, second = (not_measured(case, self.device, "failed", reason) for case in cases)
-            return compared(first, second)
-
-    def forget(self) -> None:
-        """Let go of all builds, so that memory does not grow with the number of kernels."""
-        self._refused.clear()
-        self._warnings.clear()
-        with suppress(CaseError):  # the next case fails in the same way
-            self._task(self._preparing, _do, _methods().forget, (), {})
-
-    def close(self) -> None:
-        self.pool.kill()
-        if self._rest is not None:
-            self._rest.close()
-
     def failed(self, case: Case, error: CaseError) -> Outcome:
         """The outcome of a case that ended with this error."""
         self._late[case.build_key] += isinstance(error, LateError)
         return not_measured(case, self.device, "failed", error.reason)
 
-    def unfit(self, case: Case) -> Outcome | None:
-        """The outcome of a case that cannot run; None if its inputs and builds are ready."""
-        if case.skip is not None:
-            return skipped(case, self.device, case.skip)
-        try:
-            self.ready(case)
-        except LackingError as error:
-            return skipped(case, self.device, Skip("unavailable", error.reason))
-        except CaseError as error:
-            return self.failed(case, error)
-        return None
+    def forget(self) -> None:
+        """Let go of all builds, so that memory does not grow with the number of kernels."""
+        from matbench.bench.session import Session
 
-    def ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
-        """Prepare inputs and builds, also in a worker that has just replaced another.
+        self._refused.clear()
+        self._warnings.clear()
+        with suppress(CaseError):  # the next case fails in the same way
+            self._do(_PREPARING, Session.forget, _OpenSession())
+
+    def close(self) -> None:
+        self.process.kill()
+        if self._rest is not None:
+            self._rest.close()
+
+    def _make_ready(
+        self, case: Case, builds: tuple[Variant, ...] | None, *, with_inputs: bool
+    ) -> None:
+        """Make a case's builds, and its inputs, also in a process that has replaced another.
 
         A kernel that did not compile is not compiled again for another problem.
         """
-        if (case.build_key, variants) not in self._refused:
-            given = case.problem, case.kernel.contract
-            self._task(self._preparing, _do, _methods().prepare, given, {})
-        self._compiled(case, variants)
+        from matbench.bench.session import Session
 
-    def _compiled(self, case: Case, variants: tuple[Variant, ...] | None) -> None:
-        key = case.build_key, variants
+        key = case.build_key, builds
         if key in self._refused:
             raise self._refused[key]
+        if with_inputs:
+            given = case.problem, case.kernel.contract
+            self._do(_PREPARING, Session.prepare, _OpenSession(), *given)
+        else:
+            self.open()
         try:
             self._attempt(self._building, lambda: self.builders.wait(self.device, case))
-            warnings = self._task(self._building, _do, _methods().build, (case, variants), {})
+            warnings = self._do(self._building, Session.build, _OpenSession(), case, builds)
             self._warnings[case.build_key] = warnings
         except BuildError as error:
             self._refused[key] = error
             raise
 
-    def with_session(
-        self, task: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
-    ) -> T:
-        """A task with the open device, for a case that is ready or none."""
-        answer: T = self._task(self._running, _do, task, args, more)
-        return answer
-
-    def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:
+    def _do(self, step: _Step, task: Callable[..., T], *given: Any) -> T:
         is_heard = step.is_heard
         if self._rest is not None:
             self._rest.close()
         try:
-            deadline_s = step.deadline_s
-            answer = self._attempt(step, lambda: self.pool.call(task, *args, timeout_s=deadline_s))
+            answer = self._attempt(
+                step, lambda: self.process.call(task, *given, timeout_s=step.deadline_s)
+            )
             if step.doing == self._running.doing and self.device.kind == "cpu":
                 self._require_clock()
             return answer
@@ -344,8 +299,8 @@ class Worker:
             raise
         finally:
             if self._rest is not None:
-                self._rest.enter_context(self.pool.stopped())
-            said = self.pool.said()
+                self._rest.enter_context(self.process.stopped())
+            said = self.process.said()
             if said.lines and is_heard and self.listener is not None:
                 self.listener(step.printer, said)
 
@@ -353,10 +308,11 @@ class Worker:
         """`CaseError`, and a new process, if a kernel changed the clock of this one, which would
         time the next kernel, too."""
         before_ns = time.perf_counter_ns()
-        now_ns, agrees = self._attempt(_CLOCK, lambda: self.pool.call(_clock_ns))
+        call = self.process.call
+        now_ns, agrees = self._attempt(_CLOCK, lambda: call(_clock_ns, timeout_s=_CLOCK.deadline_s))
         late_ns = time.perf_counter_ns() - now_ns
         if not agrees or now_ns < before_ns - _CLOCK_NS or late_ns < -_CLOCK_NS:
-            self.pool.kill()
+            self.process.kill()
             raise CaseError(
                 "the clock of its process is no longer the system's: the kernel changed it"
             )
@@ -368,10 +324,10 @@ class Worker:
             return call()
         except CaseError as error:
             if error.fatal:
-                self.pool.kill()
+                self.process.kill()
             raise
         except DeadlineError:
-            late = f"{step.doing} took longer than {step.deadline_s:g} s and was stopped"
+            late = f"{step.doing} took longer than {step.deadline_s:.3g} s and was stopped"
             raise LateError(f"{late} (see {step.option})") from None
         except DiedError as error:
             reason = f"{step.doing}: the worker process {error}"
@@ -380,16 +336,11 @@ class Worker:
             if isinstance(error, MatbenchError) and not is_alone:
                 raise  # it concerns every case, such as an unusable cache folder
             # A bug in matbench, or a function's process that is broken: only this case fails.
-            self.pool.kill()
+            self.process.kill()
             reason = f"{step.doing} raised {type(error).__name__}: {explanation(error)}"
         raise CaseError(reason)
 
 
-def _methods() -> type[Session]:
-    """Imported late: by the first case, the worker process is already opening its device."""
-    from matbench.bench.session import Session
-
-    return Session
 
 
 class CaseRunner(Protocol):

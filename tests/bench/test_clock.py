@@ -87,7 +87,7 @@ def test_a_changed_clock_fails_its_case_and_not_the_next(
     before = worker.measure(case)
     assert before.status == "measured", before.reason
     with pytest.raises(CaseError, match="clock of its process is no longer the system's"):
-        worker.with_session(measured_meanwhile, case, what)
+        worker.run(measured_meanwhile, case, what)
     after = worker.measure(case)
     assert after.status == "measured", after.reason
     honest, next_ = (present(outcome.median_ns) for outcome in (before, after))
@@ -100,9 +100,9 @@ def test_what_the_clock_says_otherwise(
     """The control: without a look at the clock, the next kernel takes a few microseconds."""
     monkeypatch.setattr(Worker, "_require_clock", lambda _: None)
     case = case_of(write_kernel, device)
-    worker.ready(case)
+    assert worker.unfit(case) is None
     before = worker.measure(case)
-    worker.with_session(measured_meanwhile, case, "all clocks")
+    worker.run(measured_meanwhile, case, "all clocks")
     after = worker.measure(case)
     assert after.status in ("measured", "wrong")
     assert after.status == "wrong" or (present(after.median_ns) < present(before.median_ns) / 10)

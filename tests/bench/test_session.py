@@ -29,6 +29,7 @@ from matbench.errors import CaseError
 from matbench.features.tune.looking import look_here
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, NumericContract, Problem
+from matbench.worker import comparing
 
 QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
 PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
@@ -91,7 +92,7 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
         return found
 
     monkeypatch.setattr(Samples, "verdicts", wrong_once)
-    duel = timed.compare(case, other, PLAN, seed=0)
+    duel = comparing.here(timed, case, other, PLAN, seed=0)
     assert duel.comparison is None
     statuses = [duel.baseline.status, duel.candidate.status]
     assert sorted(statuses) == ["measured", "wrong"]
@@ -106,7 +107,7 @@ def test_both_sides_of_a_comparison_carry_their_samples(
     write_kernel: KernelWriter, timed: Session
 ) -> None:
     case = case_of(write_kernel(), timed)
-    duel = timed.compare(case, case, PLAN, seed=0)
+    duel = comparing.here(timed, case, case, PLAN, seed=0)
     assert present(duel.comparison).samples == (12, 12)
     assert len(duel.baseline.samples_ns) == len(duel.candidate.samples_ns) == 12
 
@@ -132,7 +133,7 @@ def test_a_comparison_places_data_and_code_anew(
         reload(program)
 
     monkeypatch.setattr(type(timed.program(case)), "reload", reloaded)
-    duel = timed.compare(case, other, PLAN, seed=0)
+    duel = comparing.here(timed, case, other, PLAN, seed=0)
     assert present(duel.comparison).samples == (12, 12)
     first, second = loaded[:2]
     assert first is not second
@@ -161,7 +162,7 @@ def test_a_difference_that_places_may_make_does_not_decide_on_this_device(
 
         monkeypatch.setattr(timed.backend, "time_ns", time_ns)
         plan = msgspec.structs.replace(PLAN, threshold=least / 10)
-        verdicts.append(timed.compare(case, other, plan, seed=0).verdict)
+        verdicts.append(comparing.here(timed, case, other, plan, seed=0).verdict)
     assert verdicts[0] == "UNDECIDED"
     assert verdicts[1] in ("FASTER", "SLOWER")
 
@@ -179,7 +180,7 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
 
     monkeypatch.setattr(timed.backend, "time_hot_ns", counted)
     case = case_of(write_kernel(), timed, size=24)
-    duel = timed.compare(case, case, PLAN, seed=0)
+    duel = comparing.here(timed, case, case, PLAN, seed=0)
     assert duel.comparison is not None
     assert duel.candidate.mode == "hot"
     counts = [len(each) for each in sets]
@@ -192,7 +193,7 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
     assert max(counts) * 3 * 4 * 24 * 24 <= int(cache_bytes or 0) / 2
     sets.clear()
     timed.begin_turns(case, case.kernel.contract, 0)  # beside a function
-    timed.turn()
+    timed.turn(0)
     timed.leave_turns()
     assert len(sets.pop()) > 3
 

@@ -28,6 +28,7 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, Conditions, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome, Sustained
 from matbench.show import comparisons, formats
+from matbench.worker import comparing
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -72,7 +73,7 @@ def test_compare_takes_turns_in_blocks(device: DeviceInfo, monkeypatch: pytest.M
     [case] = [case_of(catalogue.load(own_file("naive-2d")), 64, 8, device)]
     plan = ComparisonPlan(looks=(9,))
     with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
-        record = session.compare(case, case, plan, 0)
+        record = comparing.here(session, case, case, plan, 0)
     assert present(record.comparison).samples == (9, 9)
     for side in (record.baseline, record.candidate):
         assert len(side.samples_ns) == 9
@@ -236,7 +237,7 @@ def test_compare_refuses_it_too(
     case, partner = (case_of(catalogue.load(file), 384, 16, device) for file in (path, other))
     cache, options = Cache(), Options(blocks=False, sustained_s=0.2)
     with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
-        record = session.compare(case, partner, ComparisonPlan(looks=(9,)), 0)
+        record = comparing.here(session, case, partner, ComparisonPlan(looks=(9,)), 0)
     assert record.comparison is None
     assert record.baseline.check == "repeated"
 

@@ -29,6 +29,7 @@ from matbench.features.timeline.clocking import clocked_here
 from matbench.features.tune.looking import look_here
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
+from matbench.worker import comparing
 
 QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
 ARGS = 'args = ["A", "B", "C", "workspace", "M", "N", "K"]'
@@ -146,7 +147,7 @@ def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) ->
     first = case_of(file, text("first"), timed)
     second = case_of(file, text("second", nbytes='"8 * M * N"'), timed)
     plan = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
-    record = timed.compare(first, second, plan, 1)
+    record = comparing.here(timed, first, second, plan, 1)
     assert record.comparison is not None
     assert (record.baseline.status, record.candidate.status) == ("measured", "measured")
 
@@ -163,13 +164,13 @@ def test_a_case_that_takes_turns_with_another_process_gives_it_back(
     held: list[int] = []
     monkeypatch.setattr(Prepared, "free", counted)
     monkeypatch.setattr(timed.kernels, "hold", held.append)
-    assert timed.begin_turns(case, case.kernel.contract, 1).status == "measured"
-    taken = timed.turn()
+    assert timed.begin_turns(case, case.kernel.contract, 1) is None
+    taken = timed.turn(0)
     assert isinstance(taken, tuple)
     assert min(taken) > 0
     assert held[-1] >= 500_000, "the host enqueues slowly after another process's turn"
     timed.place_turns(1)
-    assert timed.end_turns() is None
+    assert timed.end_turns(0) is None
     before = len(freed)
     timed.leave_turns()
     assert len(freed) == before + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, get_args
 from unittest import mock
@@ -27,7 +26,7 @@ from matbench.records import encoding, reading
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 from matbench.show import formats, safe
-from matbench.worker.process import DiedError, Pool
+from matbench.worker.process import DiedError, WorkerProcess
 
 
 def text(*records: Plain) -> str:
@@ -125,10 +124,10 @@ def command_lines(draw: st.DrawFn) -> list[str]:
 @pytest.fixture
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """No worker and no compiler is started: each case has failed."""
-    dead: Future[Any] = Future()
-    dead.set_exception(DiedError("is not started in this test"))
+    dead = mock.Mock(side_effect=DiedError("is not started in this test"))
     missing = mock.Mock(side_effect=backends.UnavailableError("no compiler in this test"))
-    monkeypatch.setattr(Pool, "schedule", lambda *_, **__: dead)
+    monkeypatch.setattr(WorkerProcess, "start", lambda *_: None)
+    monkeypatch.setattr(WorkerProcess, "call", dead)
     monkeypatch.setattr(backends, "compiled_by_nvcc", missing)
 
 

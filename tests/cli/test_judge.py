@@ -298,14 +298,14 @@ def test_builds_are_forgotten_so_that_memory_does_not_grow(
     with matbench.Judge("33", backend=device.backend, max_time=0.01) as judge:
         judge.run("tiled")
         worker = judge._pool.worker(judge.device)
-        assert worker.with_session(_builds) > 0
+        assert worker.run(_builds) > 0
         monkeypatch.setattr("matbench.cli.judge._FORGET_AFTER", 2)
         judge.run("tiled")
         assert judge.run("nowhere.cu").status == "failed"
-        before = worker.with_session(_builds)
+        before = worker.run(_builds)
         judge.run("naive-2d")
         judge.run("thread-1d")
-        assert worker.with_session(_builds) <= before
+        assert worker.run(_builds) <= before
 
 
 def _builds(session: Any) -> int:
@@ -368,7 +368,7 @@ def test_importing_it_loads_hardly_anything(tmp_path: Path) -> None:
         before = set(sys.modules)
         import matbench
         loaded = {name.split(".")[0] for name in set(sys.modules) - before}
-        print(sorted(loaded & {"numpy", "click", "rich", "msgspec", "pebble", "scipy"}))
+        print(sorted(loaded & {"numpy", "click", "rich", "msgspec", "scipy"}))
         print([name for name in matbench.__all__ if not hasattr(matbench, name)])
         """,
         tmp_path,

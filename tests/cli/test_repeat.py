@@ -47,7 +47,7 @@ def test_each_repetition_has_processes_of_its_own(monkeypatch: pytest.MonkeyPatc
     def measure(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
         made = original(self, case, so_far)
         if so_far is None:
-            measured.append((case.label, self.pool.call(os.getpid)))
+            measured.append((case.label, self.process.call(os.getpid)))
         return made
 
     monkeypatch.setattr(worker.Worker, "measure", measure)

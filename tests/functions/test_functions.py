@@ -191,6 +191,22 @@ def test_what_a_function_sets_is_not_set_for_another_of_its_file(
     assert [outcome.status for outcome in last_run()] == ["measured"] * 2
 
 
+def test_nothing_that_a_function_sends_is_unpickled(judge: api.Judge, tmp_path: Path) -> None:
+    file, trap = tmp_path / "f.py", tmp_path / "trap"
+    file.write_text(
+        "import gc\nfrom multiprocessing.connection import Connection\n\n"
+        f"class Trap:\n    def __reduce__(self):\n        return open, ({str(trap)!r}, 'w')\n\n"
+        "def f(A, B):\n    gc.unfreeze()\n    for one in gc.get_objects():\n"
+        "        if isinstance(one, Connection) and one.writable:\n            one.send(Trap())\n"
+        "    return A @ B\n"
+    )
+    verdict = judge.run(file)
+    assert not trap.exists()
+    assert verdict.status == "failed"
+    [line] = present(verdict.reason).splitlines()
+    assert line.startswith("running: the worker process sent data that is no answer")
+
+
 def test_inputs_are_incomplete_between_calls(judged: Judged) -> None:
     """A thread that looks at A all the time must see NaN; the function fails if it did not."""
     verdict = judged(

@@ -54,7 +54,7 @@ def test_a_worker_runs_on_the_processors_next_to_its_gpu(several: list[DeviceInf
             listed = Path("/sys/bus/pci/devices", address, "local_cpulist")
             if not listed.exists():
                 pytest.skip("this system does not say which processors are next to a GPU")
-            allowed = pool.worker(info).pool.call(os.sched_getaffinity, 0)
+            allowed = pool.worker(info).process.call(os.sched_getaffinity, 0)
             near = host.near(listed.read_text()) & known
             assert allowed == (near or known)
 

@@ -47,7 +47,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_case(*_: Any) -> None:
         raise AssertionError("a case was run")
 
-    for method in ("unfit", "ready", "ask"):
+    for method in ("unfit", "run"):
         monkeypatch.setattr(worker.Worker, method, no_case)
 
 

@@ -192,10 +192,10 @@ def measured(entry: Entry, case: Case, device: DeviceInfo, *more: Case, off: Wor
             pool = stack.enter_context(WorkerPool(options, deadlines))
         worker = pool.worker(device, case.kernel)
         if expected.hot and not is_gpu:
-            most = worker.with_session(_few_sets)
-            stack.callback(worker.with_session, _few_sets, most)
+            most = worker.run(_few_sets)
+            stack.callback(worker.run, _few_sets, most)
         if off == ("shared",):
-            worker.with_session(_zeros_in_shared_memory)
+            worker.run(_zeros_in_shared_memory)
         outcome = worker.measure(case)
         for another in more:
             after = worker.measure(another)
@@ -230,7 +230,7 @@ def end() -> None:
     """End the processes that measured."""
     while _shared:
         _shared.popitem()[1].__exit__()
-    warm.WarmPool.end()
+    warm.WarmProcess.end()
 
 
 def _few_sets(session: Session, most: int = 6) -> int:

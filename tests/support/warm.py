@@ -11,64 +11,65 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from pebble import ProcessExpired
-
 from matbench.errors import CaseError
 from matbench.worker import output, worker
-from matbench.worker.process import DiedError, Pool
+from matbench.worker.process import DiedError, WorkerProcess
 
 #: Where processes have their folders: they outlive the test that started them.
 _FOLDER = tempfile.gettempdir()
-#: Exceptions of a task whose process was lost.
-_LOST = (ProcessExpired, TimeoutError, BrokenProcessPool, CancelledError)
 
 
-class WarmPool:
-    """Stands for `Pool` with one process."""
+class WarmProcess:
+    """Stands for a `WorkerProcess`."""
 
-    _resting: list[tuple[Pool, Path]] = []  # noqa: RUF012
+    _resting: list[tuple[WorkerProcess, Path]] = []  # noqa: RUF012
 
     def __init__(self, initializer: Callable[..., None], *initargs: Any) -> None:
         self._begin = (initializer, initargs)
-        self._used: tuple[Pool, Path] | None = None
-        self._last: Any = None
+        self._used: tuple[WorkerProcess, Path] | None = None
+        self._is_at_rest = True
 
-    def schedule(
-        self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
-    ) -> Any:
-        if self._used is None:
-            self._used = self._at_rest() or _new(self._told())
+    def start(self) -> None:
         with mock.patch.object(tempfile, "tempdir", _FOLDER):
-            self._last = self._used[0].schedule(function, *args, timeout_s=timeout_s)
-        return self._last
+            if self._used is None:
+                self._used = self._at_rest() or _new(self._told())
+            self._used[0].start()
+
+    def call(self, *task: Any, timeout_s: float | None = None) -> Any:
+        self.start()
+        assert self._used is not None
+        self._is_at_rest = False
+        try:
+            answer = self._used[0].call(*task, timeout_s=timeout_s)
+        except CaseError as error:
+            self._is_at_rest = not error.fatal
+            raise
+        self._is_at_rest = True
+        return answer
 
     def _told(self) -> bytes:
         """What a process needs to begin: as if it were started now."""
         return pickle.dumps((*self._begin, dict(os.environ), str(Path.cwd())))
 
-    def _at_rest(self) -> tuple[Pool, Path] | None:
+    def _at_rest(self) -> tuple[WorkerProcess, Path] | None:
         """A process at rest that begins anew; those that have died meanwhile are dropped."""
         while True:
             try:
-                pool, file = self._resting.pop()  # threads may do this at the same time
+                process, file = self._resting.pop()  # threads may do this at the same time
             except IndexError:
                 return None
             file.write_bytes(self._told())
             try:
-                pool.call(_begin_anew, file)
+                process.call(_begin_anew, file)
             except DiedError:
-                _dropped(pool, file)
+                _dropped(process, file)
             else:
-                return pool, file
-
-    call = Pool.call
+                return process, file
 
     def said(self) -> output.CapturedOutput:
         return self._used[0].said() if self._used is not None else output.CapturedOutput()
@@ -77,10 +78,11 @@ class WarmPool:
         if self._used is None:
             return
         used, self._used = self._used, None
-        if self._last.done() and not _is_lost(self._last.exception()):
+        if self._is_at_rest:
             self._resting.append(used)
         else:
             _dropped(*used)
+        self._is_at_rest = True
 
     @classmethod
     def end(cls) -> None:
@@ -89,33 +91,28 @@ class WarmPool:
             _dropped(*cls._resting.pop())
 
 
-def _pool(*args: Any, leads: bool) -> Pool | WarmPool:
+def _process(*args: Any, leads: bool) -> WorkerProcess | WarmProcess:
     """A process that leads others may have been changed by its tasks: it is a new one."""
-    return Pool(*args, leads=True) if leads else WarmPool(*args)
+    return WorkerProcess(*args, leads=True) if leads else WarmProcess(*args)
 
 
 @contextmanager
 def workers() -> Iterator[None]:
     """Workers that are made here take processes at rest, and leave them so."""
-    with mock.patch.object(worker, "Pool", _pool):
+    with mock.patch.object(worker, "WorkerProcess", _process):
         yield
 
 
-def _is_lost(error: BaseException | None) -> bool:
-    """Whether the process ended, or lost its device."""
-    return isinstance(error, _LOST) or (isinstance(error, CaseError) and error.fatal)
-
-
-def _new(told: bytes) -> tuple[Pool, Path]:
+def _new(told: bytes) -> tuple[WorkerProcess, Path]:
     descriptor, name = tempfile.mkstemp(suffix=".pickle")
     os.close(descriptor)
     file = Path(name)
     file.write_bytes(told)
-    return Pool(_begin, file), file
+    return WorkerProcess(_begin, file), file
 
 
-def _dropped(pool: Pool, file: Path) -> None:
-    pool.kill()
+def _dropped(process: WorkerProcess, file: Path) -> None:
+    process.kill()
     file.unlink()
 
 

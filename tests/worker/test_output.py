@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from matbench.worker.output import MAX_LINES, CapturedOutput, Output
-from matbench.worker.process import DiedError, Pool
+from matbench.worker.process import DiedError, WorkerProcess
 
 MEGABYTES = 20
 
@@ -44,13 +44,13 @@ def _prints_until_nobody_listens(marker: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    found = Pool()
+def pool() -> Iterator[WorkerProcess]:
+    found = WorkerProcess()
     yield found
     found.kill()
 
 
-def test_both_streams_are_heard_once(pool: Pool) -> None:
+def test_both_streams_are_heard_once(pool: WorkerProcess) -> None:
     pool.call(_prints, b"a\nb")
     assert pool.said() == CapturedOutput(("a", "b"))
     pool.call(_prints, b"\n\n", 2)
@@ -59,25 +59,25 @@ def test_both_streams_are_heard_once(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
-def test_lines_beyond_the_first_are_counted(pool: Pool, end: bytes) -> None:
+def test_lines_beyond_the_first_are_counted(pool: WorkerProcess, end: bytes) -> None:
     pool.call(_prints, b"\n".join(b"%d" % number for number in range(100)) + end)
     assert pool.said() == CapturedOutput(tuple(map(str, range(MAX_LINES))), 100 - MAX_LINES)
 
 
-def test_who_prints_megabytes_does_not_wait(pool: Pool) -> None:
+def test_who_prints_megabytes_does_not_wait(pool: WorkerProcess) -> None:
     pool.call(_prints_much, timeout_s=60)
     said = pool.said()
     assert sum(map(len, said.lines)) <= 2000
     assert len(said.lines) + said.more == MEGABYTES * 10_000
 
 
-def test_bytes_that_are_no_text_are_replaced(pool: Pool) -> None:
+def test_bytes_that_are_no_text_are_replaced(pool: WorkerProcess) -> None:
     pool.call(_prints, b"\xff\x00")
     assert pool.said() == CapturedOutput(("\ufffd\x00",))
 
 
 def test_last_words_of_a_killed_process_are_heard_and_the_next_is_too() -> None:
-    pool = Pool()
+    pool = WorkerProcess()
     try:
         with pytest.raises(DiedError):
             pool.call(_prints_and_dies)
@@ -103,7 +103,7 @@ def test_the_thread_of_closed_output_ends() -> None:
 
 
 def test_a_process_that_prints_all_the_time_does_not_keep_us(tmp_path: Path) -> None:
-    pool = Pool()
+    pool = WorkerProcess()
     try:
         marker = tmp_path / "ended"
         pool.call(_prints_until_nobody_listens, marker)

@@ -10,26 +10,24 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import types
 from pathlib import Path
 
 import psutil
 import pytest
-from support.dask_cluster import wait_for
 
 from matbench import signals
 from matbench.errors import CaseError
 from matbench.kernelfile import signature
 from matbench.worker import process
-from matbench.worker.process import DeadlineError, DiedError, Pool, result
+from matbench.worker.process import DiedError, WorkerProcess
 
 
 def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pool = Pool()
+    pool = WorkerProcess()
     try:
         folder = Path(pool.call(os.getcwd))
         assert folder != tmp_path
@@ -50,7 +48,7 @@ def test_what_processes_are_forked_from_has_no_threads_and_no_devices(
 ) -> None:
     """Nor its own environment: a process has that of the main one."""
     monkeypatch.setenv("MATBENCH_TEST", "set later")
-    pools = [Pool(), Pool()]
+    pools = [WorkerProcess(), WorkerProcess()]
     try:
         servers = {pool.call(os.getppid) for pool in pools}
         assert [pool.call(os.getenv, "MATBENCH_TEST") for pool in pools] == ["set later"] * 2
@@ -64,23 +62,6 @@ def test_what_processes_are_forked_from_has_no_threads_and_no_devices(
             pool.kill()
 
 
-@pytest.mark.parametrize("jump_s", [3600, -3600])
-def test_a_deadline_is_of_time_that_has_passed_whatever_the_clock_on_the_wall_says(
-    jump_s: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pool, wall = Pool(processes=2), time.time
-    try:
-        quick = pool.schedule(time.sleep, 0.5, timeout_s=30)
-        slow = pool.schedule(time.sleep, 5.0, timeout_s=1)
-        wait_for(lambda: all(task.running() or task.done() for task in (quick, slow)))
-        monkeypatch.setattr(time, "time", lambda: wall() + jump_s)
-        assert result(quick) is None
-        with pytest.raises(DeadlineError):
-            result(slow)
-    finally:
-        pool.kill()
-
-
 def test_a_system_without_pidfds_has_no_watch_over_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was started"))
@@ -91,7 +72,7 @@ def test_what_a_lost_process_has_started_ends(monkeypatch: pytest.MonkeyPatch) -
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "killpg", lambda group, number: killed.append((group, number)))
     monkeypatch.setattr(process, "_wait_for_stop", lambda _: None)
-    pool = Pool(leads=True)
+    pool = WorkerProcess(leads=True)
     try:
         lost = pool.call(os.getpid)
         with pool.stopped():
@@ -111,8 +92,8 @@ def test_what_a_process_has_started_ends_with_matbench_even_if_all_its_group_is_
 ) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import os, time\nfrom matbench.worker.process import Pool\n"
-        "pool = Pool(leads=True)\n"
+        "import os, time\nfrom matbench.worker.process import WorkerProcess\n"
+        "pool = WorkerProcess(leads=True)\n"
         "print(pool.call(os.spawnlp, os.P_NOWAIT, 'sleep', 'sleep', '60'), flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -128,7 +109,7 @@ def test_what_a_process_has_started_ends_with_matbench_even_if_all_its_group_is_
 def test_a_process_is_stopped_once_it_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loaded machine may be late to stop it."""
     real = os.killpg
-    pool = Pool(leads=True)
+    pool = WorkerProcess(leads=True)
     try:
         working = psutil.Process(pool.call(os.getpid))
         late = functools.partial(threading.Timer, 0.2)
@@ -152,7 +133,7 @@ def test_a_process_whose_parent_ended_as_it_began_ends(monkeypatch: pytest.Monke
 
 
 def test_a_function_has_no_children_but_its_own_and_ends_nothing_but_its_task() -> None:
-    pool = Pool(leads=True)
+    pool = WorkerProcess(leads=True)
     try:
         with pytest.raises(CaseError, match="ChildProcessError"):
             pool.call(os.wait)
@@ -169,7 +150,7 @@ def test_a_group_that_has_ended_gets_no_more_signals(monkeypatch: pytest.MonkeyP
     groups: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda group, number: groups.append(group))
     monkeypatch.setattr(process, "_wait_for_stop", lambda _: None)
-    pool = Pool(leads=True)
+    pool = WorkerProcess(leads=True)
     try:
         first = pool.call(os.getpid)
         with pool.stopped():

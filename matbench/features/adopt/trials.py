@@ -137,12 +137,15 @@ class AdoptTrials:
     def launched(self, case: Case, poisoned: bool) -> ProbeResult:
         """One launch; if other programs may be why it fails, one more."""
         try:
-            return self.worker.ask(case, _LAUNCH_S, probing.probed, case, poisoned)
+            return self._probed(case, poisoned, _LAUNCH_S)
         except CaseError as error:
             if not isinstance(error, _OF_OTHERS) and "from outside" not in error.reason:
                 raise  # a new process for the next launch takes seconds
             time.sleep(_PAUSE_S)
-        return self.worker.ask(case, _REPEATED_S, probing.probed, case, poisoned)
+        return self._probed(case, poisoned, _REPEATED_S)
+
+    def _probed(self, case: Case, poisoned: bool, limit_s: float) -> ProbeResult:
+        return self.worker.run(probing.probed, case, poisoned, case=case, deadline_s=limit_s)
 
     def is_right(self, guess: CallGuess, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""

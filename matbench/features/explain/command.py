@@ -206,7 +206,7 @@ class Looks:
         try:
             # Other processes lower a CPU's limits, so they are measured each time.
             anew = worker.device.kind == "cpu"
-            self.limits = worker.ask(case, None, limits.measured, anew=anew)
+            self.limits = worker.run(limits.measured, anew, case=case)
         except CaseError as error:
             say(f"the device's limits could not be measured: {error.reason}", err=True)
 

@@ -22,7 +22,7 @@ _LEAST_NS = {"gpu": 2e6, "cpu": 2e7}
 _MOST_ROUNDS = 2**20
 
 
-def measured(session: Session, *, anew: bool = False) -> Limits:
+def measured(session: Session, anew: bool = False) -> Limits:
     """The limits of a session's device: from the cache, or measured in about a second and cached.
 
     `anew` measures in any case, and keeps the better of old and new: other load on the machine can

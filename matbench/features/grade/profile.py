@@ -14,7 +14,7 @@ from matbench.model import UNIT_ROUNDOFF, Case, DeviceInfo
 from matbench.records.grade import Batches, Grade, Order
 from matbench.records.outcome import CaseRecord
 from matbench.show.reasons import skip_reason
-from matbench.worker.worker import Worker
+from matbench.worker.worker import LateError, Worker
 
 #: After so many steps that miss their deadline, a kernel is given up.
 _MOST_LATE = 2
@@ -36,22 +36,21 @@ def grade(worker: Worker, case: Case, seed: int, on_progress: Callable[[str], No
     """Grade one case's kernel with its parameters; `on_progress` is told each step, in words."""
     if case.skip is not None:
         return not_graded(case, worker.device, seed, skip_reason(case.skip))
-    started = time.monotonic()
+    started, late = time.monotonic(), 0
     statements: dict[str, Any] = {}
     for name, step in steps.STEPS.items():
         on_progress(step.doing)
         try:
-            statement = worker.ask(case, None, steps.graded, case.kernel, case.params, name, seed)
+            made = worker.run(steps.graded, case.kernel, case.params, name, seed, case=case)
+            said = msgspec.structs.asdict(made)
+            statements |= {field: one for field, one in said.items() if one is not None}
         except BuildError as error:
             return not_graded(case, worker.device, seed, error.reason)
         except CaseError as error:
-            if worker.deadlines_passed(case) >= _MOST_LATE:
+            late += isinstance(error, LateError)
+            if late >= _MOST_LATE:
                 return not_graded(case, worker.device, seed, error.reason)
-            statement = step.failed(reason=error.reason) if step.failed is not None else ()
-        if name == "order" and isinstance(statement, tuple):
-            statements["order"], statements["sums"] = statement
-        else:
-            statements[name] = statement
+            statements[name] = step.failed(reason=error.reason) if step.failed is not None else ()
     if statements["runs"].verdict == "differ":
         reason = "runs differ"
         statements["batches"] = Batches(reason=reason, probes=statements["batches"].probes)

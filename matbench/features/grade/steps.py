@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from matbench.bench.launcher import Float64
@@ -28,6 +29,7 @@ from matbench.records.grade import (
     Runs,
     Specials,
     Statement,
+    Sums,
     Ulps,
 )
 from matbench.workloads import rounding
@@ -364,18 +366,15 @@ def ulps(subject: GradedKernel) -> tuple[Ulps, ...]:
     return tuple(errors)
 
 
-Made = Statement | tuple[Statement, ...]
-
-
 class GradeStep(NamedTuple):
     """A step: what it does, in words, and the statement that says why it failed."""
 
-    run: Callable[[GradedKernel], Made]
+    run: Callable[[GradedKernel], Any]
     doing: str
     failed: type[Statement] | None = None
 
 
-def _order(subject: GradedKernel) -> Made:
+def _order(subject: GradedKernel) -> tuple[Statement, ...]:
     return order_probes.order_and_sums(subject.multiplier, subject.random("order"))
 
 
@@ -394,11 +393,32 @@ STEPS = {
 }
 
 
-def graded(session: Session, kernel: Kernel, params: dict[str, int], name: str, seed: int) -> Made:
+class Statements(msgspec.Struct, frozen=True, kw_only=True):
+    """What one step states: fields of a `Grade`."""
+
+    bounds: Bounds | None = None
+    growth: Growth | None = None
+    algorithm: Algorithm | None = None
+    range: Range | None = None
+    specials: Specials | None = None
+    order: Order | None = None
+    sums: Sums | None = None
+    ulps: tuple[Ulps, ...] | None = None
+    batches: Batches | None = None
+    constants: Constants | None = None
+    runs: Runs | None = None
+
+
+def graded(
+    session: Session, kernel: Kernel, params: dict[str, int], name: str, seed: int
+) -> Statements:
     """The statements of one step on a device; `CaseError` if a launch fails."""
     return step(Multiplier(session.backend, session.program, kernel, params), name, seed)
 
 
-def step(multiplier: Multiplier, name: str, seed: int) -> Made:
+def step(multiplier: Multiplier, name: str, seed: int) -> Statements:
     """The statements of one step; `CaseError` if a launch fails."""
-    return STEPS[name].run(GradedKernel(multiplier, seed))
+    made = STEPS[name].run(GradedKernel(multiplier, seed))
+    if name == "order":
+        return Statements(order=made[0], sums=made[1])
+    return Statements(**{name: made})

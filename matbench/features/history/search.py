@@ -105,8 +105,9 @@ class Bench:
         if anew:
             self.pool.renew()
             self._here.clear()
+        workers = [self.pool.worker(self.device, case.kernel) for case in cases]
         record = msgspec.structs.replace(
-            comparing.compare(self.pool, self.device, cases, self.plan, self.problem.seed),
+            comparing.compare(workers, cases, self.plan, self.problem.seed),
             baseline_name=old.label,
             candidate_name=new.label,
         )

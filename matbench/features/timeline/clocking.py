@@ -29,7 +29,7 @@ def clocked(worker: Worker, case: Case) -> Clocked:
     if unfit is not None:
         return Clocked(unfit)
     try:
-        return worker.with_session(clocked_here, case)
+        return worker.run(clocked_here, case)
     except CaseError as error:
         return Clocked(worker.failed(case, error))
 

@@ -8,7 +8,7 @@ from matbench.bench.sampling import Sampler, positive
 from matbench.errors import CaseError
 from matbench.model import Case
 from matbench.records.outcome import Outcome
-from matbench.worker.worker import LateError, Worker
+from matbench.worker.worker import Worker
 
 if TYPE_CHECKING:
     from matbench.bench.checks import Checks
@@ -29,21 +29,18 @@ def look(
 
     With `limit_s`, it has failed if the look takes longer.
     """
+    is_short = limit_s is not None and limit_s < worker.run_s
+    deadline_s, option = (limit_s, "--budget") if is_short else (None, "--timeout")
     try:
-        worker.ready(case, ("plain",))
-        if limit_s is None:
-            return worker.with_session(look_here, case, samples, limit_ns, check=check)
-        try:
-            return worker.ask(case, limit_s, look_here, case, samples, limit_ns, check=check)
-        except LateError:
-            raise CaseError(f"stopped after {limit_s:.3g} s, because of --budget") from None
+        return worker.run(
+            look_here, case, samples, limit_ns, check,
+            case=case, with_inputs=True, deadline_s=deadline_s, option=option,
+        )  # fmt: skip
     except CaseError as error:
         return worker.failed(case, error)
 
 
-def look_here(
-    session: Session, case: Case, samples: int, limit_ns: float, *, check: bool
-) -> Outcome:
+def look_here(session: Session, case: Case, samples: int, limit_ns: float, check: bool) -> Outcome:
     """A few samples of a plain build; with `check`, it is checked first.
 
     Sampling ends early after two samples longer than `limit_ns`.

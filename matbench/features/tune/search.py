@@ -234,7 +234,10 @@ class TuningSearch:
         self.winner = best
 
     def _turns(self, worker: Worker, first: Candidate, second: Candidate) -> Comparison | None:
-        record = worker.compare(first.case, second.case, ComparisonPlan(), 0)
+        from matbench.worker import comparing
+
+        cases = first.case, second.case
+        record = comparing.compare((worker, worker), cases, ComparisonPlan(), 0)
         if record.comparison is None:
             for standing, outcome in ((first, record.baseline), (second, record.candidate)):
                 if outcome.status != "measured":

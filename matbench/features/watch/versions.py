@@ -200,7 +200,10 @@ class WatchedVersions:
         other: Case,
     ) -> None:
         candidate = self._best[version.number, problem]
-        record = self.worker.compare(other, candidate, self.plan, problem.seed)
+        from matbench.worker import comparing
+
+        workers, cases = (self.worker, self.worker), (other, candidate)
+        record = comparing.compare(workers, cases, self.plan, problem.seed)
         named = {"baseline_name": opponent, "candidate_name": version.label}
         standing.comparisons.append(msgspec.structs.replace(record, **named))
 

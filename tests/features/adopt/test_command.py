@@ -495,11 +495,11 @@ def test_a_launch_that_faults_is_not_called_a_kernel_that_cannot_be_built(
     path = tmp_path / "faulty.cu"
     path.write_text(FAULTY + launch)
 
-    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
+    def run(worker: Worker, *given: Any, case: Case, **more: Any) -> ProbeResult:
         is_first = case.params["SIDE"] in (4, 16)
         raise CaseError("running: illegal address") if is_first else BuildError("too many")
 
-    monkeypatch.setattr(Worker, "ask", ask)
+    monkeypatch.setattr(Worker, "run", run)
     said = matbench("adopt", path, code=1).stdout.strip()
     assert said == f"`f`, with {threads} threads: running: illegal address{hint}"
 
@@ -508,15 +508,15 @@ def watched(monkeypatch: pytest.MonkeyPatch, crashes: Callable[[Case], bool]) ->
     """All cases that are launched; those that crash."""
     cases: list[Case] = []
 
-    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
+    def run(worker: Worker, *given: Any, case: Case, **more: Any) -> ProbeResult:
         cases.append(case)
         if crashes(case):
             raise CaseError("running: illegal address")
-        result: ProbeResult = asked(worker, case, *given, **more)
+        result: ProbeResult = asked(worker, *given, case=case, **more)
         return result
 
-    asked = Worker.ask
-    monkeypatch.setattr(Worker, "ask", ask)
+    asked = Worker.run
+    monkeypatch.setattr(Worker, "run", run)
     return cases
 
 
@@ -621,18 +621,18 @@ def disturb(
         errors.extend([error] if error else [])
         return error
 
-    def ask(worker: Worker, case: Case, *given: Any, **more: Any) -> ProbeResult:
+    def run(worker: Worker, *given: Any, case: Case, **more: Any) -> ProbeResult:
         if error := met(case):
             raise error
-        result: ProbeResult = asked(worker, case, *given, **more)
+        result: ProbeResult = asked(worker, *given, case=case, **more)
         return result
 
     def measure(worker: Worker, case: Case) -> Outcome:
         error = met(case)
         return worker.failed(case, error) if error else measured(worker, case)
 
-    asked, measured = Worker.ask, Worker.measure
-    monkeypatch.setattr(Worker, "ask", ask)
+    asked, measured = Worker.run, Worker.measure
+    monkeypatch.setattr(Worker, "run", run)
     monkeypatch.setattr(Worker, "measure", measure)
     return errors
 

@@ -114,8 +114,6 @@ def test_a_launch_that_does_not_end_is_late_and_the_next_one_runs(
     with WorkerPool(Options(), Deadlines()) as pool:
         worker = pool.worker(device)
         with pytest.raises(LateError, match="running took longer than 1 s"):
-            worker.ask(spins, 1.0, probing.probed, spins)
-        assert (worker.deadlines_passed(spins), worker.deadlines_passed(good)) == (1, 0)
-        assert worker.ask(good, None, probing.probed, good).product == ProductForm(
-            "A", "B", 1.0, 0.0
-        )
+            worker.run(probing.probed, spins, case=spins, deadline_s=1.0)
+        found = worker.run(probing.probed, good, case=good)
+    assert found.product == ProductForm("A", "B", 1.0, 0.0)

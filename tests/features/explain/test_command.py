@@ -56,8 +56,8 @@ def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture(autouse=True)
 def limits_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device's limits, measured only once."""
-    ask = Worker.ask
-    monkeypatch.setattr(Worker, "ask", lambda *asked, anew: ask(*asked))
+    run = Worker.run
+    monkeypatch.setattr(Worker, "run", lambda worker, task, _, case: run(worker, task, case=case))
 
 
 @pytest.fixture

@@ -49,6 +49,6 @@ def test_a_worker_measures_them_in_its_own_process(
 ) -> None:
     case = sweep.case(catalogue.load(write_kernel()), Problem(8, 8, 8), {"TILE": 8}, device)
     with WorkerPool(Options(), Deadlines()) as pool:
-        found = pool.worker(device).ask(case, None, limits.measured)
+        found = pool.worker(device).run(limits.measured, case=case)
     assert found.device == device.name
     assert found.fma_flop_per_s > 0

@@ -17,6 +17,7 @@ from matbench.features.grade.multiplier import Multiplier
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
 from matbench.records.grade import Batches, Order, Sums
+from matbench.worker.worker import LateError
 from matbench.workloads.rounding import decoded, encoded
 
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -232,21 +233,19 @@ def typed_float(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 class Failing:
     """A worker in which one step fails."""
 
-    def __init__(self, device: DeviceInfo, failing: str, late: int = 0) -> None:
+    def __init__(
+        self, device: DeviceInfo, *failing: str, error: type[CaseError] = CaseError
+    ) -> None:
         self.device = device
         self.failing = failing
-        self.late = late
+        self.error = error
 
-    def ask(
-        self, case: Case, limit_s: None, task: object, kernel: Kernel, params: Any, step: str,
-        seed: int,
-    ) -> steps.Made:  # fmt: skip
-        if step == self.failing:
-            raise CaseError("it broke")
+    def run(
+        self, _: object, kernel: Kernel, params: object, step: str, seed: int, case: Case
+    ) -> steps.Statements:
+        if step in self.failing:
+            raise self.error("it broke")
         return steps.step(Simulated(self.device, lambda A, B: A @ B, NUMPY), step, seed)
-
-    def deadlines_passed(self, case: Case) -> int:
-        return self.late
 
 
 @pytest.mark.parametrize("failing", ["growth", "order", "specials", "ulps"])
@@ -270,7 +269,7 @@ def test_a_step_that_fails_leaves_the_others(device: DeviceInfo, failing: str) -
 
 def test_a_kernel_that_is_often_late_is_given_up(device: DeviceInfo) -> None:
     case = Case(NUMPY, Problem(256, 256, 256), {}, None)
-    worker: Any = Failing(device, "growth", late=2)
+    worker: Any = Failing(device, "growth", "order", error=LateError)
     grade = profile.grade(worker, case, 0, lambda what: None)
     assert (grade.letter, grade.reason, grade.bounds) == ("unclear", "it broke", None)
     assert grade.duration_s == 0

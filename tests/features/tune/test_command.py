@@ -146,7 +146,7 @@ def test_an_unwritable_state_folder_is_told_before_anything_is_measured(
 ) -> None:
     (tmp_path / "a-file").write_text("")
     monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "a-file" / "state"))
-    monkeypatch.setattr(worker.Worker, "ready", None)
+    monkeypatch.setattr(worker.Worker, "run", None)
     done = matbench("tune", file, "--sizes", "16", code=2)
     assert done.stdout == ""
     [line] = done.stderr.splitlines()

@@ -71,6 +71,7 @@ class Clockwork:
 
     def __init__(self, device: DeviceInfo, **times: float) -> None:
         self.device = device
+        self.run_s = 60.0
         self.options = OPTIONS.on("cpu")
         self.times = times
         self.wrong: set[int] = set()  #: TURNS that are wrong in turns
@@ -85,16 +86,15 @@ class Clockwork:
         record = CaseRecord.from_case(case, self.device)
         return Outcome(case=record, status="measured", accuracy=accuracy, hot=timing)
 
-    def ready(self, *_: object) -> None: ...
+    def run(self, task: object, *given: Any, **_: Any) -> Outcome | ComparisonRecord:
+        return self.look(*given) if task is looking.look_here else self.compare(*given)
 
-    def with_session(self, task: object, *arguments: Any, **more: Any) -> Outcome:
-        assert task is looking.look_here
-        return self.look(*arguments, **more)
+    def unfit(self, _: Case) -> None: ...
 
-    def ask(self, case: Case, _: float, task: object, *arguments: Any, **more: Any) -> Outcome:
-        return self.with_session(task, *arguments, **more)
+    def explained(self, _: Case, outcome: Outcome) -> Outcome:
+        return outcome
 
-    def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
+    def look(self, case: Case, samples: int, limit_ns: float, check: bool) -> Outcome:
         self.looks.append((case.params["TURNS"], samples, limit_ns, check))
         return self._outcome(case, samples, Accuracy(0.5, 0.5, 0.5) if check else None)
 

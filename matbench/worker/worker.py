@@ -11,6 +11,7 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -34,7 +35,7 @@ from matbench.worker.builders import Builders
 from matbench.worker.output import Listener
 from matbench.worker.process import DeadlineError, DiedError, WorkerProcess
 from matbench.worker.rounds import Rounds, Visit, in_rounds
-from matbench.worker.scheduler import Scheduler, TaskGroup
+from matbench.worker.scheduler import TaskGroup, results
 
 if TYPE_CHECKING:
     from matbench.backends import Variant
@@ -44,6 +45,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+#: How many devices work at the same time.
+_MOST_DEVICES = 64
 #: How many processes of functions in Python a device has at a time, for rounds.
 _MOST_APART = 12
 #: A case is sampled up to three times, and verification may take as long again.
@@ -378,16 +381,15 @@ class WorkerPool:
         self.workers: dict[tuple[str, str], Worker] = {}
         self.builders = Builders(deadlines.build_s, builders)
         self._late: Counter[BuildKey] = Counter()
-        self._scheduler = Scheduler()
+        self._threads = ThreadPoolExecutor(_MOST_DEVICES)
 
     def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._scheduler.end()
         self.builders.close()
         self.renew()
-        self._scheduler.join()
+        self._threads.shutdown()
         self.renew()  # a thread may have been about to start a process
 
     def worker(self, device: DeviceInfo, kernel: Kernel | None = None) -> Worker:
@@ -419,7 +421,7 @@ class WorkerPool:
         for group in every:
             for device in group.devices:
                 self.worker(device)
-        yield from self._scheduler.results(every, lambda info, task: do(self.worker(info), task))
+        return results(every, lambda info, task: do(self.worker(info), task), self._threads)
 
     def measured(
         self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]

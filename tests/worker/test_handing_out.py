@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from support.devices import CPU, GPU
 
 from matbench.model import DeviceInfo
-from matbench.worker.scheduler import GoneError, Scheduler, TaskGroup
+from matbench.worker.scheduler import GoneError, TaskGroup, at_the_same_time, results
 
 GPUS = tuple(msgspec.structs.replace(GPU, index=index) for index in range(4))
 Task = tuple[int, int]
+THREADS = ThreadPoolExecutor(4)
 
 
 def made(plan: list[tuple[set[int], int, float]]) -> list[TaskGroup[Task]]:
@@ -49,7 +51,7 @@ def test_every_task_is_done_once_and_no_group_is_divided(
             order[task[0]].append(task[1])
         return f"{task} by {info.index}"
 
-    found = list(Scheduler().results(made(plan), do))
+    found = list(results(made(plan), do, THREADS))
     assert Counter(task for task, _ in found) == Counter(
         (number, t) for number, (_, tasks, _) in enumerate(plan) for t in range(tasks)
     )
@@ -69,7 +71,7 @@ def test_all_gpus_work_at_the_same_time(count: int) -> None:
         return info.index
 
     groups = made([(set(range(count)), 1, 1.0)] * count)
-    assert sorted(index for _, index in Scheduler().results(groups, do)) == list(range(count))
+    assert sorted(index for _, index in results(groups, do, THREADS)) == list(range(count))
 
 
 def test_the_longest_group_begins_first_and_what_only_one_can_do_before_it() -> None:
@@ -83,7 +85,7 @@ def test_the_longest_group_begins_first_and_what_only_one_can_do_before_it() -> 
 
     both = {0, 1}
     plan = [(both, 1, 1.0), (both, 1, 9.0), ({1}, 1, 5.0), (both, 1, 4.0)]
-    list(Scheduler().results(made(plan), do))
+    list(results(made(plan), do, THREADS))
     assert begun[0][0] == 1
     assert begun[1][0] == 2
     assert [number for number in begun[0] + begun[1] if number in (0, 3)].count(3) == 1
@@ -102,7 +104,7 @@ def test_one_gpu_and_cpus_work_in_order_in_the_calling_thread() -> None:
         assert threading.current_thread() is threading.main_thread()
         done.append((info.place, task))
 
-    assert [task for task, _ in Scheduler().results(groups, do)] == ["a", "b", "c", "d"]
+    assert [task for task, _ in results(groups, do, THREADS)] == ["a", "b", "c", "d"]
     assert done == [("opencl:0", "a"), ("opencl:0", "b"), ("cuda:0", "c"), ("opencl:1", "d")]
 
 
@@ -111,7 +113,7 @@ def test_cpus_wait_for_the_gpus() -> None:
         TaskGroup((CPU,), ["cpu"]),
         *made([({0, 1}, 2, 1.0), ({0, 1}, 2, 1.0)]),
     ]
-    done = [task for task, _ in Scheduler().results(groups, lambda *_: None)]
+    done = [task for task, _ in results(groups, lambda *_: None, THREADS)]
     assert done[-1] == "cpu"
     assert len(done) == 5
 
@@ -121,32 +123,19 @@ def test_an_error_of_one_gpu_ends_the_work() -> None:
         if task == (1, 0):
             raise ValueError("of one")
 
-    handing = Scheduler()
     with pytest.raises(ValueError, match="of one"):
-        list(handing.results(made([({0, 1}, 3, 1.0)] * 2), do))
-    handing.end()
-    handing.join()
+        list(results(made([({0, 1}, 3, 1.0)] * 2), do, THREADS))
 
 
-def test_nothing_begins_after_the_end() -> None:
-    handing, begun, may_end = Scheduler(), threading.Semaphore(0), threading.Event()
+def test_nothing_begins_unless_a_result_is_awaited() -> None:
+    """So whoever is interrupted has to stop what is running, and nothing else."""
     done: list[Task] = []
-
-    def do(info: DeviceInfo, task: Task) -> None:
-        done.append(task)
-        begun.release()
-        may_end.wait(30)
-
-    results = handing.results(made([({0}, 5, 1.0), ({1}, 5, 1.0)]), do)
-    reader = threading.Thread(target=lambda: list(results))
-    reader.start()
-    assert begun.acquire(timeout=30)
-    assert begun.acquire(timeout=30)
-    handing.end()
-    may_end.set()
-    handing.join()
-    reader.join(30)
-    assert sorted(done) == [(0, 0), (1, 0)]
+    with ThreadPoolExecutor(2) as threads:
+        found = results(
+            made([({0}, 9, 1.0), ({1}, 9, 1.0)]), lambda _, task: done.append(task), threads
+        )
+        next(found)
+    assert len(done) <= 3
 
 
 def test_others_do_what_a_device_that_is_gone_leaves() -> None:
@@ -158,11 +147,11 @@ def test_others_do_what_a_device_that_is_gone_leaves() -> None:
             begun.wait()
         where[task] = info.index
         if info.index == 0 and task[1] == 1:
-            raise GoneError(info, "lost")
+            raise GoneError("lost")
         return info.index
 
     both = {0, 1}
-    results = list(Scheduler().at_the_same_time(made([(both, 3, 1.0), (both, 1, 1.0)]), do))
+    results = list(at_the_same_time(made([(both, 3, 1.0), (both, 1, 1.0)]), do, THREADS))
     assert sorted(task for task, _ in results) == [(0, 0), (0, 1), (0, 2), (1, 0)]
     if where[1, 0] == 1:
         assert dict(results) == {(0, 0): 0, (0, 1): 1, (0, 2): 1, (1, 0): 1}
@@ -173,10 +162,10 @@ def test_it_ends_if_every_device_that_may_is_gone() -> None:
 
     def do(info: DeviceInfo, task: Task) -> None:
         if info.index < 2:
-            raise GoneError(info, f"{info.index} is lost")
+            raise GoneError(f"{info.index} is lost")
         done.append(task)
 
     plan = [({0, 1}, 2, 1.0), ({2}, 2, 1.0)]
     with pytest.raises(GoneError, match="is lost"):
-        list(Scheduler().at_the_same_time(made(plan), do))
+        list(at_the_same_time(made(plan), do, THREADS))
     assert done == [(1, 0), (1, 1)]

@@ -140,7 +140,7 @@ class Cluster:
                         return address
             time.sleep(_LOOK_S)
         reason = f"no worker is left for the cases of {device.where}"
-        raise GoneError(device, f"--cluster {self.where}: {reason}; {_CONTINUE}")
+        raise GoneError(f"--cluster {self.where}: {reason}; {_CONTINUE}")
 
     def end(self, desks: dict[str, str]) -> None:
         """End the desks of a sweep: their keys, by the addresses of their workers."""

@@ -10,6 +10,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -23,8 +24,10 @@ from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 from matbench.worker.output import Listener
 from matbench.worker.rounds import Rounds, Visit, in_rounds
-from matbench.worker.scheduler import Scheduler, TaskGroup
+from matbench.worker.scheduler import TaskGroup, at_the_same_time
 
+#: How many devices work at the same time.
+_MOST_DEVICES = 1024
 #: How often to look whether the worker of a case is still there.
 _LOOK_S = 0.5
 #: How long the answer to a finished case may take. It is lost if its worker is lost meanwhile.
@@ -45,7 +48,7 @@ class RemoteWorkerPool:
         self.options = options
         self.deadlines = deadlines
         self.listener = listener
-        self._scheduler = Scheduler()
+        self._threads = ThreadPoolExecutor(_MOST_DEVICES)
         #: The worker of each device, and Dask's future of the desk there.
         self._desks: dict[str, tuple[str, Any]] = {}
         self._lock = threading.Lock()  # for the desks
@@ -56,9 +59,9 @@ class RemoteWorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._scheduler.end()
         self._is_over = True
         self.renew()
+        self._threads.shutdown(wait=False)
 
     def start(self, devices: Iterable[DeviceInfo]) -> None:
         """Workers open their devices with their first case."""
@@ -93,7 +96,7 @@ class RemoteWorkerPool:
 
             return rounds.visit(device, measure)
 
-        visits = self._scheduler.at_the_same_time(tasks, visit)
+        visits = at_the_same_time(tasks, visit, self._threads)
         return (visit for _, visit in visits if visit is not None)
 
     def _measured(self, device: DeviceInfo, cases: list[Case], so_far: Outcome | None) -> Outcome:

@@ -81,7 +81,7 @@ class Cluster:
         for address, info in self.members.items():
             if info == device:
                 return address
-        raise GoneError(device, "no worker is left")
+        raise GoneError("no worker is left")
 
     def has(self, address: str) -> bool:
         return address in self.members

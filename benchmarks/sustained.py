@@ -30,11 +30,10 @@ from verdicts import Pair
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend
-from matbench.bench.options import Options
+from matbench.bench.options import Options, Round
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue
-from matbench.records.outcome import Outcome
 
 #: Pairs of blocks of a comparison, as in `compare --sustained 9`.
 PAIRS = 9
@@ -86,9 +85,9 @@ def runs(session: Session, pair: Pair, given: argparse.Namespace) -> list[dict[s
     rows: list[dict[str, object]] = []
     for number in range(given.runs):
         began = time.monotonic()
-        first: Outcome = session.measure(pair.plain)
+        session.measure(pair.plain)
         with power_read(session.backend) as mean_w:
-            outcome = session.measure(pair.plain, first)
+            outcome = session.measure(pair.plain, Round(2, is_sustained=True))
             ended = time.perf_counter()
             lasting = outcome.sustained
             if lasting is None:

@@ -19,7 +19,7 @@ from matbench.bench.arena import BatchArena
 from matbench.bench.checks import Checks
 from matbench.bench.launcher import Memory
 from matbench.bench.layouts import Buffers
-from matbench.bench.options import Options
+from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.samples import Draw, keys
 from matbench.bench.sampling import Sampler, clock, sample_until_known, timing_of
 from matbench.bench.sustained import Block
@@ -78,15 +78,18 @@ class Launches:
     """Launches of one case, each with its own inputs and each verified.
 
     `seed` determines their keys. Cases that take turns share it, and so have the same inputs; then
-    each launch is verified before the other case's turn. `so_far` has the times of earlier rounds,
-    if there were any.
+    each launch is verified before the other case's turn. `which` round
+    it is tells what is known.
     """
 
     def __init__(
-        self, checks: Checks, seed: int | None = None, so_far: Times | None = None
+        self,
+        checks: Checks,
+        seed: int | None = None,
+        which: Round = FIRST,
     ) -> None:
         self.takes_turns = seed is not None
-        self.so_far = so_far
+        self.round = which
         self.checks = checks
         self.samples = checks.samples
         self.backend = checks.backend
@@ -108,13 +111,13 @@ class Launches:
 
     def time(self) -> Times:
         """Sample until the medians are known, then time the blocks, in the first round alone."""
-        before, cold, hot = self.so_far or Times(), None, None
+        cold = hot = None
         if self.options.cold:
-            cold = self._sampled(self.once_ns, before.cold, cold=True)
+            cold = self._sampled(self.once_ns, self.round.cold_ns, cold=True)
         if self.options.hot:
-            hot = self._sampled(self._hot_sampler(), before.hot, cold=False)
-        times = Times(cold, hot, before.blocks)
-        if self.so_far is None:
+            hot = self._sampled(self._hot_sampler(), self.round.hot_ns, cold=False)
+        times = Times(cold, hot)
+        if self.round.number == 1:
             timing = cold or hot
             assert timing is not None
             assert timing.median_ns is not None
@@ -122,7 +125,7 @@ class Launches:
         self.verify()
         return times
 
-    def _sampled(self, sample: Sampler, so_far: Timing | None, *, cold: bool) -> Timing:
+    def _sampled(self, sample: Sampler, earlier: Sequence[float], *, cold: bool) -> Timing:
         taken = sample_until_known(
             sample,
             self.seed,
@@ -130,7 +133,8 @@ class Launches:
             self.backend.conditions,
             cold=cold,
             clock=clock(lambda: self.verifying_ns),
-            so_far=so_far,
+            number=self.round.number,
+            earlier=earlier,
         )
         self.verify()
         return taken
@@ -255,8 +259,8 @@ class Launches:
         if not self.options.back_to_back:
             return self.once_ns
         most = 1 if self._keeps_results() else self._sets_in_cache()
-        known = self.so_far.hot.median_ns if self.so_far and self.so_far.hot else None
-        first = known or self._mean_ns(min(3, most))
+        known = self.round.hot_ns
+        first = float(np.median(known)) if known else self._mean_ns(min(3, most))
         wanted = min(1000, max(1, round(_HOT_SAMPLE_NS / max(1.0, first))))
         self._back_to_back = count = min(wanted + 1, most)
         self._surprise(count)

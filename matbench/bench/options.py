@@ -67,6 +67,21 @@ class Options(msgspec.Struct, frozen=True):
         return tuple(variant for variant in VARIANTS if named.get(variant, variant in self.checks))
 
 
+class Round(msgspec.Struct, frozen=True):
+    """A round of a case: its number, from 1, and the samples of those before, in nanoseconds.
+
+    `is_sustained`: it has sustained launches alone.
+    """
+
+    number: int = 1
+    cold_ns: tuple[float, ...] = ()
+    hot_ns: tuple[float, ...] = ()
+    is_sustained: bool = False
+
+
+FIRST = Round()
+
+
 class Deadlines(msgspec.Struct, frozen=True):
     """How long a worker may take, in seconds."""
 

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from matbench.analysis import statistics
-from matbench.analysis.leaders import round_medians_ns
 from matbench.bench.options import Options
 from matbench.errors import CaseError
 from matbench.model import Conditions
@@ -27,7 +26,7 @@ _CLOCK_TOLERANCE = 0.02
 _LEAST_TIME_NS = 30e6
 #: The fewest samples in a later round, so that one outlier does not move its median; one if a
 #: launch takes longer. The first round has more: after the checks, a processor is unsteady.
-_LEAST_SAMPLES = 3
+LEAST_SAMPLES = 3
 _QUICK_NS = 10e6
 
 Sampler = Callable[[], float]
@@ -55,7 +54,8 @@ def sample_until_known(
     *,
     cold: bool = False,
     clock: Callable[[], int] = time.perf_counter_ns,
-    so_far: Timing | None = None,
+    number: int = 1,
+    earlier: Sequence[float] = (),
 ) -> Timing:
     """Take samples (nanoseconds) until the median is known to the requested uncertainty.
 
@@ -63,62 +63,23 @@ def sample_until_known(
     stable attempt counts, with notes if it was not stable either. `clock` gives the nanoseconds
     that count towards the time limit.
 
-    If there are several rounds, this is one of them, and `so_far` has those before. The result has
-    the samples of all.
+    If there are several rounds, this is the one with that `number`: all samples count, also those
+    `earlier`, but the result has only its own.
     """
     tries: list[_Try] = []
     while len(tries) < _MOST_TRIES:
-        tries.append(_try(sample, options, conditions, cold, clock, so_far))
+        tries.append(_try(sample, options, conditions, cold, clock, number, earlier))
         if not tries[-1].unrest:
             break
     best = min(tries, key=lambda attempt: len(attempt.unrest))
-    timing = msgspec.structs.replace(
+    return msgspec.structs.replace(
         timing_of(best.samples, seed, graph=options.graph and not cold, notes=best.unrest),
+        rounds=() if options.rounds == 1 else (len(best.samples),),
         warmups=best.warmups,
         settled=best.stopped == statistics.SETTLED,
         stopped=best.stopped,
         conditions=best.conditions,
         attempts=len(tries),
-    )
-    return timing if options.rounds == 1 else _joined(so_far, timing, options)
-
-
-def _joined(so_far: Timing | None, last: Timing, options: Options) -> Timing:
-    """The rounds so far and the last one.
-
-    The interval covers that of all samples, and the medians of all rounds that have several:
-    the samples of one round do not show how much rounds differ.
-    """
-    earlier = so_far or msgspec.structs.replace(last, samples_ns=(), warmups=0, conditions=())
-    samples = (*earlier.samples_ns, *last.samples_ns)
-    conditions = last.conditions
-    if so_far is not None:
-        conditions = (*so_far.conditions, *last.conditions[1:])
-    timing = msgspec.structs.replace(
-        last,
-        samples_ns=samples,
-        rounds=(*earlier.rounds, len(last.samples_ns)),
-        median_ns=float(np.median(samples)),
-        warmups=(earlier.warmups or 0) + (last.warmups or 0),
-        conditions=conditions,
-        attempts=max(earlier.attempts or 1, last.attempts or 1),
-        notes=_unrest(conditions),
-    )
-    pairs = zip(round_medians_ns(timing), timing.rounds, strict=True)
-    medians_ns = [median for median, count in pairs if count >= _LEAST_SAMPLES]
-    low, high = statistics.median_interval(samples)
-    interval_ns = min([low, *medians_ns]), max([high, *medians_ns])
-    assert timing.median_ns is not None
-    assert options.uncertainty is not None
-    allowed_ns = options.uncertainty * timing.median_ns
-    stopped = last.stopped
-    if (high - low) / 2 > allowed_ns:
-        stopped = statistics.TIME_IS_UP
-    elif stopped == statistics.SETTLED and interval_ns[1] - interval_ns[0] > 2 * allowed_ns:
-        stopped = statistics.ROUNDS_DIFFER
-    settled = stopped == statistics.SETTLED
-    return msgspec.structs.replace(
-        timing, interval_ns=interval_ns, stopped=stopped, settled=settled
     )
 
 
@@ -128,16 +89,12 @@ class _Try(NamedTuple):
     stopped: str
     conditions: tuple[Conditions, ...]
 
-    @property
-    def unrest(self) -> tuple[str, ...]:
-        """Notes on a GPU's clocks if they were throttled or varied during sampling."""
-        return _unrest(self.conditions)
+    unrest: tuple[str, ...]
 
 
-def _unrest(conditions: Sequence[Conditions]) -> tuple[str, ...]:
-    """Notes on a GPU's clocks if they were throttled or varied; the first reading does not count,
-    because before the first launch a GPU is idle."""
-    during, notes = conditions[1:], []
+def unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
+    """Notes on a GPU's clocks if they were throttled or varied during sampling."""
+    notes = []
     throttled = sorted({reason for moment in during for reason in moment.throttled})
     if throttled:
         notes.append(f"clocks throttled during sampling: {', '.join(throttled)}")
@@ -156,17 +113,17 @@ def _try(
     conditions: Callable[[], Conditions],
     cold: bool,
     clock: Callable[[], int],
-    so_far: Timing | None,
+    number: int,
+    earlier: Sequence[float],
 ) -> _Try:
     # A GPU is idle before the first round. Each look takes milliseconds.
-    seen = [conditions()] if so_far is None else list(so_far.conditions[:1])
-    warmups = _warmed_up(sample, so_far)
-    launch_ns = warmups[-1] if so_far is None else so_far.median_ns or 0.0
-    rule = _rule(options, cold, so_far, launch_ns)
-    samples = list(so_far.samples_ns) if so_far is not None else []
-    earlier = len(samples)
-    if so_far is None:
-        seen.append(conditions())
+    idle = [conditions()] if number == 1 else []
+    known_ns = float(np.median(earlier)) if earlier else None
+    warmups = _warmed_up(sample, known_ns)
+    launch_ns = warmups[-1] if known_ns is None else known_ns
+    rule = _rule(options, cold, number, len(earlier), launch_ns)
+    samples = list(earlier)
+    during = [conditions()] if number == 1 else []
     started = looked = clock()
     stopped = None
     while stopped is None:
@@ -174,25 +131,26 @@ def _try(
         now = clock()
         stopped = rule.decide(samples, now - started)
         if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
-            seen.append(conditions())
+            during.append(conditions())
             looked = now
-    return _Try(samples[earlier:], len(warmups), stopped, tuple(seen))
+    own = samples[len(earlier) :]
+    return _Try(own, len(warmups), stopped, (*idle, *during), unrest(during))
 
 
-def _warmed_up(sample: Sampler, so_far: Timing | None) -> list[float]:
+def _warmed_up(sample: Sampler, known_ns: float | None) -> list[float]:
     """Times of launches before the samples: in later rounds of one, or of none if it is slow."""
-    if so_far is not None and (so_far.median_ns or 0.0) >= _QUICK_NS:
+    if known_ns is not None and known_ns >= _QUICK_NS:
         return []
     warmups = [sample()]
-    while so_far is None and not statistics.settled_warm_up(warmups):
+    while known_ns is None and not statistics.settled_warm_up(warmups):
         warmups.append(sample())
     return warmups
 
 
 def _rule(
-    options: Options, cold: bool, so_far: Timing | None, launch_ns: float
+    options: Options, cold: bool, number: int, earlier: int, launch_ns: float
 ) -> statistics.StoppingRule:
-    """When to stop launches of that length: in one round, or in the one after those so far."""
+    """When to stop launches of that length, in the round after so many earlier samples."""
     assert options.uncertainty is not None
     assert options.max_time_s is not None
     assert options.rounds is not None
@@ -204,14 +162,11 @@ def _rule(
     )
     if options.rounds == 1:
         return rule
-    number, before = 1, 0
-    if so_far is not None:
-        number, before = len(so_far.rounds) + 1, len(so_far.samples_ns)
     least = 1
     if launch_ns < _QUICK_NS:
-        least = _LEAST_SAMPLES if so_far is not None else options.minimum_samples
+        least = LEAST_SAMPLES if number > 1 else options.minimum_samples
     rounds = statistics.rounds_of(launch_ns, options.rounds)
-    return rule.of_round(number, max(number, rounds), before, least)
+    return rule.of_round(number, max(number, rounds), earlier, least)
 
 
 def sample_in_turns(
@@ -267,11 +222,3 @@ def positive(sample_ns: float) -> float:
     if not 0 < sample_ns < math.inf:
         raise CaseError("the device's clock did not advance during a launch")
     return sample_ns
-
-
-def has_all_rounds(timing: Timing, rounds: int) -> bool:
-    """Whether a case with these samples gets no more of so many rounds; a single one is not
-    recorded as a round."""
-    if timing.median_ns is None:
-        return False
-    return len(timing.rounds) >= statistics.rounds_of(timing.median_ns, rounds) or not timing.rounds

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import msgspec
@@ -22,10 +22,10 @@ from matbench.bench.checks import Built, Checks, WrongError
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.function_launches import FunctionLaunches
 from matbench.bench.launches import Launches, Times
-from matbench.bench.options import Options
+from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Samples
-from matbench.bench.sampling import Sampler, has_all_rounds
+from matbench.bench.sampling import Sampler
 from matbench.bench.sustained import Block
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
@@ -77,26 +77,15 @@ class Session:
         """The plain build of a case, for a feature's task."""
         return self._build(case, ("plain",)).program
 
-    def measure(self, case: Case, so_far: Outcome | None = None) -> Outcome:
-        """Check and time a case; `CaseError` if the kernel could not run.
+    def measure(self, case: Case, which: Round = FIRST) -> Outcome:
+        """Check and time a case in a round; `CaseError` if the kernel could not run.
 
-        If there were other rounds, `so_far` is their outcome, and this is one more: the trials are
-        not run again. The result is the outcome of all. After the last round come the sustained
-        launches, if they are asked for.
+        In later rounds, the trials that it passed in this process are not run again.
         """
+        if which.is_sustained:
+            return self.outcome_after(case, self._sustained)
         timed = self.options.timed and self.options.replay is None
-        if so_far is None:
-            return self.outcome_after(case, self._timed if timed else self.untimed)
-        timing, rounds = so_far.timing, self.options.rounds or 1
-        if self.options.sustained_s and timing and has_all_rounds(timing, rounds):
-            outcome = self.outcome_after(case, self._sustained)
-            if outcome.status != "measured":
-                return outcome
-            return msgspec.structs.replace(so_far, sustained=outcome.sustained)
-        before = Times(so_far.cold, so_far.hot, so_far.blocks, host_ns=so_far.host_ns)
-        outcome = self.outcome_after(case, lambda checks: self._timed(checks, before))
-        accuracy = outcome.accuracy or so_far.accuracy
-        return msgspec.structs.replace(outcome, accuracy=accuracy, build=so_far.build)
+        return self.outcome_after(case, partial(self._timed, which) if timed else self.untimed)
 
     def forget(self) -> None:
         """Let go of all builds, and of what is known of them."""
@@ -203,10 +192,10 @@ class Session:
         checks.after_timing()
         return Times()
 
-    def _timed(self, checks: Checks, so_far: Times | None = None) -> Times:
-        """Check and time a case, in another round if there were some."""
-        with self._trials(checks, again=so_far is not None):
-            times = launches_of(checks, so_far=so_far).time()
+    def _timed(self, which: Round, checks: Checks) -> Times:
+        """Check and time a case in a round."""
+        with self._trials(checks, again=which.number > 1):
+            times = launches_of(checks, which=which).time()
         copied = self._copy_bytes_per_s(checks.case.problem)
         notes = self._doubts(checks.case, times)
         if self.options.sustained_s is not None and checks.case.problem.beta:
@@ -443,10 +432,14 @@ class Session:
             prepared.release()
 
 
-def launches_of(checks: Checks, seed: int | None = None, so_far: Times | None = None) -> Launches:
+def launches_of(
+    checks: Checks,
+    seed: int | None = None,
+    which: Round = FIRST,
+) -> Launches:
     """What times a case: launches of a kernel, or calls of a function."""
     kind = FunctionLaunches if checks.case.kernel.kind.is_apart else Launches
-    return kind(checks, seed, so_far)
+    return kind(checks, seed, which)
 
 
 def _require_launchable(case: Case, program: Program) -> None:

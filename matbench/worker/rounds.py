@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from matbench.analysis import statistics
-from matbench.bench.options import Options
-from matbench.bench.sampling import has_all_rounds
+from matbench.analysis.leaders import round_medians_ns
+from matbench.bench.options import FIRST, Options, Round
+from matbench.bench.sampling import LEAST_SAMPLES, unrest
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome, Timing
 from matbench.worker.scheduler import TaskGroup
@@ -38,23 +40,25 @@ class Rounds:
     """The rounds of one case: its outcome so far, the share that is done, and the visits left.
 
     The share is 1 if no more will come, whatever the reason. `is_sustained`: the last visit is not
-    a round, but for sustained launches.
+    a round, but for sustained launches. `options` are those for the device's kind.
     """
 
     case: Case
-    visits: int
+    options: Options
+    is_sustained: bool = False
     outcome: Outcome | None = None
     share: float = 0.0
-    is_sustained: bool = False
 
-    def visit(
-        self, device: DeviceInfo, measure: Callable[[Outcome | None], Outcome]
-    ) -> Visit | None:
+    def __post_init__(self) -> None:
+        self.rounds = self.options.rounds or 1
+        self.visits = self.rounds + self.is_sustained
+
+    def visit(self, device: DeviceInfo, measure: Callable[[Round], Outcome]) -> Visit | None:
         """Take one more round, by `measure`; None if there is nothing left to do."""
         if self.share == 1.0:
             return None
-        timing = self.outcome.timing if self.outcome is not None else None
-        if timing is not None and self.visits > 1 and has_all_rounds(timing, self._rounds(timing)):
+        has_all = self.outcome is not None and self._has_all(self.outcome.timing)
+        if has_all and self.visits > 1:
             self.visits -= 1  # a slow case has fewer rounds
             return None
         before = self.share
@@ -62,10 +66,41 @@ class Rounds:
             self.outcome = interrupted(self.outcome)  # its own device is lost
             self.share = 1.0
         else:
-            self.outcome = measure(self.outcome)
+            self.outcome = self._with(measure(self._next(has_all)))
             self.visits -= 1
             self.share = self._share(self.outcome)
         return Visit(device.where, self.outcome, self.share, self.share - before)
+
+    def _next(self, is_sustained: bool) -> Round:
+        if self.outcome is None:
+            return FIRST
+        cold, hot = self.outcome.cold, self.outcome.hot
+        return Round(
+            len(self.outcome.timing.rounds if self.outcome.timing else ()) + 1 + is_sustained,
+            cold.samples_ns if cold is not None else (),
+            hot.samples_ns if hot is not None else (),
+            is_sustained,
+        )
+
+    def _with(self, new: Outcome) -> Outcome:
+        """The outcome so far with a new visit."""
+        before = self.outcome
+        if new.status != "measured":
+            return new
+        if before is not None and new.sustained is not None:
+            return msgspec.structs.replace(before, sustained=new.sustained)
+        if new.timing is None or not new.timing.rounds:  # all of it
+            return new
+        assert self.options.uncertainty is not None
+        cold = joined(before.cold if before else None, new.cold, self.options.uncertainty)
+        hot = joined(before.hot if before else None, new.hot, self.options.uncertainty)
+        whole = msgspec.structs.replace(new, cold=cold, hot=hot)
+        if before is None:
+            return whole
+        accuracy = new.accuracy or before.accuracy
+        return msgspec.structs.replace(
+            whole, accuracy=accuracy, build=before.build, blocks=before.blocks
+        )
 
     def _share(self, outcome: Outcome) -> float:
         """How many of its rounds it has; all if it can have no more."""
@@ -73,13 +108,51 @@ class Rounds:
         if timing is None or timing.median_ns is None or self.visits <= 0:
             return 1.0
         taken = rounds = len(timing.rounds) or 1
-        if not has_all_rounds(timing, self._rounds(timing)):
-            rounds = statistics.rounds_of(timing.median_ns, self._rounds(timing))
+        if not self._has_all(timing):
+            rounds = statistics.rounds_of(timing.median_ns, self.rounds)
         return taken / (rounds + self.is_sustained)
 
-    def _rounds(self, timing: Timing) -> int:
-        """How many rounds there are, unless launches are slow."""
-        return len(timing.rounds) + self.visits - self.is_sustained
+    def _has_all(self, timing: Timing | None) -> bool:
+        """Whether it gets no more rounds; a single one is not recorded as a round."""
+        if timing is None or timing.median_ns is None:
+            return False
+        taken = len(timing.rounds) or self.rounds
+        return taken >= statistics.rounds_of(timing.median_ns, self.rounds)
+
+
+def joined(so_far: Timing | None, last: Timing | None, uncertainty: float) -> Timing | None:
+    """The samples of all rounds so far and of the last one.
+
+    The interval covers that of all samples, and the medians of all rounds that have several:
+    the samples of one round do not show how much rounds differ.
+    """
+    if last is None:
+        return None
+    if so_far is not None:
+        conditions = (*so_far.conditions, *last.conditions)
+        last = msgspec.structs.replace(
+            last,
+            samples_ns=(*so_far.samples_ns, *last.samples_ns),
+            rounds=(*so_far.rounds, *last.rounds),
+            median_ns=float(np.median((*so_far.samples_ns, *last.samples_ns))),
+            warmups=(so_far.warmups or 0) + (last.warmups or 0),
+            conditions=conditions,
+            attempts=max(so_far.attempts or 1, last.attempts or 1),
+            notes=unrest(conditions[1:]),
+        )
+    pairs = zip(round_medians_ns(last), last.rounds, strict=True)
+    medians_ns = [median for median, count in pairs if count >= LEAST_SAMPLES]
+    low, high = statistics.median_interval(last.samples_ns)
+    interval_ns = min([low, *medians_ns]), max([high, *medians_ns])
+    assert last.median_ns is not None
+    allowed_ns = uncertainty * last.median_ns
+    stopped = last.stopped
+    if (high - low) / 2 > allowed_ns:
+        stopped = statistics.TIME_IS_UP
+    elif stopped == statistics.SETTLED and interval_ns[1] - interval_ns[0] > 2 * allowed_ns:
+        stopped = statistics.ROUNDS_DIFFER
+    settled = stopped == statistics.SETTLED
+    return msgspec.structs.replace(last, interval_ns=interval_ns, stopped=stopped, settled=settled)
 
 
 def interrupted(outcome: Outcome) -> Outcome:
@@ -99,17 +172,16 @@ def in_rounds(groups: Iterable[TaskGroup[Case]], options: Options) -> list[TaskG
     """The visits of each group: its cases in order, in random orders, and in order again."""
 
     def visits(group: TaskGroup[Case]) -> Iterator[Rounds]:
-        rounds = options.on(group.devices[0].kind).rounds or 1
-        return _visits(group.tasks, rounds, is_sustained=options.sustained_s is not None)
+        return _visits(group.tasks, options.on(group.devices[0].kind))
 
     return [TaskGroup(group.devices, list(visits(group)), group.cost) for group in groups]
 
 
-def _visits(cases: Sequence[Case], rounds: int, *, is_sustained: bool) -> Iterator[Rounds]:
+def _visits(cases: Sequence[Case], options: Options) -> Iterator[Rounds]:
+    lasting, rounds = options.sustained_s is not None, options.rounds or 1
     alike: dict[object, list[Rounds]] = {}
     for case in cases:
-        follows = is_sustained and case.can_be_sustained
-        own = Rounds(case, rounds + follows, is_sustained=follows)
+        own = Rounds(case, options, is_sustained=lasting and case.can_be_sustained)
         alike.setdefault((case.problem, case.kernel.contract), []).append(own)
     for together in alike.values():
         yield from together
@@ -117,5 +189,5 @@ def _visits(cases: Sequence[Case], rounds: int, *, is_sustained: bool) -> Iterat
             yield from random.SystemRandom().sample(together, len(together))
         if rounds > 1:
             yield from together
-        if is_sustained:
+        if lasting:
             yield from together

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from matbench.backends import bind_to
-from matbench.bench.options import Deadlines, Options
+from matbench.bench.options import FIRST, Deadlines, Options, Round
 from matbench.bench.outcomes import not_measured, skipped
 from matbench.errors import (
     BuildError,
@@ -164,19 +164,19 @@ class Worker:
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
         self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
 
-    def measure(self, case: Case, so_far: Outcome | None = None) -> Outcome:
-        """Build, check and time one case, or take one more round if `so_far` has others."""
+    def measure(self, case: Case, which: Round = FIRST) -> Outcome:
+        """Build, check and time one case, in one round; later ones do not build and check it."""
         from matbench.bench.session import Session
 
-        is_ready = so_far is not None and not self._is_replaced
+        is_ready = which.number > 1 and not self._is_replaced
         unfit = None if is_ready else self.unfit(case)
         if unfit is not None:
             return unfit
         self._is_replaced = False
         # What a kernel prints is shown once, not in each round.
-        step = self._running._replace(is_heard=so_far is None)
+        step = self._running._replace(is_heard=which.number == 1)
         try:
-            outcome = self._do(step, Session.measure, _OpenSession(), case, so_far)
+            outcome = self._do(step, Session.measure, _OpenSession(), case, which)
         except OutOfMemoryError as error:
             return self.failed(case, error)
         except CaseError as error:
@@ -429,10 +429,10 @@ class WorkerPool:
         """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
 
         def visit(worker: Worker, rounds: Rounds) -> Visit | None:
-            def measure(so_far: Outcome | None) -> Outcome:
+            def measure(which: Round) -> Outcome:
                 begin(worker.device, rounds.case)
                 own = self.worker(worker.device, rounds.case.kernel)
-                return own.measure(rounds.case, so_far)
+                return own.measure(rounds.case, which)
 
             return rounds.visit(worker.device, measure)
 

@@ -15,6 +15,7 @@ import pytest
 from support.cards import cards, installed
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
 
+from matbench.bench.options import FIRST, Round
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance, reading
@@ -96,9 +97,9 @@ def test_check_and_tune_use_all_gpus(
     used: set[str] = set()
     measure = worker.Worker.measure
 
-    def noted(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
+    def noted(self: worker.Worker, case: Case, which: Round = FIRST) -> Outcome:
         used.add(self.device.place)
-        return measure(self, case, so_far)
+        return measure(self, case, which)
 
     monkeypatch.setattr(worker.Worker, "measure", noted)
     every = sweep.probed
@@ -158,14 +159,14 @@ def test_ctrl_c_keeps_what_all_gpus_have_done(
     begun: list[str] = []
     write = worker.Worker.measure
 
-    def measure(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
+    def measure(self: worker.Worker, case: Case, which: Round = FIRST) -> Outcome:
         begun.append(case.label)
         if len(begun) == 5:  # three or four are done, and will soon be recorded
             until = time.monotonic() + 30
             while len(records_in(path)) < 3 and time.monotonic() < until:
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGINT)
-        return write(self, case, so_far)
+        return write(self, case, which)
 
     monkeypatch.setattr(worker.Worker, "measure", measure)
     words = (*RUN, "--sizes", "16,17,18,19", "--device", "all")

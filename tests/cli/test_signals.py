@@ -24,7 +24,7 @@ from matbench.features.timeline import clocking
 from matbench.features.tune import looking
 from matbench.records import provenance, reading
 from matbench.records.writing import RecordWriter
-from matbench.worker import worker
+from matbench.worker import comparing, worker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -278,8 +278,8 @@ def interrupting(listening: None, monkeypatch: pytest.MonkeyPatch) -> Interrupti
 
             monkeypatch.setattr(place, name, interrupted)
 
-        for name in ("measure", "compare"):
-            replace(worker.Worker, name)
+        replace(worker.Worker, "measure")
+        replace(comparing, "compare")
         replace(looking, "look")
         replace(clocking, "clocked")
 

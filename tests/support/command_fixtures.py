@@ -14,6 +14,7 @@ import pytest
 
 from matbench import signals
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.bench.options import FIRST, Round
 from matbench.bench.outcomes import skipped
 from matbench.features.tune import search
 from matbench.model import Case, DeviceInfo, Skip
@@ -70,7 +71,7 @@ def pretended(own_state: None, monkeypatch: pytest.MonkeyPatch, device: DeviceIn
     labels: list[str] = []
 
     def pretend(median_ns: Callable[[int], float]) -> list[str]:
-        def measure(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
+        def measure(self: worker.Worker, case: Case, which: Round = FIRST) -> Outcome:
             labels.append(case.label)
             median = median_ns(len(labels))
             samples = tuple(median * (1 + (i % 5 - 2) / 1000) for i in range(20))
@@ -119,7 +120,7 @@ def planned(
 ) -> Plan:
     """The cases that a command line selects, without running them."""
 
-    def skip(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
+    def skip(self: worker.Worker, case: Case, which: Round = FIRST) -> Outcome:
         return skipped(case, self.device, Skip("unavailable", "for this test"))
 
     monkeypatch.setattr(worker.Worker, "measure", skip)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -12,13 +13,14 @@ from hypothesis import strategies as st
 from support.cli import Matbench, records_in
 from support.devices import CPU, GPU
 from support.kernels import own_file
+from support.optional import present
 from support.records import outcome, timing
 
 from matbench.analysis import statistics
 from matbench.backends import Backend
 from matbench.bench.checks import Checks
 from matbench.bench.launches import Launches
-from matbench.bench.options import Options
+from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.sampling import sample_until_known
 from matbench.bench.session import Session
@@ -27,12 +29,16 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, Conditions, DeviceInfo, Kernel, LaunchRules, Problem
 from matbench.records.outcome import Outcome, Timing
 from matbench.worker import worker
-from matbench.worker.rounds import Rounds, Visit, in_rounds, interrupted
+from matbench.worker.rounds import Rounds, Visit, in_rounds, interrupted, joined
 from matbench.worker.scheduler import TaskGroup
 
 FLOAT32 = Kernel(name="plain", launch=LaunchRules(block=(1,), grid=(1,)))
 TF32 = msgspec.structs.replace(FLOAT32, name="tensor", precision="tf32")
 BY_DEFAULT = Options(rounds=None)
+
+
+#: The visit after three rounds of three samples.
+LAST = Round(5, (1e6,) * 9, is_sustained=True)
 
 
 def cases(kernels: list[Kernel]) -> list[Case]:
@@ -68,31 +74,32 @@ def test_rounds_between_are_in_random_order() -> None:
 
 def visits(*outcomes: Outcome, rounds: int = 7) -> list[Visit | None]:
     """What becomes of a case whose measurements are these."""
-    one, told = Rounds(cases([FLOAT32])[0], rounds), iter(outcomes)
+    one, told = rounds_of(rounds), iter(outcomes)
     return [one.visit(CPU, lambda _: next(told)) for _ in outcomes]
 
 
-def after(*counts: int, ms: float = 1.0, **changes: Any) -> Outcome:
-    return outcome(
-        cold=timing(samples_ns=[ms * 1e6] * sum(counts), rounds=counts),
-        device_id=CPU.identity,
-        **changes,
-    )
+def rounds_of(rounds: int, **changes: Any) -> Rounds:
+    options = msgspec.structs.replace(BY_DEFAULT, rounds=rounds).on("cpu")
+    return Rounds(cases([FLOAT32])[0], options, **changes)
+
+
+def taken(count: int, ms: float = 1.0) -> Outcome:
+    """The outcome of one round."""
+    found = timing(samples_ns=[ms * 1e6] * count, rounds=[count])
+    return outcome(cold=found, device_id=CPU.identity)
 
 
 def test_a_case_is_done_after_its_rounds() -> None:
-    shares = [visit.share for visit in visits(*(after(*[3] * i) for i in range(1, 8))) if visit]
-    assert shares == [pytest.approx(i / 7) for i in range(1, 8)]
-    one = Rounds(cases([FLOAT32])[0], 1, after(*[3] * 7), 1.0)
-    assert one.visit(CPU, lambda _: pytest.fail("it was done")) is None
-    [last] = visits(after(3), rounds=1)
+    found = visits(*[taken(3)] * 8)
+    assert found.pop() is None
+    assert [visit.share for visit in found if visit] == [pytest.approx(i / 7) for i in range(1, 8)]
+    [last] = visits(taken(3), rounds=1)
     assert last is not None
     assert last.share == 1.0, "there is no other visit"
 
 
 def test_a_launch_of_more_than_a_second_has_three_rounds() -> None:
-    shares = [visit.share for visit in visits(*(after(*[1] * i, ms=1100) for i in (1, 2, 3)))
-              if visit]  # fmt: skip
+    shares = [visit.share for visit in visits(*[taken(1, ms=1100)] * 3) if visit]
     assert shares == [pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]
 
 
@@ -108,30 +115,29 @@ def test_a_launch_of_more_than_a_second_has_three_rounds() -> None:
 )
 def test_what_is_over_has_no_further_round(ended: Outcome) -> None:
     assert visits(ended, ended) == [Visit(CPU.where, ended, 1.0, 1.0), None]
-    begun = after(3)
+    begun = taken(3)
     assert visits(begun, ended, ended)[1:] == [Visit(CPU.where, ended, 1.0, 1 - 1 / 7), None]
 
 
 def test_rounds_on_another_device_do_not_count() -> None:
     """A group goes on elsewhere when its device is lost: what there is then stands."""
     other = msgspec.structs.replace(CPU, properties={"UUID": "another"})
-    one = Rounds(cases([FLOAT32])[0], 5, after(3, 3))
+    one = rounds_of(5, outcome=taken(3))
     visit = one.visit(other, lambda _: pytest.fail("elsewhere"))
-    assert visit == Visit(other.where, interrupted(after(3, 3)), 1.0, 1.0)
+    assert visit == Visit(other.where, interrupted(taken(3)), 1.0, 1.0)
     assert visit.outcome.interrupted
-    assert not after(3, 3).interrupted
 
 
 def test_a_visit_that_failed_with_its_device_is_taken_again() -> None:
-    one = Rounds(cases([FLOAT32])[0], 2)
+    one = rounds_of(2)
 
-    def lost(_: Outcome | None) -> Outcome:
+    def lost(_: Round) -> Outcome:
         raise OSError
 
     for _ in range(3):
         with pytest.raises(OSError):  # noqa: PT011
             one.visit(CPU, lost)
-    shares = [one.visit(CPU, lambda _, n=n: after(*[3] * n)) for n in (1, 2)]  # type: ignore[misc]
+    shares = [one.visit(CPU, lambda _: taken(3)) for _ in range(2)]
     assert [visit.share for visit in shares if visit] == [0.5, 1.0]
 
 
@@ -142,18 +148,16 @@ def test_sustained_launches_come_after_the_rounds_of_all_cases() -> None:
     assert len(group.tasks) == 2 * 4
     assert group.tasks[-2:] == [first, second]
     shares = []
-    for number in (1, 2, 3, 3):
-        made = after(*[3] * number)
-        visit = first.visit(CPU, lambda _, made=made: made)  # type: ignore[misc]
+    for asked in (Round(1), Round(2, (1e6,) * 3), Round(3, (1e6,) * 6), LAST):
+        visit = first.visit(CPU, told := mock.Mock(return_value=taken(3)))
+        assert told.mock_calls == [mock.call(asked)]
         shares.append(visit.share if visit else None)
     assert shares == [0.25, 0.5, 0.75, 1.0]
 
 
 def test_a_slow_case_waits_for_the_others_before_sustained_launches() -> None:
-    one = Rounds(cases([FLOAT32])[0], 6, is_sustained=True)
-    made = [after(*[1] * number, ms=1100) for number in (1, 2, 3, 3)]
-    told = iter(made)
-    visits = [one.visit(CPU, lambda _: next(told)) for _ in range(6)]
+    one = rounds_of(5, is_sustained=True)
+    visits = [one.visit(CPU, lambda _: taken(1, ms=1100)) for _ in range(6)]
     assert [visit.share if visit else None for visit in visits] == [0.25, 0.5, 0.75, None, None, 1]
     assert one.visit(CPU, lambda _: pytest.fail("it was done")) is None
 
@@ -168,16 +172,17 @@ def sampled(times_ns: list[list[float]], rounds: int | None = None, **changes: A
 
     def sample() -> float:
         nonlocal passed_ns
-        passed_ns += (taken_ns := next(taken))
+        passed_ns += (taken_ns := next(times))
         return taken_ns
 
-    for wanted in times_ns:
-        taken = iter(wanted * 1000)
-        found = sample_until_known(
-            sample, 0, options, Conditions, clock=lambda: int(passed_ns), so_far=found
-        )
-    assert found is not None
-    return found
+    for number, wanted in enumerate(times_ns, 1):
+        times = iter(wanted * 1000)
+        last = sample_until_known(
+            sample, 0, options, Conditions, clock=lambda: int(passed_ns),
+            number=number, earlier=found.samples_ns if found else (),
+        )  # fmt: skip
+        found = joined(found, last, present(options.uncertainty))
+    return present(found)
 
 
 def test_the_samples_of_all_rounds_are_kept_in_order() -> None:
@@ -227,13 +232,13 @@ def test_a_clock_that_moved_between_rounds_is_told() -> None:
     found = None
     for mhz in (1980, 1700):
         clocks = iter([Conditions(sm_mhz=345)] if found is None else [])  # idle before the first
-        found = sample_until_known(
+        last = sample_until_known(
             lambda: 2e7, 0, options,
             lambda told=clocks, mhz=mhz: next(told, Conditions(sm_mhz=mhz)),  # type: ignore[misc]
-            so_far=found,
+            number=1 if found is None else 2, earlier=found.samples_ns if found else (),
         )  # fmt: skip
-    assert found is not None
-    [note] = found.notes
+        found = joined(found, last, 10.0)
+    [note] = present(found).notes
     assert note.startswith("SM clock varied from 1,700 to 1,980 MHz")
 
 
@@ -257,15 +262,18 @@ def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
     options = Options(max_time_s=0.001, rounds=None)
     session = Session(backend, Cache(), options)
     first = session.measure(case)
-    second = session.measure(case, first)
+    second = Round(2, hot_ns=present(first.hot).samples_ns)
+    visit = Rounds(case, options.on("cpu"), outcome=first).visit(
+        backend.info, lambda asked: session.measure(case, asked)
+    )
     assert counted == {"before_timing": 1, "_block_times": 1}
-    assert second.blocks == first.blocks
-    assert second.accuracy == first.accuracy
+    both = present(visit).outcome
+    assert both.blocks == first.blocks
+    assert both.accuracy == first.accuracy
+    assert present(both.hot).samples_ns[: len(second.hot_ns)] == second.hot_ns
     other = Session(backend, Cache(), options)
-    third = other.measure(case, second)
+    assert len(present(other.measure(case, second).timing).rounds) == 1
     assert counted == {"before_timing": 2, "_block_times": 1}
-    assert third.timing is not None
-    assert len(third.timing.rounds) == 3
 
     monkeypatch.setattr(Prepared, "is_intact", lambda self: False)
     spoiled = session.measure(case, second)
@@ -281,10 +289,9 @@ def test_a_run_takes_turns_and_checks_once(
     visited: list[tuple[str, int]] = []
     measure = worker.Worker.measure
 
-    def noted(self: worker.Worker, case: Case, so_far: Outcome | None = None) -> Outcome:
-        known = so_far.timing if so_far is not None else None
-        visited.append((case.kernel.name, len(known.rounds) if known is not None else 0))
-        return measure(self, case, so_far)
+    def noted(self: worker.Worker, case: Case, which: Round = FIRST) -> Outcome:
+        visited.append((case.kernel.name, which.number - 1))
+        return measure(self, case, which)
 
     monkeypatch.setattr(worker.Worker, "measure", noted)
     path = tmp_path / "out.jsonl"

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from matbench import __version__, backends
-from matbench.bench.options import Deadlines, Options
+from matbench.bench.options import FIRST, Deadlines, Options, Round
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import bundles
 from matbench.features.cluster.bundles import Bundle
@@ -31,12 +31,12 @@ _ended: set[str] = set()
 class Errand(msgspec.Struct, frozen=True):
     """A case to measure, and those that will follow, which can be built meanwhile.
 
-    Each comes with its kernel's files. `so_far` is the outcome of the case's earlier rounds.
+    Each comes with its kernel's files.
     """
 
     desk: str  # its key
     cases: list[tuple[Case, Bundle]]
-    so_far: Outcome | None = None
+    which: Round = FIRST
 
 
 class RemoteOutcome(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ def measure(desk: Desk, errand: Errand) -> RemoteOutcome:
         desk.pool.build_ahead([(desk.device, task) for task in ahead])
         worker = desk.pool.worker(desk.device, case.kernel)
         worker.listener = lambda printer, what: said.append((printer, what))
-        return RemoteOutcome(worker.measure(case, errand.so_far), tuple(said))
+        return RemoteOutcome(worker.measure(case, errand.which), tuple(said))
 
 
 def _arrived(case: Case, bundle: Bundle) -> Case:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from matbench.bench.options import Deadlines, Options
+from matbench.bench.options import Deadlines, Options, Round
 from matbench.bench.outcomes import not_measured, skipped
 from matbench.errors import MatbenchError
 from matbench.features.cluster import bundles, remote
@@ -86,26 +86,26 @@ class RemoteWorkerPool:
         }
 
         def visit(device: DeviceInfo, rounds: Rounds) -> Visit | None:
-            def measure(so_far: Outcome | None) -> Outcome:
+            def measure(which: Round) -> Outcome:
                 case = rounds.case
                 if case.skip is not None:
                     return skipped(case, device, case.skip)
                 begin(device, case)
-                following = ahead.get(rounds, ()) if so_far is None else ()
-                return self._measured(device, [case, *following], so_far)
+                following = ahead.get(rounds, ()) if which.number == 1 else ()
+                return self._measured(device, [case, *following], which)
 
             return rounds.visit(device, measure)
 
         visits = at_the_same_time(tasks, visit, self._threads)
         return (visit for _, visit in visits if visit is not None)
 
-    def _measured(self, device: DeviceInfo, cases: list[Case], so_far: Outcome | None) -> Outcome:
+    def _measured(self, device: DeviceInfo, cases: list[Case], which: Round) -> Outcome:
         """What a device's worker found about the first case; after two lost workers it failed."""
         losses = 0
         while True:
             address = self.cluster.address(device)
             try:
-                answer = self._answer(device, address, cases, so_far)
+                answer = self._answer(device, address, cases, which)
             except Exception as error:
                 kind = "" if isinstance(error, MatbenchError) else f"{type(error).__name__}: "
                 raise MatbenchError(f"{device.where}: {kind}{error}") from None
@@ -123,7 +123,7 @@ class RemoteWorkerPool:
             _log.warning("lost the worker on %s; %s is tried again", where, cases[0].label)
 
     def _answer(
-        self, device: DeviceInfo, address: str, cases: list[Case], so_far: Outcome | None
+        self, device: DeviceInfo, address: str, cases: list[Case], which: Round
     ) -> remote.RemoteOutcome | None:
         """The answer of the worker; None if it was lost meanwhile."""
         from distributed import CancelledError, KilledWorker
@@ -131,7 +131,7 @@ class RemoteWorkerPool:
 
         desk = self._desk(device, address)
         packed = [self._packed(case) for case in cases[: None if device.kind == "gpu" else 1]]
-        errand = remote.Errand(desk.key, packed, so_far)
+        errand = remote.Errand(desk.key, packed, which)
         resources = {device.kind.upper(): 1}
         future = self._submit(address, remote.measure, desk, errand, resources=resources)
         done = threading.Event()

@@ -18,7 +18,7 @@ from support.devices import CPU, GPU
 from support.kernels import own_file
 from support.records import outcome
 
-from matbench.bench.options import Deadlines, Options
+from matbench.bench.options import Deadlines, Options, Round
 from matbench.errors import MatbenchError
 from matbench.features.cluster import bundles, remote, remote_pool
 from matbench.features.cluster.remote_pool import RemoteWorkerPool
@@ -291,9 +291,9 @@ class WorkerPool:
         assert device == GPU
         return self
 
-    def measure(self, case: Case, so_far: Outcome | None) -> Outcome:
+    def measure(self, case: Case, which: Round) -> Outcome:
         source = Path(case.kernel.file).read_text()
-        self.asked.append(("measure", case.problem.N, source, so_far))
+        self.asked.append(("measure", case.problem.N, source, which.number))
         self.listener("kernel", CapturedOutput(("hello",)))
         return outcome()
 
@@ -315,9 +315,9 @@ def test_the_first_case_is_measured_and_those_after_it_are_built(asked: list[Any
     bundle = bundles.packed(KERNEL)
     answer = remote.measure(desk, remote.Errand("desk", [(case, bundle) for case in CASES]))
     assert answer == remote.RemoteOutcome(outcome(), (("kernel", CapturedOutput(("hello",))),))
-    assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source, None)]
-    remote.measure(desk, remote.Errand("desk", [(CASES[0], bundle)], outcome("so far")))
-    assert asked[-1] == ("measure", 16, KERNEL.source, outcome("so far"))
+    assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source, 1)]
+    remote.measure(desk, remote.Errand("desk", [(CASES[0], bundle)], Round(2)))
+    assert asked[-1] == ("measure", 16, KERNEL.source, 2)
 
 
 def test_a_desk_that_dask_drops_ends_its_pool(asked: list[Any]) -> None:

@@ -14,7 +14,7 @@ from support import tunable
 from support.optional import present
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
-from matbench.bench.options import Deadlines, Options
+from matbench.bench.options import FIRST, Deadlines, Options, Round
 from matbench.bench.outcomes import compared, not_measured
 from matbench.errors import UsageError
 from matbench.features.tune import looking, search_space
@@ -98,7 +98,7 @@ class Clockwork:
         self.looks.append((case.params["TURNS"], samples, limit_ns, check))
         return self._outcome(case, samples, Accuracy(0.5, 0.5, 0.5) if check else None)
 
-    def measure(self, case: Case, so_far: Outcome | None = None) -> Outcome:
+    def measure(self, case: Case, which: Round = FIRST) -> Outcome:
         self.measured.append(case.params["TURNS"])
         return self._outcome(case, 30, Accuracy(0.25, 0.25, 0.25))
 

@@ -34,7 +34,7 @@ def note(frame, event, _):
         is_backend = file.startswith(os.path.join(package, "backends"))
         if name.startswith("time_") and is_backend:
             print("deep timed", deep(frame), file=log)
-        if name == "schedule" and file.startswith(package):
+        if name == "call" and file.endswith(os.path.join("worker", "process.py")):
             print("deep request", deep(frame), file=log)
         if name == "function_prepared_async_call" or (name == "enqueue" and is_backend):
             print("launch", file=log)

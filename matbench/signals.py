@@ -12,9 +12,9 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import TimeoutError as TimeoutOfFuture  # another before Python 3.11
+from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
-from queue import SimpleQueue
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -85,17 +85,13 @@ def defer_interrupts() -> Iterator[None]:
 
 
 def result(future: Future[T]) -> T:
-    """What a future gives, when it is done; a signal ends the wait at once.
+    """What a future gives when it is done; a signal soon ends the wait.
 
-    `Future.result` waits too, but a signal may reach it between taking and using the future's lock,
-    which then stays locked: the thread that works for it would wait for ever.
+    It must not come between taking and using the future's lock, which would stay locked.
     """
-    done: SimpleQueue[Future[T]] = SimpleQueue()
-    with defer_interrupts():
-        future.add_done_callback(done.put)
-    done.get()
-    with defer_interrupts():
-        return future.result()
+    while True:
+        with suppress(TimeoutOfFuture), defer_interrupts():
+            return future.result(0.1)
 
 
 def _interrupt(number: int, _: object) -> None:

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -279,7 +279,8 @@ class Worker:
         else:
             self.open()
         try:
-            self._attempt(self._building, lambda: self.builders.wait(self.device, case))
+            with self._failing(self._building):
+                self.builders.wait(self.device, case)
             warnings = self._do(self._building, Session.build, _OpenSession(), case, builds)
             self._warnings[case.build_key] = warnings
         except BuildError as error:
@@ -291,9 +292,8 @@ class Worker:
         if self._rest is not None:
             self._rest.close()
         try:
-            answer = self._attempt(
-                step, lambda: self.process.call(task, *given, timeout_s=step.deadline_s)
-            )
+            with self._failing(step):
+                answer = self.process.call(task, *given, timeout_s=step.deadline_s)
             if step.doing == self._running.doing and self.device.kind == "cpu":
                 self._require_clock()
             return answer
@@ -311,8 +311,8 @@ class Worker:
         """`CaseError`, and a new process, if a kernel changed the clock of this one, which would
         time the next kernel, too."""
         before_ns = time.perf_counter_ns()
-        call = self.process.call
-        now_ns, agrees = self._attempt(_CLOCK, lambda: call(_clock_ns, timeout_s=_CLOCK.deadline_s))
+        with self._failing(_CLOCK):
+            now_ns, agrees = self.process.call(_clock_ns, timeout_s=_CLOCK.deadline_s)
         late_ns = time.perf_counter_ns() - now_ns
         if not agrees or now_ns < before_ns - _CLOCK_NS or late_ns < -_CLOCK_NS:
             self.process.kill()
@@ -320,11 +320,13 @@ class Worker:
                 "the clock of its process is no longer the system's: the kernel changed it"
             )
 
-    def _attempt(self, step: _Step, call: Callable[[], T]) -> T:
-        """The result of the call; any failure is a `CaseError`."""
+    @contextmanager
+    def _failing(self, step: _Step) -> Iterator[None]:
+        """Any failure of a step is a `CaseError`."""
         Worker.doing = step.doing
         try:
-            return call()
+            yield
+            return
         except CaseError as error:
             if error.fatal:
                 self.process.kill()

@@ -20,7 +20,7 @@ from matbench.features.tune import search
 from matbench.model import Case, DeviceInfo, Skip
 from matbench.records import provenance
 from matbench.records.outcome import CaseRecord, Outcome
-from matbench.worker import worker
+from matbench.worker import comparing, worker
 from support.cli import Matbench, Plan, Pretended, Refusal, last_run
 from support.paths import ROOT
 from support.records import timing
@@ -39,6 +39,16 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """When tuning, equally fast candidates are compared for 0.2 s, not for 10 s."""
     monkeypatch.setattr(search, "ComparisonPlan", partial(ComparisonPlan, maximum_time_ns=2e8))
+
+
+@pytest.fixture
+def plainly_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test's own worker says how two cases compare."""
+
+    def compare(workers: Any, cases: Any, *given: Any) -> Any:
+        return workers[0].compare(*cases, *given)
+
+    monkeypatch.setattr(comparing, "compare", compare)
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Status
 from matbench.records.writing import RecordWriter
 
+pytestmark = pytest.mark.usefixtures("plainly_compared")
+
 
 @pytest.mark.parametrize("seed", range(12))
 def test_three_slowdowns_among_forty_versions(seed: int) -> None:

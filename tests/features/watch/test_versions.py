@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from support.kernels import KernelWriter
@@ -18,7 +17,8 @@ from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Timing
-from matbench.worker import comparing
+
+pytestmark = pytest.mark.usefixtures("plainly_compared")
 
 
 def test_only_other_content_is_a_save(tmp_path: Path) -> None:
@@ -48,14 +48,6 @@ def test_a_file_that_is_being_written_is_left_alone(
     monkeypatch.setattr(versions, "time", writing)
     assert saves.new() is None
     assert saves.new() == b"whole"
-
-
-@pytest.fixture(autouse=True)
-def plainly_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compare(workers: Any, cases: Any, *given: Any) -> Any:
-        return workers[0].compare(*cases, *given)
-
-    monkeypatch.setattr(comparing, "compare", compare)
 
 
 class PlainWorker:

@@ -25,45 +25,24 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
+from multiprocessing.process import BaseProcess as Process
 from types import ModuleType
 from typing import Any, TypeVar
 
 import msgspec
 
-from matbench import signals, temporary
-from matbench.errors import (
-    BuildError,
-    CaseError,
-    LackingError,
-    MatbenchError,
-    OutOfMemoryError,
-    UsageError,
-    explanation,
-)
+from matbench import errors, signals, temporary
+from matbench.errors import CaseError, MatbenchError, explanation
 from matbench.worker import output
-
-if sys.platform == "linux":
-    from multiprocessing.context import ForkServerContext as Context
-    from multiprocessing.context import ForkServerProcess as Process
-else:  # where system libraries may not survive a fork
-    from multiprocessing.context import SpawnContext as Context
-    from multiprocessing.context import SpawnProcess as Process
 
 T = TypeVar("T")
 
 #: A socket's path has 107 bytes at most, two names in this folder among them.
 _SOCKET_FOLDER_BYTES = 60
-#: How much of an answer is read at once, and the bytes before it that say how long it is.
-_PIECE = 1 << 20
-_LENGTH_BYTES = 4
 #: How long a process may take to end after it has closed its connection.
 _END_S = 5.0
 #: The errors of a task that are raised here as they are.
-_ERRORS = {
-    kind.__name__: kind
-    for kind in (MatbenchError, UsageError, CaseError, BuildError, LackingError, OutOfMemoryError)
-}
+_ERRORS = [name for name in vars(errors) if name.endswith("Error")]
 
 
 class DiedError(MatbenchError):
@@ -88,8 +67,8 @@ def signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-#: Held while `__main__` is another module, and while it is read whether processes have ended, which
-#: starting one does for all.
+#: Held while `__main__` is another module, and to read whether a process has ended: starting one
+#: reads that of all.
 _main = threading.Lock()
 
 
@@ -106,7 +85,7 @@ def _without_main() -> Iterator[None]:
 
 
 @functools.cache
-def _context() -> Context:
+def _context() -> Any:
     """The server's socket lies in a folder that a later run removes if this one is killed."""
     folder = ExitStack()
     atexit.register(folder.close)
@@ -115,7 +94,8 @@ def _context() -> Context:
         parent = "/tmp"  # noqa: S108 (nobody else can enter the folder)
     place = str(folder.enter_context(temporary.folder(parent)))
     multiprocessing.current_process()._config.setdefault("tempdir", place)  # type: ignore
-    context = Context()
+    # Elsewhere system libraries may not survive a fork.
+    context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
     context.set_forkserver_preload(["matbench.worker.preloaded"])
     return context
 
@@ -162,8 +142,8 @@ class WorkerProcess:
         connection, its_own = multiprocessing.Pipe()
         with signals_blocked():
             resource_tracker.ensure_running()
-        begin = (*self._begin, folder, self._output.writer, self._leads, dict(os.environ))
-        process = _context().Process(target=_serve, args=(its_own, *begin))
+        given = *self._begin, folder, self._output.writer, self._leads, dict(os.environ)
+        process = _context().Process(target=_serve, args=(its_own, given))
         with signals_blocked(), _without_main():
             process.start()
         its_own.close()
@@ -178,39 +158,31 @@ class WorkerProcess:
             process, connection = self.start()
             with suppress(OSError):  # it has just ended; how is found below
                 connection.send_bytes(pickle.dumps((task, args)))
-            answer = _answer(self._received(process, connection, timeout_s), _returned(task))
+            data = self._received(process, connection, timeout_s)
+            answer: T | Exception = _answer(data, _returned(task))
         except BaseException:  # also Ctrl-C: the next task would get this one's answer
             self.kill()
             raise
         if isinstance(answer, Exception):
             raise answer
-        done: T = answer
-        return done
+        return answer
 
     def _received(self, process: Process, connection: Connection, timeout_s: float | None) -> bytes:
-        """The bytes of an answer, however slowly they come."""
+        """The bytes of an answer, however slowly they come; four before them say how many."""
         ends_s = None if timeout_s is None else time.monotonic() + timeout_s
         data = bytearray()
-        while len(data) - _LENGTH_BYTES < int.from_bytes(data[:_LENGTH_BYTES], "big", signed=True):
+        while len(data) - 4 < int.from_bytes(data[:4], "big", signed=True):
             left_s = None if ends_s is None else max(0.0, ends_s - time.monotonic())
             ready = wait([connection, process.sentinel], left_s)
             if not ready:
                 raise DeadlineError("deadline missed")
-            piece = b""
+            before = len(data)
             with suppress(OSError):
-                piece = os.read(connection.fileno(), _PIECE) if connection in ready else b""
-            if not piece:
-                raise DiedError(self._manner_of_death(process))
-            data += piece
-        return bytes(data[_LENGTH_BYTES:])
-
-    def _manner_of_death(self, process: Process) -> str:
-        if self._running is None:
-            return "was stopped"
-        if not wait([process.sentinel], _END_S):
-            return "closed its connection"
-        with _main:
-            return _manner_of_death(process.exitcode)
+                data += os.read(connection.fileno(), 1 << 20) if connection in ready else b""
+            if len(data) == before:
+                is_stopped = self._running is None
+                raise DiedError("was stopped" if is_stopped else _manner_of_death(process))
+        return bytes(data[4:])
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -271,7 +243,11 @@ def _wait_for_stop(process: int | None) -> None:
             time.sleep(0.0002)
 
 
-def _manner_of_death(exitcode: int | None) -> str:
+def _manner_of_death(process: Process) -> str:
+    if not wait([process.sentinel], _END_S):
+        return "closed its connection"
+    with _main:
+        exitcode = process.exitcode
     if exitcode is not None and exitcode < 0:
         try:
             name = signal.Signals(-exitcode).name
@@ -291,10 +267,10 @@ def _manner_of_death(exitcode: int | None) -> str:
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What a task returned, or the kind and the words of its error."""
+    """What a task returned, or the number of its error's kind, and its words."""
 
     value: msgspec.Raw = msgspec.Raw(b"\xc0")  # None
-    error: str | None = None
+    error: int | None = None
     reason: str = ""
     fatal: bool = False
 
@@ -305,8 +281,8 @@ def _answer(data: bytes, kind: Any) -> Any:
         answer = msgspec.msgpack.decode(data, type=_Answer)
         if answer.error is None:
             return msgspec.msgpack.decode(answer.value, type=kind, dec_hook=_array)
-        error = _ERRORS[answer.error](answer.reason)
-    except (msgspec.MsgspecError, KeyError, ValueError) as wrong:
+        error: Exception = getattr(errors, _ERRORS[answer.error])(answer.reason)
+    except (msgspec.MsgspecError, IndexError, ValueError) as wrong:
         said = f"{type(wrong).__name__}: {wrong}"
         raise DiedError(f"sent data that is no answer; was it the kernel? ({said})") from None
     if isinstance(error, CaseError):
@@ -336,17 +312,10 @@ def _plain(value: Any) -> Any:
 # -- in the process --------------------------------------------------------------------------------
 
 
-def _serve(
-    connection: Connection,
-    initializer: Callable[..., None] | None,
-    initargs: tuple[Any, ...],
-    folder: Path,
-    writer: Connection,
-    leads: bool,
-    environment: dict[str, str],
-) -> None:
+def _serve(connection: Connection, given: tuple[Any, ...]) -> None:
     """Do tasks, in a private folder, with kernels' output kept out of the table, until the main
     process ends, which removes that folder."""
+    initializer, initargs, folder, writer, leads, environment = given
     alive = getattr(forkserver._forkserver, "_forkserver_alive_fd", None)
     if alive is not None:
         os.close(alive)  # the server ends with the main process, whatever becomes of this one
@@ -375,13 +344,12 @@ def _done(asked: bytes) -> _Answer:
         task, args = pickle.loads(asked)  # noqa: S301 (from the main process)
         return _Answer(msgspec.Raw(msgspec.msgpack.encode(task(*args), enc_hook=_plain)))
     except BaseException as error:
-        if type(error).__module__ in ("matbench.errors", "matbench.backends.protocol"):
-            kind = next(kind for kind in type(error).__mro__ if kind.__name__ in _ERRORS)
-            return _Answer(
-                error=kind.__name__, reason=str(error), fatal=getattr(error, "fatal", False)
-            )
-        said = f"the worker process raised {type(error).__name__}: {explanation(error)}"
-        return _Answer(error="CaseError", reason=str(CaseError(said)), fatal=True)
+        kind, said, fatal = type(error), errors.message_of(error), getattr(error, "fatal", False)
+        if kind.__module__ not in ("matbench.errors", "matbench.backends.protocol"):
+            said = f"the worker process raised {kind.__name__}: {explanation(error)}"
+            kind, fatal = CaseError, True
+        name = next(one.__name__ for one in kind.__mro__ if one.__name__ in _ERRORS)
+        return _Answer(error=_ERRORS.index(name), reason=errors.readable(said), fatal=fatal)
     finally:
         output.flush()
         if not gc.isenabled():

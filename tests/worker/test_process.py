@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import multiprocessing
 import os
 import signal
@@ -11,7 +12,9 @@ import sys
 import tempfile
 import threading
 import types
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -20,7 +23,7 @@ from matbench import signals
 from matbench.errors import CaseError
 from matbench.kernelfile import signature
 from matbench.worker import process
-from matbench.worker.process import DiedError, WorkerProcess
+from matbench.worker.process import DeadlineError, DiedError, WorkerProcess
 
 
 def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
@@ -143,6 +146,44 @@ def test_a_function_has_no_children_but_its_own_and_ends_nothing_but_its_task() 
             pool.call(sys.exit, 3)
     finally:
         pool.kill()
+
+
+def _number() -> int:
+    return "none"  # type: ignore[return-value]
+
+
+def _writes(*data: bytes) -> int:
+    gc.unfreeze()
+    [own] = (one for one in gc.get_objects() if isinstance(one, Connection) and not one.closed)
+    for part in data:
+        os.write(own.fileno(), part)
+    return 1
+
+
+@pytest.mark.parametrize(
+    ("task", "data"),
+    [(_number, ()), (_writes, (b"\xff" * 9,)), (_writes, (b"\0\0\0\1", b"\1"))],
+    ids=["another type", "no length", "another answer"],
+)
+def test_what_is_no_answer_is_refused_and_the_process_replaced(task: Any, data: Any) -> None:
+    process = WorkerProcess()
+    try:
+        before = process.call(os.getpid)
+        with pytest.raises(DiedError, match="sent data that is no answer"):
+            process.call(task, *data)
+        assert process.call(os.getpid) != before
+    finally:
+        process.kill()
+
+
+def test_a_part_of_an_answer_is_late() -> None:
+    process = WorkerProcess()
+    try:
+        process.call(os.getpid)
+        with pytest.raises(DeadlineError):
+            process.call(_writes, b"\0\1\0\0", timeout_s=0.5)
+    finally:
+        process.kill()
 
 
 def test_a_group_that_has_ended_gets_no_more_signals(monkeypatch: pytest.MonkeyPatch) -> None:

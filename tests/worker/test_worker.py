@@ -367,9 +367,9 @@ def test_the_load_is_read_when_the_device_is_opened(
         "matbench.bench.session.Session", lambda *given: mock.Mock(backend=given[0])
     )
     monkeypatch.setattr(worker, "gc", mock.Mock())
-    for name, value in {"_session": None, "_device": device, "_options": Options()}.items():
+    for name, value in {"_session": None, "_device": None, "_options": None}.items():
         monkeypatch.setattr(worker, name, value, raising=False)
-    worker._open()
+    worker._begin(device, Options())
     assert read == [device]
 
 

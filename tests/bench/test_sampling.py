@@ -32,6 +32,7 @@ def test_calm_clocks_need_one_try() -> None:
     found = sampled([idle, CALM, CALM])
     assert found.attempts == 1
     assert found.notes == ()
+    assert found.rounds == (), "there is only one"
     assert [moment.sm_mhz for moment in found.conditions] == [345, 1980, 1980]
 
 

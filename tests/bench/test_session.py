@@ -98,6 +98,7 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     assert sorted(statuses) == ["measured", "wrong"]
     for outcome in (duel.baseline, duel.candidate):
         assert outcome.median_ns is None
+    assert present(timed._prepared).is_spoiled, "shared buffers are made again"
     [reason] = [o.reason for o in (duel.baseline, duel.candidate) if o.status == "wrong"]
     told = "5 of 576 elements wrong, first C[0, 1]; right when launched again with the same inputs"
     assert told in present(reason)

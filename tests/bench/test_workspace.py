@@ -150,6 +150,7 @@ def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) ->
     record = comparing.here(timed, first, second, plan, 1)
     assert record.comparison is not None
     assert (record.baseline.status, record.candidate.status) == ("measured", "measured")
+    assert timed._sides == [], "the next comparison has its own"
 
 
 def test_a_case_that_takes_turns_with_another_process_gives_it_back(

@@ -34,6 +34,7 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Problem, Skip
 from matbench.records.outcome import Outcome
 from matbench.worker import worker
+from matbench.worker.builders import Builders
 from matbench.worker.output import CapturedOutput
 from matbench.worker.process import DeadlineError, DiedError, WorkerProcess
 from matbench.worker.worker import Worker, WorkerPool
@@ -155,6 +156,16 @@ def test_no_process_is_left_behind(pool: WorkerProcess) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
     assert process not in [child.pid for child in multiprocessing.active_children()]
+
+
+def test_closed_builders_begin_nothing_more() -> None:
+    builders = Builders(60.0, 1)
+    begun, waiting = (builders._begun(time.sleep, 60) for _ in range(2))
+    wait_for(lambda: builders._processes[0]._running)
+    builders.close()
+    with pytest.raises(DiedError):
+        begun.result(30)
+    assert waiting.cancelled()
 
 
 # -- cases ---------------------------------------------------------------------------------------
@@ -308,10 +319,11 @@ def test_a_worker_that_cannot_be_started_is_one_line(
 
 
 def test_a_worker_does_not_run_the_main_module_again(tmp_path: Path) -> None:
-    """A script of one line can use one."""
+    """A short script can use one, and leave it."""
     script = tmp_path / "script.py"
     script.write_text(
-        "from matbench.worker.process import WorkerProcess\nprint(WorkerProcess().call(abs, -3))\n"
+        "from matbench.worker.process import WorkerProcess\n"
+        "process = WorkerProcess()\nprint(process.call(abs, -3))\n"
     )
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False

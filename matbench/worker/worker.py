@@ -346,8 +346,6 @@ class Worker:
         raise CaseError(reason)
 
 
-
-
 class CaseRunner(Protocol):
     """What measures the cases of a sweep: workers of this machine, or of others."""
 

@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }  # fmt: skip
 #: The longest chain of imports between the modules of a folder, and where it is still longer.
 MOST_DEPTH = 7
-DEEPER = {"bench": 9, "features/adopt": 11}
+DEEPER = {"features/adopt": 11}
 #: Slow to import or not always installed, so imported only where they are used.
 HEAVY = {
     "cuda", "dask", "distributed", "ml_dtypes", "pycuda", "pynvml", "pyopencl", "scipy",

@@ -1,38 +1,39 @@
-"""Timed launches of one case: single, back to back, and instrumented; all are verified."""
+"""Timed launches of one case: single, back to back, and instrumented; all are verified.
+
+A call of a function counts for what it does between two moments: its inputs are complete only right
+before the timed interval, and C is what it is at the end of it.
+"""
 
 from __future__ import annotations
 
 import itertools
 import secrets
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
-from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Program
-from matbench.bench.arena import BatchArena
+from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Function, Program
 from matbench.bench.checks import Checks
 from matbench.bench.launcher import Memory
-from matbench.bench.layouts import Buffers
+from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import FIRST, Options, Round
-from matbench.bench.samples import Draw, keys
-from matbench.bench.sampling import Sampler, clock, sample_until_known, timing_of
+from matbench.bench.samples import FEW_LINES, Draw, keys
+from matbench.bench.sampling import SLOW_NS, Sampler, clock, sample_until_known, timing_of
 from matbench.bench.sustained import Block
 from matbench.errors import CaseError
 from matbench.records.outcome import BlockTimes, Sustained, Timing
 
-#: Launches slower than this are repeated as little as possible.
-SLOW_NS = 100e6
 #: The most sets of buffers; with guards, these fit on any device.
 _MOST_SETS = 64
-#: Problems with fewer multiply-adds than this have little that can vary, or with fewer lines of C.
+#: Problems with fewer multiply-adds than this have little that can vary.
 _TINY = 8_192
-FEW_LINES = 8
 #: A part of the last-level cache that surely holds what was written last. Half of it may not:
 #: NVIDIA's larger GPUs keep what all multiprocessors read in both halves of their cache.
 _CACHE_SHARE = 8
@@ -51,6 +52,23 @@ _HOLD_NS_AFTER_TURN = 500_000
 _LOOK_NS = 100e6
 _MOST_PER_LOOK = 5_000
 _LEAST_LOOKS = 4
+#: How late a result is taken in controls.
+_LATE_S = 0.05
+#: How many calls the host's time is the median of.
+_HOST_CALLS = 5
+#: The device is held for this many times the host's time of a call, but not for longer than this.
+_HOLD_SHARE = 2
+_LONGEST_HOLD_NS = 5_000_000
+_LEAST_HOLD_NS = 50_000
+#: The first calls may fill caches. Memory grows if most of the last calls keep nearly a C, and all
+#: together this much, which allocators may hold; without end, if they do after so many calls, or
+#: fewer that took long.
+_CACHING_CALLS = 4
+_LAST_CALLS = 8
+_KEPT_SHARE = 0.9
+_KEPT_BYTES = 32 << 20
+_ENDLESS_CALLS, _FEWER_CALLS = 40, 12
+_LONG_S = 6.0
 
 
 class Times(NamedTuple):
@@ -99,7 +117,6 @@ class Launches:
         self.launch = checks.launch
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
-        self._last: list[tuple[Buffers, Draw]] = []
         self._back_to_back = 1  # launches of a hot sample
         self._per_look = 0  # launches of a block between two looks at the clock
         self.verifying_ns = 0
@@ -196,7 +213,6 @@ class Launches:
     def _compare(self, launches: list[tuple[Buffers, Draw]]) -> None:
         started = time.perf_counter_ns()
         self.checks.compare(launches)
-        self._last = launches
         if self.takes_turns:
             self.checks.require_right(self.samples.verdicts())
         self.verifying_ns += time.perf_counter_ns() - started
@@ -215,23 +231,9 @@ class Launches:
         self.checks.require_right(self.samples.verdicts())
         return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
 
-    def change_inputs(self) -> Callable[[], None]:
-        """Change a column of A, to NaN if the type has it; returns what puts it back."""
-        return self.samples.set_aside(self.checks.buffers, self.checks.case.kernel)
-
     def start(self) -> None:
         """Start one launch on the first set of buffers."""
         self.built.program.launch(self.launch, self.arguments)
-
-    def compute(self) -> None:
-        """One launch on the first set of buffers, and wait for it."""
-        self.start()
-        self.backend.synchronize()
-
-    def compare_last(self) -> None:
-        """`WrongError` unless C is what the last inputs make it."""
-        self._compare(self._last)
-        self.checks.require_right(self.samples.verdicts())
 
     def _launches_per_look(self, least_s: float) -> int:
         look_ns = min(_LOOK_NS, 1e9 * least_s / _LEAST_LOOKS)
@@ -416,3 +418,144 @@ def _with_decoys(count: int) -> int:
 def _keys(count: int) -> list[int]:
     """Keys of launches without times."""
     return [secrets.randbits(64) for _ in range(count)]
+
+
+class _Timed:
+    """A call whose time on the host is known; without `takes`, its result is taken late."""
+
+    def __init__(self, call: Call, *, takes: bool) -> None:
+        self.call, self.takes = call, takes
+        self.host_ns = 0.0
+
+    def run(self) -> None:
+        started = time.perf_counter_ns()
+        self.call.run()
+        self.host_ns = float(time.perf_counter_ns() - started)
+
+    def take(self) -> None:
+        if self.takes:
+            self.call.take()
+
+    def give(self) -> None:
+        if not self.takes:
+            time.sleep(_LATE_S)
+            self.call.take()
+        self.call.give()
+
+
+class FunctionLaunches(Launches):
+    """Calls of a function, each with its own inputs and each verified."""
+
+    _host_ns: float | None = None
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._kept_bytes: list[int] = []  # by each call
+        self._complete: Callable[[], None] = lambda: None  # completes the inputs of the next call
+
+    def time(self) -> Times:
+        if self.options.graph:
+            raise CaseError("--graph: a function cannot be part of a CUDA graph; omit the option")
+        times = super().time()
+        return times._replace(host_ns=self._host_ns)
+
+    def verify(self) -> None:
+        super().verify()
+        if self._is_growing():
+            self._require_an_end()
+            super().verify()
+
+    def _hot_sampler(self) -> Sampler:
+        return self.once_ns
+
+    def _once_ns(self, program: Program, arguments: Sequence[Argument]) -> float:
+        if self._host_ns is None and self.backend.info.kind == "gpu":
+            self._host_ns = 0.0  # during these calls the device is not held
+            self._host_ns = statistics.median(
+                self._call_ns(arguments)[1] for _ in range(_HOST_CALLS)
+            )
+        return self._call_ns(arguments)[0]
+
+    def _call_ns(self, arguments: Sequence[Argument]) -> tuple[float, float]:
+        """The device's time for one verified call, and the host's."""
+        launches = [(self.checks.buffers, self._next_draw())]
+        function = cast(Function, self.built.program)
+        self._make_ready(launches)
+        used = function.used_bytes if "growth" in self.options.checks else lambda: None
+        before = used()
+        timed = _Timed(function.call(arguments), takes="returned" in self.options.checks)
+        taken_ns = self.backend.time_call_ns(
+            timed, cold=self.options.cold, hold=self._hold_for_call, ready=self._complete
+        )
+        self.backend.synchronize()
+        timed.give()
+        after = used()
+        self._kept_bytes += [] if before is None or after is None else [after - before]
+        if "replaced" in self.options.checks and (name := function.replaced()):
+            raise self.checks.wrong("replaced", f"replaced {name}, which matbench measures with")
+        self._compare(launches)
+        return taken_ns, timed.host_ns
+
+    def _without_pause_ns(self, count: int) -> float:
+        """By the host's clock, because the pauses that it makes are part of the calls."""
+        function = cast(Function, self.built.program)
+        self._complete()
+        call = function.call(self.arguments)
+        began_ns = time.perf_counter_ns()
+        for _ in range(count):
+            call.run()
+        self.backend.synchronize()
+        mean_ns = (time.perf_counter_ns() - began_ns) / count
+        call.take()
+        call.give()
+        return mean_ns
+
+    def start(self) -> None:
+        call = cast(Function, self.built.program).call(self.arguments)
+        call.run()
+        call.take()
+        call.give()
+
+    def _written(self, buffers: Buffers) -> None:
+        if "ready" in self.options.checks:
+            self._complete = self.samples.set_aside(buffers, self.checks.case.kernel)
+
+    def _hold_for_call(self) -> None:
+        """Keep the device busy while the host makes a call, unless the host is being timed."""
+        if self._host_ns:
+            wanted_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * self._host_ns)
+            self.kernels.hold(round(min(wanted_ns, _LONGEST_HOLD_NS)))
+
+    def _is_growing(self) -> bool:
+        """Whether the last calls kept memory for a result each.
+
+        What was not used before a call and is after it counts: on a GPU, other programs' memory may
+        be in the numbers, too.
+        """
+        kept = self._kept_bytes[_CACHING_CALLS:]
+        least = _KEPT_SHARE * self.checks.result.data.nbytes
+        return (
+            len(kept) > 1
+            and sum(kept) > _KEPT_BYTES
+            and statistics.median(kept[-_LAST_CALLS:]) > least
+        )
+
+    def _require_an_end(self) -> None:
+        """`WrongError` if memory goes on growing, as it does not if only some results are kept."""
+        late_s = time.monotonic() + _LONG_S
+        while self._is_growing():
+            kept = self._kept_bytes[_CACHING_CALLS:]
+            enough = _ENDLESS_CALLS if time.monotonic() < late_s else _FEWER_CALLS
+            if len(kept) >= enough:
+                raise self.checks.wrong(
+                    "growth",
+                    f"memory grows with every call: {sum(kept) >> 20:,} MiB more after "
+                    f"{len(kept)} calls",
+                )
+            self._call_ns(self.arguments)
+
+
+def launches_of(checks: Checks, seed: int | None = None, which: Round = FIRST) -> Launches:
+    """What times a case: launches of a kernel, or calls of a function."""
+    kind = FunctionLaunches if checks.case.kernel.kind.is_apart else Launches
+    return kind(checks, seed, which)

@@ -14,8 +14,7 @@ import psutil
 
 from matbench import workloads
 from matbench.backends import Buffer
-from matbench.bench import launcher, layouts
-from matbench.bench.arena import GUARD_ROWS, Extent, Guarded, allocated
+from matbench.bench import launcher
 from matbench.bench.device_kernels import (
     OUTSIDE_BYTES,
     OUTSIDE_C,
@@ -26,7 +25,7 @@ from matbench.bench.device_kernels import (
     DeviceKernels,
 )
 from matbench.bench.launcher import Memory
-from matbench.bench.layouts import Buffers
+from matbench.bench.matrices import GUARD_ROWS, Buffers, Extent, Guarded, Own, allocated, needed
 from matbench.cache import Cache
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.model import (
@@ -129,7 +128,7 @@ class Prepared(Memory):
 
     def buffers(self, shape: tuple[int, int], kernel: Kernel | None = None) -> Buffers:
         """Buffers with a C of that shape: the kernel's own if its layout is not matbench's."""
-        own = kernel if kernel is not None and layouts.needed(kernel, self.problem) else None
+        own = kernel if kernel is not None and needed(kernel, self.problem) else None
         plain = self.buffers(shape) if own is not None else None
         key = shape, (own.placing, own.contract.result) if own else None, kernel is None
         if key in self._sets:
@@ -165,7 +164,7 @@ class Prepared(Memory):
             made = allocated(self, self.kernels, [*extents, *scales], self._guard_rows)
             places = tuple(matrix.place for matrix in matrices)
             last = matrices[-1]
-            laid_out = layouts.Own(made[: count + 1], places, last.batch, last.storage)
+            laid_out = Own(made[: count + 1], places, last.batch, last.storage)
             buffers = Buffers(plain.inputs, plain.C, laid_out, scales=made[count + 1 :])
         if kernel is not None and scales:
             of_scales = [launcher.matrix(kernel, self.problem, name) for name in SCALE_OF.values()]

@@ -6,12 +6,16 @@ C and something of its inputs, from which it sees whether they have changed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from matbench import workloads
-from matbench.bench.launches import FEW_LINES, SLOW_NS, Launches
+from matbench.bench.checks import Checks
+from matbench.bench.samples import FEW_LINES
+from matbench.bench.sampling import SLOW_NS
 
 #: Pairs of launches, how often they are timed, how often the whole is repeated, and for how long a
 #: device is held meanwhile.
@@ -25,18 +29,21 @@ _LONGER = {"gpu": (0.25, 5e3), "cpu": (1.0, 50e3)}
 _CHANGED_PART = 0.1
 
 
-def require_same_work(launches: Launches, repeated_ns: float) -> None:
-    """`WrongError` if the kernel skips work in a block, where a launch takes `repeated_ns`."""
-    checks = launches.checks
+def require_same_work(checks: Checks, start: Callable[[], None], repeated_ns: float) -> None:
+    """`WrongError` if the kernel skips work in a block, where a launch takes `repeated_ns`.
+
+    `start` starts one launch on the inputs of the last.
+    """
     problem = checks.case.problem
     is_matrix = problem.workload == workloads.DEFAULT
     if "repeated" not in checks.options.checks or not is_matrix or problem.alpha == 0:
         return  # a sum's inputs take as long to recognise as to add up
-    _require_change(launches)
-    longer_ns = min(_longer_ns(launches, repeated_ns) for _ in range(_ATTEMPTS))
-    launches.compute()
-    launches.compare_last()
-    share, least_ns = _LONGER[launches.backend.info.kind]
+    _require_change(checks, start)
+    longer_ns = min(_longer_ns(checks, start, repeated_ns) for _ in range(_ATTEMPTS))
+    start()
+    checks.backend.synchronize()
+    checks.compare_again()
+    share, least_ns = _LONGER[checks.backend.info.kind]
     if longer_ns > share * repeated_ns + least_ns:
         raise checks.wrong(
             "repeated",
@@ -45,34 +52,43 @@ def require_same_work(launches: Launches, repeated_ns: float) -> None:
         )
 
 
-def _require_change(launches: Launches) -> None:
+def _changed(checks: Checks) -> Callable[[], None]:
+    """Change a column of A, to NaN if the type has it; returns what puts it back."""
+    return checks.samples.set_aside(checks.buffers, checks.case.kernel)
+
+
+def _require_change(checks: Checks, start: Callable[[], None]) -> None:
     """`WrongError` if C stays what it was though a column of A has changed: to NaN, or −1."""
-    checks, C = launches.checks, launches.checks.result
-    problem = checks.case.problem
+    problem, C = checks.case.problem, checks.result
     if checks.case.kernel.contract.storage == "int8" and problem.N < FEW_LINES:
         return  # B may be 0 wherever that column counts, because its samples select single terms
-    before, after = (np.empty(C.data.nbytes // C.word_bytes, f"u{C.word_bytes}") for _ in "ab")
-    launches.compute()
-    launches.backend.read(C.data, before)
-    put_back = launches.change_inputs()
-    launches.compute()
-    launches.backend.read(C.data, after)
+
+    def computed() -> npt.NDArray[Any]:
+        start()
+        checks.backend.synchronize()
+        words = np.empty(C.data.nbytes // C.word_bytes, f"u{C.word_bytes}")
+        checks.backend.read(C.data, words)
+        return words
+
+    before = computed()
+    put_back = _changed(checks)
+    after = computed()
     put_back()
     elements = problem.M * problem.N * problem.batch
     if np.count_nonzero(before != after) < _CHANGED_PART * elements:
         raise checks.wrong("repeated", "skips work: A changed after a launch, C did not")
 
 
-def _longer_ns(launches: Launches, repeated_ns: float) -> float:
+def _longer_ns(checks: Checks, start: Callable[[], None], repeated_ns: float) -> float:
     """How much longer a launch takes if A differs from the one before than if it changed back."""
     pairs, tries = (_PAIRS, _TRIES) if repeated_ns < SLOW_NS else (1, 1)
 
     def time_ns(*, changes: bool) -> float:
         return min(
-            launches.backend.time_call_ns(
-                _Pairs(launches, pairs, changes),
+            checks.backend.time_call_ns(
+                _Pairs(checks, start, pairs, changes),
                 cold=False,
-                hold=lambda: launches.kernels.hold(_HOLD_NS),
+                hold=lambda: checks.kernels.hold(_HOLD_NS),
                 ready=lambda: None,
             )
             for _ in range(tries)
@@ -85,22 +101,23 @@ class _Pairs(NamedTuple):
     """A call of pairs of launches. Before each pair A changes and changes back; with `changes`, it
     changes back between the two, so that neither has the inputs of the launch before."""
 
-    launches: Launches
+    checks: Checks
+    start: Callable[[], None]
     pairs: int
     changes: bool
 
     def run(self) -> None:
         for _ in range(self.pairs):
-            put_back = self.launches.change_inputs()
+            put_back = _changed(self.checks)
             if self.changes:
-                self.launches.start()
+                self.start()
                 put_back()
             else:
                 put_back()
-                self.launches.start()
-            self.launches.start()
-        if self.launches.backend.info.kind == "cpu":
-            self.launches.backend.synchronize()
+                self.start()
+            self.start()
+        if self.checks.backend.info.kind == "cpu":
+            self.checks.backend.synchronize()
 
     def take(self) -> None:
         pass

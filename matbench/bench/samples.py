@@ -19,9 +19,8 @@ import numpy as np
 from matbench import workloads
 from matbench.backends import Argument, Buffer
 from matbench.bench import launcher
-from matbench.bench.arena import Arena, Guarded
 from matbench.bench.device_kernels import THREADS, UNWRITTEN
-from matbench.bench.layouts import Buffers
+from matbench.bench.matrices import Arena, Buffers, Guarded
 from matbench.bench.prepared import DeviceTrial, Prepared
 from matbench.model import Kernel, MatrixLayout
 from matbench.records.outcome import Accuracy
@@ -33,6 +32,8 @@ from matbench.workloads.matmul.trials import has_sparse_rows, selection_of
 from matbench.workloads.reverse import trials as reverse
 from matbench.workloads.rounding import decoded
 
+#: Problems with fewer rows or columns than this have little that can vary.
+FEW_LINES = 8
 _RESULTS = 64  # verdicts read back at once
 _SUMS = 4
 _PLACES = 2 * oracle.SPARSE_TERMS  # of terms in sparse rows

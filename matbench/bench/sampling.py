@@ -29,6 +29,9 @@ _LEAST_TIME_NS = 30e6
 LEAST_SAMPLES = 3
 _QUICK_NS = 10e6
 
+#: Launches slower than this are repeated as little as possible.
+SLOW_NS = 100e6
+
 Sampler = Callable[[], float]
 
 

@@ -20,8 +20,7 @@ from matbench.backends import Backend, Program, Variant
 from matbench.bench import bandwidth, reordering, repeated, sustained
 from matbench.bench.checks import Built, Checks, WrongError
 from matbench.bench.device_kernels import DeviceKernels
-from matbench.bench.function_launches import FunctionLaunches
-from matbench.bench.launches import Launches, Times
+from matbench.bench.launches import Launches, Times, launches_of
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Samples
@@ -208,7 +207,7 @@ class Session:
         with self._trials(checks, again=True):
             launches, meter = launches_of(checks), sustained.Meter(self.backend, self.idle_w)
             taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
-            repeated.require_same_work(launches, taken.mean_ns)
+            repeated.require_same_work(checks, launches.start, taken.mean_ns)
             launches.verify()
         return Times(sustained=taken)
 
@@ -310,7 +309,7 @@ class Session:
         def end() -> None:
             launches, _ = self._sides[side]
             if repeated_ns is not None:
-                repeated.require_same_work(launches, repeated_ns)
+                repeated.require_same_work(launches.checks, launches.start, repeated_ns)
             launches.verify()
 
         return self._in_turn(end)
@@ -430,16 +429,6 @@ class Session:
         if self._prepared is not None:
             prepared, self._prepared = self._prepared, None
             prepared.release()
-
-
-def launches_of(
-    checks: Checks,
-    seed: int | None = None,
-    which: Round = FIRST,
-) -> Launches:
-    """What times a case: launches of a kernel, or calls of a function."""
-    kind = FunctionLaunches if checks.case.kernel.kind.is_apart else Launches
-    return kind(checks, seed, which)
 
 
 def _require_launchable(case: Case, program: Program) -> None:

@@ -25,9 +25,9 @@ from matbench import backends
 from matbench.backends import Backend, UnavailableError
 from matbench.backends.opencl import OpenCLBackend
 from matbench.backends.opencl_runtimes import pyopencl
-from matbench.bench.arena import Extent, allocated
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launcher import Memory
+from matbench.bench.matrices import Extent, allocated
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, front_matter, signature

@@ -15,10 +15,9 @@ from support.optional import present
 
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend
-from matbench.bench.arena import Extent, allocated
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.launcher import Memory
-from matbench.bench.layouts import Buffers
+from matbench.bench.matrices import Buffers, Extent, allocated
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache

@@ -19,8 +19,8 @@ from support.optional import present
 from matbench.analysis import leaders, limits, statistics
 from matbench.backends import Backend
 from matbench.bench import launches
-from matbench.bench.arena import BatchArena, Guarded, drawn_places
 from matbench.bench.launches import Launches, Times
+from matbench.bench.matrices import BatchArena, Guarded, drawn_places
 from matbench.bench.options import CHECKS, Options
 from matbench.bench.samples import SampleCheck, Samples
 from matbench.bench.session import Session

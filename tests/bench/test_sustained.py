@@ -223,8 +223,10 @@ def test_how_much_longer_a_launch_takes_on_changed_inputs(usual_ns: float) -> No
         return float(now.ns)
 
     backend = SimpleNamespace(info=SimpleNamespace(kind="gpu"), time_call_ns=time_call_ns)
-    launches = SimpleNamespace(change_inputs=change, start=start, backend=backend)
-    assert repeated._longer_ns(cast(Any, launches), usual_ns) == pytest.approx(3e4)
+    samples = SimpleNamespace(set_aside=lambda *_: change())
+    case = SimpleNamespace(kernel=None)
+    checks = SimpleNamespace(samples=samples, buffers=None, case=case, backend=backend)
+    assert repeated._longer_ns(cast(Any, checks), start, usual_ns) == pytest.approx(3e4)
 
 
 def test_compare_refuses_it_too(

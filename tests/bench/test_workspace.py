@@ -17,8 +17,8 @@ from support.optional import present, some
 from matbench.analysis import statistics
 from matbench.backends import Backend, Buffer
 from matbench.bench import launches
-from matbench.bench.arena import BatchArena, Guarded
 from matbench.bench.device_kernels import OUTSIDE_WORKSPACE, UNWORKED
+from matbench.bench.matrices import BatchArena, Guarded
 from matbench.bench.options import CHECKS, Options
 from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session

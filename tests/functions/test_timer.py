@@ -39,7 +39,7 @@ int live(void) { int n = 0; for (int i = 0; i < 64; i++) n += events[i].live; re
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process loads one library of a name
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("driver")
     (folder / "driver.c").write_text(DRIVER)

@@ -36,7 +36,8 @@ def clocked(worker: Worker, case: Case) -> Clocked:
 
 def clocked_here(session: Session, case: Case) -> Clocked:
     """Check a case, then time its blocks; without stamps if the kernel is not right."""
-    from matbench.bench.launches import SLOW_NS, Launches
+    from matbench.bench.launches import Launches
+    from matbench.bench.sampling import SLOW_NS
 
     stamps = None
 

@@ -45,8 +45,7 @@ def look_here(session: Session, case: Case, samples: int, limit_ns: float, check
 
     Sampling ends early after two samples longer than `limit_ns`.
     """
-    from matbench.bench.launches import own_times
-    from matbench.bench.session import launches_of
+    from matbench.bench.launches import launches_of, own_times
 
     def brief(checks: Checks) -> Times:
         if check:

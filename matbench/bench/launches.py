@@ -100,12 +100,7 @@ class Launches:
     it is tells what is known.
     """
 
-    def __init__(
-        self,
-        checks: Checks,
-        seed: int | None = None,
-        which: Round = FIRST,
-    ) -> None:
+    def __init__(self, checks: Checks, seed: int | None = None, which: Round = FIRST) -> None:
         self.takes_turns = seed is not None
         self.round = which
         self.checks = checks

@@ -53,6 +53,8 @@ LIMIT_S = 300.0
 HANG_S = 120.0
 #: The module of a worker process, which says when a task begins and ends while lines are mapped.
 PROCESS = "matbench/worker/process.py"
+#: In it, the last statements before a task, and after it.
+TASK = ("task, args = pickle.loads(asked)", "        output.flush()")
 
 
 class Clone:
@@ -191,12 +193,11 @@ def make_map(clone: Clone, folder: Path) -> None:
     # A worker process outlives a test and is killed in the end: it says so itself what it does.
     process_py = clone.root / PROCESS
     text, plugin = process_py.read_text(encoding="utf-8"), '__import__("mutants_plugin")'
-    for before, after in (
-        (" return function(*args)", f" {plugin}.begin_task(); return function(*args)"),
-        (" output.flush()", f" output.flush(); {plugin}.end_task()"),
+    for before, added in zip(
+        TASK, (f"; {plugin}.begin_task()", f"; {plugin}.end_task()"), strict=True
     ):
         assert text.count(before) == 1
-        text = text.replace(before, after)
+        text = text.replace(before, before + added)
     process_py.write_text(text, encoding="utf-8")
     parts, settings = clone.folder / "parts", clone.folder / "coverage.ini"
     parts.mkdir()

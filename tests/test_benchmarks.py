@@ -196,7 +196,9 @@ def test_mutants_are_drawn_from_folders_that_there_are(load: Any) -> None:
     places = re.findall(r'^    "(matbench/.*)",$', text, re.MULTILINE)
     assert len(places) > 5
     assert [place for place in places if not [*ROOT.glob(place)]] == []
-    assert (ROOT / load("mutants").PROCESS).is_file()
+    mutants = load("mutants")
+    text = (ROOT / mutants.PROCESS).read_text(encoding="utf-8")
+    assert [text.count(statement) for statement in mutants.TASK] == [1, 1]
 
 
 def test_mutants_that_are_set_aside_change_files_that_there_are() -> None:

@@ -27,9 +27,9 @@ from matbench.workloads import oracle
 #: For how long a function is called in search of races, and the most operations of a call without
 #: the compiler's optimizations.
 _RACES_S = 1.0
+_MOST_UNOPTIMIZED = 1 << 29
 #: How often a kernel is run to see where results differ.
 _MOST_RUNS = 20
-_MOST_UNOPTIMIZED = 1 << 29
 
 
 class WrongError(Exception):

@@ -174,8 +174,9 @@ class Samples:
         for matrix, words in zip(names, found, strict=True):
             places = np.flatnonzero(words != self._words(matrix))
             if places.size:
+                s = "s" if places.size > 1 else ""
                 return (
-                    f"changed its input {matrix.name}: {places.size:,} elements, the first at "
+                    f"changed its input {matrix.name}: {places.size:,} element{s}, the first at "
                     f"offset {places[0]:,}"
                 )
         return None

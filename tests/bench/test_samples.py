@@ -371,7 +371,7 @@ def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers])
         if matrix is None:
             assert said is None
         else:
-            assert said == f"changed its input {matrix.name}: 1 elements, the first at offset 3"
+            assert said == f"changed its input {matrix.name}: 1 element, the first at offset 3"
 
 
 def test_answers_lie_masked(kernels: DeviceKernels) -> None:

@@ -239,6 +239,21 @@ def test_a_byte_outside_in_a_timed_launch_is_noticed(
     assert reason.startswith("guards: wrote outside the workspace: 1 element, starting 1 after")
 
 
+def test_an_input_beside_it_that_a_timed_launch_changes_is_noticed(
+    file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, take = case_of(file, text(), timed), timed.backend.time_ns
+
+    def overwritten(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        taken = take(program, launch, arguments, **more)
+        timed.kernels.fill(arguments[0], 5, 1, 7)
+        return taken
+
+    monkeypatch.setattr(timed.backend, "time_ns", overwritten)
+    reason = timed.measure(case).reason
+    assert reason == "inputs: changed its input A: 1 element, the first at offset 5"
+
+
 def workspaces(patch: pytest.MonkeyPatch) -> list[Guarded]:
     """The workspaces that are made from now on."""
     made: list[Guarded] = []

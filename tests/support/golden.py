@@ -106,6 +106,8 @@ def leaves(value: Any, path: str = "", *, whole: bool = True) -> Iterator[str]:
             yield from leaves(one, f"{path}[{number}]", whole=whole)
     else:
         is_noisy = _is_noisy(path) or (path.endswith(".seed") and isinstance(value, str))
+        if path.endswith(".others_share"):
+            value = 0.5  # unknown in the first moments of a process
         yield f"{path}: {_kind(value) if is_noisy else json.dumps(value, ensure_ascii=False)}"
 
 

@@ -250,6 +250,20 @@ def test_each_product_of_a_batch_has_inputs_of_its_own(kernels: DeviceKernels) -
     prepared.release()
 
 
+def test_the_sets_of_few_layouts_are_kept_and_what_they_are_made_from(
+    kernels: DeviceKernels,
+) -> None:
+    prepared = prepared_on(kernels, Problem(5, 6, 7))
+    before = len(prepared._held)
+    for padding in (1, 2, 3, 4, 1):
+        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=padding)
+        buffers = prepared.buffers((5, 6), kernel)
+        for matrix in (*buffers.inputs, buffers.C, *buffers.given):
+            assert matrix.arena.buffer in prepared._held
+        assert len(prepared._held) <= before + 3
+    prepared.release()
+
+
 @pytest.fixture
 def at_33(kernels: DeviceKernels) -> Iterator[tuple[Samples, Buffers]]:
     problem = Problem(33, 40, 50, inputs="signed")

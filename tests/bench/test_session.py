@@ -457,18 +457,20 @@ def test_nothing_that_a_wrong_kernel_may_have_written_to_is_used_again(
     assert timed._prepared is not first
 
 
+@pytest.mark.parametrize("which", ["not used again", "used again"])
 def test_what_was_written_to_matbenchs_own_copies_is_noticed(
-    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+    which: str, write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It says more than a C that is wrong because of it."""
     case = case_of(write_kernel(), timed)
     timed.measure(case)
     prepared = present(timed._prepared)
-    upload = prepared.others[0].inputs[0]  # used before the samples, not after
+    trial = prepared.reference if which == "used again" else prepared.others[0]
     untimed = Launches.time
 
     def scribbled(launches: Launches) -> Any:
         found = untimed(launches)
-        timed.kernels.fill(upload, 0, 1, 12345)
+        timed.kernels.fill(trial.inputs[0], 0, 1, 12345)
         return found
 
     monkeypatch.setattr(Launches, "time", scribbled)
@@ -511,6 +513,19 @@ def test_a_write_outside_says_more_than_changed_inputs(
     body = OUTSIDE.replace("WHERE", "1").replace("WRITE", write)
     outcome = timed.measure(case_of(write_kernel(body=body), timed))
     assert outcome.reason == "guards: wrote outside A: 1 element, starting 1 after its end"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_input_that_one_launch_changed_is_named_after_others(
+    seed: int, write_kernel: KernelWriter, timed: Session
+) -> None:
+    """The launch is repeated: the last one may have changed none."""
+    write = "((__global float *)A)[1] = 7.0f"
+    if timed.backend.info.backend == "cuda":
+        write = write.replace("__global ", "")
+    body = OUTSIDE.replace("WHERE", "A[0] < 0.0f && A[1] != rint(A[1])").replace("WRITE", write)
+    outcome = timed.measure(case_of(write_kernel(f"changes_{seed}", body=body), timed))
+    assert outcome.reason == "inputs: changed its input A: 1 element, the first at offset 1"
 
 
 def test_what_a_case_spoiled_before_it_failed_is_made_anew(

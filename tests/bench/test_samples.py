@@ -388,6 +388,19 @@ def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers])
             assert said == f"changed its input {matrix.name}: 1 element, the first at offset 3"
 
 
+def test_nobody_can_foresee_a_hash(at_33: tuple[Samples, Buffers]) -> None:
+    """Of the same memory, each launch has another one."""
+    samples, buffers = at_33
+    found = set()
+    for _ in range(2):
+        samples.write(buffers, samples.draw(1))
+        samples.hash_before([buffers])
+        reports = np.empty((3, samples.kernels.blocks, 3), np.uint64)
+        samples.backend.read(samples.partial, reports)
+        found.add(int(reports[1, :, 0].sum()))
+    assert len(found) == 2
+
+
 def test_answers_lie_masked(kernels: DeviceKernels) -> None:
     """The reference is nowhere on the device in plain form, and changing it makes C wrong."""
     backend = kernels.backend

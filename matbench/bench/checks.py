@@ -135,7 +135,7 @@ class Checks:
             self.run(Draw(self.prepared.given))
             given = self._compared(Draw(self.prepared.given))
             accuracy = msgspec.structs.replace(given, bound_ratio=accuracy.bound_ratio)
-            self.samples.verdicts()
+            self._require_untouched(self.samples.verdicts())
         self.accuracy = accuracy
 
     def _hashed_result(self) -> int:

@@ -162,6 +162,8 @@ class Arena:
         content = np.empty(self.buffer.nbytes, np.uint8)
         self.kernels.backend.read(self.buffer, content)
         for extent, _, start, _ in self.matrices:
+            if extent.pitch == extent.width:
+                continue
             lines = content[start : start + extent.nbytes].view(f"u{extent.word_bytes}")
             between = lines[: extent.words].reshape(-1, extent.pitch)[:, extent.width :]
             changed = np.count_nonzero(between != extent.filled)

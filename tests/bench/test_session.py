@@ -504,6 +504,15 @@ def test_a_write_outside_on_inputs_from_the_host_is_not_blamed_on_a_sample(
     assert outcome.reason == "guards: wrote outside C: 1 element, starting 3 after its end"
 
 
+def test_a_write_outside_on_inputs_before_they_are_rounded_is_noticed(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    unrounded = "(__float_as_uint(A[1]) & 0x1FFF) != 0"
+    body = OUTSIDE.replace("WHERE", unrounded).replace("WRITE", "C[M * N + 2] = 1.0f")
+    outcome = timed.measure(case_of(write_kernel(front='precision = "tf32"', body=body), timed))
+    assert outcome.reason == "guards: wrote outside C: 1 element, starting 3 after its end"
+
+
 def test_a_write_outside_says_more_than_changed_inputs(
     write_kernel: KernelWriter, timed: Session
 ) -> None:

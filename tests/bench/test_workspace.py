@@ -222,6 +222,13 @@ def test_a_byte_outside_is_noticed(write: str, told: str, file: Path, timed: Ses
     assert found.reason == f"guards: wrote outside the workspace: {told}"
 
 
+def test_a_byte_outside_an_empty_one_is_noticed(file: Path, timed: Session) -> None:
+    body = BODY.replace("(float *)workspace", "C")
+    first = "sums[element] = 0.0f; if (element == 0) ((char *)workspace)[4] = 0;"
+    found = timed.measure(case_of(file, text(first=first, nbytes="0", body=body), timed))
+    assert "outside the workspace: 1 element, starting 1 after its end" in str(found.reason)
+
+
 def test_a_byte_outside_in_a_timed_launch_is_noticed(
     file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

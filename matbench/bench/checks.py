@@ -241,8 +241,10 @@ class Checks:
         self._last = list(launches)
 
     def compare_again(self) -> None:
-        """`WrongError` unless C is what the inputs of the last launches make it."""
-        self.compare(self._last)
+        """`WrongError` unless C is what the inputs of the last launches make it; other memory may
+        be that of another side's launches since."""
+        for buffers, draw in self._last:
+            self.samples.compare(buffers, draw, self.bound)
         self.require_right(self.samples.verdicts())
 
     @property
@@ -322,9 +324,6 @@ class Checks:
 
     def require_right(self, verdicts: Sequence[SampleCheck]) -> None:
         """`WrongError` at the first launch whose C was wrong, explained by launching it again."""
-        for verdict in verdicts if "samples" in self.options.checks else ():
-            if verdict.forged:
-                raise self.wrong("samples", "wrote to memory that is not its own: the verdicts")
         self._require_untouched(verdicts)
         for verdict in verdicts if "samples" in self.options.checks else ():
             if verdict.wrong:
@@ -334,8 +333,10 @@ class Checks:
         """`WrongError` if a launch changed other memory than its results. What it was, is found
         where that still shows, or after the same launch again."""
         checks = self.options.checks
+        if "samples" in checks and any(verdict.forged for verdict in verdicts):
+            raise self.wrong("samples", "wrote to memory that is not its own: the verdicts")
         for verdict in verdicts:
-            if not verdict.touched:
+            if verdict.forged or not verdict.touched:
                 continue
             is_batch = self._last[0][0] is not self.buffers
             found = self._changed()

@@ -48,11 +48,17 @@ _NOT_SUSTAINED = "not sustained: with beta, each launch would add to C of the on
 class Session:
     """A device, and the data its cases share: the inputs of one problem, builds, its bandwidth."""
 
-    def __init__(self, backend: Backend, cache: Cache, options: Options) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        cache: Cache,
+        options: Options,
+        kernels: DeviceKernels | None = None,
+    ) -> None:
         self.backend = backend
         self.cache = cache
         self.options = options.on(backend.info.kind)
-        self.kernels = DeviceKernels(backend)
+        self.kernels = kernels or DeviceKernels(backend)
         self._prepared: Prepared | None = None
         self._samples: Samples | None = None
         self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
@@ -93,6 +99,8 @@ class Session:
 
     def close(self) -> None:
         """Release all memory and the device."""
+        if "_beside" in vars(self):
+            self._beside._forget()
         self._forget()
         self.kernels.close()
         self.backend.close()

@@ -9,7 +9,7 @@ import msgspec
 from matbench.analysis.limits import Bandwidth
 from matbench.backends import Argument, Backend, Buffer
 from matbench.bench.device_kernels import device_kernel
-from matbench.bench.launcher import Memory
+from matbench.bench.kernel_arguments import Memory
 from matbench.cache import Cache
 from matbench.errors import CaseError
 from matbench.model import DeviceInfo, Kernel, Launch

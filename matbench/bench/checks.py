@@ -14,7 +14,7 @@ import numpy as np
 from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
-from matbench.bench import diagnosis, launcher
+from matbench.bench import diagnosis, kernel_arguments
 from matbench.bench.device_kernels import UNWORKED, DeviceKernels
 from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import Options
@@ -121,7 +121,7 @@ class Checks:
         if buffers.workspace is not None:
             named[WORKSPACE] = buffers.workspace.data
         named |= {scales.name: scales.data for scales in buffers.scales}
-        return launcher.arguments(self.case, named, self.backend.info.limits)
+        return kernel_arguments.arguments(self.case, named, self.backend.info.limits)
 
     def before_timing(self) -> None:
         """Check all trials made on the host; `WrongError` at the first that fails."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.bench import layout_recognition, places
+from matbench.bench import layout_recognition, wording
 from matbench.bench.device_kernels import (
     OUTSIDE_C,
     OUTSIDE_INPUTS,
@@ -288,7 +288,7 @@ def _periodic(elements: Mask) -> str | None:
     """The rows and columns of each period that they lie in."""
     names = ("row", "column" if len(elements) > 1 else "element")
     lines = (
-        places.periodic(np.asarray(elements.any(axis=axis)), name)
+        wording.periodic(np.asarray(elements.any(axis=axis)), name)
         for axis, name in zip((1, 0), names, strict=True)
     )
     return ", ".join(filter(None, lines)) or None

@@ -21,11 +21,11 @@ from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
 from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Function, Program
 from matbench.bench.checks import Checks
-from matbench.bench.launcher import Memory
+from matbench.bench.kernel_arguments import Memory
+from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
 from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.samples import FEW_LINES, Draw, keys
-from matbench.bench.sampling import SLOW_NS, Sampler, clock, sample_until_known, timing_of
 from matbench.bench.sustained import Block
 from matbench.errors import CaseError
 from matbench.records.outcome import BlockTimes, Sustained, Timing

@@ -11,7 +11,7 @@ from typing import get_args
 
 import numpy as np
 
-from matbench.bench import places
+from matbench.bench import wording
 from matbench.model import Case, Layout, Placing, Transpose
 from matbench.workloads.oracle import Array, Bound, Float64, Trial
 
@@ -159,7 +159,7 @@ def _of_terms(C: Array, A: Float64, B: Float64) -> Iterator[tuple[str, Float64, 
             return
         for many in np.unique(whole[whole != 1]):
             member = whole == many
-            terms = places.run(member, "term") or places.periodic(member, "term")
+            terms = wording.run(member, "term") or wording.periodic(member, "term")
             terms = terms or f"{member.sum()} terms"
             twice = "twice" if many == 2 else f"{many:g} times"
             said.append(f"adds {terms} {twice}" if many else f"leaves out {terms}")

@@ -27,7 +27,7 @@ from matbench.bench.device_kernels import (
     DeviceKernels,
     word_params,
 )
-from matbench.bench.launcher import Memory
+from matbench.bench.kernel_arguments import Memory
 from matbench.errors import CaseError
 from matbench.model import WORD_BYTES, Kernel, MatrixLayout, Problem, Storage
 

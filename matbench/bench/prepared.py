@@ -14,7 +14,7 @@ import psutil
 
 from matbench import workloads
 from matbench.backends import Buffer
-from matbench.bench import launcher
+from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import (
     OUTSIDE_BYTES,
     OUTSIDE_C,
@@ -24,7 +24,7 @@ from matbench.bench.device_kernels import (
     OUTSIDE_WORKSPACE,
     DeviceKernels,
 )
-from matbench.bench.launcher import Memory
+from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import GUARD_ROWS, Buffers, Extent, Guarded, Own, allocated, needed
 from matbench.cache import Cache
 from matbench.errors import CaseError, OutOfMemoryError
@@ -153,7 +153,9 @@ class Prepared(Memory):
             made = allocated(self, self.kernels, extents, self._guard_rows)
             buffers = Buffers(made[:count], made[count], None, scales=made[count + 1 :])
         else:
-            matrices = [launcher.matrix(own, self.problem, name) for name in self.workload.buffers]
+            matrices = [
+                kernel_arguments.matrix(own, self.problem, name) for name in self.workload.buffers
+            ]
             extents = [
                 self._extent(
                     name, matrix.shape[1:], WORD_BYTES[matrix.storage],
@@ -167,7 +169,9 @@ class Prepared(Memory):
             laid_out = Own(made[: count + 1], places, last.batch, last.storage)
             buffers = Buffers(plain.inputs, plain.C, laid_out, scales=made[count + 1 :])
         if kernel is not None and scales:
-            of_scales = [launcher.matrix(kernel, self.problem, name) for name in SCALE_OF.values()]
+            of_scales = [
+                kernel_arguments.matrix(kernel, self.problem, name) for name in SCALE_OF.values()
+            ]
             buffers = buffers._replace(scale_places=tuple(scale.place for scale in of_scales))
         self._sets[key] = buffers
         return buffers

@@ -18,7 +18,7 @@ import numpy as np
 
 from matbench import workloads
 from matbench.backends import Argument, Buffer
-from matbench.bench import launcher
+from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import THREADS, UNWRITTEN
 from matbench.bench.matrices import Arena, Buffers, Guarded
 from matbench.bench.prepared import DeviceTrial, Prepared
@@ -226,7 +226,7 @@ class Samples:
 
     def set_aside(self, buffers: Buffers, kernel: Kernel) -> Callable[[], None]:
         """Make a random column of A NaN, as this kernel stores it; returns what puts it back."""
-        place = launcher.matrix(kernel, self.problem, "A").place
+        place = kernel_arguments.matrix(kernel, self.problem, "A").place
         A = buffers.given[0]
         count = self.problem.M * self.problem.batch
         self._column = column = self._column or self.prepared.allocate(A.word_bytes * count)

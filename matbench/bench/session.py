@@ -17,14 +17,14 @@ import msgspec
 from matbench import workloads
 from matbench.analysis import architectures, limits
 from matbench.backends import Backend, Program, Variant
-from matbench.bench import bandwidth, reordering, repeated, sustained
+from matbench.bench import bandwidth, skipped_work, sustained, thread_orders
 from matbench.bench.checks import Built, Checks, WrongError
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
+from matbench.bench.loop import Sampler
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Samples
-from matbench.bench.sampling import Sampler
 from matbench.bench.sustained import Block
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
@@ -145,9 +145,9 @@ class Session:
         them in one order; once per build."""
         if built.reordered is None or case.build_key in self._reordered:
             return
-        for one in reordering.candidates(case, self.backend.info):
+        for one in thread_orders.candidates(case, self.backend.info):
             with self._beside._checks(one, built) as checks:
-                if reordering.require_any_order(checks):
+                if thread_orders.require_any_order(checks):
                     break
         self._reordered.add(case.build_key)
 
@@ -215,7 +215,7 @@ class Session:
         with self._trials(checks, again=True):
             launches, meter = launches_of(checks), sustained.Meter(self.backend, self.idle_w)
             taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
-            repeated.require_same_work(checks, launches.start, taken.mean_ns)
+            skipped_work.require_same_work(checks, launches.start, taken.mean_ns)
             launches.verify()
         return Times(sustained=taken)
 
@@ -317,7 +317,7 @@ class Session:
         def end() -> None:
             launches, _ = self._sides[side]
             if repeated_ns is not None:
-                repeated.require_same_work(launches.checks, launches.start, repeated_ns)
+                skipped_work.require_same_work(launches.checks, launches.start, repeated_ns)
             launches.verify()
 
         return self._in_turn(end)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend
-from matbench.bench.sampling import sample_in_turns
+from matbench.bench.loop import sample_in_turns
 from matbench.model import Conditions
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Sustained

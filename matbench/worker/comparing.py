@@ -18,9 +18,9 @@ from matbench.analysis.leaders import LEAST
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench import sustained
 from matbench.bench.launches import Times, own_times
+from matbench.bench.loop import clock, sample_in_turns, timing_of
 from matbench.bench.options import Options
 from matbench.bench.outcomes import compared, not_measured, skipped
-from matbench.bench.sampling import clock, sample_in_turns, timing_of
 from matbench.bench.session import Session
 from matbench.errors import CaseError
 from matbench.model import Case, Skip

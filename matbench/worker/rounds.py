@@ -18,8 +18,8 @@ import numpy as np
 
 from matbench.analysis import statistics
 from matbench.analysis.leaders import round_medians_ns
+from matbench.bench.loop import LEAST_SAMPLES, unrest
 from matbench.bench.options import FIRST, Options, Round
-from matbench.bench.sampling import LEAST_SAMPLES, unrest
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome, Timing
 from matbench.worker.scheduler import TaskGroup

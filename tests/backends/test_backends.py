@@ -14,7 +14,7 @@ from matbench import backends
 from matbench.backends import Array, Backend, UnavailableError, host
 from matbench.backends.cuda import compilation
 from matbench.backends.cuda import device as cuda_device
-from matbench.bench.launcher import Memory
+from matbench.bench.kernel_arguments import Memory
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo, Launch

@@ -18,7 +18,7 @@ from matbench import programs
 from matbench.backends import Backend
 from matbench.backends.cuda import cublas, libcuda
 from matbench.backends.functions import libraries
-from matbench.bench import launcher
+from matbench.bench import kernel_arguments
 from matbench.bench.samples import Draw
 from matbench.bench.session import Session
 from matbench.errors import LackingError
@@ -171,7 +171,7 @@ def test_one_handle_serves_all(cuda: Backend, info: DeviceInfo) -> None:
         launch = case_of(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info).launch
         assert launch is not None
         case = case_of(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info)
-        arguments = launcher.arguments(case, {"A": A, "B": B, "C": C}, info.limits)
+        arguments = kernel_arguments.arguments(case, {"A": A, "B": B, "C": C}, info.limits)
         cuda.build(case.kernel, {}).launch(launch, arguments)
         found = np.empty((3, 3), np.float32)
         cuda.read(C, found)

@@ -26,7 +26,7 @@ from matbench.backends import Backend, UnavailableError
 from matbench.backends.opencl import OpenCLBackend
 from matbench.backends.opencl_runtimes import pyopencl
 from matbench.bench.device_kernels import DeviceKernels
-from matbench.bench.launcher import Memory
+from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Extent, allocated
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError

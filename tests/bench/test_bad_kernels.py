@@ -14,7 +14,7 @@ from support.kernels import KernelWriter, own_file
 from support.optional import present
 
 from matbench import backends, workloads
-from matbench.bench import reordering
+from matbench.bench import thread_orders
 from matbench.bench.checks import Checks
 from matbench.bench.launches import Launches
 from matbench.bench.options import CHECKS, Options
@@ -109,7 +109,7 @@ def test_large_cases_are_not_tried_in_other_orders(device: DeviceInfo) -> None:
     kernel = catalogue.Catalogue(catalogue.builtin()).get("tiled")
     for size, is_tried in ((256, True), (257, False)):  # 256³ products and sums are 2²⁵ operations
         case = sweep.case(kernel, Problem(size, size, size), {"TILE": 16}, device)
-        assert (case in reordering.candidates(case, device)) == is_tried
+        assert (case in thread_orders.candidates(case, device)) == is_tried
 
 
 def test_two_blocks_may_not_add_to_one_element(bad_session: Session) -> None:

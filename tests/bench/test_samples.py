@@ -16,7 +16,7 @@ from support.optional import present
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
-from matbench.bench.launcher import Memory
+from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Buffers, Extent, allocated
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Draw, Samples

@@ -19,7 +19,7 @@ from support.optional import present
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend
-from matbench.bench import launches, repeated, sustained
+from matbench.bench import launches, skipped_work, sustained
 from matbench.bench.options import CHECKS, Options, Round
 from matbench.bench.session import Session
 from matbench.bench.sustained import Block, Meter
@@ -226,7 +226,7 @@ def test_how_much_longer_a_launch_takes_on_changed_inputs(usual_ns: float) -> No
     samples = SimpleNamespace(set_aside=lambda *_: change())
     case = SimpleNamespace(kernel=None)
     checks = SimpleNamespace(samples=samples, buffers=None, case=case, backend=backend)
-    assert repeated._longer_ns(cast(Any, checks), start, usual_ns) == pytest.approx(3e4)
+    assert skipped_work._longer_ns(cast(Any, checks), start, usual_ns) == pytest.approx(3e4)
 
 
 def test_compare_refuses_it_too(

@@ -24,7 +24,7 @@ from matbench import backends
 from matbench.backends import Backend
 from matbench.backends.cuda import compilation
 from matbench.bench.device_kernels import DeviceKernels
-from matbench.bench.launcher import Memory
+from matbench.bench.kernel_arguments import Memory
 from matbench.bench.options import Deadlines, Options
 from matbench.bench.session import Session
 from matbench.cache import Cache

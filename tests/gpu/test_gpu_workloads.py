@@ -24,7 +24,7 @@ from support.workloads import (
 
 from matbench import backends, workloads
 from matbench.backends import Backend
-from matbench.bench import launcher
+from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -106,7 +106,7 @@ def test_every_product_is_found_once_at_the_largest_size(
                 cuda.write(view, words)
         program = cuda.build(kernel, case.params, block_width=case.launch.block[0])
         named = dict(zip("ABC", held, strict=True))
-        program.launch(case.launch, launcher.arguments(case, named, info.limits))
+        program.launch(case.launch, kernel_arguments.arguments(case, named, info.limits))
         parts = np.empty(blocks, np.float32)
         cuda.read(held[2], parts)
         assert float(parts.astype(np.float64).sum()) == 2 ** len(places) - 1

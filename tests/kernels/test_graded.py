@@ -10,7 +10,7 @@ from support.graded import GRADED, NOTHING, RANGES, graded, said, several, surpr
 from support.optional import present
 from support.paths import KERNELS
 
-from matbench.bench.launcher import Float64
+from matbench.bench.kernel_arguments import Float64
 from matbench.bench.session import Session
 from matbench.features.grade.multiplier import Multiplier
 

@@ -20,9 +20,9 @@ from matbench.analysis import statistics
 from matbench.backends import Backend
 from matbench.bench.checks import Checks
 from matbench.bench.launches import Launches
+from matbench.bench.loop import sample_until_known
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
-from matbench.bench.sampling import sample_until_known
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from matbench.bench import launcher
-from matbench.bench.launcher import Float64 as Array
-from matbench.bench.launcher import Matrix, Memory
+from matbench.bench import kernel_arguments
+from matbench.bench.kernel_arguments import Float64 as Array
+from matbench.bench.kernel_arguments import Matrix, Memory
 from matbench.model import WORD_BYTES
 from matbench.workloads.rounding import decoded, encoded
 
@@ -78,7 +78,7 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     unit = 1 if kernel.contract.storage == "int8" else 8
     with Memory(backend) as memory:
         for name in "ABC":
-            matrix = launcher.matrix(kernel, problem, name)
+            matrix = kernel_arguments.matrix(kernel, problem, name)
             batch, lines, _ = matrix.shape
             drawn = rng.integers(-8, 9, (batch, lines, matrix.place.width)) / unit
             given[name] = drawn
@@ -88,7 +88,7 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
             outside = _OUTSIDE_C if name == "C" else none
             held[name] = _guarded(memory, matrix, drawn, outside)
         buffers = {name: guarded.data for name, guarded in held.items()}
-        launcher.launch(backend, program, case, buffers)
+        kernel_arguments.launch(backend, program, case, buffers)
         after = {name: memory.download(held[name].raw, held[name].sent) for name in "ABC"}
     spoiled = [f"its input {name}" for name in "AB" if held[name].changed(after[name]).any()]
     spoiled += [
@@ -173,7 +173,7 @@ def _share(case: Case, tolerance: float, C: Array, A: Array, B: Array, before: A
     """The share of C's elements that are right for the case."""
     kernel, problem = case.kernel, case.problem
     a, b, c, before = (
-        launcher.matrix(kernel, problem, name).turned(matrix)
+        kernel_arguments.matrix(kernel, problem, name).turned(matrix)
         for name, matrix in (("A", A), ("B", B), ("C", C), ("C", before))
     )
     product = a @ b

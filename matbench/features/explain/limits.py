@@ -11,7 +11,7 @@ from matbench.backends import Argument, Backend
 from matbench.bench import bandwidth
 from matbench.bench.bandwidth import SAMPLES, THREADS, fastest, launch_of
 from matbench.bench.device_kernels import device_kernel
-from matbench.bench.launcher import Memory
+from matbench.bench.kernel_arguments import Memory
 from matbench.bench.session import Session
 from matbench.model import Kernel
 from matbench.records.explanation import Limits

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.backends import Backend, Program
-from matbench.bench import launcher
+from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import UNWORKED
-from matbench.bench.launcher import Float64, Matrix, Memory
+from matbench.bench.kernel_arguments import Float64, Matrix, Memory
 from matbench.errors import CaseError, UsageError
 from matbench.kernelfile import products, sweep
 from matbench.model import SCALE_OF, WORKSPACE, Case, DeviceInfo, Kernel, Problem
@@ -99,7 +99,7 @@ class Multiplier:
         case = self.case(M, N, K)
         kernel, problem = case.kernel, case.problem
         assert case.launch is not None
-        matrices = {name: launcher.matrix(kernel, problem, name) for name in "ABC"}
+        matrices = {name: kernel_arguments.matrix(kernel, problem, name) for name in "ABC"}
         numbers = {"A": A, "B": B, "C": np.zeros((0, 0))}
         sent = {name: _sent(matrix, numbers[name]) for name, matrix in matrices.items()}
         with Memory(self.backend) as memory:
@@ -108,9 +108,9 @@ class Multiplier:
                 words = max(1, -(-case.launch.workspace_bytes // 4))
                 buffers[WORKSPACE] = memory.upload(np.full(words, UNWORKED, np.uint32))
             for name in SCALE_OF.values() if kernel.scales is not None else ():
-                shape = launcher.matrix(kernel, problem, name).shape
+                shape = kernel_arguments.matrix(kernel, problem, name).shape
                 buffers[name] = memory.upload(np.ones(shape, np.float32))
-            launcher.launch(self.backend, self.build(case), case, buffers)
+            kernel_arguments.launch(self.backend, self.build(case), case, buffers)
             after = memory.download(buffers["C"], like=sent["C"])
         result = matrices["C"]
         C = result.turned(decoded(after[0, :, : result.place.width], result.storage))

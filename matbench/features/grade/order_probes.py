@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matbench.bench.launcher import Float64
+from matbench.bench.kernel_arguments import Float64
 from matbench.features.grade import accuracy, summation_tree
 from matbench.features.grade.multiplier import Multiplier
 from matbench.features.grade.summation_tree import NoTreeError, Pair, Tree

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from matbench.bench.launcher import Float64
+from matbench.bench.kernel_arguments import Float64
 from matbench.features.grade import accuracy, order_probes
 from matbench.features.grade.multiplier import Multiplier
 from matbench.kernelfile import sweep

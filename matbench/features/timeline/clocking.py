@@ -37,7 +37,7 @@ def clocked(worker: Worker, case: Case) -> Clocked:
 def clocked_here(session: Session, case: Case) -> Clocked:
     """Check a case, then time its blocks; without stamps if the kernel is not right."""
     from matbench.bench.launches import Launches
-    from matbench.bench.sampling import SLOW_NS
+    from matbench.bench.loop import SLOW_NS
 
     stamps = None
 

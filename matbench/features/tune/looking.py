@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from matbench.bench.sampling import Sampler, positive
+from matbench.bench.loop import Sampler, positive
 from matbench.errors import CaseError
 from matbench.model import Case
 from matbench.records.outcome import Outcome

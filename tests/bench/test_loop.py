@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from matbench.bench import sampling
+from matbench.bench import loop
+from matbench.bench.loop import sample_until_known
 from matbench.bench.options import Options
-from matbench.bench.sampling import sample_until_known
 from matbench.model import Conditions
 from matbench.records.outcome import Timing
 
@@ -74,8 +74,8 @@ def test_half_of_what_passes_counts_however_long_verifying_takes(
 ) -> None:
     now_ns, verifying_ns = 1000, 700
     told = SimpleNamespace(perf_counter_ns=lambda: now_ns)
-    monkeypatch.setattr(sampling, "time", told)
-    counted = sampling.clock(lambda: verifying_ns)
+    monkeypatch.setattr(loop, "time", told)
+    counted = loop.clock(lambda: verifying_ns)
     assert counted() == 0
     now_ns = 1100
     assert counted() == 100, "what was spent before does not count"

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.bench.checks import Checks
+from matbench.bench.loop import SLOW_NS
 from matbench.bench.samples import FEW_LINES
-from matbench.bench.sampling import SLOW_NS
 
 #: Pairs of launches, how often they are timed, how often the whole is repeated, and for how long a
 #: device is held meanwhile.

@@ -66,6 +66,7 @@ _LEAST_HOLD_NS = 50_000
 _CACHING_CALLS = 4
 _LAST_CALLS = 8
 _KEPT_SHARE = 0.9
+_OTHERS_SHARE = 0.25
 _KEPT_BYTES = 32 << 20
 _ENDLESS_CALLS, _FEWER_CALLS = 40, 12
 _LONG_S = 6.0
@@ -446,6 +447,8 @@ class FunctionLaunches(Launches):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._kept_bytes: list[int] = []  # by each call
+        self._between_bytes: list[int] = []  # before each: what others took meanwhile
+        self._used_bytes: int | None = None  # after the last
         self._complete: Callable[[], None] = lambda: None  # completes the inputs of the next call
 
     def time(self) -> Times:
@@ -485,7 +488,10 @@ class FunctionLaunches(Launches):
         self.backend.synchronize()
         timed.give()
         after = used()
-        self._kept_bytes += [] if before is None or after is None else [after - before]
+        if before is not None and after is not None:
+            self._kept_bytes.append(after - before)
+            self._between_bytes.append(before - (self._used_bytes or before))
+        self._used_bytes = after
         if "replaced" in self.options.checks and (name := function.replaced()):
             raise self.checks.wrong("replaced", f"replaced {name}, which matbench measures with")
         self._compare(launches)
@@ -524,15 +530,17 @@ class FunctionLaunches(Launches):
     def _is_growing(self) -> bool:
         """Whether the last calls kept memory for a result each.
 
-        What was not used before a call and is after it counts: on a GPU, other programs' memory may
-        be in the numbers, too.
+        What was not used before a call and is after it counts. On a GPU, other programs' memory may
+        be in the numbers, too: then it grows between calls as well.
         """
-        kept = self._kept_bytes[_CACHING_CALLS:]
+        kept, between = (took[_CACHING_CALLS:] for took in (self._kept_bytes, self._between_bytes))
         least = _KEPT_SHARE * self.checks.result.data.nbytes
+        others = sum(between[-_LAST_CALLS:]) if self.backend.info.kind == "gpu" else 0
         return (
             len(kept) > 1
             and sum(kept) > _KEPT_BYTES
             and statistics.median(kept[-_LAST_CALLS:]) > least
+            and others < _OTHERS_SHARE * sum(kept[-_LAST_CALLS:])
         )
 
     def _require_an_end(self) -> None:

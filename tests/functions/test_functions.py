@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from matbench.backends.functions import calls
 from matbench.backends.functions.calls import TRUSTED
 from matbench.backends.functions.originals import Originals
 from matbench.backends.protocol import Address, Array
+from matbench.bench.launches import FunctionLaunches
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue
 from matbench.worker import comparing
@@ -205,6 +207,30 @@ def test_nothing_that_a_function_sends_is_unpickled(judge: api.Judge, tmp_path: 
     assert verdict.status == "failed"
     [line] = present(verdict.reason).splitlines()
     assert line.startswith("running: the worker process sent data that is no answer")
+
+
+@pytest.mark.parametrize(
+    ("kind", "between", "is_growing"),
+    [
+        ("gpu", 0, True),
+        ("gpu", 0.2, True),
+        ("gpu", 0.5, False),
+        ("gpu", 1, False),
+        ("cpu", 1, True),
+    ],
+)
+def test_memory_that_grows_between_calls_too_is_that_of_others(
+    kind: str, between: float, is_growing: bool
+) -> None:
+    """On a GPU, where their memory is in the same number."""
+    C = 1 << 20
+    launches = SimpleNamespace(
+        _kept_bytes=[C] * 50,
+        _between_bytes=[round(between * C)] * 50,
+        checks=SimpleNamespace(result=SimpleNamespace(data=SimpleNamespace(nbytes=C))),
+        backend=SimpleNamespace(info=SimpleNamespace(kind=kind)),
+    )
+    assert FunctionLaunches._is_growing(launches) == is_growing  # type: ignore[arg-type]
 
 
 def test_inputs_are_incomplete_between_calls(judged: Judged) -> None:

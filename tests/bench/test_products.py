@@ -137,7 +137,7 @@ MISTAKES: dict[str, tuple[Gemm, str]] = {
                 ("*c = beta", "if (blockIdx.z == 2 && i + j == 0) ((float *)B)[0] = 0; *c = beta"),
             ),
         ),
-        "inputs: changed its input B: 1 elements",
+        "inputs: changed its input B: 1 element, the first at offset",
     ),
     "the last product left out": (
         Gemm(batch=3, mistakes=(("if (i >= M", "if (blockIdx.z == 2 || i >= M"),)),

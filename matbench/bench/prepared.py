@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -150,7 +150,7 @@ class Prepared(Memory):
             ]
             C = self._extent("C", shape, 8 if self.contract.result == "float64" else 4)
             extents = [*inputs, C, *scales]
-            made = allocated(self, self.kernels, extents, self._guard_rows)
+            made = self._allocated(extents)
             buffers = Buffers(made[:count], made[count], None, scales=made[count + 1 :])
         else:
             matrices = [
@@ -163,7 +163,7 @@ class Prepared(Memory):
                 )
                 for name, matrix in zip(self.workload.buffers, matrices, strict=True)
             ]  # fmt: skip
-            made = allocated(self, self.kernels, [*extents, *scales], self._guard_rows)
+            made = self._allocated([*extents, *scales])
             places = tuple(matrix.place for matrix in matrices)
             last = matrices[-1]
             laid_out = Own(made[: count + 1], places, last.batch, last.storage)
@@ -176,8 +176,25 @@ class Prepared(Memory):
         self._sets[key] = buffers
         return buffers
 
+    def _allocated(self, extents: Sequence[Extent]) -> tuple[Guarded, ...]:
+        """Matrices in one allocation or, if that is more than the device allows, in one each."""
+        made: list[Guarded] = []
+        try:
+            return allocated(self, self.kernels, extents, self._guard_rows)
+        except OutOfMemoryError:
+            pass
+        try:
+            for extent in extents:
+                made += allocated(self, self.kernels, [extent], self._guard_rows)
+        except OutOfMemoryError:
+            for matrix in made:
+                matrix.arena.release()
+            raise
+        return tuple(made)
+
     def _free(self, buffers: Buffers) -> None:
-        buffers.given[0].arena.release()
+        for arena in buffers.arenas:
+            arena.release()
 
     def move(self) -> None:
         """Free all matrices that kernels work on; `buffers` returns others, at other places."""

@@ -18,14 +18,14 @@ from support.optional import present
 
 from matbench.analysis import leaders, limits, statistics
 from matbench.backends import Backend
-from matbench.bench import launches
+from matbench.bench import launches, prepared
 from matbench.bench.launches import Launches, Times
-from matbench.bench.matrices import BatchArena, Guarded, drawn_places
+from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places
 from matbench.bench.options import CHECKS, Options
 from matbench.bench.samples import SampleCheck, Samples
 from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.errors import CaseError
+from matbench.errors import CaseError, OutOfMemoryError
 from matbench.features.tune.looking import look_here
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, NumericContract, Problem
@@ -535,6 +535,32 @@ def test_an_input_that_one_launch_changed_is_named_after_others(
     body = OUTSIDE.replace("WHERE", "A[0] < 0.0f && A[1] != rint(A[1])").replace("WRITE", write)
     outcome = timed.measure(case_of(write_kernel(f"changes_{seed}", body=body), timed))
     assert outcome.reason == "inputs: changed its input A: 1 element, the first at offset 1"
+
+
+@pytest.mark.parametrize("without", ["", "B"])
+def test_matrices_that_do_not_fit_into_one_allocation_have_one_each(
+    without: str, write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If not even that is possible, none is left."""
+
+    def limited(memory: Any, kernels: Any, extents: Any, guard_rows: int) -> Any:
+        if len(extents) > 1 or extents[0].name == without:
+            raise OutOfMemoryError("out of device memory")
+        return allocated(memory, kernels, extents, guard_rows)
+
+    monkeypatch.setattr(prepared, "allocated", limited)
+    case = case_of(write_kernel(), timed)
+    if without:
+        own = timed._prepare(case.problem, NumericContract())
+        held = len(own._held)
+        with pytest.raises(OutOfMemoryError):
+            own.buffers((24, 24))
+        assert len(own._held) == held
+        return
+    assert timed.measure(case).status == "measured"
+    body = OUTSIDE.replace("WHERE", "1").replace("WRITE", "C[M * N + 2] = 1.0f")
+    outcome = timed.measure(case_of(write_kernel("outside", body=body), timed))
+    assert outcome.reason == "guards: wrote outside C: 1 element, starting 3 after its end"
 
 
 def test_what_a_case_spoiled_before_it_failed_is_made_anew(

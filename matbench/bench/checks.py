@@ -181,8 +181,7 @@ class Checks:
         """What differs between two runs on the same inputs, in words."""
         results = []
         for _ in range(_MOST_RUNS):
-            C = np.empty(self.result.words, f"u{self.result.word_bytes}")
-            self.backend.read(self.result.data, C)
+            C = self.result.contents()
             results.append(C)
             places = np.flatnonzero(results[0] != C)
             if places.size:
@@ -232,12 +231,12 @@ class Checks:
         if self._hashes:
             self.samples.hash_before([sets for sets, _ in launches], with_inputs=with_inputs)
 
-    def compare(self, launches: Sequence[tuple[Buffers, Draw]]) -> None:
+    def compare(self, launches: Sequence[tuple[Buffers, Draw]], *, accuracy: bool = False) -> None:
         """Compare the results of the launches, and all other memory with what it was."""
         if self._hashes:
             self.samples.hash_after()
         for buffers, draw in launches:
-            self.samples.compare(buffers, draw, self.bound)
+            self.samples.compare(buffers, draw, self.bound, accuracy=accuracy)
         self._last = list(launches)
 
     def compare_again(self) -> None:
@@ -278,10 +277,7 @@ class Checks:
 
     def _compared(self, draw: Draw) -> Accuracy:
         """Compare C on a trial; the verdicts are still to be read."""
-        if self._hashes:
-            self.samples.hash_after()
-        self.samples.compare(self.buffers, draw, self.bound, accuracy=True)
-        self._last = [(self.buffers, draw)]
+        self.compare([(self.buffers, draw)], accuracy=True)
         is_vector = self.case.problem.workload != workloads.DEFAULT
         C = self.result_on_host(draw.trial) if is_vector else np.empty(0)
         return self.samples.accuracy(C, draw.trial, self.bound)

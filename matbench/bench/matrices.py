@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from matbench.backends import Buffer
 from matbench.bench.device_kernels import (
@@ -89,6 +90,12 @@ class Guarded(NamedTuple):
     @property
     def word_bytes(self) -> int:
         return self.extent.word_bytes
+
+    def contents(self) -> npt.NDArray[Any]:
+        """Its words, on the host."""
+        words = np.empty(self.words, f"u{self.word_bytes}")
+        self.arena.kernels.backend.read(self.data, words)
+        return words
 
 
 class Guard(NamedTuple):
@@ -329,19 +336,9 @@ class Buffers(NamedTuple):
         for index in range(3):
             self._copy(kernels, item, index, "place")
 
-    def place_scales(self, kernels: DeviceKernels, given: Sequence[Buffer]) -> None:
-        """Copy scales to where the kernel takes them."""
-        for source, target, place in zip(given, self.scales, self.scale_places, strict=True):
-            _start(kernels, "place", source, target.data, place)
-
     def take(self, kernels: DeviceKernels, item: int) -> None:
         """Copy the kernel's own C back to C."""
         self._copy(kernels, item, 2, "take")
-
-    def take_inputs(self, kernels: DeviceKernels, item: int) -> None:
-        """Copy the kernel's own inputs back, to check whether they changed."""
-        for index in range(2):
-            self._copy(kernels, item, index, "take")
 
     def _copy(self, kernels: DeviceKernels, item: int, index: int, entry: str) -> None:
         if self.own is None:

@@ -169,10 +169,10 @@ class Samples:
     def changed_input(self, buffers: Buffers, draw: Draw) -> str | None:
         """Which input of the last launch is another one now, in words; C is lost."""
         names = [matrix for matrix in buffers.passed if matrix not in buffers.results]
-        found = [self._words(matrix) for matrix in names]
+        found = [matrix.contents() for matrix in names]
         self.write(buffers, draw)
         for matrix, words in zip(names, found, strict=True):
-            places = np.flatnonzero(words != self._words(matrix))
+            places = np.flatnonzero(words != matrix.contents())
             if places.size:
                 s = "s" if places.size > 1 else ""
                 return (
@@ -180,11 +180,6 @@ class Samples:
                     f"offset {places[0]:,}"
                 )
         return None
-
-    def _words(self, matrix: Guarded) -> oracle.Array:
-        words = np.empty(matrix.words, f"u{matrix.word_bytes}")
-        self.backend.read(matrix.data, words)
-        return words
 
     def accuracy(self, C: oracle.Array, trial: DeviceTrial, bound: oracle.Bound) -> Accuracy:
         """The errors of C on a trial that was just compared with `accuracy`; C is read for vectors

@@ -66,9 +66,7 @@ def _require_change(checks: Checks, start: Callable[[], None]) -> None:
     def computed() -> npt.NDArray[Any]:
         start()
         checks.backend.synchronize()
-        words = np.empty(C.data.nbytes // C.word_bytes, f"u{C.word_bytes}")
-        checks.backend.read(C.data, words)
-        return words
+        return C.contents()
 
     before = computed()
     put_back = _changed(checks)

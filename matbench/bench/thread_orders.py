@@ -10,10 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from matbench import workloads
 from matbench.bench.checks import Checks, WrongError
@@ -110,19 +108,14 @@ def _run(
 
 def _overlap(checks: Checks) -> int:
     """Launch, and count the elements of C that more than one block changed."""
-    C, backend = checks.result, checks.backend
+    C = checks.result
 
-    def contents() -> npt.NDArray[Any]:
-        words = np.empty(C.words, f"u{C.word_bytes}")
-        backend.read(C.data, words)
-        return words
-
-    before = contents()
+    before = C.contents()
     writers = np.zeros(C.words, np.int32)
 
     def look() -> None:
         nonlocal before
-        now = contents()
+        now = C.contents()
         writers[now != before] += 1
         before = now
 

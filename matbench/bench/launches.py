@@ -97,8 +97,7 @@ class Launches:
     """Launches of one case, each with its own inputs and each verified.
 
     `seed` determines their keys. Cases that take turns share it, and so have the same inputs; then
-    each launch is verified before the other case's turn. `which` round
-    it is tells what is known.
+    each launch is verified before the other case's turn. `which` round it is tells what is known.
     """
 
     def __init__(self, checks: Checks, seed: int | None = None, which: Round = FIRST) -> None:

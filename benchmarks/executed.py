@@ -32,11 +32,12 @@ def note(frame, event, _):
     if event == "call":
         name, file = code.co_name, code.co_filename
         is_backend = file.startswith(os.path.join(package, "backends"))
-        if name.startswith("time_") and is_backend:
+        if name == "timed_ns" and is_backend:
             print("deep timed", deep(frame), file=log)
         if name == "call" and file.endswith(os.path.join("worker", "process.py")):
             print("deep request", deep(frame), file=log)
-        if name == "function_prepared_async_call" or (name == "enqueue" and is_backend):
+        is_enqueued = name == "launch" and file.endswith("opencl.py")
+        if is_enqueued or name == "function_prepared_async_call":
             print("launch", file=log)
         if code not in seen:
             seen.add(code)

@@ -37,11 +37,7 @@ def measure(session: Session, case: Case, pairs: int) -> tuple[float, float, flo
             verified.append(launches.once_ns())
             session.backend.synchronize()  # the comparison
             spent_ns += time.perf_counter_ns() - began
-            bare.append(
-                session.backend.time_ns(
-                    built.program, checks.launch, checks.arguments, cold=session.options.cold
-                )
-            )
+            bare.append(launches._clocked_ns(built.program, is_cold=session.options.cold))
         launches.verify()
     median = statistics.median(verified)
     return median, statistics.median(bare), 1 - median * len(verified) / spent_ns

@@ -26,11 +26,13 @@ from matbench.backends.protocol import (
     CudaCode,
     Function,
     Handle,
+    KernelCall,
     NoDeviceError,
     Program,
     TensorMap,
     UnavailableError,
     Variant,
+    Work,
 )
 from matbench.errors import UsageError
 from matbench.model import BASELINE, DeviceInfo, Kernel
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
-    "Call", "CudaCode", "Function", "Handle", "NoDeviceError", "Program", "TensorMap",
-    "UnavailableError", "Variant", "bind_to", "can_precompile", "choose", "choose_all",
+    "Call", "CudaCode", "Function", "Handle", "KernelCall", "NoDeviceError", "Program", "TensorMap",
+    "UnavailableError", "Variant", "Work", "bind_to", "can_precompile", "choose", "choose_all",
     "compiled_by_nvcc", "devices", "host_conditions", "host_device", "open_backend", "precompile",
     "preload", "toolkit_program",
 ]  # fmt: skip

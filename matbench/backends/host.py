@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from matbench.backends.protocol import Argument, Array, Backend, Program, Variant
+from matbench.backends.protocol import Argument, Array, Backend, Call, Program, Variant, Work
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import BASELINE, Conditions, DeviceInfo, Kernel, Launch, Resources
 
@@ -41,8 +41,8 @@ def judged_by(judging: Backend, info: DeviceInfo) -> Backend:
     return cast(Backend, HostBackend(info, judging))
 
 
-#: What takes less than this is called once before it is timed.
-_SHORT_NS = 1e6
+#: Functions of fewer bytes than this are called once before they are timed.
+_SMALL_BYTES = 1 << 20
 
 
 class HostBackend:
@@ -62,25 +62,36 @@ class HostBackend:
             return HostProgram(kernel, self.judging, self.info.toolkit)
         return self.judging.build(kernel, params, *more, **named)
 
-    def time_ns(
-        self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
-    ) -> float:
-        if isinstance(program, HostProgram):
-            return program.timed_ns(arguments)
-        return self.judging.time_ns(program, launch, arguments, cold=cold)
+    def timed_ns(self, work: Work) -> float:
+        if not work.calls[0].runs_on_host:
+            return self.judging.timed_ns(work)
+        import numpy as np
 
-    def time_hot_ns(
-        self, program: HostProgram, launch: Launch, arguments: Sequence[Sequence[Argument]],
-        *, graph: bool, hold: Callable[[], None],
-    ) -> float:  # fmt: skip
-        times = [program.timed_ns(values) for values in arguments]
-        return sum(times[1:] or times) / len(times[1:] or times)
+        work.ready()
+        self.judging.synchronize()
+        with np.errstate(all="ignore"):
+            return clocked_ns(work.calls)
 
     def conditions(self) -> Conditions:
         return conditions()
 
     def energy_j(self) -> float | None:
         return None
+
+
+def clocked_ns(calls: Sequence[Call]) -> float:
+    """The mean time of these calls by the host's clock; each one's C is taken after it."""
+    clock_ns, total_ns = time.perf_counter_ns, 0
+    for call in calls:
+        # No variable holds the first time meanwhile, which the call could find in this frame.
+        began_ns, _, ended_ns = map(_called, (clock_ns, call.run, clock_ns))
+        total_ns += ended_ns - began_ns
+        call.take()
+    return total_ns / len(calls)
+
+
+def _called(function: Callable[[], Any]) -> Any:
+    return function()
 
 
 class HostProgram:
@@ -91,7 +102,6 @@ class HostProgram:
         exec(compile(kernel.source, kernel.file, "exec"), names)  # noqa: S102
         self.function: Callable[..., None] = names[kernel.entry]
         self.args, self.judging = kernel.args, judging
-        self.last_ns = 0.0
         self.resources = Resources(library=version)
         self.allocates, self.variable_bytes = False, 0
         self.warnings: tuple[str, ...] = ()
@@ -103,29 +113,45 @@ class HostProgram:
     def reload(self) -> None:
         pass
 
-    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        self.timed_ns(arguments)
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
+        return _HostCall(self, arguments)
 
-    def timed_ns(self, arguments: Sequence[Argument]) -> float:
-        """The time of a call; its matrices are copied before it, and C after it."""
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        import numpy as np
+
+        call = self.call(launch, arguments)
+        with np.errstate(all="ignore"):
+            call.run()
+        call.give()
+
+    def resident_blocks(self, launch: Launch) -> int | None:
+        return None
+
+
+class _HostCall:
+    """A call with copies of its matrices; C is copied back after it."""
+
+    runs_on_host = True
+
+    def __init__(self, program: HostProgram, arguments: Sequence[Argument]) -> None:
         import numpy as np
 
         matrices = [argument for argument in arguments if isinstance(argument, Array)]
         arrays = [np.empty(matrix.shape, matrix.storage) for matrix in matrices]
+        self.judging, self.C, self.array = program.judging, matrices[-1].matrix, arrays[-1]
         for matrix, array in zip(matrices, arrays, strict=True):
             self.judging.read(matrix.matrix, array)
-        named = dict(zip(self.args[len(arrays) :], arguments[len(arrays) :], strict=True))
-        with np.errstate(all="ignore"):
-            if self.last_ns < _SHORT_NS:  # another thread may have copied, on another core
-                self.function(*[array.copy() for array in arrays], **named)
-            began_ns = time.perf_counter_ns()
-            self.function(*arrays, **named)
-            self.last_ns = float(time.perf_counter_ns() - began_ns)
-        self.judging.write(matrices[-1].matrix, arrays[-1])
-        return self.last_ns
+        named = dict(zip(program.args[len(arrays) :], arguments[len(arrays) :], strict=True))
+        if sum(array.nbytes for array in arrays) < _SMALL_BYTES:
+            with np.errstate(all="ignore"):  # another thread may have copied, on another core
+                program.function(*[array.copy() for array in arrays], **named)
+        self.run: Callable[[], None] = functools.partial(program.function, *arrays, **named)
 
-    def resident_blocks(self, launch: Launch) -> int | None:
-        return None
+    def take(self) -> None:
+        pass  # it is in the host's memory
+
+    def give(self) -> None:
+        self.judging.write(self.C, self.array)
 
 
 def conditions() -> Conditions:

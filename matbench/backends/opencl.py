@@ -6,8 +6,9 @@ import ctypes
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,11 +22,12 @@ from matbench.backends.protocol import (
     Argument,
     Array,
     Buffer,
-    Call,
     Handle,
+    KernelCall,
     Program,
     TensorMap,
     Variant,
+    Work,
 )
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
@@ -185,7 +187,10 @@ class _Program:
             self.program = cl.Program(backend.context, [backend.device], [binary]).build()
             self.kernel = cl.Kernel(self.program, self.entry)
 
-    def enqueue(self, launch: Launch, arguments: Sequence[Argument]) -> Any:
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
+        return KernelCall(partial(self.launch, launch, arguments), self, arguments)
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         import numpy as np
 
         cl = pyopencl()
@@ -208,12 +213,10 @@ class _Program:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
         with _errors("launch"):
             self.kernel.set_args(*values)
-            return cl.enqueue_nd_range_kernel(
+            event = cl.enqueue_nd_range_kernel(
                 self.backend.queue, self.kernel, cells, list(launch.block), offset
             )
-
-    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        self.enqueue(launch, arguments)
+        self.backend.events[1:] = [event]
 
     def resident_blocks(self, launch: Launch) -> int | None:
         return None  # OpenCL does not say
@@ -230,10 +233,6 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
             asked = f"; {asked_bytes:,} bytes requested" if asked_bytes else ""
             raise OutOfMemoryError(f"out of device memory{asked}") from None
         raise CaseError(f"{doing} failed: {error}", fatal=True) from None
-
-
-def _called(function: Callable[[], Any]) -> Any:
-    return function()
 
 
 class OpenCLBackend:
@@ -261,6 +260,7 @@ class OpenCLBackend:
         self.clock_is_sm = False
         self._programs: dict[str, tuple[Any, str]] = {}
         self._held: list[_Buffer] = []
+        self.events: list[Any] = []  # of the first launch of what is timed, and of the last
         self._reading: Any = None  # a kernel that does nothing
         self._apart = b""  # what was last copied apart
         self._is_host_clock = False
@@ -412,33 +412,23 @@ class OpenCLBackend:
             }
         return program, log
 
-    def time_ns(
-        self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
-    ) -> float:
-        if cold and self.info.kind == "gpu":
-            self._flush()
-        event = program.enqueue(launch, arguments)
-        with _errors("launch"):
-            event.wait()
-            return float(event.profile.end - event.profile.start)
-
-    def time_hot_ns(
-        self,
-        program: Any,
-        launch: Launch,
-        arguments: Sequence[Sequence[Argument]],
-        *,
-        graph: bool,
-        hold: Callable[[], None],
-    ) -> float:
-        if graph:
+    def timed_ns(self, work: Work) -> float:
+        if work.is_graph:
             raise CaseError("--graph needs CUDA; this is OpenCL")
-        hold()
-        events = [program.enqueue(launch, values) for values in arguments]
-        events = events[1:] or events
+        work.hold()
+        if work.is_cold and self.info.kind == "gpu":
+            self._flush()
+        work.ready()
+        if work.calls[0].runs_on_host:
+            self.synchronize()
+            return host.clocked_ns(work.calls)
+        self.events = []
+        for call in work.calls:
+            call.run()
+        first, last = self.events[0], self.events[-1]
         with _errors("launch"):
-            events[-1].wait()
-            return float(events[-1].profile.end - events[0].profile.start) / len(events)
+            last.wait()
+            return float(last.profile.end - first.profile.start) / len(work.calls)
 
     def mapped(self, buffer: Buffer) -> Address:
         """See `functions.calls.Memory`, for a CPU."""
@@ -466,17 +456,6 @@ class OpenCLBackend:
     def copy_back(self, target: Buffer) -> None:
         with _errors("upload"):
             pyopencl().enqueue_copy(self.queue, target.handle, self._apart, is_blocking=True)
-
-    def time_call_ns(
-        self, call: Call, *, cold: bool, hold: Callable[[], None], ready: Callable[[], None]
-    ) -> float:
-        clock_ns = time.perf_counter_ns
-        ready()
-        self.synchronize()
-        # No variable holds the first time meanwhile, which the call could find in this frame.
-        started, _, ended = map(_called, (clock_ns, call.run, clock_ns))
-        call.take()
-        return float(ended - started)
 
     def reset_cache(self) -> None:
         pass  # OpenCL cannot make data persist in the cache

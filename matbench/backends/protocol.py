@@ -110,24 +110,62 @@ class Program(Protocol):
     def reload(self) -> None:
         """Load the same machine code again, which may place it elsewhere."""
 
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
+        """A call with these arguments, which is not made yet."""
+
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        """Start the kernel without waiting for it."""
+        """Make such a call, without waiting for the device."""
 
     def resident_blocks(self, launch: Launch) -> int | None:
         """Resident blocks of such a launch per multiprocessor, according to the driver."""
 
 
 class Call(Protocol):
-    """One call of a function on the host."""
+    """One launch of a kernel, or one call of a function on the host."""
 
-    def run(self) -> None:
-        """Call it; the result is known afterwards, though a GPU may still be computing it."""
+    @property
+    def runs_on_host(self) -> bool:
+        """Whether a function runs on the host, which no other call may share a timing with."""
+
+    @property
+    def run(self) -> Callable[[], object]:
+        """Start it; a GPU may still be computing C afterwards."""
 
     def take(self) -> None:
         """Copy what C is now, as soon as the device has done what the call asked of it."""
 
     def give(self) -> None:
         """Write that copy to C, and let go of all arrays."""
+
+
+class KernelCall(NamedTuple):
+    """A launch of a kernel, or of several; its C is where the caller wants it."""
+
+    run: Callable[[], object]
+    program: Program | None = None
+    arguments: Sequence[Argument] = ()
+
+    @property
+    def runs_on_host(self) -> bool:
+        return False
+
+    def take(self) -> None: ...
+    def give(self) -> None: ...
+
+
+class Work(NamedTuple):
+    """Calls to time, one after the other.
+
+    `hold` keeps the device busy until the host has made them all, and `ready` is enqueued right
+    before them; neither counts. `is_cold`: the last-level cache is overwritten before `ready`.
+    `is_graph`: they are launched as one CUDA graph.
+    """
+
+    calls: Sequence[Call]
+    hold: Callable[[], object] = lambda: None
+    ready: Callable[[], object] = lambda: None
+    is_cold: bool = False
+    is_graph: bool = False
 
 
 class Function(Program, Protocol):
@@ -138,9 +176,6 @@ class Function(Program, Protocol):
 
     def replaced(self) -> str | None:
         """The name of a function that matbench measures with, if code of this one replaced it."""
-
-    def call(self, arguments: Sequence[Argument]) -> Call:
-        """A call with these arguments, which is not made yet."""
 
     def used_bytes(self) -> int | None:
         """The memory that its arrays use, or on a CPU its process; None if nothing says so."""
@@ -190,34 +225,9 @@ class Backend(Protocol):
         stride) and the block's x, y and z.
         """
 
-    def time_ns(
-        self, program: Program, launch: Launch, arguments: Sequence[Argument], *, cold: bool
-    ) -> float:
-        """Time one launch with device events; `cold` overwrites the last-level cache before it."""
-
-    def time_hot_ns(
-        self,
-        program: Program,
-        launch: Launch,
-        arguments: Sequence[Sequence[Argument]],
-        *,
-        graph: bool,
-        hold: Callable[[], None],
-    ) -> float:
-        """The mean time of launches back to back, one with each set of arguments.
-
-        If there are several, the first is not counted. `graph`: launch them as one CUDA graph.
-        `hold` keeps the device busy while the host enqueues them.
-        """
-
-    def time_call_ns(
-        self, call: Call, *, cold: bool, hold: Callable[[], None], ready: Callable[[], None]
-    ) -> float:
-        """Time one call of a function, after which its result is taken.
-
-        `hold` keeps the device busy until the host has made the call. `ready` is launched right
-        before what is timed, and completes the inputs. On a CPU it is the time of the call.
-        """
+    def timed_ns(self, work: Work) -> float:
+        """The mean time of these calls: between two events of the device or, of a function on a
+        CPU, between two readings of the clock. What functions return is taken after it."""
 
     def clock_agrees(self) -> bool:
         """Whether events are still timed by the host's clock; true if they never were, or if only

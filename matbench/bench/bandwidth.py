@@ -7,7 +7,7 @@ import time
 import msgspec
 
 from matbench.analysis.limits import Bandwidth
-from matbench.backends import Argument, Backend, Buffer
+from matbench.backends import Argument, Backend, Buffer, Work
 from matbench.bench.device_kernels import device_kernel
 from matbench.bench.kernel_arguments import Memory
 from matbench.cache import Cache
@@ -69,9 +69,8 @@ def _bytes_per_s(backend: Backend) -> Bandwidth:
                 for blocks in ([units * together] if together else grids)
                 for _ in range(SAMPLES)
             ]
-            return fastest(
-                [backend.time_ns(program, launch, arguments, cold=False) for launch in launches]
-            )
+            works = [Work([program.call(launch, arguments)]) for launch in launches]
+            return fastest([backend.timed_ns(work) for work in works])
 
         copy_ns = fastest_ns("copy_fours", source, target, count, resident=False)
         # Only resident blocks: later ones could find data of earlier ones in the cache.

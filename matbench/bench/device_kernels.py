@@ -17,7 +17,7 @@ from types import MappingProxyType
 import numpy as np
 
 from matbench import workloads
-from matbench.backends import Argument, Backend, Buffer, Program
+from matbench.backends import Argument, Backend, Buffer, Program, Work
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.model import Kernel, Launch, LaunchRules
@@ -118,7 +118,8 @@ class DeviceKernels:
         """The median event time of launches that do nothing."""
         program = self.program("empty.cu", "empty")
         once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
-        times = [self.backend.time_ns(program, once, [0], cold=True) for _ in range(5)]
+        work = Work([program.call(once, [0])], is_cold=True)
+        times = [self.backend.timed_ns(work) for _ in range(5)]
         return float(np.median(times))
 
     def hold(self, duration_ns: int) -> None:

@@ -11,6 +11,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple, cast
 
@@ -19,7 +20,7 @@ import numpy as np
 from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
-from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Function, Program
+from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Function, Program, Work
 from matbench.bench.checks import Checks
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
@@ -125,7 +126,7 @@ class Launches:
         """Sample until the medians are known, then time the blocks, in the first round alone."""
         cold = hot = None
         if self.options.cold:
-            cold = self._sampled(self.once_ns, self.round.cold_ns, cold=True)
+            cold = self._sampled(partial(self.once_ns, cold=True), self.round.cold_ns, cold=True)
         if self.options.hot:
             hot = self._sampled(self._hot_sampler(), self.round.hot_ns, cold=False)
         times = Times(cold, hot)
@@ -172,18 +173,22 @@ class Launches:
         self._surprise(count)
         self.checks.require_right(self.samples.verdicts())
 
-    def once_ns(self) -> float:
-        """One launch, in nanoseconds."""
-        return self._once_ns(self.built.program, self.arguments)
-
-    def _once_ns(self, program: Program, arguments: Sequence[Argument]) -> float:
+    def once_ns(self, *, cold: bool | None = None) -> float:
+        """One launch, in nanoseconds; by default with the cache that the case is ranked by."""
+        is_cold = self.options.cold if cold is None else cold
         launches = [(self.checks.buffers, self._next_draw())]
         self._make_ready(launches)
-        if self.takes_turns:
-            self._hold(1)
-        taken = self.backend.time_ns(program, self.launch, arguments, cold=self.options.cold)
+        taken_ns = self._clocked_ns(self.built.program, is_cold=is_cold)
         self._compare(launches)
-        return taken
+        return taken_ns
+
+    def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
+        """Time one launch on the first set of buffers; a build may take `more` arguments."""
+        call = program.call(self.launch, [*self.arguments, *more])
+        hold = partial(self._hold, 1 if self.takes_turns else 0)
+        taken_ns = self.backend.timed_ns(Work([call], hold, is_cold=is_cold))
+        call.give()
+        return taken_ns
 
     def _next_draw(self) -> Draw:
         return self.samples.draw(next(self._keys))
@@ -236,15 +241,16 @@ class Launches:
 
     def _without_pause_ns(self, count: int) -> float:
         """The mean time of so many launches, all on the first set of buffers."""
-        # The first of several is not counted.
-        arguments = [self.arguments] * (count + (count > 1))
-        return self.backend.time_hot_ns(
-            self.built.program, self.launch, arguments, graph=False, hold=lambda: None
-        )
+        call = self.built.program.call(self.launch, self.arguments)
+        if count > 1:
+            call.run()  # the first of several is not counted
+        taken_ns = self.backend.timed_ns(Work([call] * count))
+        call.give()
+        return taken_ns
 
     def sampler(self) -> Sampler:
         """A sampler of the kind that the case is ranked by."""
-        return self.once_ns if self.options.cold else self._hot_sampler()
+        return partial(self.once_ns, cold=True) if self.options.cold else self._hot_sampler()
 
     def _hot_sampler(self) -> Sampler:
         """Means of launches back to back, each on its own set of buffers.
@@ -254,7 +260,7 @@ class Launches:
         warm-up.
         """
         if not self.options.back_to_back:
-            return self.once_ns
+            return partial(self.once_ns, cold=False)
         most = 1 if self._keeps_results() else self._sets_in_cache()
         known = self.round.hot_ns
         first = float(np.median(known)) if known else self._mean_ns(min(3, most))
@@ -293,17 +299,17 @@ class Launches:
         return taken
 
     def _launched_ns(self, launches: Sequence[tuple[Buffers, Draw]]) -> float:
-        return self.backend.time_hot_ns(
-            self.built.program,
-            self.launch,
-            [self.checks.arguments_for(buffers) for buffers, _ in launches],
-            graph=self.options.graph,
-            hold=lambda: self._hold(len(launches)),
-        )
+        given = [self.checks.arguments_for(buffers) for buffers, _ in launches]
+        first, *rest = [self.built.program.call(self.launch, values) for values in given]
+        hold, ready = partial(self._hold, len(launches)), first.run if rest else lambda: None
+        work = Work(rest or [first], hold, ready, is_graph=self.options.graph)
+        return self.backend.timed_ns(work)
 
     def _hold(self, launches: int) -> None:
+        """Keep the device busy until the host has enqueued so many launches."""
         slow_ns = _HOLD_NS_AFTER_TURN if self.takes_turns else _HOLD_NS
-        self.kernels.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
+        if launches:
+            self.kernels.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
 
     def _laid_out(
         self, count: int, keys: Sequence[int]
@@ -389,10 +395,13 @@ class Launches:
         clocked_ns, plain_ns = [], []
         with Memory(self.backend) as memory:
             buffer = memory.allocate(self.launch.blocks * STAMP_BYTES)
-            arguments = [*self.arguments, buffer]
             for _ in range(pairs):
                 self.backend.write(buffer, np.zeros_like(stamps))
-                clocked_ns.append(self._once_ns(clocked, arguments))
+                launches = [(self.checks.buffers, self._next_draw())]
+                self._make_ready(launches)
+                is_cold = self.options.cold
+                clocked_ns.append(self._clocked_ns(clocked, buffer, is_cold=is_cold))
+                self._compare(launches)
                 plain_ns.append(known_plain_ns or self.once_ns())
             self.backend.read(buffer, stamps)
         return BlockSample(
@@ -417,6 +426,8 @@ def _keys(count: int) -> list[int]:
 
 class _Timed:
     """A call whose time on the host is known; without `takes`, its result is taken late."""
+
+    runs_on_host = True
 
     def __init__(self, call: Call, *, takes: bool) -> None:
         self.call, self.takes = call, takes
@@ -449,6 +460,7 @@ class FunctionLaunches(Launches):
         self._between_bytes: list[int] = []  # before each: what others took meanwhile
         self._used_bytes: int | None = None  # after the last
         self._complete: Callable[[], None] = lambda: None  # completes the inputs of the next call
+        self._last_host_ns = 0.0  # the host's time of the last call
 
     def time(self) -> Times:
         if self.options.graph:
@@ -463,27 +475,26 @@ class FunctionLaunches(Launches):
             super().verify()
 
     def _hot_sampler(self) -> Sampler:
-        return self.once_ns
+        return partial(self.once_ns, cold=False)
 
-    def _once_ns(self, program: Program, arguments: Sequence[Argument]) -> float:
+    def once_ns(self, *, cold: bool | None = None) -> float:
         if self._host_ns is None and self.backend.info.kind == "gpu":
-            self._host_ns = 0.0  # during these calls the device is not held
-            self._host_ns = statistics.median(
-                self._call_ns(arguments)[1] for _ in range(_HOST_CALLS)
-            )
-        return self._call_ns(arguments)[0]
+            self._host_ns, host_ns = 0.0, []  # during these calls the device is not held
+            for _ in range(_HOST_CALLS):
+                super().once_ns(cold=cold)
+                host_ns.append(self._last_host_ns)
+            self._host_ns = statistics.median(host_ns)
+        return super().once_ns(cold=cold)
 
-    def _call_ns(self, arguments: Sequence[Argument]) -> tuple[float, float]:
-        """The device's time for one verified call, and the host's."""
-        launches = [(self.checks.buffers, self._next_draw())]
-        function = cast(Function, self.built.program)
-        self._make_ready(launches)
+    def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
+        function = cast(Function, program)
         used = function.used_bytes if "growth" in self.options.checks else lambda: None
         before = used()
-        timed = _Timed(function.call(arguments), takes="returned" in self.options.checks)
-        taken_ns = self.backend.time_call_ns(
-            timed, cold=self.options.cold, hold=self._hold_for_call, ready=self._complete
-        )
+        call = function.call(self.launch, self.arguments)
+        timed = _Timed(call, takes="returned" in self.options.checks)
+        work = Work([timed], self._hold_for_call, self._complete, is_cold=is_cold)
+        taken_ns = self.backend.timed_ns(work)
+        self._last_host_ns = timed.host_ns
         self.backend.synchronize()
         timed.give()
         after = used()
@@ -493,14 +504,12 @@ class FunctionLaunches(Launches):
         self._used_bytes = after
         if "replaced" in self.options.checks and (name := function.replaced()):
             raise self.checks.wrong("replaced", f"replaced {name}, which matbench measures with")
-        self._compare(launches)
-        return taken_ns, timed.host_ns
+        return taken_ns
 
     def _without_pause_ns(self, count: int) -> float:
         """By the host's clock, because the pauses that it makes are part of the calls."""
-        function = cast(Function, self.built.program)
         self._complete()
-        call = function.call(self.arguments)
+        call = self.built.program.call(self.launch, self.arguments)
         began_ns = time.perf_counter_ns()
         for _ in range(count):
             call.run()
@@ -509,12 +518,6 @@ class FunctionLaunches(Launches):
         call.take()
         call.give()
         return mean_ns
-
-    def start(self) -> None:
-        call = cast(Function, self.built.program).call(self.arguments)
-        call.run()
-        call.take()
-        call.give()
 
     def _written(self, buffers: Buffers) -> None:
         if "ready" in self.options.checks:
@@ -554,7 +557,7 @@ class FunctionLaunches(Launches):
                     f"memory grows with every call: {sum(kept) >> 20:,} MiB more after "
                     f"{len(kept)} calls",
                 )
-            self._call_ns(self.arguments)
+            super().once_ns()
 
 
 def launches_of(checks: Checks, seed: int | None = None, which: Round = FIRST) -> Launches:

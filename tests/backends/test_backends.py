@@ -11,7 +11,7 @@ import pytest
 from support.devices import CPU, GPU
 
 from matbench import backends
-from matbench.backends import Array, Backend, UnavailableError, host
+from matbench.backends import Array, Backend, UnavailableError, Work, host
 from matbench.backends.cuda import compilation
 from matbench.backends.cuda import device as cuda_device
 from matbench.bench.kernel_arguments import Memory
@@ -154,20 +154,25 @@ def test_a_gpu_that_has_failed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
         backends.devices("cuda")
 
 
-@pytest.mark.parametrize(("short_ns", "calls"), [(1e18, 4), (1.0, 3)])
+@pytest.mark.parametrize(("small", "calls"), [(1 << 20, 4), (1 << 15, 2)])
 def test_a_short_function_of_the_host_is_called_before_it_is_timed(
-    short_ns: float, calls: int, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    small: int, calls: int, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "_SHORT_NS", short_ns)
+    monkeypatch.setattr(host, "_SMALL_BYTES", small)
     numpy = catalogue.Catalogue(catalogue.builtin()).get("numpy")
     source = (
         "def numpy(A, B, C, alpha, beta):\n    C += alpha * A\n    calls.append(beta)\ncalls = []\n"
     )
-    program = host.HostProgram(msgspec.structs.replace(numpy, source=source), backend, "NumPy")
+    kernel = msgspec.structs.replace(numpy, source=source)
+    opened = host.judged_by(backend, host.device())
+    program = cast(host.HostProgram, opened.build(kernel, {}))
     ones = np.ones((64, 64), np.float32)
     with Memory(backend) as memory:
         A, B, C = (Array(memory.upload(ones), "float32", ones.shape, ()) for _ in "ABC")
-        assert all(program.timed_ns([A, B, C, 2.0, 1.0]) > 0 for _ in range(2))
+        for _ in range(2):
+            call = program.call(Launch((1, 1, 1), (1, 1, 1)), [A, B, C, 2.0, 1.0])
+            assert opened.timed_ns(Work([call])) > 0
+            call.give()
         assert (memory.download(C.matrix, ones) == 5).all(), "each call that counts added to C"
     assert len(cast(Any, program.function).__globals__["calls"]) == calls
 
@@ -178,9 +183,3 @@ def test_the_host_has_its_own_conditions_and_the_limits_of_what_compares() -> No
     assert (opened.info.kind, opened.info.limits) == ("cpu", GPU.limits)
     assert opened.conditions().sm_mhz is None
     assert opened.energy_j() is None
-    program: Any = object.__new__(host.HostProgram)
-    program.timed_ns = float
-    times: Any = ["9", "2", "4"]
-    launch = Launch((1, 1, 1), (1, 1, 1))
-    mean = opened.time_hot_ns(program, launch, times, graph=False, hold=lambda: None)
-    assert mean == 3, "without the first"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +18,7 @@ from support.products import problem
 
 from matbench import cache
 from matbench.backends.cuda.cublas import fastest
+from matbench.backends.protocol import Work
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.kernelfile import sweep
 from matbench.model import Skip
@@ -209,11 +211,12 @@ def timed(times: list[Callable[[int], float]]) -> tuple[int, list[int]]:
     def launch(number: int) -> Callable[[], None]:
         return lambda: turns.append(number)
 
-    def time_ns(once: Callable[[], object]) -> float:
-        once()
+    def timed_ns(work: Work) -> float:
+        work.calls[0].run()
         return times[turns[-1]](turns.count(turns[-1]))
 
-    return fastest([launch(number) for number in range(len(times))], time_ns), turns
+    backend: Any = SimpleNamespace(timed_ns=timed_ns)
+    return fastest([launch(number) for number in range(len(times))], backend), turns
 
 
 def test_times_are_compared_by_their_medians_in_turns() -> None:

@@ -22,7 +22,7 @@ from support.kernels import kernel_text
 from support.samples import check_trials
 
 from matbench import backends
-from matbench.backends import Backend, UnavailableError
+from matbench.backends import Backend, UnavailableError, Work
 from matbench.backends.opencl import OpenCLBackend
 from matbench.backends.opencl_runtimes import pyopencl
 from matbench.bench.device_kernels import DeviceKernels
@@ -443,23 +443,21 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
         return [C, C, C, 1, turns, 1]
 
     def best(turns: int) -> float:
-        return min(opencl.time_ns(program, ONE, arguments(turns), cold=True) for _ in range(5))
-
-    def held() -> None:
-        pass
+        work = Work([program.call(ONE, arguments(turns))], is_cold=True)
+        return min(opencl.timed_ns(work) for _ in range(5))
 
     short = long = hot = math.inf
     for _ in range(20):  # until other programs let it
         short, long = min(short, best(100_000)), min(long, best(1_000_000))
-        sets = [arguments(1_000_000)] * 3
-        hot = min(hot, opencl.time_hot_ns(program, ONE, sets, graph=False, hold=held))
+        call = program.call(ONE, arguments(1_000_000))
+        hot = min(hot, opencl.timed_ns(Work([call, call], ready=call.run)))
         if 2 < long / short < 50 and 0.2 < hot / long < 5:
             break
     assert 0 < short < long
     assert 2 < long / short < 50
     assert 0.2 < hot / long < 5
     with pytest.raises(CaseError, match="--graph needs CUDA"):
-        opencl.time_hot_ns(program, ONE, [arguments(1)], graph=True, hold=held)
+        opencl.timed_ns(Work([program.call(ONE, arguments(1))], is_graph=True))
     assert 0.001 < opencl.ticks_per_ns(np.zeros((1, 5), np.uint64)) < 10
     opencl.release(C)
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
 
 from matbench.analysis import leaders, limits, statistics
-from matbench.backends import Backend
+from matbench.backends import Backend, KernelCall, Work
 from matbench.bench import launches, prepared
 from matbench.bench.launches import Launches, Times
 from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places
@@ -118,14 +118,14 @@ def test_a_comparison_places_data_and_code_anew(
 ) -> None:
     """Between blocks of pairs, the matrices move, and the other side's code is loaded first."""
     case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
-    take, used = timed.backend.time_ns, []
+    take, used = timed.backend.timed_ns, []
 
-    def timed_ns(program: Any, launch: Any, arguments: Any, *, cold: bool) -> float:
-        place = arguments[2].handle.int_ptr
+    def timed_ns(work: Any) -> float:
+        program, place = work.calls[0].program, work.calls[0].arguments[2].handle.int_ptr
         used.append((program, program.program.int_ptr, place))
-        return take(program, launch, arguments, cold=cold)
+        return take(work)
 
-    monkeypatch.setattr(timed.backend, "time_ns", timed_ns)
+    monkeypatch.setattr(timed.backend, "timed_ns", timed_ns)
     loaded = []
     reload = type(timed.program(case)).reload
 
@@ -151,17 +151,17 @@ def test_a_difference_that_places_may_make_does_not_decide_on_this_device(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
-    take, seen = timed.backend.time_ns, dict[int, float]()
+    take, seen = timed.backend.timed_ns, dict[int, float]()
     least = leaders.LEAST[timed.backend.info.kind]
     verdicts = []
     for difference in (0.9 * least, 1.5 * least):
 
-        def time_ns(program: Any, *launch: Any, by: float = difference, **more: Any) -> float:
-            take(program, *launch, **more)
-            seen.setdefault(id(program), len(seen))
-            return 1e6 * (1 + by * seen[id(program)])
+        def timed_ns(work: Any, by: float = difference) -> float:
+            take(work)
+            program = id(work.calls[0].program)
+            return 1e6 * (1 + by * seen.setdefault(program, len(seen)))
 
-        monkeypatch.setattr(timed.backend, "time_ns", time_ns)
+        monkeypatch.setattr(timed.backend, "timed_ns", timed_ns)
         plan = msgspec.structs.replace(PLAN, threshold=least / 10)
         verdicts.append(comparing.here(timed, case, other, plan, seed=0).verdict)
     assert verdicts[0] == "UNDECIDED"
@@ -173,22 +173,23 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
 ) -> None:
     """Each launch of a hot sample has its own buffers, as many as half of the cache holds."""
     back_to_back(timed, monkeypatch, "surprises")
-    take, sets = timed.backend.time_hot_ns, []
+    take, sets = timed.backend.timed_ns, []
 
-    def counted(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
-        sets.append([id(each[2]) for each in arguments])
-        return min(take(program, launch, arguments, **more), 5e3)  # also on a loaded machine
+    def counted(work: Work) -> float:
+        if is_batch(work):
+            sets.append([id(cast(KernelCall, call).arguments[2]) for call in work.calls])
+        return min(take(work), 5e3)  # also on a loaded machine
 
-    monkeypatch.setattr(timed.backend, "time_hot_ns", counted)
+    monkeypatch.setattr(timed.backend, "timed_ns", counted)
     case = case_of(write_kernel(), timed, size=24)
     duel = comparing.here(timed, case, case, PLAN, seed=0)
     assert duel.comparison is not None
     assert duel.candidate.mode == "hot"
     counts = [len(each) for each in sets]
-    assert counts[:2] == [3, 3]  # the time of a launch, for each of the two
+    assert counts[:2] == [2, 2]  # the time of a launch, for each of the two
     # Then the warm-up, the pairs, and a warm-up at each of five other places.
     assert len(counts) == 2 + 2 * 2 + 2 * 12 + 2 * 5
-    assert min(counts[2:]) > 3  # a launch this short is repeated
+    assert min(counts[2:]) > 2  # a launch this short is repeated
     assert all(len(set(each)) == len(each) for each in sets)
     cache_bytes = timed.backend.info.properties["last-level cache (bytes)"]
     assert max(counts) * 3 * 4 * 24 * 24 <= int(cache_bytes or 0) / 2
@@ -196,7 +197,7 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
     timed.begin_turns(case, case.kernel.contract, 0)  # beside a function
     timed.turn(0)
     timed.leave_turns()
-    assert len(sets.pop()) > 3
+    assert len(sets.pop()) > 2
 
 
 def test_a_long_launch_is_timed_once_in_a_hot_sample(
@@ -205,17 +206,24 @@ def test_a_long_launch_is_timed_once_in_a_hot_sample(
     back_to_back(timed, monkeypatch, "surprises")
     counts: list[int] = []
 
-    def slow(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
-        counts.append(len(arguments))
-        for values in arguments:
-            timed.backend.time_ns(program, launch, values, cold=False)
+    take = timed.backend.timed_ns
+
+    def slow(work: Work) -> float:
+        if is_batch(work):
+            counts.append(len(work.calls))
+        take(work)
         return 1e8
 
-    monkeypatch.setattr(timed.backend, "time_hot_ns", slow)
+    monkeypatch.setattr(timed.backend, "timed_ns", slow)
     case = case_of(write_kernel(), timed, size=8)
     assert look_here(timed, case, 4, 1e12, check=True).status == "measured"
-    assert counts[0] == 3  # to know how long a launch takes
-    assert set(counts[1:]) == {2}  # a warm-up, and the launch that counts
+    assert counts[0] == 2  # to know how long a launch takes
+    assert set(counts[1:]) == {1}  # after a warm-up
+
+
+def is_batch(work: Work) -> bool:
+    """Whether these are launches back to back, after a warm-up."""
+    return work.ready is not Work([]).ready
 
 
 def back_to_back(timed: Session, monkeypatch: pytest.MonkeyPatch, *without: str) -> None:
@@ -263,15 +271,17 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
     back_to_back(timed, monkeypatch, *(() if surprised else ("surprises",)))
     parts = PADDED if place == "between rows" else {}
     case = case_of(write_kernel(**parts), timed, size=24)
-    take, lay_out = timed.backend.time_hot_ns, BatchArena.lay_out
+    take, lay_out = timed.backend.timed_ns, BatchArena.lay_out
     laid_out: list[tuple[BatchArena, list[list[Guarded]]]] = []
 
     def recorded(arena: BatchArena, *more: Any) -> list[list[Guarded]]:
         laid_out.append((arena, lay_out(arena, *more)))
         return laid_out[-1][1]
 
-    def overwritten(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
-        taken = take(program, launch, arguments, **more)
+    def overwritten(work: Work) -> float:
+        taken = take(work)
+        if not is_batch(work):
+            return taken
         arena, sets = laid_out[-1]
         A, _, C = sets[0]
         start, words = C.start // 4, C.words
@@ -288,7 +298,7 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
         return taken
 
     monkeypatch.setattr(BatchArena, "lay_out", recorded)
-    monkeypatch.setattr(timed.backend, "time_hot_ns", overwritten)
+    monkeypatch.setattr(timed.backend, "timed_ns", overwritten)
     outcome = timed.measure(case)
     assert outcome.check == check, outcome.reason
     assert outcome.status == ("wrong" if check else "measured")
@@ -300,16 +310,16 @@ def test_surprises_come_before_and_after_the_samples_in_any_case(
     back_to_back(timed, monkeypatch)
     monkeypatch.setattr(launches, "_SURPRISES", 10**9)
     surprise, altered, events = Launches._surprise, Launches._launch_altered, []
-    take = timed.backend.time_hot_ns
+    take = timed.backend.timed_ns
 
     def counted(made: Launches, count: int) -> None:
         events.append("begin")
         surprise(made, count)
         events[-1:] = [] if events[-1] == "begin" else ["surprise"]
 
-    def sampled(*given: Any, **more: Any) -> float:
+    def sampled(work: Work) -> float:
         events.append("batch")
-        return take(*given, **more)
+        return take(work)
 
     def launched(made: Launches, given: Any) -> None:
         events.append("altered")
@@ -317,7 +327,7 @@ def test_surprises_come_before_and_after_the_samples_in_any_case(
 
     monkeypatch.setattr(Launches, "_surprise", counted)
     monkeypatch.setattr(Launches, "_launch_altered", launched)
-    monkeypatch.setattr(timed.backend, "time_hot_ns", sampled)
+    monkeypatch.setattr(timed.backend, "timed_ns", sampled)
     assert timed.measure(case_of(write_kernel(), timed)).status == "measured"
     of_surprise = ["begin", "batch", "surprise"]
     assert events[:4] == ["batch", *of_surprise]  # how long a launch takes comes first
@@ -338,13 +348,13 @@ def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     back_to_back(timed, monkeypatch)
-    take, counts = timed.backend.time_hot_ns, []
+    take, counts = timed.backend.timed_ns, []
 
-    def counted(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
-        counts.append(len(arguments))
-        return take(program, launch, arguments, **more)
+    def counted(work: Work) -> float:
+        counts.append(len(work.calls))
+        return take(work)
 
-    monkeypatch.setattr(timed.backend, "time_hot_ns", counted)
+    monkeypatch.setattr(timed.backend, "timed_ns", counted)
     keeps = GOOD_BODY.replace("float sum", "kept[0] = 0.0f; float sum", 1)
     path = write_kernel(body=f"__device__ float kept[{words}];\n{keeps}")
     assert timed.measure(case_of(path, timed)).status == "measured"

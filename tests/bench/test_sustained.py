@@ -18,7 +18,7 @@ from support.optional import present
 
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.backends import Backend
+from matbench.backends import Backend, Work
 from matbench.bench import launches, skipped_work, sustained
 from matbench.bench.options import CHECKS, Options, Round
 from matbench.bench.session import Session
@@ -217,12 +217,12 @@ def test_how_much_longer_a_launch_takes_on_changed_inputs(usual_ns: float) -> No
         now.ns += usual_ns + 3e4 * (now.seen != now.A)
         now.seen = now.A
 
-    def time_call_ns(call: Any, **_: Any) -> float:
+    def timed_ns(work: Work) -> float:
         now.ns = 0.0
-        call.run()
+        work.calls[0].run()
         return float(now.ns)
 
-    backend = SimpleNamespace(info=SimpleNamespace(kind="gpu"), time_call_ns=time_call_ns)
+    backend = SimpleNamespace(info=SimpleNamespace(kind="gpu"), timed_ns=timed_ns)
     samples = SimpleNamespace(set_aside=lambda *_: change())
     case = SimpleNamespace(kernel=None)
     checks = SimpleNamespace(samples=samples, buffers=None, case=case, backend=backend)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from support.kernels import GOOD_BODY, SIZES, STORED, changed, kernel_text
 from support.optional import present, some
 
 from matbench.analysis import statistics
-from matbench.backends import Backend, Buffer
+from matbench.backends import Backend, Buffer, KernelCall, Work
 from matbench.bench import launches
 from matbench.bench.device_kernels import OUTSIDE_WORKSPACE, UNWORKED
 from matbench.bench.matrices import BatchArena, Guarded
@@ -233,15 +233,15 @@ def test_a_byte_outside_in_a_timed_launch_is_noticed(
     file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = case_of(file, text(), timed)
-    made, take = workspaces(monkeypatch), timed.backend.time_ns
+    made, take = workspaces(monkeypatch), timed.backend.timed_ns
 
-    def overwritten(*launch: Any, **more: Any) -> float:
-        taken = take(*launch, **more)
+    def overwritten(work: Work) -> float:
+        taken = take(work)
         own = made[0]
         timed.kernels.fill(own.arena.buffer, own.start // 4 + own.words, 1, 0)
         return taken
 
-    monkeypatch.setattr(timed.backend, "time_ns", overwritten)
+    monkeypatch.setattr(timed.backend, "timed_ns", overwritten)
     reason = str(timed.measure(case).reason)
     assert reason.startswith("guards: wrote outside the workspace: 1 element, starting 1 after")
 
@@ -249,14 +249,16 @@ def test_a_byte_outside_in_a_timed_launch_is_noticed(
 def test_an_input_beside_it_that_a_timed_launch_changes_is_noticed(
     file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case, take = case_of(file, text(), timed), timed.backend.time_ns
+    case, take = case_of(file, text(), timed), timed.backend.timed_ns
 
-    def overwritten(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
-        taken = take(program, launch, arguments, **more)
-        timed.kernels.fill(arguments[0], 5, 1, 7)
+    def overwritten(work: Work) -> float:
+        taken = take(work)
+        [call] = work.calls
+        A = cast(Buffer, cast(KernelCall, call).arguments[0])
+        timed.kernels.fill(A, 5, 1, 7)
         return taken
 
-    monkeypatch.setattr(timed.backend, "time_ns", overwritten)
+    monkeypatch.setattr(timed.backend, "timed_ns", overwritten)
     reason = timed.measure(case).reason
     assert reason == "inputs: changed its input A: 1 element, the first at offset 5"
 
@@ -296,12 +298,11 @@ def test_before_each_timed_launch_each_one_holds_poison(
         return laid_out[-1]
 
     monkeypatch.setattr(BatchArena, "lay_out", recorded)
-    name = "time_hot_ns" if batches else "time_ns"
-    take, taken = getattr(timed.backend, name), []
+    take, taken = timed.backend.timed_ns, []
 
-    def looked_at(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
-        given = [each[3] for each in arguments] if batches else [arguments[3]]
-        decoys = [decoy[3].data for decoy in laid_out[-1]] if batches else []
+    def looked_at(work: Work) -> float:
+        given: list[Any] = [cast(KernelCall, call).arguments[3] for call in work.calls]
+        decoys = [decoy[3].data for decoy in laid_out[-1]] if batches and laid_out else []
         for own in (*given, *decoys):
             found = np.empty(own.nbytes // 4, np.uint32)
             timed.backend.read(own, found)
@@ -311,9 +312,9 @@ def test_before_each_timed_launch_each_one_holds_poison(
         assert (found[:guard] == OUTSIDE_WORKSPACE).all()
         assert (found[guard + first.words :] == OUTSIDE_WORKSPACE).all()
         taken.append(len(given))
-        return float(take(program, launch, arguments, **more))
+        return take(work)
 
-    monkeypatch.setattr(timed.backend, name, looked_at)
+    monkeypatch.setattr(timed.backend, "timed_ns", looked_at)
     found = timed.measure(case)
     assert found.status == "measured", found.reason
     assert len(taken) > 3

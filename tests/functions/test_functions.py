@@ -32,6 +32,7 @@ from matbench.backends.protocol import Address, Array
 from matbench.bench.launches import FunctionLaunches
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue
+from matbench.model import Launch
 from matbench.worker import comparing
 
 FILE = FUNCTIONS / "on_cpu.py"
@@ -283,7 +284,8 @@ def in_this_process(folder: Path, text: str, *buffers: Any) -> Any:
     (folder / "f.py").write_text(text)
     function = calls.on_host(catalogue.load(folder / "f.py"), {}, Memory())
     given = buffers or [np.ones(16, np.float32) for _ in "ABC"]
-    return function.call([Array(Words(b, 64), "float32", (4, 4), (4, 1)) for b in given])
+    arrays = [Array(Words(b, 64), "float32", (4, 4), (4, 1)) for b in given]
+    return function.call(Launch((1, 1, 1), (1, 1, 1)), arrays)
 
 
 def test_C_is_what_it_was_when_it_was_taken(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from support.samples import check_trials
 from support.workloads import right
 
 from matbench import backends
-from matbench.backends import Backend
+from matbench.backends import Backend, Work
 from matbench.backends.cuda import compilation
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
@@ -312,17 +312,16 @@ def test_cold_hot_and_graph_are_of_one_size(
         *(1000, 1000, 1000),
     ]
     cold = statistics.median(
-        cuda.time_ns(program, case.launch, arguments, cold=True) for _ in range(9)
+        cuda.timed_ns(Work([program.call(case.launch, arguments)], is_cold=True)) for _ in range(9)
     )
 
     def hold() -> None:
         timed.kernels.hold(500_000)
 
+    calls = [program.call(case.launch, arguments)] * 20
     for graph in (False, True):
-        hot = statistics.median(
-            cuda.time_hot_ns(program, case.launch, [arguments] * 20, graph=graph, hold=hold)
-            for _ in range(5)
-        )
+        work = Work(calls[1:], hold, calls[0].run, is_graph=graph)
+        hot = statistics.median(cuda.timed_ns(work) for _ in range(5))
         assert 0.7 < hot / cold < 1.2
 
 
@@ -341,7 +340,7 @@ def test_longer_kernels_take_longer(cuda: Backend, tmp_path: Path) -> None:
 
     def best(cycles: int) -> float:
         return min(
-            cuda.time_ns(program, ONE, [C, C, C, 1, cycles, 1], cold=False) for _ in range(5)
+            cuda.timed_ns(Work([program.call(ONE, [C, C, C, 1, cycles, 1])])) for _ in range(5)
         )
 
     short, long = best(1_000_000), best(11_000_000)

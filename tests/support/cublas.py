@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 
 from matbench.backends.cuda import cublas
 from matbench.backends.functions import libraries
-from matbench.backends.protocol import Array, Handle
+from matbench.backends.protocol import Array, Handle, Work
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue
 from matbench.model import Kernel, Launch
@@ -62,13 +61,13 @@ class Fake:
     def release(self, buffer: HostBuffer) -> None:
         self.held.remove(buffer)
 
-    def cold_ns(self, enqueue: Callable[[], object]) -> float:
-        enqueue()
+    def timed_ns(self, work: Work) -> float:
+        work.calls[0].run()
         return self.taken_ns[self.launched[-1]]
 
     def library(self) -> cublas.Library:
         backend: Any = self
-        return cublas.Library(backend, STREAM, self.cold_ns)
+        return cublas.Library(backend, STREAM)
 
 
 class Ready:

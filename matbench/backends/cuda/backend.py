@@ -12,10 +12,10 @@ from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
 from matbench.backends.cuda.program import graph as captured
-from matbench.backends.protocol import Address, Argument, Buffer, Call, Program, Variant
+from matbench.backends.protocol import Address, Buffer, Program, Variant, Work
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import BASELINE, HOST, PYTHON, Conditions, DeviceInfo, Kernel, Launch
+from matbench.model import BASELINE, HOST, PYTHON, Conditions, DeviceInfo, Kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,47 +186,49 @@ class CudaBackend:
 
     def _library(self) -> cublas.Library:
         if self.cublas is None:
-            self.cublas = cublas.Library(self, self.stream.handle, self._cold_ns)
+            self.cublas = cublas.Library(self, self.stream.handle)
         return self.cublas
 
-    def time_ns(
-        self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
-    ) -> float:
-        once = program.bound(launch, arguments)
-        return self._between_events_ns(once, before=self._flush if cold else None)
+    def timed_ns(self, work: Work) -> float:
+        calls = work.calls
 
-    def time_hot_ns(
-        self,
-        program: Any,
-        launch: Launch,
-        arguments: Sequence[Sequence[Argument]],
-        *,
-        graph: bool,
-        hold: Callable[[], None],
-    ) -> float:
-        # Sustained launches have the same arguments thousands of times.
-        bound = {id(values): program.bound(launch, values) for values in arguments}
-        warm, *rest = (bound[id(values)] for values in arguments)
-        timed = rest or [warm]
+        def before() -> None:
+            work.hold()
+            if work.is_cold:
+                self._flush()
+            work.ready()
 
-        def many() -> None:
-            for once in timed:
-                once()
+        def run() -> None:
+            for call in calls:
+                call.run()
 
-        def hold_and_warm() -> None:
-            hold()
-            if rest:
-                warm()
+        def finish() -> None:
+            calls[0].take()
+            self.stream.synchronize()
 
         with errors():
-            if not graph:
-                return self._between_events_ns(many, before=hold_and_warm) / len(timed)
-            with captured(self.stream, many) as start:
-                return self._between_events_ns(start, before=hold_and_warm) / len(timed)
+            if calls[0].runs_on_host:  # with events that its code cannot find
+                from matbench.backends.functions import timer
 
-    def _cold_ns(self, enqueue: Callable[[], object]) -> float:
-        """The time of enqueued work with a cold cache."""
-        return self._between_events_ns(enqueue, before=self._flush)
+                stream = self.stream.handle
+                return timer.timed_ns(self.cache, stream, before, calls[0].run, finish)
+            if not work.is_graph:
+                return self._between_events_ns(before, run) / len(calls)
+            with captured(self.stream, run) as start:
+                return self._between_events_ns(before, start) / len(calls)
+
+    def _between_events_ns(
+        self, before: Callable[[], object], enqueue: Callable[[], object]
+    ) -> float:
+        """Event time of the enqueued work. The host enqueues it while the device is busy with the
+        work `before`, so that the host's own time does not count."""
+        start, end = driver().Event(), driver().Event()
+        before()
+        start.record(self.stream)
+        enqueue()
+        end.record(self.stream)
+        end.synchronize()
+        return float(start.time_till(end)) * 1e6
 
     def mapped(self, buffer: Buffer) -> Address:
         """See `functions.calls.Memory`."""
@@ -247,39 +249,6 @@ class CudaBackend:
         assert self.apart is not None
         with errors():
             driver().memcpy_dtod_async(target.handle, self.apart.handle, target.nbytes, self.stream)
-
-    def time_call_ns(
-        self, call: Call, *, cold: bool, hold: Callable[[], None], ready: Callable[[], None]
-    ) -> float:
-        from matbench.backends.functions import timer
-
-        def before() -> None:
-            hold()
-            if cold:
-                self._flush()
-            ready()
-
-        def finish() -> None:
-            call.take()
-            self.stream.synchronize()
-
-        with errors():
-            return timer.timed_ns(self.cache, self.stream.handle, before, call.run, finish)
-
-    def _between_events_ns(
-        self, enqueue: Callable[[], object], before: Callable[[], None] | None
-    ) -> float:
-        """Event time of the enqueued work. The host enqueues it while the device is busy with the
-        work `before`, so that the host's own time does not count."""
-        with errors():
-            start, end = driver().Event(), driver().Event()
-            if before is not None:
-                before()
-            start.record(self.stream)
-            enqueue()
-            end.record(self.stream)
-            end.synchronize()
-            return float(start.time_till(end)) * 1e6
 
     def clock_agrees(self) -> bool:
         return True

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from matbench.backends.cuda import libcuda
-from matbench.backends.protocol import Address, Argument, Array, Backend
+from matbench.backends.protocol import Address, Argument, Array, Backend, KernelCall, Work
 from matbench.errors import BuildError, CaseError, LackingError
 from matbench.model import Kernel, Launch, Resources
 
@@ -27,8 +27,6 @@ _MATH_MODE = 16
 #: A launch of several, by its number, with its C elsewhere; and what chooses one.
 _LAUNCH = ctypes.CFUNCTYPE(c_int, c_void_p, c_size_t, c_void_p)
 _CHOOSE = ctypes.CFUNCTYPE(c_int, c_size_t, c_size_t, _LAUNCH, c_void_p)
-#: The time of what is enqueued, with a cold cache, in nanoseconds.
-Clock = Callable[[Callable[[], object]], float]
 #: Timing in turns ends after this many rounds, or as soon as it took long enough.
 _LEAST_ROUNDS, _MOST_ROUNDS = 3, 20
 _ENOUGH_NS = 0.2e9
@@ -67,10 +65,10 @@ class Library:
     It is a handle of cuBLASLt, too, which takes stream and workspace with each call.
     """
 
-    def __init__(self, backend: Backend, stream: int, cold_ns: Clock) -> None:
+    def __init__(self, backend: Backend, stream: int) -> None:
         self.version = f"cuBLAS {version()}"
         self.library = ctypes.CDLL(str(place()))
-        self.backend, self.cold_ns = backend, cold_ns
+        self.backend = backend
         self.workspace = backend.allocate(WORKSPACE_BYTES).handle
         handle = c_void_p()
         self._call("cublasCreate_v2", byref(handle))
@@ -132,15 +130,15 @@ class Baseline:
     def reload(self) -> None:
         pass  # as is the place of its code
 
-    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        """The call with its arguments."""
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
         from matbench.backends.functions import libraries
 
         given = [Address(a.matrix.handle, a) if isinstance(a, Array) else a for a in arguments]
-        return libraries.bound(self.code, "cuBLAS", given, self.cublas.handles)
+        run = libraries.bound(self.code, "cuBLAS", given, self.cublas.handles)
+        return KernelCall(run, self, arguments)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        self.bound(launch, arguments)()
+        self.call(launch, arguments).run()
 
     def resident_blocks(self, launch: Launch) -> int | None:
         return None  # the library chooses its launches
@@ -152,22 +150,23 @@ class Baseline:
             C = backend.allocate(nbytes)
             try:
                 launches = [partial(launch, context, number, C.handle) for number in range(count)]
-                return fastest(launches, self.cublas.cold_ns)
+                return fastest(launches, backend)
             finally:
                 backend.release(C)
         except CaseError:
             return -1
 
 
-def fastest(launches: Sequence[Callable[[], object]], time_ns: Clock) -> int:
-    """The number of the launch with the least median time; they are timed in turns."""
-    for launch in launches:
-        time_ns(launch)  # loads its code
+def fastest(launches: Sequence[Callable[[], object]], backend: Backend) -> int:
+    """The number of the launch with the least median time, timed in turns with a cold cache."""
+    works = [Work([KernelCall(launch)], is_cold=True) for launch in launches]
+    for work in works:
+        backend.timed_ns(work)  # loads its code
     taken: list[list[float]] = [[] for _ in launches]
     left, spent_ns = list(range(len(launches))), 0.0
     for turn in range(1, _MOST_ROUNDS + 1):
         for number in left:
-            taken[number].append(time_ns(launches[number]))
+            taken[number].append(backend.timed_ns(works[number]))
             spent_ns += taken[number][-1]
         is_known, is_long = turn >= _LEAST_ROUNDS, spent_ns >= _ENOUGH_NS
         medians = {number: median(taken[number]) for number in left}

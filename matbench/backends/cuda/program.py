@@ -12,7 +12,7 @@ from typing import Any
 from matbench.backends.building import warnings_of
 from matbench.backends.cuda.compilation import Compiled
 from matbench.backends.cuda.device import driver, errors
-from matbench.backends.protocol import Argument, TensorMap
+from matbench.backends.protocol import Argument, KernelCall, TensorMap
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.model import EIGHT_BITS, WORD_BYTES, Kernel, Launch, Parameter, Resources
@@ -206,7 +206,7 @@ class CudaProgram:
                 layout += f"{offset - struct.calcsize(layout)}x{letter}"
         return layout
 
-    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
         """The launch with converted arguments, so that calling it costs the host little time."""
         if launch.shared_bytes > self.allowed_shared_bytes:
             attribute = driver().function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -217,19 +217,20 @@ class CudaProgram:
             make(getattr(argument, "handle", argument))
             for make, argument in zip(self.make, arguments, strict=True)
         ]
-        return partial(
+        run = partial(
             self.function.prepared_async_call,
             *(launch.grid, launch.block, self.stream, *values),
             shared_size=launch.shared_bytes,
         )
+        return KernelCall(run, self, arguments)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        start = self.bound(launch, arguments)
+        call = self.call(launch, arguments)
         with errors(
             f"launching {launch.blocks:,} blocks of {launch.threads_per_block:,} threads "
             f"with {launch.shared_bytes:,} bytes of dynamic shared memory"
         ):
-            start()
+            call.run()
 
     def resident_blocks(self, launch: Launch) -> int | None:
         """By the driver's occupancy call; None without cuda-bindings, or if the call fails."""

@@ -72,17 +72,14 @@ class CalledFunction:
         """What calls the function with these arrays, and what it returns."""
         raise NotImplementedError
 
-    def call(self, arguments: Sequence[Argument]) -> Call:
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
         return _Call(self, arguments)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        call = self.call(arguments)
+        call = self.call(launch, arguments)
         call.run()
         call.take()
         call.give()
-
-    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        return lambda: self.launch(launch, arguments)
 
     def resident_blocks(self, launch: Launch) -> int | None:
         return None  # it chooses its launches
@@ -143,6 +140,8 @@ def _unhook() -> None:
 
 
 class _Call:
+    runs_on_host = True
+
     def __init__(self, function: CalledFunction, arguments: Sequence[Argument]) -> None:
         self.function = function
         self.arguments = arguments

@@ -16,7 +16,7 @@ from matbench.errors import CaseError
 _SOURCE = Path(__file__).with_name("timer.cpp")
 
 
-def timed_ns(cache: Cache, stream: int, *calls: Callable[[], None]) -> float:
+def timed_ns(cache: Cache, stream: int, *calls: Callable[[], object]) -> float:
     """The device's time for what the second of three calls enqueues on a stream, after what the
     first does; the third waits for it."""
     ms = float(loaded(cache)(stream, *calls))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from matbench.backends import Argument, Backend
+from matbench.backends import Argument, Backend, Work
 from matbench.bench import bandwidth
 from matbench.bench.bandwidth import SAMPLES, THREADS, fastest, launch_of
 from matbench.bench.device_kernels import device_kernel
@@ -62,7 +62,7 @@ def _fma_flop_per_s(backend: Backend, kernel: Kernel) -> float:
         def once_ns(rounds: int) -> float:
             # Sums converge to addend / (1 - factor) = 1: they neither overflow nor become denormal.
             arguments: list[Argument] = [out, 0.5, 0.5, rounds]
-            return backend.time_ns(program, launch, arguments, cold=False)
+            return backend.timed_ns(Work([program.call(launch, arguments)]))
 
         rounds = 64
         while once_ns(rounds) < _LEAST_NS[info.kind] and rounds < _MOST_ROUNDS:

@@ -124,33 +124,27 @@ class Launches:
 
     def time(self) -> Times:
         """Sample until the medians are known, then time the blocks, in the first round alone."""
-        cold = hot = None
-        if self.options.cold:
-            cold = self._sampled(partial(self.once_ns, cold=True), self.round.cold_ns, cold=True)
-        if self.options.hot:
-            hot = self._sampled(self._hot_sampler(), self.round.hot_ns, cold=False)
-        times = Times(cold, hot)
+        times = Times()
+        for cold in [True] * self.options.cold + [False] * self.options.hot:
+            taken = sample_until_known(
+                partial(self.once_ns, cold=True) if cold else self._hot_sampler(),
+                self.seed,
+                self.options,
+                self.backend.conditions,
+                cold=cold,
+                clock=clock(lambda: self.verifying_ns),
+                number=self.round.number,
+                earlier=self.round.cold_ns if cold else self.round.hot_ns,
+            )
+            times = times._replace(cold=taken) if cold else times._replace(hot=taken)
+            self.verify()
         if self.round.number == 1:
-            timing = cold or hot
+            timing = times.cold or times.hot
             assert timing is not None
             assert timing.median_ns is not None
             times = times._replace(blocks=self._block_times(timing.median_ns))
         self.verify()
         return times
-
-    def _sampled(self, sample: Sampler, earlier: Sequence[float], *, cold: bool) -> Timing:
-        taken = sample_until_known(
-            sample,
-            self.seed,
-            self.options,
-            self.backend.conditions,
-            cold=cold,
-            clock=clock(lambda: self.verifying_ns),
-            number=self.round.number,
-            earlier=earlier,
-        )
-        self.verify()
-        return taken
 
     def untimed(self) -> None:
         """Some verified launches without timing: more if the inputs have little that can vary, or

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -69,30 +68,41 @@ def sample_until_known(
     If there are several rounds, this is the one with that `number`: all samples count, also those
     `earlier`, but the result has only its own.
     """
-    tries: list[_Try] = []
-    while len(tries) < _MOST_TRIES:
-        tries.append(_try(sample, options, conditions, cold, clock, number, earlier))
-        if not tries[-1].unrest:
+    known_ns = float(np.median(earlier)) if earlier else None
+    best: Timing | None = None
+    for attempt in range(1, _MOST_TRIES + 1):
+        # A GPU is idle before the first round. Each look takes milliseconds.
+        idle = [conditions()] if number == 1 else []
+        # In later rounds one launch warms up, or none if it is slow.
+        warmups = [sample()] if known_ns is None or known_ns < _QUICK_NS else []
+        while known_ns is None and not statistics.settled_warm_up(warmups):
+            warmups.append(sample())
+        rule = _rule(options, cold, number, len(earlier), known_ns or warmups[-1])
+        samples, during = [*earlier], [conditions()] if number == 1 else []
+        started = looked = clock()
+        stopped = None
+        while stopped is None:
+            samples.append(positive(sample()))
+            now = clock()
+            stopped = rule.decide(samples, now - started)
+            if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
+                during.append(conditions())
+                looked = now
+        own, notes = samples[len(earlier) :], unrest(during)
+        if best is None or len(notes) < len(best.notes):
+            best = msgspec.structs.replace(
+                timing_of(own, seed, graph=options.graph and not cold, notes=notes),
+                rounds=() if options.rounds == 1 else (len(own),),
+                warmups=len(warmups),
+                settled=stopped == statistics.SETTLED,
+                stopped=stopped,
+                conditions=(*idle, *during),
+            )
+        best = msgspec.structs.replace(best, attempts=attempt)
+        if not notes:
             break
-    best = min(tries, key=lambda attempt: len(attempt.unrest))
-    return msgspec.structs.replace(
-        timing_of(best.samples, seed, graph=options.graph and not cold, notes=best.unrest),
-        rounds=() if options.rounds == 1 else (len(best.samples),),
-        warmups=best.warmups,
-        settled=best.stopped == statistics.SETTLED,
-        stopped=best.stopped,
-        conditions=best.conditions,
-        attempts=len(tries),
-    )
-
-
-class _Try(NamedTuple):
-    samples: list[float]
-    warmups: int
-    stopped: str
-    conditions: tuple[Conditions, ...]
-
-    unrest: tuple[str, ...]
+    assert best is not None
+    return best
 
 
 def unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
@@ -108,46 +118,6 @@ def unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
             "(`matbench info` says how to hold it)"
         )
     return tuple(notes)
-
-
-def _try(
-    sample: Sampler,
-    options: Options,
-    conditions: Callable[[], Conditions],
-    cold: bool,
-    clock: Callable[[], int],
-    number: int,
-    earlier: Sequence[float],
-) -> _Try:
-    # A GPU is idle before the first round. Each look takes milliseconds.
-    idle = [conditions()] if number == 1 else []
-    known_ns = float(np.median(earlier)) if earlier else None
-    warmups = _warmed_up(sample, known_ns)
-    launch_ns = warmups[-1] if known_ns is None else known_ns
-    rule = _rule(options, cold, number, len(earlier), launch_ns)
-    samples = list(earlier)
-    during = [conditions()] if number == 1 else []
-    started = looked = clock()
-    stopped = None
-    while stopped is None:
-        samples.append(positive(sample()))
-        now = clock()
-        stopped = rule.decide(samples, now - started)
-        if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
-            during.append(conditions())
-            looked = now
-    own = samples[len(earlier) :]
-    return _Try(own, len(warmups), stopped, (*idle, *during), unrest(during))
-
-
-def _warmed_up(sample: Sampler, known_ns: float | None) -> list[float]:
-    """Times of launches before the samples: in later rounds of one, or of none if it is slow."""
-    if known_ns is not None and known_ns >= _QUICK_NS:
-        return []
-    warmups = [sample()]
-    while known_ns is None and not statistics.settled_warm_up(warmups):
-        warmups.append(sample())
-    return warmups
 
 
 def _rule(

@@ -335,22 +335,23 @@ def _serve(connection: Connection, given: tuple[Any, ...]) -> None:
         initializer(*initargs)
     with suppress(EOFError, OSError):
         while True:
-            connection.send_bytes(msgspec.msgpack.encode(_done(connection.recv_bytes())))
+            asked = connection.recv_bytes()
+            try:
+                task, args = pickle.loads(asked)  # noqa: S301 (from the main process)
+                value = msgspec.msgpack.encode(task(*args), enc_hook=_plain)
+                answer = _Answer(msgspec.Raw(value))
+            except BaseException as error:
+                answer = _failure(error)
+            output.flush()
+            if not gc.isenabled():
+                gc.collect()  # here, because only this thread may free device memory
+            connection.send_bytes(msgspec.msgpack.encode(answer))
 
 
-def _done(asked: bytes) -> _Answer:
-    """Do a task, and flush its output."""
-    try:
-        task, args = pickle.loads(asked)  # noqa: S301 (from the main process)
-        return _Answer(msgspec.Raw(msgspec.msgpack.encode(task(*args), enc_hook=_plain)))
-    except BaseException as error:
-        kind, said, fatal = type(error), errors.message_of(error), getattr(error, "fatal", False)
-        if kind.__module__ not in ("matbench.errors", "matbench.backends.protocol"):
-            said = f"the worker process raised {kind.__name__}: {explanation(error)}"
-            kind, fatal = CaseError, True
-        name = next(one.__name__ for one in kind.__mro__ if one.__name__ in _ERRORS)
-        return _Answer(error=_ERRORS.index(name), reason=errors.readable(said), fatal=fatal)
-    finally:
-        output.flush()
-        if not gc.isenabled():
-            gc.collect()  # here, because only this thread may free device memory
+def _failure(error: BaseException) -> _Answer:
+    kind, said, fatal = type(error), errors.message_of(error), getattr(error, "fatal", False)
+    if kind.__module__ not in ("matbench.errors", "matbench.backends.protocol"):
+        said = f"the worker process raised {kind.__name__}: {explanation(error)}"
+        kind, fatal = CaseError, True
+    name = next(one.__name__ for one in kind.__mro__ if one.__name__ in _ERRORS)
+    return _Answer(error=_ERRORS.index(name), reason=errors.readable(said), fatal=fatal)

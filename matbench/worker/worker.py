@@ -417,26 +417,21 @@ class WorkerPool:
 
         GPUs work at the same time: then `do` is called in other threads, one for each.
         """
-        every = list(groups)
-        for group in every:
-            for device in group.devices:
-                self.worker(device)
-        return results(every, lambda info, task: do(self.worker(info), task), self._threads)
+        return results(groups, lambda info, task: do(self.worker(info), task), self._threads)
 
     def measured(
         self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
     ) -> Iterator[Visit]:
         """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
 
-        def visit(worker: Worker, rounds: Rounds) -> Visit | None:
+        def visit(device: DeviceInfo, rounds: Rounds) -> Visit | None:
             def measure(which: Round) -> Outcome:
-                begin(worker.device, rounds.case)
-                own = self.worker(worker.device, rounds.case.kernel)
-                return own.measure(rounds.case, which)
+                begin(device, rounds.case)
+                return self.worker(device, rounds.case.kernel).measure(rounds.case, which)
 
-            return rounds.visit(worker.device, measure)
+            return rounds.visit(device, measure)
 
-        visits = self.distribute(in_rounds(groups, self.options), visit)
+        visits = results(in_rounds(groups, self.options), visit, self._threads)
         return (visit for _, visit in visits if visit is not None)
 
     def forget(self) -> None:

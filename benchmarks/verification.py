@@ -27,8 +27,8 @@ def measure(session: Session, case: Case, pairs: int) -> tuple[float, float, flo
     There are fewer pairs if launches are long.
     """
     built = session._build(case)
-    with session._checks(case, built) as checks:
-        launches = Launches(checks)
+    with session._runnable(case, built) as runnable:
+        launches = Launches(runnable)
         launches.once_ns()
         first_ns = launches.once_ns()
         verified, bare, spent_ns = [], [], 0.0

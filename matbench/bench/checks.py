@@ -1,28 +1,28 @@
-"""Checks that a built kernel is right, before and after its launches are timed."""
+"""The checks of a case, in the order in which they are made. docs/correctness.md describes them.
+
+Each has the name of its function here, or of what it does in `runnable.py` before and after every
+launch, in `launches.py` to batches and calls, and in `samples.py` to inputs; `options.CHECKS` lists
+all of them.
+"""
 
 from __future__ import annotations
 
-import math
-import secrets
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
 
 from matbench import workloads
-from matbench.analysis import error_map
-from matbench.backends import Argument, Backend, Program
-from matbench.bench import diagnosis, kernel_arguments
-from matbench.bench.device_kernels import UNWORKED, DeviceKernels
-from matbench.bench.matrices import BatchArena, Buffers
-from matbench.bench.options import Options
-from matbench.bench.prepared import DeviceTrial, Prepared
-from matbench.bench.samples import Draw, SampleCheck, Samples
-from matbench.model import WORKSPACE, Case
-from matbench.records.outcome import Accuracy, ErrorCells
-from matbench.workloads import oracle
+from matbench.analysis import limits
+from matbench.backends import Program, Variant
+from matbench.bench import diagnosis
+from matbench.bench.runnable import Runnable
+from matbench.bench.samples import Draw
+from matbench.errors import CaseError
+from matbench.kernelfile import includes, instrument, sweep
+from matbench.model import WORD_BYTES, Case, Kernel
+from matbench.records.outcome import Timing
 
 #: For how long a function is called in search of races, and the most operations of a call without
 #: the compiler's optimizations.
@@ -32,393 +32,170 @@ _MOST_UNOPTIMIZED = 1 << 29
 _MOST_RUNS = 20
 
 
-class WrongError(Exception):
-    """A check of a case failed; the reason says which and why."""
-
-    def __init__(
-        self, case: Case, check: str, reason: str, error_map: ErrorCells | None = None
-    ) -> None:
-        super().__init__(case.label, check, reason)
-        self.case = case
-        self.check = check
-        self.reason = f"{check}: {reason}"
-        self.error_map = error_map
-        self.reads_C = False  # true if all wrong elements of C are NaN, as from reading old C
+# -- of a kernel and its builds: `CaseError` -------------------------------------------------------
 
 
-class Built(NamedTuple):
-    """The builds of one kernel with one set of parameters, with notes on failed variants."""
+def builds(kernel: Kernel) -> None:
+    """A kernel may not tell the instrumented builds from the plain one."""
+    for source in (kernel.source, *includes.texts(kernel.includes)):
+        if name := instrument.telltale(source):
+            raise CaseError(
+                f"builds: the source uses `{name}`, which could tell it which of matbench's builds "
+                "it is; use another name"
+            )
 
-    program: Program
-    clocked: Program | None
-    staggered: Program | None
-    reordered: Program | None
-    duration_s: float
-    notes: tuple[str, ...]
+
+def malloc(programs: Mapping[Variant, Program]) -> None:
+    """It may not allocate memory that outlives a launch."""
+    if any(program.allocates for program in programs.values()):
+        raise CaseError(
+            "malloc: allocates memory from the device's heap, which could carry results from "
+            "one launch to the next"
+        )
 
 
-class Checks:
-    """One built case on the prepared buffers of its problem."""
+def require_launchable(case: Case, program: Program) -> None:
+    """A launch may not need more shared memory than any GPU has, also on a CPU."""
+    dynamic = case.launch.shared_bytes if case.launch is not None else 0
+    needed = (program.resources.static_shared_bytes or 0) + dynamic
+    if needed > (most := sweep.GPU_LIMITS["max_shared_bytes_per_block"]):
+        needs = f"{case.kernel.entry} needs {needed:,} bytes of shared memory per block"
+        raise CaseError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
 
-    def __init__(
-        self, prepared: Prepared, samples: Samples, case: Case, built: Built, options: Options
-    ) -> None:
-        assert case.launch is not None
-        self.prepared = prepared
-        self.samples = samples
-        self.backend: Backend = prepared.backend
-        self.kernels: DeviceKernels = prepared.kernels
-        self.case = case
-        self.built = built
-        self.options = options
-        self.launch = case.launch
-        self.bound = oracle.bound(case.kernel, case.problem)
-        self.shape = workloads.workload_of(case.problem).shape("C", case.problem)
-        if case.kernel.finish is not None:
-            self.shape = 1, self.launch.blocks
-        self._arena: BatchArena | None = None
-        self._use(self._given_buffers())
-        self._key = secrets.randbits(64)  # of the hash of C after the first run
-        self._first = 0
-        self._last: list[tuple[Buffers, Draw]] = []
-        self.accuracy: Accuracy | None = None
 
-    def _use(self, buffers: Buffers) -> None:
-        self.buffers = buffers
-        self.C = buffers.C
-        self.result = buffers.given[-1]
-        self.arguments = self.arguments_for(buffers)
+# -- before a case is timed: `WrongError`, as in all that follows ----------------------------------
 
-    def _given_buffers(self) -> Buffers:
-        buffers = self.prepared.buffers(self.shape, self.case.kernel)
-        if WORKSPACE not in self.case.kernel.args:
-            return buffers
-        return buffers._replace(workspace=self.prepared.workspace(self.launch.workspace_bytes))
 
-    def arena(self, most: int) -> BatchArena:
-        """Memory for so many sets of this kernel's buffers, made on first use."""
-        if self._arena is None:
-            extents = [matrix.extent for matrix in self.buffers.passed]
-            self._arena = BatchArena(self.prepared, self.kernels, extents, most)
-        return self._arena
+def reference(runnable: Runnable) -> None:
+    """Right on the inputs as drawn; its errors there are those of the case."""
+    runnable.accuracy = runnable.require_right_trial(runnable.prepared.reference, "reference")
+    runnable.first = runnable.hashed_result()
 
-    def release(self) -> None:
-        """Give the workspace and the arena back."""
-        if self._arena is not None:
-            self._arena.release()
-        if self.buffers.workspace is not None:
-            self.buffers.workspace.arena.release()
 
-    def moved(self) -> None:
-        """Continue with the matrices that `Prepared.move` has made."""
-        self.release()
-        self._arena = None
-        self._use(self._given_buffers())
+def trials(runnable: Runnable) -> None:
+    """Right on the workload's other trials, which are named after checks: `integers`,
+    `selection`."""
+    for trial in runnable.prepared.others:
+        runnable.require_right_trial(trial, trial.name)
 
-    def arguments_for(self, buffers: Buffers) -> list[Argument]:
-        """The kernel's arguments for these buffers."""
-        named = {matrix.name: matrix.data for matrix in buffers.given}
-        if buffers.workspace is not None:
-            named[WORKSPACE] = buffers.workspace.data
-        named |= {scales.name: scales.data for scales in buffers.scales}
-        return kernel_arguments.arguments(self.case, named, self.backend.info.limits)
 
-    def before_timing(self) -> None:
-        """Check all trials made on the host; `WrongError` at the first that fails."""
-        accuracy = self.require_right_trial(self.prepared.reference, "reference")
-        self._first = self._hashed_result()
-        for trial in self.prepared.others:
-            self.require_right_trial(trial, trial.name)
-        self._find_races()
-        if self.prepared.given is not None:
-            # Checked on rounded inputs; the reported error is that on the inputs as given.
-            self.run(Draw(self.prepared.given))
-            given = self._compared(Draw(self.prepared.given))
-            accuracy = msgspec.structs.replace(given, bound_ratio=accuracy.bound_ratio)
-            self._require_untouched(self.samples.verdicts())
-        self.accuracy = accuracy
-
-    def _hashed_result(self) -> int:
-        return self.kernels.hashed(self._key, self.result.data)
-
-    def _find_races(self) -> None:
-        """A function is called for a while, because its threads meet by chance."""
-        is_function, problem = self.case.kernel.kind.is_apart, self.case.problem
-        operations = workloads.workload_of(problem).operations(problem)
-        if self.built.staggered is None or (is_function and operations > _MOST_UNOPTIMIZED):
+def staggered(runnable: Runnable) -> None:
+    """Right with a build whose threads drift apart. A function is called for a while, because its
+    threads meet by chance."""
+    case, build = runnable.case, runnable.built.staggered
+    operations = workloads.workload_of(case.problem).operations(case.problem)
+    is_function = case.kernel.kind.is_apart
+    if build is None or (is_function and operations > _MOST_UNOPTIMIZED):
+        return
+    rare = "warps do not run in lockstep"
+    if is_function:
+        rare = "built with -O0, so that threads share variables in memory"
+    unused = [] if is_function else [runnable.C.data]
+    ended_s = time.monotonic() + (_RACES_S if is_function else 0)
+    while True:
+        runnable.require_right_trial(
+            runnable.prepared.reference,
+            "staggered",
+            lambda: build.launch(runnable.launch, [*runnable.arguments, *unused]),
+            why=f"a race: wrong if {rare}; ",
+        )
+        if time.monotonic() >= ended_s:
             return
-        rare = "warps do not run in lockstep"
-        if is_function:
-            rare = "built with -O0, so that threads share variables in memory"
-        ended_s = time.monotonic() + (_RACES_S if is_function else 0)
-        while True:
-            self.require_right_trial(
-                self.prepared.reference,
-                "staggered",
-                self._launch_staggered,
-                why=f"a race: wrong if {rare}; ",
-            )
-            if time.monotonic() >= ended_s:
-                return
-
-    def after_timing(self) -> None:
-        """Check that it is right again on the reference inputs, bit for bit.
-
-        The kernel's device variables are not restored: it must not rely on their initial values,
-        nor keep its answer to other inputs.
-        """
-        if self.built.program.variable_bytes:
-            for trial in self.prepared.others[:1]:
-                self.run(Draw(trial))
-            self.require_right_trial(self.prepared.reference, "repeat", restored=False)
-        self.require_right_trial(self.prepared.reference, "repeat", restored=False)
-        is_promised = "determinism" in self.options.checks and self.case.kernel.deterministic
-        if is_promised and self._hashed_result() != self._first:
-            raise self.wrong("determinism", self._differences())
-        self.require_sources()
-
-    def _differences(self) -> str:
-        """What differs between two runs on the same inputs, in words."""
-        results = []
-        for _ in range(_MOST_RUNS):
-            C = self.result.contents()
-            results.append(C)
-            places = np.flatnonzero(results[0] != C)
-            if places.size:
-                at = f"at offset {places[0]:,} of C"
-                if self.buffers.own is None:
-                    at = diagnosis.place(int(places[0]), self.shape, self.case.problem)
-                found = f"{places.size:,} of {C.size:,} elements differ, first {at}"
-                break
-            self.run(Draw(self.prepared.reference))
-        else:
-            found = f"C differed once, not in {_MOST_RUNS} more"
-        return (
-            f"not deterministic: {found} between two runs on the same inputs; fix the race, or "
-            "declare `deterministic = false`"
-        )
-
-    def require_sources(self) -> None:
-        """`WrongError` if matbench's copy of the inputs changed."""
-        if "sources" in self.options.checks and not self.prepared.is_intact():
-            raise WrongError(
-                self.case,
-                "sources",
-                "wrote to memory that is not its own: matbench's copy of the inputs",
-            )
-
-    def ready(self, sets: Sequence[Buffers] = (), *, restored: bool = True) -> None:
-        """Remove everything from earlier launches that launches on these sets of buffers could use;
-        by default on the first set."""
-        checks = self.options.checks
-        for buffers in sets or [self.buffers]:
-            self.poison_workspace(buffers)
-        if restored and "variables" in checks:
-            self.built.program.restore()
-        if "persisting" in checks:
-            self.backend.reset_cache()
-        if "shared" in checks and self._uses_shared_memory():
-            self.kernels.poison_shared()
-
-    def poison_workspace(self, buffers: Buffers) -> None:
-        if buffers.workspace is not None and "poison" in self.options.checks:
-            self.kernels.fill(buffers.workspace.data, 0, buffers.workspace.words, UNWORKED)
-
-    def write(self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True) -> None:
-        """New inputs for successive launches, and the hash of all memory but their results."""
-        for buffers, draw in launches:
-            self.samples.write(buffers, draw)
-        if self._hashes:
-            self.samples.hash_before([sets for sets, _ in launches], with_inputs=with_inputs)
-
-    def compare(self, launches: Sequence[tuple[Buffers, Draw]], *, accuracy: bool = False) -> None:
-        """Compare the results of the launches, and all other memory with what it was."""
-        if self._hashes:
-            self.samples.hash_after()
-        for buffers, draw in launches:
-            self.samples.compare(buffers, draw, self.bound, accuracy=accuracy)
-        self._last = list(launches)
-
-    def compare_again(self) -> None:
-        """`WrongError` unless C is what the inputs of the last launches make it; other memory may
-        be that of another side's launches since."""
-        for buffers, draw in self._last:
-            self.samples.compare(buffers, draw, self.bound)
-        self.require_right(self.samples.verdicts())
-
-    @property
-    def _hashes(self) -> bool:
-        return not self.options.checks.isdisjoint(("guards", "inputs", "decoys"))
-
-    def wrong(self, check: str, reason: str) -> WrongError:
-        """The error of this case."""
-        return WrongError(self.case, check, reason)
-
-    def _uses_shared_memory(self) -> bool:
-        static = self.built.program.resources.static_shared_bytes
-        return static != 0 or self.launch.shared_bytes > 0  # None: a library does not say
-
-    def _launch_staggered(self) -> None:
-        assert self.built.staggered is not None
-        unused = [] if self.case.kernel.kind.is_apart else [self.C.data]
-        self.built.staggered.launch(self.launch, [*self.arguments, *unused])
-
-    def run(
-        self, draw: Draw, launch: Callable[[], None] | None = None, *, restored: bool = True
-    ) -> None:
-        """Launch on these inputs, and wait."""
-        self.write([(self.buffers, draw)])
-        self.ready(restored=restored)
-        if launch is not None:
-            launch()
-        else:
-            self.built.program.launch(self.launch, self.arguments)
-        self.backend.synchronize()
-
-    def _compared(self, draw: Draw) -> Accuracy:
-        """Compare C on a trial; the verdicts are still to be read."""
-        self.compare([(self.buffers, draw)], accuracy=True)
-        is_vector = self.case.problem.workload != workloads.DEFAULT
-        C = self.result_on_host(draw.trial) if is_vector else np.empty(0)
-        return self.samples.accuracy(C, draw.trial, self.bound)
-
-    def require_right_trial(
-        self,
-        trial: DeviceTrial,
-        check: str,
-        launch: Callable[[], None] | None = None,
-        *,
-        restored: bool = True,
-        why: str = "",
-    ) -> Accuracy:
-        """Run once and check everything. `why` a wrong result is the check's.
-
-        All products of a batch are equal here, but not in samples.
-        """
-        draw = Draw(trial)
-        self.run(draw, launch, restored=restored)
-        accuracy = self._compared(draw)
-        verdicts = self.samples.verdicts()
-        self._require_untouched(verdicts)
-        for verdict in verdicts if check in self.options.checks else ():
-            if verdict.wrong:
-                self.require_sources()  # says more
-                items = self.buffers.items
-                self.buffers.take(self.kernels, verdict.item)
-                reason, where = self._explained(trial.on_host)
-                reason = f"{_of_batch(verdict.item, items)}{why}{reason}"
-                wrong = WrongError(self.case, check, reason, where)
-                wrong.reads_C = trial.C is None and self._is_only_nan(trial)
-                raise wrong
-        return accuracy
-
-    def _is_only_nan(self, trial: DeviceTrial) -> bool:
-        """Whether all wrong elements of C are NaN, as if a kernel multiplied the old C by 0."""
-        C, expected = self.result_on_host(trial), trial.on_host()
-        wrong = diagnosis.wrong_elements(C, expected, self.bound)
-        return bool(np.isnan(C[wrong]).all())
-
-    def require_right(self, verdicts: Sequence[SampleCheck]) -> None:
-        """`WrongError` at the first launch whose C was wrong, explained by launching it again."""
-        self._require_untouched(verdicts)
-        for verdict in verdicts if "samples" in self.options.checks else ():
-            if verdict.wrong:
-                raise self._wrong_sample(verdict)
-
-    def _require_untouched(self, verdicts: Sequence[SampleCheck]) -> None:
-        """`WrongError` if a launch changed other memory than its results. What it was, is found
-        where that still shows, or after the same launch again."""
-        checks = self.options.checks
-        if "samples" in checks and any(verdict.forged for verdict in verdicts):
-            raise self.wrong("samples", "wrote to memory that is not its own: the verdicts")
-        for verdict in verdicts:
-            if verdict.forged or not verdict.touched:
-                continue
-            is_batch = self._last[0][0] is not self.buffers
-            found = self._changed()
-            if found is None and not is_batch:
-                self.run(verdict.draw)
-                self._last = [(self.buffers, verdict.draw)]
-                found = self._changed()
-            if found is None and is_batch:
-                found = "decoys", "wrote outside its matrices, in launches back to back"
-            check, reason = found or ("guards", "wrote outside its matrices, or to its inputs")
-            if check == "guards" and verdict.draw.is_changed:
-                reason = f"{reason}, with the inputs of --replay {verdict.draw.key:x}"
-            if check in checks:
-                raise self.wrong(check, reason)
-
-    def _changed(self) -> tuple[str, str] | None:
-        """Which guards or inputs of the last launches are not as they were: the check's name, and
-        what changed."""
-        arenas = {id(arena): arena for sets, _ in self._last for arena in sets.arenas}
-        if broken := [damage for arena in arenas.values() if (damage := arena.damage())]:
-            return "guards", broken[0]
-        changes = (self.samples.changed_input(sets, draw) for sets, draw in self._last)
-        changed = next(filter(None, changes), None)
-        return None if changed is None else ("inputs", changed)
-
-    def _wrong_sample(self, verdict: SampleCheck) -> WrongError:
-        """Explain a wrong launch by launching again on the same inputs."""
-        self.require_sources()  # says more
-        draw = verdict.draw
-        self.run(draw)
-        self.samples.compare(self.buffers, draw, self.bound)
-        again = next((check for check in self.samples.verdicts() if check.wrong), None)
-        items = self.buffers.items
-        which = f"{_of_batch(verdict.item, items)}with the inputs of --replay {draw.key:x}"
-        if again is not None:
-            self.buffers.take(self.kernels, again.item)
-            reason, errors = self._explained(
-                lambda: self.samples.trial(self.buffers, draw, again.item)
-            )
-            which = f"{_of_batch(again.item, items)}with the inputs of --replay {draw.key:x}"
-            return WrongError(self.case, "samples", f"{which}: {reason}", errors)
-        count = math.prod(self.prepared.reference.shape)
-        where = ""
-        if verdict.first is not None:
-            shape = self.prepared.reference.shape
-            where = f", first {diagnosis.place(verdict.first, shape, self.case.problem)}"
-        return WrongError(
-            self.case,
-            "samples",
-            f"{which}: {verdict.wrong:,} of {count:,} elements wrong{where}; right when launched "
-            "again with the same inputs",
-        )
-
-    def result_on_host(self, trial: DeviceTrial) -> oracle.Array:
-        """C in its expected shape: the sum of its parts if it has parts."""
-        if self.C.words == math.prod(trial.shape):
-            values = np.empty(trial.shape, trial.dtype)
-            self.backend.read(self.C.data, values)
-            return values
-        return oracle.total(self._parts(trial))
-
-    def _parts(self, trial: DeviceTrial) -> oracle.Array:
-        """The partial results, one per block."""
-        values = np.empty((1, self.C.words), trial.dtype)
-        self.backend.read(self.C.data, values)
-        return values
-
-    def _explained(self, on_host: Callable[[], oracle.Trial]) -> tuple[str, ErrorCells | None]:
-        """What is wrong with C, in words and as a map if C has more than one element; C is read
-        before what it should be is made."""
-        C, parts = self.result_on_host(self.prepared.reference), ""
-        if self.case.kernel.finish is not None:
-            parts = diagnosis.unwritten_parts(self._parts(self.prepared.reference))
-        trial = on_host()
-        reason = diagnosis.explain(C, trial, self.bound, self.case) + parts
-        wrong = diagnosis.wrong_elements(C, trial, self.bound)
-        if wrong.size == 1 or not wrong.any():
-            return reason, None
-        errors = error_map.make_error_map(
-            C,
-            trial.expected,
-            wrong,
-            bound=None if trial.R is None or trial.S is None else self.bound.of(trial),
-        )
-        return reason, errors
 
 
-def _of_batch(item: int, items: range) -> str:
-    return f"product {item} of the batch: " if len(items) > 1 else ""
+def given(runnable: Runnable) -> None:
+    """Checked on rounded inputs; the reported error is that on the inputs as given."""
+    if runnable.prepared.given is None:
+        return
+    draw = Draw(runnable.prepared.given)
+    runnable.run(draw)
+    accuracy = runnable.compared(draw)
+    assert runnable.accuracy is not None
+    runnable.accuracy = msgspec.structs.replace(accuracy, bound_ratio=runnable.accuracy.bound_ratio)
+    runnable.require_untouched(runnable.samples.verdicts())
+
+
+BEFORE_TIMING: tuple[Callable[[Runnable], None], ...] = (reference, trials, staggered, given)
+
+
+# -- after it was timed ----------------------------------------------------------------------------
+
+
+def repeat(runnable: Runnable) -> None:
+    """Right again on the reference.
+
+    The kernel's device variables are not restored: it must not rely on their initial values, nor
+    keep its answer to other inputs.
+    """
+    first = runnable.prepared.reference
+    if runnable.built.program.variable_bytes:
+        for trial in runnable.prepared.others[:1]:
+            runnable.run(Draw(trial))
+        runnable.require_right_trial(first, "repeat", restored=False)
+    runnable.require_right_trial(first, "repeat", restored=False)
+
+
+def determinism(runnable: Runnable) -> None:
+    """And bit for bit as before, if the kernel does not declare otherwise."""
+    is_promised = runnable.case.kernel.deterministic
+    if not is_promised or "determinism" not in runnable.options.checks:
+        return
+    if runnable.hashed_result() == runnable.first:
+        return
+    results = []
+    for _ in range(_MOST_RUNS):
+        C = runnable.result.contents()
+        results.append(C)
+        places = np.flatnonzero(results[0] != C)
+        if places.size:
+            at = f"at offset {places[0]:,} of C"
+            if runnable.buffers.own is None:
+                at = diagnosis.place(int(places[0]), runnable.shape, runnable.case.problem)
+            found = f"{places.size:,} of {C.size:,} elements differ, first {at}"
+            break
+        runnable.run(Draw(runnable.prepared.reference))
+    else:
+        found = f"C differed once, not in {_MOST_RUNS} more"
+    raise runnable.wrong(
+        "determinism",
+        f"not deterministic: {found} between two runs on the same inputs; fix the race, or "
+        "declare `deterministic = false`",
+    )
+
+
+def sources(runnable: Runnable) -> None:
+    """matbench's copy of the inputs is as it was."""
+    runnable.require_sources()
+
+
+AFTER_TIMING: tuple[Callable[[Runnable], None], ...] = (repeat, determinism, sources)
+
+
+def impossible(
+    runnable: Runnable, timing: Timing, bandwidth: limits.Bandwidth | None, *, is_cold: bool
+) -> tuple[str, ...]:
+    """No times that the device cannot reach.
+
+    If the limit is less certain, as for hot samples of a GPU, there is only a note.
+    """
+    info, case, problem = runnable.backend.info, runnable.case, runnable.case.problem
+    if timing.median_ns is None or "impossible" not in runnable.options.checks:
+        return ()
+    if problem.alpha == 0:  # no multiplications or reads are needed then
+        return ()
+    workload, contract = workloads.workload_of(problem), case.kernel.contract
+    clock = info.properties.get("clock rate (MHz)")
+    most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in timing.conditions)]) or None
+    operations = workload.operations(problem)
+    words = sum(workload.words(name, problem) for name in workload.reads)
+    read = WORD_BYTES[contract.storage] * words * problem.batch
+    written = WORD_BYTES[contract.result] * workload.words("C", problem) * problem.batch
+    floors = [limits.floor_of_operations(operations, info, most_mhz, contract.storage)]
+    if info.kind == "cpu":
+        floors += limits.floors_of_cpu(operations, read + written, info)
+    elif is_cold and bandwidth is not None:
+        floors.append(limits.floor_of_bytes(read, written, info, bandwidth))
+    reason = limits.impossible(timing.median_ns, floors)
+    if reason is not None and (is_cold or info.kind == "cpu"):
+        raise runnable.wrong("impossible", reason)
+    return () if reason is None else (reason,)

@@ -21,11 +21,11 @@ from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
 from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Function, Program, Work
-from matbench.bench.checks import Checks
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
 from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import FIRST, Options, Round
+from matbench.bench.runnable import Runnable
 from matbench.bench.samples import FEW_LINES, Draw, keys
 from matbench.bench.sustained import Block
 from matbench.errors import CaseError
@@ -101,16 +101,16 @@ class Launches:
     each launch is verified before the other case's turn. `which` round it is tells what is known.
     """
 
-    def __init__(self, checks: Checks, seed: int | None = None, which: Round = FIRST) -> None:
+    def __init__(self, runnable: Runnable, seed: int | None = None, which: Round = FIRST) -> None:
         self.takes_turns = seed is not None
         self.round = which
-        self.checks = checks
-        self.samples = checks.samples
-        self.backend = checks.backend
-        self.kernels = checks.kernels
-        self.options = checks.options
-        self.built = checks.built
-        self.launch = checks.launch
+        self.runnable = runnable
+        self.samples = runnable.samples
+        self.backend = runnable.backend
+        self.kernels = runnable.kernels
+        self.options = runnable.options
+        self.built = runnable.built
+        self.launch = runnable.launch
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
         self._back_to_back = 1  # launches of a hot sample
@@ -120,7 +120,7 @@ class Launches:
     @property
     def arguments(self) -> list[Argument]:
         """Those of the first set of buffers."""
-        return self.checks.arguments
+        return self.runnable.arguments
 
     def time(self) -> Times:
         """Sample until the medians are known, then time the blocks, in the first round alone."""
@@ -149,7 +149,7 @@ class Launches:
     def untimed(self) -> None:
         """Some verified launches without timing: more if the inputs have little that can vary, or
         one with the inputs of the key to replay."""
-        problem, key = self.checks.case.problem, self.options.replay
+        problem, key = self.runnable.case.problem, self.options.replay
         is_matrix = problem.workload == workloads.DEFAULT
         few = problem.M * problem.N * problem.K < _TINY
         # Half of the samples of so few rows or columns may select single terms.
@@ -165,12 +165,12 @@ class Launches:
         """`WrongError` if a launch since the last call was wrong or wrote out of bounds."""
         count, self._back_to_back = self._back_to_back, 1
         self._surprise(count)
-        self.checks.require_right(self.samples.verdicts())
+        self.runnable.require_right(self.samples.verdicts())
 
     def once_ns(self, *, cold: bool | None = None) -> float:
         """One launch, in nanoseconds; by default with the cache that the case is ranked by."""
         is_cold = self.options.cold if cold is None else cold
-        launches = [(self.checks.buffers, self._next_draw())]
+        launches = [(self.runnable.buffers, self._next_draw())]
         self._make_ready(launches)
         taken_ns = self._clocked_ns(self.built.program, is_cold=is_cold)
         self._compare(launches)
@@ -193,11 +193,11 @@ class Launches:
         """New inputs for successive launches, and no traces of earlier ones."""
         started = time.perf_counter_ns()
         if self.samples.is_full:
-            self.checks.require_right(self.samples.verdicts())
-        self.checks.write(launches, with_inputs=with_inputs)
+            self.runnable.require_right(self.samples.verdicts())
+        self.runnable.write(launches, with_inputs=with_inputs)
         for buffers, _ in launches:
             self._written(buffers)
-        self.checks.ready([buffers for buffers, _ in launches])
+        self.runnable.ready([buffers for buffers, _ in launches])
         self.backend.synchronize()
         self.verifying_ns += time.perf_counter_ns() - started
 
@@ -206,14 +206,14 @@ class Launches:
 
     def _compare(self, launches: list[tuple[Buffers, Draw]]) -> None:
         started = time.perf_counter_ns()
-        self.checks.compare(launches)
+        self.runnable.compare(launches)
         if self.takes_turns:
-            self.checks.require_right(self.samples.verdicts())
+            self.runnable.require_right(self.samples.verdicts())
         self.verifying_ns += time.perf_counter_ns() - started
 
     def block(self, least_s: float) -> Block:
         """Launches without a pause for at least so long; see `sustained`."""
-        launches = [(self.checks.buffers, self._next_draw())]
+        launches = [(self.runnable.buffers, self._next_draw())]
         self._make_ready(launches)
         count = self._per_look = self._per_look or self._launches_per_look(least_s)
         began_ns = ended_ns = time.perf_counter_ns()
@@ -222,7 +222,7 @@ class Launches:
             means_ns.append(self._without_pause_ns(count))
             ended_ns = time.perf_counter_ns()
         self._compare(launches)
-        self.checks.require_right(self.samples.verdicts())
+        self.runnable.require_right(self.samples.verdicts())
         return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
 
     def start(self) -> None:
@@ -272,19 +272,19 @@ class Launches:
     def _keeps_results(self) -> bool:
         """Whether the kernel's variables, which outlive a launch, could hold a product of another
         set. (A sum's inputs take as long to recognise as to add up.)"""
-        is_matrix = self.checks.case.problem.workload == workloads.DEFAULT
-        return is_matrix and self.built.program.variable_bytes >= self.checks.result.data.nbytes
+        is_matrix = self.runnable.case.problem.workload == workloads.DEFAULT
+        return is_matrix and self.built.program.variable_bytes >= self.runnable.result.data.nbytes
 
     def _sets_in_cache(self) -> int:
         cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
-        set_bytes = sum(matrix.data.nbytes for matrix in self.checks.buffers.passed)
+        set_bytes = sum(matrix.data.nbytes for matrix in self.runnable.buffers.passed)
         held = cache_bytes // _CACHE_SHARE // set_bytes
         return min(_MOST_SETS, max(held, 2 if 4 * set_bytes <= cache_bytes else 1))
 
     def _mean_ns(self, count: int) -> float:
         keys = list(itertools.islice(self._keys, count))
         if count == 1:
-            launches = [(self.checks.buffers, self.samples.draw(keys[0]))]
+            launches = [(self.runnable.buffers, self.samples.draw(keys[0]))]
         else:
             _, launches = self._laid_out(count, keys)
         self._make_ready(launches)
@@ -293,7 +293,7 @@ class Launches:
         return taken
 
     def _launched_ns(self, launches: Sequence[tuple[Buffers, Draw]]) -> float:
-        given = [self.checks.arguments_for(buffers) for buffers, _ in launches]
+        given = [self.runnable.arguments_for(buffers) for buffers, _ in launches]
         first, *rest = [self.built.program.call(self.launch, values) for values in given]
         hold, ready = partial(self._hold, len(launches)), first.run if rest else lambda: None
         work = Work(rest or [first], hold, ready, is_graph=self.options.graph)
@@ -311,16 +311,16 @@ class Launches:
         """The sets to launch, with these keys, of a batch of at most `count`; the others are
         decoys. Those to launch are written later, so that the cache holds them."""
         started = time.perf_counter_ns()
-        arena = self.checks.arena(_with_decoys(self._sets_in_cache()))
+        arena = self.runnable.arena(_with_decoys(self._sets_in_cache()))
         is_random = "decoys" in self.options.checks
         random = secrets.SystemRandom() if is_random else Random(0)  # noqa: S311
         # Without chance, a set lies at the same place in all batches, whatever their size.
         laid_out = count if is_random else self._sets_in_cache()
         sets = arena.lay_out(_with_decoys(laid_out), random)
-        moved = [self.checks.buffers.moved(matrices) for matrices in sets]
+        moved = [self.runnable.buffers.moved(matrices) for matrices in sets]
         for buffers in moved[len(keys) :]:
             self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
-            self.checks.poison_workspace(buffers)
+            self.runnable.poison_workspace(buffers)
         self.verifying_ns += time.perf_counter_ns() - started
         return arena, list(zip(moved, map(self.samples.draw, keys), strict=False))
 
@@ -330,19 +330,19 @@ class Launches:
         if count == 1 or "surprises" not in self.options.checks:
             return
         started, verified_ns = time.perf_counter_ns(), self.verifying_ns
-        self.checks.require_right(self.samples.verdicts())
+        self.runnable.require_right(self.samples.verdicts())
         arena, launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
         self._make_ready(launches)
-        is_own = self.checks.case.kernel.kind.is_launched  # a library has memory of its own
+        is_own = self.runnable.case.kernel.kind.is_launched  # a library has memory of its own
         own = [arena.buffer, self.kernels.partial]
         others = self.backend.memory_without(own) if is_own else []
         key = secrets.randbits(64)
         before = self.kernels.hashed(key, *others)
         self._launched_ns(launches)
         if self.kernels.hashed(key, *others) != before:
-            raise self.checks.wrong("surprises", "wrote to memory that is not its own")
+            raise self.runnable.wrong("surprises", "wrote to memory that is not its own")
         self._compare(launches)
-        self.checks.require_right(self.samples.verdicts())
+        self.runnable.require_right(self.samples.verdicts())
 
         _, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
         self._make_ready(launches, with_inputs=False)
@@ -352,16 +352,16 @@ class Launches:
 
     def _launch_altered(self, launches: Sequence[tuple[Buffers, Draw]]) -> None:
         """Launch all; a number of A becomes 0 right before the last launch."""
-        *arguments, last = [self.checks.arguments_for(buffers) for buffers, _ in launches]
+        *arguments, last = [self.runnable.arguments_for(buffers) for buffers, _ in launches]
         self._hold(len(launches))
         for values in arguments:
             self.built.program.launch(self.launch, values)
         with self.samples.altered():
             self.samples.write(*launches[-1])
             self.built.program.launch(self.launch, last)
-            self.samples.compare(*launches[-1], self.checks.bound)
+            self.samples.compare(*launches[-1], self.runnable.bound)
         if any(verdict.wrong for verdict in self.samples.verdicts()):
-            raise self.checks.wrong(
+            raise self.runnable.wrong(
                 "surprises", "a number of A changed right before a launch, and C is wrong"
             )
 
@@ -391,7 +391,7 @@ class Launches:
             buffer = memory.allocate(self.launch.blocks * STAMP_BYTES)
             for _ in range(pairs):
                 self.backend.write(buffer, np.zeros_like(stamps))
-                launches = [(self.checks.buffers, self._next_draw())]
+                launches = [(self.runnable.buffers, self._next_draw())]
                 self._make_ready(launches)
                 is_cold = self.options.cold
                 clocked_ns.append(self._clocked_ns(clocked, buffer, is_cold=is_cold))
@@ -497,7 +497,7 @@ class FunctionLaunches(Launches):
             self._between_bytes.append(before - (self._used_bytes or before))
         self._used_bytes = after
         if "replaced" in self.options.checks and (name := function.replaced()):
-            raise self.checks.wrong("replaced", f"replaced {name}, which matbench measures with")
+            raise self.runnable.wrong("replaced", f"replaced {name}, which matbench measures with")
         return taken_ns
 
     def _without_pause_ns(self, count: int) -> float:
@@ -515,7 +515,7 @@ class FunctionLaunches(Launches):
 
     def _written(self, buffers: Buffers) -> None:
         if "ready" in self.options.checks:
-            self._complete = self.samples.set_aside(buffers, self.checks.case.kernel)
+            self._complete = self.samples.set_aside(buffers, self.runnable.case.kernel)
 
     def _hold_for_call(self) -> None:
         """Keep the device busy while the host makes a call, unless the host is being timed."""
@@ -530,7 +530,7 @@ class FunctionLaunches(Launches):
         be in the numbers, too: then it grows between calls as well.
         """
         kept, between = (took[_CACHING_CALLS:] for took in (self._kept_bytes, self._between_bytes))
-        least = _KEPT_SHARE * self.checks.result.data.nbytes
+        least = _KEPT_SHARE * self.runnable.result.data.nbytes
         others = sum(between[-_LAST_CALLS:]) if self.backend.info.kind == "gpu" else 0
         return (
             len(kept) > 1
@@ -546,7 +546,7 @@ class FunctionLaunches(Launches):
             kept = self._kept_bytes[_CACHING_CALLS:]
             enough = _ENDLESS_CALLS if time.monotonic() < late_s else _FEWER_CALLS
             if len(kept) >= enough:
-                raise self.checks.wrong(
+                raise self.runnable.wrong(
                     "growth",
                     f"memory grows with every call: {sum(kept) >> 20:,} MiB more after "
                     f"{len(kept)} calls",
@@ -554,7 +554,7 @@ class FunctionLaunches(Launches):
             super().once_ns()
 
 
-def launches_of(checks: Checks, seed: int | None = None, which: Round = FIRST) -> Launches:
+def launches_of(runnable: Runnable, seed: int | None = None, which: Round = FIRST) -> Launches:
     """What times a case: launches of a kernel, or calls of a function."""
-    kind = FunctionLaunches if checks.case.kernel.kind.is_apart else Launches
-    return kind(checks, seed, which)
+    kind = FunctionLaunches if runnable.case.kernel.kind.is_apart else Launches
+    return kind(runnable, seed, which)

@@ -17,23 +17,21 @@ import msgspec
 from matbench import workloads
 from matbench.analysis import architectures, limits
 from matbench.backends import Backend, Program, Variant
-from matbench.bench import bandwidth, skipped_work, sustained, thread_orders
-from matbench.bench.checks import Built, Checks, WrongError
+from matbench.bench import bandwidth, checks, skipped_work, sustained, thread_orders
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
 from matbench.bench.loop import Sampler
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
+from matbench.bench.runnable import Built, Runnable, WrongError
 from matbench.bench.samples import Samples
 from matbench.bench.sustained import Block
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.kernelfile import includes, instrument, native, sweep
+from matbench.kernelfile import includes, native
 from matbench.model import (
-    WORD_BYTES,
     BuildKey,
     Case,
-    Kernel,
     Launch,
     NumericContract,
     Problem,
@@ -114,28 +112,28 @@ class Session:
                 self.kernels, problem, contract, self.cache, guards=self.options.guarded,
                 is_masked="mask" in self.options.checks,
             )  # fmt: skip
-            checks = self.options.checks
+            on = self.options.checks
             self._samples = Samples(
                 self._prepared,
-                vary="transform" in checks,
-                select={"transform", "selection"} <= checks,
-                poison="poison" in checks,
-                signed="precision" in checks,
+                vary="transform" in on,
+                select={"transform", "selection"} <= on,
+                poison="poison" in on,
+                signed="precision" in on,
             )
         return self._prepared
 
     @contextlib.contextmanager
-    def _checks(
+    def _runnable(
         self, case: Case, built: Built, contract: NumericContract | None = None
-    ) -> Iterator[Checks]:
-        """The checks of a case. If they do not complete, shared buffers are made again, because the
+    ) -> Iterator[Runnable]:
+        """A case on its buffers. If it is not found right, shared ones are made again, because the
         kernel may have overwritten them, and its workspaces are released with them."""
         prepared = self._prepare(case.problem, contract or case.kernel.contract)
         assert self._samples is not None
         try:
-            checks = Checks(prepared, self._samples, case, built, self.options)
-            yield checks
-            checks.release()
+            runnable = Runnable(prepared, self._samples, case, built, self.options)
+            yield runnable
+            runnable.release()
         except BaseException:
             prepared.is_spoiled = True
             raise
@@ -146,8 +144,8 @@ class Session:
         if built.reordered is None or case.build_key in self._reordered:
             return
         for one in thread_orders.candidates(case, self.backend.info):
-            with self._beside._checks(one, built) as checks:
-                if thread_orders.require_any_order(checks):
+            with self._beside._runnable(one, built) as runnable:
+                if thread_orders.require_any_order(runnable):
                     break
         self._reordered.add(case.build_key)
 
@@ -168,7 +166,7 @@ class Session:
     def outcome_after(
         self,
         case: Case,
-        measured: Callable[[Checks], Times],
+        measured: Callable[[Runnable], Times],
         variants: tuple[Variant, ...] | None = None,
     ) -> Outcome:
         """The outcome of a case that is checked and `measured`.
@@ -179,8 +177,8 @@ class Session:
         case = self._as_it_reads(case)
         built = self._build(case, variants)
         try:
-            with self._checks(case, built) as checks:
-                times = measured(checks)
+            with self._runnable(case, built) as runnable:
+                times = measured(runnable)
             self._require_any_order(case, built)
         except WrongError as wrong:
             if wrong.reads_C and case.problem.workload == "matmul" and case.problem.beta == 0:
@@ -189,84 +187,55 @@ class Session:
                 if again.status == "measured":
                     return again
                 self._reading_C.discard(case.build_key)  # there is another mistake
-            return self._outcome(case, checks.accuracy, variants=variants, wrong=wrong)
-        return self._outcome(case, checks.accuracy, times, variants=variants)
+            return self._outcome(case, runnable.accuracy, variants=variants, wrong=wrong)
+        return self._outcome(case, runnable.accuracy, times, variants=variants)
 
-    def untimed(self, checks: Checks) -> Times:
+    def untimed(self, runnable: Runnable) -> Times:
         """Check a case without timing it."""
-        checks.before_timing()
-        launches_of(checks).untimed()
-        checks.after_timing()
+        with self._checked(runnable):
+            launches_of(runnable).untimed()
         return Times()
 
-    def _timed(self, which: Round, checks: Checks) -> Times:
+    def _timed(self, which: Round, runnable: Runnable) -> Times:
         """Check and time a case in a round."""
-        with self._trials(checks, again=which.number > 1):
-            times = launches_of(checks, which=which).time()
-        copied = self._copy_bytes_per_s(checks.case.problem)
-        notes = self._doubts(checks.case, times)
-        if self.options.sustained_s is not None and checks.case.problem.beta:
+        with self._checked(runnable, again=which.number > 1):
+            times = launches_of(runnable, which=which).time()
+        problem, notes = runnable.case.problem, tuple[str, ...]()
+        copied = self._copy_bytes_per_s(problem)
+        if (timing := times.cold or times.hot) is not None:
+            is_cold = times.cold is not None
+            notes = checks.impossible(runnable, timing, self._bandwidth, is_cold=is_cold)
+        if self.options.sustained_s is not None and problem.beta:
             notes += (_NOT_SUSTAINED,)
         return times._replace(copy_bytes_per_s=copied, notes=notes)
 
-    def _sustained(self, checks: Checks) -> Times:
+    def _sustained(self, runnable: Runnable) -> Times:
         """Launches back to back, after all rounds."""
         assert self.options.sustained_s is not None
-        with self._trials(checks, again=True):
-            launches, meter = launches_of(checks), sustained.Meter(self.backend, self.idle_w)
+        with self._checked(runnable, again=True):
+            launches, meter = launches_of(runnable), sustained.Meter(self.backend, self.idle_w)
             taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
-            skipped_work.require_same_work(checks, launches.start, taken.mean_ns)
+            skipped_work.require_same_work(runnable, launches.start, taken.mean_ns)
             launches.verify()
         return Times(sustained=taken)
 
     @contextlib.contextmanager
-    def _trials(self, checks: Checks, *, again: bool) -> Iterator[None]:
-        """The trials before and after timing. If a case is timed `again`, those that it passed in
-        this process are not run again."""
-        key = checks.case.build_key, checks.case.problem
+    def _checked(self, runnable: Runnable, *, again: bool = False) -> Iterator[None]:
+        """The checks before and after timing. If a case is timed `again`, those that it passed in
+        this process are not made again."""
+        key = runnable.case.build_key, runnable.case.problem
         is_right = again and key in self._right
-        if not is_right:
-            checks.before_timing()
+        for check in () if is_right else checks.BEFORE_TIMING:
+            check(runnable)
         yield
-        if is_right:
-            checks.require_sources()
-        else:
-            checks.after_timing()
-            self._right.add(key)
+        for check in (checks.sources,) if is_right else checks.AFTER_TIMING:
+            check(runnable)
+        self._right.add(key)
 
     @cached_property
     def idle_w(self) -> float | None:
         """The power of the idle device, in watts."""
         return sustained.idle_w(self.backend)
-
-    def _doubts(self, case: Case, times: Times) -> tuple[str, ...]:
-        """`WrongError` if times are impossible on the device.
-
-        If the limit is less certain, as for hot samples of a GPU, there is only a note.
-        """
-        info, timing = self.backend.info, times.cold or times.hot
-        median_ns = timing.median_ns if timing is not None else None
-        if timing is None or median_ns is None or "impossible" not in self.options.checks:
-            return ()
-        if case.problem.alpha == 0:  # no multiplications or reads are needed then
-            return ()
-        workload, problem = workloads.workload_of(case.problem), case.problem
-        clock = info.properties.get("clock rate (MHz)")
-        most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in timing.conditions)]) or None
-        operations, contract = workload.operations(problem), case.kernel.contract
-        words = sum(workload.words(name, problem) for name in workload.reads)
-        read = WORD_BYTES[contract.storage] * words * problem.batch
-        written = WORD_BYTES[contract.result] * workload.words("C", problem) * problem.batch
-        floors = [limits.floor_of_operations(operations, info, most_mhz, contract.storage)]
-        is_certain = times.cold is not None or info.kind == "cpu"
-        if info.kind == "cpu":
-            floors += limits.floors_of_cpu(operations, read + written, info)
-        elif is_certain and self._bandwidth is not None:
-            floors.append(limits.floor_of_bytes(read, written, info, self._bandwidth))
-        reason = limits.impossible(median_ns, floors)
-        if reason is not None and is_certain:
-            raise WrongError(case, "impossible", reason)
-        return () if reason is None else (reason,)
 
     # -- cases that take turns, with each other or with one of another process --------------
 
@@ -284,8 +253,9 @@ class Session:
 
         def begin() -> None:
             own = self._as_it_reads(case)
-            checks = self._turns.enter_context(self._checks(own, self._build(own), contract))
-            launches = launches_of(checks, seed)
+            own_build = self._build(own)
+            runnable = self._turns.enter_context(self._runnable(own, own_build, contract))
+            launches = launches_of(runnable, seed)
             self._sides.append((launches, launches.sampler()))
 
         return self._in_turn(begin)
@@ -303,11 +273,11 @@ class Session:
         """Move the matrices, and load the code of all cases, in the other order than before."""
 
         def place() -> None:
-            checks = [launches.checks for launches, _ in self._sides]
-            checks[0].prepared.move()
-            for check in checks if number % 2 else reversed(checks):
-                check.built.program.reload()
-                check.moved()
+            runnables = [launches.runnable for launches, _ in self._sides]
+            runnables[0].prepared.move()
+            for runnable in runnables if number % 2 else reversed(runnables):
+                runnable.built.program.reload()
+                runnable.moved()
 
         return self._in_turn(place)
 
@@ -317,7 +287,7 @@ class Session:
         def end() -> None:
             launches, _ = self._sides[side]
             if repeated_ns is not None:
-                skipped_work.require_same_work(launches.checks, launches.start, repeated_ns)
+                skipped_work.require_same_work(launches.runnable, launches.start, repeated_ns)
             launches.verify()
 
         return self._in_turn(end)
@@ -342,7 +312,7 @@ class Session:
         if key in self._built:
             return self._built[key]
         if "builds" in self.options.checks:
-            _require_one_kernel(case.kernel)
+            checks.builds(case.kernel)
         start = time.perf_counter()
         possible, wanted = self.backend.variants, variants or self.options.builds
         if not case.kernel.kind.has_source:  # cannot be instrumented
@@ -364,12 +334,9 @@ class Session:
         # The compiled source must be the one that the record names.
         if name := includes.changed(case.kernel):
             raise CaseError(f"{name} changed after {case.kernel.path} was read; run matbench again")
-        if "malloc" in self.options.checks and any(build.allocates for build in builds.values()):
-            raise CaseError(
-                "malloc: allocates memory from the device's heap, which could carry results from "
-                "one launch to the next"
-            )
-        _require_launchable(case, builds["plain"])
+        if "malloc" in self.options.checks:
+            checks.malloc(builds)
+        checks.require_launchable(case, builds["plain"])
         self._built[key] = Built(
             builds["plain"],
             builds.get("clocked"),
@@ -437,25 +404,6 @@ class Session:
         if self._prepared is not None:
             prepared, self._prepared = self._prepared, None
             prepared.release()
-
-
-def _require_launchable(case: Case, program: Program) -> None:
-    """Reject a launch that needs more shared memory than any GPU has, also on a CPU."""
-    dynamic = case.launch.shared_bytes if case.launch is not None else 0
-    needed = (program.resources.static_shared_bytes or 0) + dynamic
-    if needed > (most := sweep.GPU_LIMITS["max_shared_bytes_per_block"]):
-        needs = f"{case.kernel.entry} needs {needed:,} bytes of shared memory per block"
-        raise CaseError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
-
-
-def _require_one_kernel(kernel: Kernel) -> None:
-    """Reject a kernel that could distinguish its instrumented builds from the plain one."""
-    for source in (kernel.source, *includes.texts(kernel.includes)):
-        if name := instrument.telltale(source):
-            raise CaseError(
-                f"builds: the source uses `{name}`, which could tell it which of matbench's builds "
-                "it is; use another name"
-            )
 
 
 def _read(case: Case) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from matbench import workloads
-from matbench.bench.checks import Checks, WrongError
+from matbench.bench.runnable import Runnable, WrongError
 from matbench.kernelfile import includes, sizes, sweep
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -49,38 +49,38 @@ def candidates(case: Case, device: DeviceInfo) -> Iterator[Case]:
             yield one
 
 
-def require_any_order(checks: Checks) -> bool:
+def require_any_order(runnable: Runnable) -> bool:
     """`WrongError` if a result depends on the order of threads or blocks; false if it is wrong in
     each, which says nothing about races."""
-    others = (trial for trial in checks.prepared.others if trial.name == "integers")
-    trial = next(others, checks.prepared.reference)
-    size, code = checks.case.problem.size, _code(checks.case.kernel)
+    others = (trial for trial in runnable.prepared.others if trial.name == "integers")
+    trial = next(others, runnable.prepared.reference)
+    size, code = runnable.case.problem.size, _code(runnable.case.kernel)
     overlaps: list[int] = []
 
     def require(why: str, launch: Callable[[], None]) -> None:
         why = f"a race: {why}, as at {size}: "
-        checks.require_right_trial(trial, "reordered", launch, why=why)
+        runnable.require_right_trial(trial, "reordered", launch, why=why)
 
     def is_right(launch: Callable[[], None] | None = None) -> bool:
         with suppress(WrongError):
-            checks.require_right_trial(trial, "reordered", launch)
+            runnable.require_right_trial(trial, "reordered", launch)
             return True
         return False
 
     if not is_right():
-        if is_right(partial(_run, checks)):
-            raise checks.wrong("reordered", f"a race: {_AT_ONCE}, as at {size}")
+        if is_right(partial(_run, runnable)):
+            raise runnable.wrong("reordered", f"a race: {_AT_ONCE}, as at {size}")
         return False
-    require(_OF_THREADS, lambda: overlaps.append(_overlap(checks)))
+    require(_OF_THREADS, lambda: overlaps.append(_overlap(runnable)))
     if any(overlaps) and "atomic" not in code:
         what = f"{overlaps[0]:,} elements of C are each written by several blocks, as at {size}"
-        raise checks.wrong("reordered", f"a race: {what}; use `atomicAdd`, or one block for each")
+        raise runnable.wrong("reordered", f"a race: {what}; use `atomicAdd`, or one block for each")
     for order in MIRRORED, STRIDED:
         of_blocks = 0 if _WAITS.search(code) else order
         try:
-            require(_OF_BLOCKS, partial(_run, checks, threads=order, blocks=of_blocks))
+            require(_OF_BLOCKS, partial(_run, runnable, threads=order, blocks=of_blocks))
         except WrongError:
-            require(_OF_THREADS, partial(_run, checks, threads=order))
+            require(_OF_THREADS, partial(_run, runnable, threads=order))
             raise
     return True
 
@@ -90,10 +90,14 @@ def _code(kernel: Kernel) -> str:
 
 
 def _run(
-    checks: Checks, *, threads: int = 0, blocks: int = 0, after: Callable[[], None] | None = None
+    runnable: Runnable,
+    *,
+    threads: int = 0,
+    blocks: int = 0,
+    after: Callable[[], None] | None = None,
 ) -> None:
     """Launch one block after the other."""
-    program, launch = checks.built.reordered, checks.launch
+    program, launch = runnable.built.reordered, runnable.launch
     assert program is not None
     program.restore()
     x, y, _ = launch.grid
@@ -101,14 +105,14 @@ def _run(
     for turn in range(count):
         block = (turn, count - 1 - turn, (turn + count // 2) * _STRIDE % count)[blocks]
         place = block % x, block // x % y, block // (x * y)
-        program.launch(launch, [*checks.arguments, threads, *place])
+        program.launch(launch, [*runnable.arguments, threads, *place])
         if after is not None:
             after()
 
 
-def _overlap(checks: Checks) -> int:
+def _overlap(runnable: Runnable) -> int:
     """Launch, and count the elements of C that more than one block changed."""
-    C = checks.result
+    C = runnable.result
 
     before = C.contents()
     writers = np.zeros(C.words, np.int32)
@@ -119,5 +123,5 @@ def _overlap(checks: Checks) -> int:
         writers[now != before] += 1
         before = now
 
-    _run(checks, after=look)
+    _run(runnable, after=look)
     return int((writers > 1).sum())

@@ -114,7 +114,7 @@ def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: D
     assert case.kernel.deterministic
     assert checks.measure(case).status == "measured"
     bits = set()
-    with checks._checks(case, checks._build(case)) as running:
+    with checks._runnable(case, checks._build(case)) as running:
         reference = running.prepared.reference
         for _ in range(10):
             running.run(Draw(reference))

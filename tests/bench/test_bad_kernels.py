@@ -15,9 +15,9 @@ from support.optional import present
 
 from matbench import backends, workloads
 from matbench.bench import thread_orders
-from matbench.bench.checks import Checks
 from matbench.bench.launches import Launches
 from matbench.bench.options import CHECKS, Options
+from matbench.bench.runnable import Runnable
 from matbench.bench.samples import Draw
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -86,8 +86,8 @@ def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
     """As when the last sample of a tiny problem happens to be like the reference."""
 
     def like_the_reference(launches: Launches) -> None:
-        checks = launches.checks
-        checks.run(Draw(checks.prepared.reference))
+        runnable = launches.runnable
+        runnable.run(Draw(runnable.prepared.reference))
 
     monkeypatch.setattr(Launches, "untimed", like_the_reference)
     [case, *_] = bad_cases("bad-first-answer", BAD["bad-first-answer"].expected.sizes[0], device)
@@ -125,14 +125,14 @@ def test_two_blocks_may_not_add_to_one_element(bad_session: Session) -> None:
 def test_a_race_that_is_wrong_by_chance_where_races_are_looked_for_is_wrong(
     bad_session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    require, chances = Checks.require_right_trial, [True]
+    require, chances = Runnable.require_right_trial, [True]
 
-    def required(checks: Checks, trial: Any, check: str, *more: Any, **given: Any) -> Any:
+    def required(runnable: Runnable, trial: Any, check: str, *more: Any, **given: Any) -> Any:
         if check == "reordered" and not any(more) and chances:
-            raise checks.wrong(check, "by chance" * chances.pop())
-        return require(checks, trial, check, *more, **given)
+            raise runnable.wrong(check, "by chance" * chances.pop())
+        return require(runnable, trial, check, *more, **given)
 
-    monkeypatch.setattr(Checks, "require_right_trial", required)
+    monkeypatch.setattr(Runnable, "require_right_trial", required)
     good = catalogue.load(own_file("naive-2d"))
     case = sweep.case(good, Problem(33, 17, 65), {"TILE": 8}, bad_session.backend.info)
     assert "right with one block after the other, wrong with several at once" in present(

@@ -583,7 +583,7 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
     case = case_of(write_kernel(), timed)
 
     def spoil(launches: Launches) -> None:
-        C = launches.checks.C
+        C = launches.runnable.C
         launches.kernels.fill(C.arena.buffer, C.start // 4 + C.words, 5, 1)
         raise CaseError("the device's clock did not advance during a launch")
 

@@ -82,10 +82,10 @@ EVERY = [
 
 def result(session: Session, case: Case) -> float:
     """A kernel's result on its problem's own inputs, including the host's part."""
-    with session._checks(case, session._build(case)) as checks:
-        reference = checks.prepared.reference
-        checks.run(Draw(reference))
-        return float(checks.result_on_host(reference)[0, 0])
+    with session._runnable(case, session._build(case)) as runnable:
+        reference = runnable.prepared.reference
+        runnable.run(Draw(reference))
+        return float(runnable.result_on_host(reference)[0, 0])
 
 
 def check_compensation(kernel: Kernel, plain: Kernel, session: Session) -> None:

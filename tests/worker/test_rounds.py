@@ -18,7 +18,7 @@ from support.records import outcome, timing
 
 from matbench.analysis import statistics
 from matbench.backends import Backend
-from matbench.bench.checks import Checks
+from matbench.bench import checks
 from matbench.bench.launches import Launches
 from matbench.bench.loop import sample_until_known
 from matbench.bench.options import FIRST, Options, Round
@@ -249,14 +249,15 @@ def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: Counter[str] = Counter()
-    for owner, name in ((Checks, "before_timing"), (Launches, "_block_times")):
-        original = getattr(owner, name)
+    block_times = Launches._block_times
 
-        def noted(self: Any, *given: Any, name: str = name, original: Any = original) -> Any:
-            counted[name] += 1
-            return original(self, *given)
+    def noted(launches: Launches, plain_ns: float) -> Any:
+        counted["blocks"] += 1
+        return block_times(launches, plain_ns)
 
-        monkeypatch.setattr(owner, name, noted)
+    monkeypatch.setattr(Launches, "_block_times", noted)
+    began = lambda _: counted.update(["before"])  # noqa: E731
+    monkeypatch.setattr(checks, "BEFORE_TIMING", (began, *checks.BEFORE_TIMING))
     tiled = catalogue.load(own_file("tiled"))
     case = sweep.case(tiled, Problem(24, 24, 24), {"TILE": 8}, backend.info)
     options = Options(max_time_s=0.001, rounds=None)
@@ -266,14 +267,14 @@ def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
     visit = Rounds(case, options.on("cpu"), outcome=first).visit(
         backend.info, lambda asked: session.measure(case, asked)
     )
-    assert counted == {"before_timing": 1, "_block_times": 1}
+    assert counted == {"before": 1, "blocks": 1}
     both = present(visit).outcome
     assert both.blocks == first.blocks
     assert both.accuracy == first.accuracy
     assert present(both.hot).samples_ns[: len(second.hot_ns)] == second.hot_ns
     other = Session(backend, Cache(), options)
     assert len(present(other.measure(case, second).timing).rounds) == 1
-    assert counted == {"before_timing": 2, "_block_times": 1}
+    assert counted == {"before": 2, "blocks": 1}
 
     monkeypatch.setattr(Prepared, "is_intact", lambda self: False)
     spoiled = session.measure(case, second)

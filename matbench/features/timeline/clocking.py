@@ -11,8 +11,8 @@ from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from matbench.bench.checks import Checks
     from matbench.bench.launches import Times
+    from matbench.bench.runnable import Runnable
     from matbench.bench.session import Session
 
 
@@ -41,13 +41,13 @@ def clocked_here(session: Session, case: Case) -> Clocked:
 
     stamps = None
 
-    def clock_all(checks: Checks) -> Times:
+    def clock_all(runnable: Runnable) -> Times:
         nonlocal stamps
-        times = session.untimed(checks)
-        if checks.built.clocked is not None:
-            launches = Launches(checks)
+        times = session.untimed(runnable)
+        if runnable.built.clocked is not None:
+            launches = Launches(runnable)
             pairs = 9 if launches.once_ns() < SLOW_NS else 1
-            stamps = launches.stamps(checks.built.clocked, pairs)
+            stamps = launches.stamps(runnable.built.clocked, pairs)
             launches.verify()
         return times
 

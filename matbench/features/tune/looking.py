@@ -11,8 +11,8 @@ from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from matbench.bench.checks import Checks
     from matbench.bench.launches import Times
+    from matbench.bench.runnable import Runnable
     from matbench.bench.session import Session
 
 
@@ -45,12 +45,13 @@ def look_here(session: Session, case: Case, samples: int, limit_ns: float, check
 
     Sampling ends early after two samples longer than `limit_ns`.
     """
+    from matbench.bench import checks
     from matbench.bench.launches import launches_of, own_times
 
-    def brief(checks: Checks) -> Times:
-        if check:
-            checks.before_timing()
-        launches = launches_of(checks)
+    def brief(runnable: Runnable) -> Times:
+        for one in checks.BEFORE_TIMING if check else ():
+            one(runnable)
+        launches = launches_of(runnable)
         taken = sample_briefly(launches.sampler(), samples, limit_ns)
         launches.verify()
         notes = (f"a quick look: only {len(taken)} samples",)

@@ -627,6 +627,6 @@ def test_a_hot_sample_has_only_the_sets_that_the_cache_surely_holds(
         backend=SimpleNamespace(
             info=SimpleNamespace(properties={"last-level cache (bytes)": 50 * 2**20})
         ),
-        checks=SimpleNamespace(buffers=SimpleNamespace(passed=matrices)),
+        runnable=SimpleNamespace(buffers=SimpleNamespace(passed=matrices)),
     )
     assert Launches._sets_in_cache(launches) == sets  # type: ignore[arg-type]

@@ -6,8 +6,7 @@ import difflib
 import fnmatch
 import functools
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from matbench import regular, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError, refusing
 from matbench.kernelfile import compiled, front_matter, lineage, python_file, tables
+from matbench.kernelfile.front_matter import Reader
 from matbench.kernelfile.host_file import BaselineReader, HostReader
 from matbench.model import BASELINE, Group, Kernel
 
@@ -70,7 +70,7 @@ def _parsed(files: tuple[_File, ...]) -> list[Kernel]:
             [
                 _baseline(python_file.parse(file.data, file.path), file.shown)
                 if file.path.suffix == ".py"
-                else front_matter.parse(*file, on_host=_reader_of(file.path))
+                else front_matter.parse(*file, reader=_reader_of(file.path))
                 for file in files
                 if file.path.suffix != ".cuh"
             ]
@@ -88,8 +88,10 @@ def _is_baseline(path: Path) -> bool:
     return path.resolve().parent == kernels_folder().resolve() / "baselines"
 
 
-def _reader_of(path: Path) -> type[HostReader]:
-    """What reads functions on the host."""
+def _reader_of(path: Path) -> type[Reader]:
+    """What reads compiled code, or functions on the host."""
+    if compiled.is_compiled(path):
+        return compiled.CompiledReader
     return BaselineReader if _is_baseline(path) else HostReader
 
 
@@ -134,11 +136,9 @@ def parse(
         except UnicodeDecodeError:
             raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
         matter = tables.Beside(str(beside), text.replace("\r\n", "\n"))
-    parsed: Callable[..., Kernel] = partial(front_matter.parse, on_host=_reader_of(path))
-    if compiled.is_compiled(path):
-        parsed = compiled.parse
-    with refusing(shown_as or str(path)):
-        return parsed(data, shown_as or str(path), path, matter, given)
+    shown = shown_as or str(path)
+    with refusing(shown):
+        return front_matter.parse(data, shown, path, matter, given, _reader_of(path))
 
 
 def read(path: Path, shown: str) -> bytes:
@@ -148,9 +148,8 @@ def read(path: Path, shown: str) -> bytes:
     """
     try:
         with regular.opened(path) as file:
-            is_compiled = compiled.is_compiled(path)
-            most = compiled.MAX_BYTES if is_compiled else front_matter.MAX_FILE_BYTES
-            return file.read(most + 1)
+            is_text = not compiled.is_compiled(path)
+            return file.read(front_matter.MAX_FILE_BYTES + 1 if is_text else 2**27)
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}") from None
     except ValueError:

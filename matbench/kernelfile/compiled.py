@@ -7,196 +7,125 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from matbench import workloads
 from matbench.errors import UsageError
-from matbench.kernelfile import signature, syntax
+from matbench.kernelfile import syntax
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.front_matter import WRITTEN, Reader, decoded, default_name, identified
-from matbench.kernelfile.signature import Signature
-from matbench.kernelfile.tables import Beside, Table
-from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Included, Kernel, Parameter, Storage
+from matbench.kernelfile.front_matter import Reader
+from matbench.kernelfile.signature import TENSOR_MAP, Signature
+from matbench.kernelfile.tables import Table
+from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Included, Parameter
 
-#: The largest file of compiled code that is read.
-MAX_BYTES = 1 << 27
 _UNUSED = ("std", "include_dirs", "link", "options")
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)[^,\[]*(?:\[(\d+)\])?")
-#: Types of numbers by their bytes, and whether they are real.
-_NUMBERS = {
-    (1, False): "char", (2, False): "short", (4, False): "int", (8, False): "long long",
-    (4, True): "float", (8, True): "double",
-}  # fmt: skip
-_REAL = re.compile(r"\b(?:alpha|beta)\b|\.")
-_TENSOR_MAP_BYTES = 128
-_LONGEST_NAME = 4096
-#: The most bytes that describe all kernels of a file.
-_MOST_INFO = 4_000_000
-_CONSTANTS = ".nv.constant0."
-#: Attributes in a cubin's `.nv.info` that describe a parameter; the second in newer formats.
-_KPARAM_INFO, _KPARAM_INFO_V2 = 0x17, 0x45
-
-
-class Slot(NamedTuple):
-    """A parameter without a type; `is_real` is None if the file does not tell."""
-
-    bytes: int
-    is_real: bool | None = None
-
-
-class Code(NamedTuple):
-    """What a file says: the architecture that it `needs`, and the parameters of each kernel."""
-
-    needs: str
-    kernels: Mapping[str, list[Slot]]
-    variable_bytes: int = 0
+#: What a file says: the architecture that it needs; of each kernel's parameters the bytes, and
+#: whether they are real numbers (None if it does not tell); and the bytes of variables.
+Code = tuple[str, dict[str, list[tuple[int, bool | None]]], int]
 
 
 def of_ptx(text: str) -> Code:
     """What PTX says; `ValueError` if it is none."""
     text = syntax.without_comments(text)
-    target = _TARGET.search(text)
-    if target is None:
+    if (target := _TARGET.search(text)) is None:
         raise ValueError("no line `.target sm_…`")
-    reals = {"f": True, "b": None}
-    kernels = {
-        entry: [
-            Slot(int(bits) // 8 * int(many or 1), reals.get(letter, False))
+    kernels = {}
+    for entry, parameters in _ENTRY.findall(text):
+        kernels[entry] = [
+            (int(bits) // 8 * int(many or 1), {"f": True, "b": None}.get(letter, False))
             for letter, bits, many in _PARAMETER.findall(parameters)
         ]
-        for entry, parameters in _ENTRY.findall(text)
-    }
-    return Code(target[1], kernels)
-
-
-def is_cubin(data: bytes) -> bool:
-    """Whether this is ELF of 64 bits for CUDA."""
-    return data[:5] == b"\x7fELF\x02" and data[18:20] == b"\xbe\0"
+    return target[1], kernels, 0
 
 
 def of_cubin(data: bytes) -> Code:
-    """What a cubin says, which runs on its architecture and later ones of the same family;
-    `ValueError`, `IndexError`, `OverflowError` or `struct.error` if it is none."""
-    if not is_cubin(data):
+    """What a cubin says; `ValueError`, `IndexError`, `OverflowError` or `struct.error` if it is
+    none."""
+    if data[:5] != b"\x7fELF\x02" or data[18:20] != b"\xbe\0":
         raise ValueError("not machine code of CUDA in ELF")
-    sections, kernels = sections_of(data), {}
-    if sum(size for name, (_, size) in sections.items() if ".nv.info." in name) > _MOST_INFO:
-        raise ValueError(f"more than {_MOST_INFO:,} bytes describe its kernels")
-    for name in sections:
-        if name.startswith(_CONSTANTS):  # only kernels have some: their parameters
-            kernel = name.removeprefix(_CONSTANTS)
-            slots = _described(data, *sections.get(f".nv.info.{kernel}", (0, 0)))
-            kernels[kernel] = [slot for _, slot in sorted(slots)]
+    sections = sections_of(data)
+    if sum(size for name, (_, size) in sections.items() if ".nv.info." in name) > 4_000_000:
+        raise ValueError("more than 4,000,000 bytes describe its kernels")
+    kernels: dict[str, list[tuple[int, bool | None]]] = {}
+    for kernel in [name[14:] for name in sections if name.startswith(".nv.constant0.")]:
+        at, size = sections.get(f".nv.info.{kernel}", (0, 0))
+        end, found = at + size, dict[int, int]()
+        while at < end:
+            form, kind, length = struct.unpack_from("<2BH", data, at)
+            if kind in (0x17, 0x45):  # describes a parameter; the second in newer formats
+                number, word = struct.unpack_from("<8xH2xI", data, at)
+                found[number] = word >> 18 if kind == 0x17 else word
+            at += 4 + (length if form == 4 else 0)  # other values are in place of the length
+        kernels[kernel] = [(found[number], None) for number in sorted(found)]
     variables = (sections.get(name, (0, 0))[1] for name in (".nv.global", ".nv.global.init"))
     (flags,) = struct.unpack_from("<I", data, 48)
-    architecture = flags >> 8 & 255 if data[8] > 7 else flags & 255
-    return Code(f"sm_{architecture}f", kernels, sum(variables))
+    return f"sm_{flags >> 8 & 255 if data[8] > 7 else flags & 255}f", kernels, sum(variables)
 
 
 def sections_of(data: bytes) -> dict[str, tuple[int, int]]:
     """The place and the size of each section of an ELF file."""
     start, count, names = struct.unpack_from("<40xQ12x2H", data)
     listed = [struct.unpack_from("<I20x2Q", data, start + 64 * i) for i in range(count)]
-    sections: dict[str, tuple[int, int]] = {}
+    sections = {}
     for name, at, size in listed:
         first = listed[names][1] + name
-        last = data.index(b"\0", first, first + _LONGEST_NAME)
-        sections[data[first:last].decode()] = at, size
+        sections[data[first : data.index(b"\0", first, first + 4096)].decode()] = at, size
     return sections
 
 
-def _described(data: bytes, at: int, size: int) -> Iterator[tuple[int, Slot]]:
-    """The parameters that a section describes, with their numbers."""
-    end = at + size
-    while at < end:
-        form, kind, length = struct.unpack_from("<2BH", data, at)
-        at += 4
-        if kind in (_KPARAM_INFO, _KPARAM_INFO_V2):
-            number, word = struct.unpack_from("<4xH2xI", data, at)
-            yield number, Slot(word >> 18 if kind == _KPARAM_INFO else word)
-        at += length if form == 4 else 0  # other values are in place of the length
+class CompiledReader(Reader):
+    """Reads the table of PTX or of a cubin, with the checks of other front matter."""
+
+    def __init__(self, shown: str, source: str, file: Path, table: Table, data: bytes) -> None:
+        super().__init__(shown, "", file, table)
+        self.code, is_ptx = data, shown.endswith(".ptx")
+        try:
+            self.needs, self.kernels, _ = of_ptx(source) if is_ptx else of_cubin(data)
+            if not self.kernels:
+                raise ValueError("it has no kernel")
+        except (ValueError, struct.error, IndexError, OverflowError) as error:
+            raise UsageError(f"{shown}: not {'PTX' if is_ptx else 'a cubin'}: {error}") from None
+
+    def front(self, table: dict[str, Any]) -> FrontMatter:
+        self.refuse(_UNUSED, "for kernels that are compiled here")
+        front = super().front(table)
+        needs = dict.fromkeys((*front.requires, "cuda", self.needs))
+        return msgspec.structs.replace(front, requires=tuple(needs))
+
+    def entry(self, front: FrontMatter, _: tuple[Included, ...]) -> tuple[Entry, Signature]:
+        """The types of parameters are those that their arguments need; of buffers without any."""
+        entry = front.entry or next(iter(self.kernels))
+        there = f"it has {', '.join(self.kernels):.300}"
+        if entry not in self.kernels:
+            self.wrong(f"no kernel {entry!r:.80} in {self.shown}; {there}", "entry")
+        if not front.entry and len(self.kernels) > 1:
+            self.wrong(f'several kernels; choose one, as in entry = "{entry}"; {there}', "entry")
+        pointers, parameters = self.pointers(front), []
+        half = "__nv_bfloat16" if pointers["A"] == "__nv_bfloat16" else "__half"
+        reals = {2: half, 4: "float", 8: "double"}
+        others = {1: "char", 2: "short", 4: "int", 8: "long long"}
+        args = front.args if self.table.values.get("args") else ()
+        for index, (size, is_real) in enumerate(self.kernels[entry]):
+            text, name = args[index] if index < len(args) else "", f"parameter {index + 1}"
+            if is_real is None:  # then the argument decides
+                is_real = re.search(r"\b(?:alpha|beta)\b|\.", text) is not None
+            is_buffer = size == 8 and text in (*pointers, WORKSPACE, *SCALE_OF.values(), "")
+            if is_buffer:
+                kind = pointers.get(text, "float")
+            elif size == 128:
+                kind = TENSOR_MAP
+            elif (kind := (reals if is_real else others).get(size, "")) == "":
+                what = f"{name} has {size} bytes; only numbers, pointers and tensor maps"
+                self.wrong(f"args: {what} can be passed", "args")
+            parameters.append(Parameter(kind, name, is_buffer))
+        return Entry(entry, ()), Signature(entry, tuple(parameters))
 
 
 def is_compiled(path: Path | str) -> bool:
     """Whether a path names PTX or a cubin."""
     return str(path).endswith((".ptx", ".cubin"))
-
-
-def parse(
-    data: bytes, shown: str, file: Path, beside: Beside | None, given: Mapping[str, Any] | None
-) -> Kernel:
-    """The kernel that a table describes, of PTX or a cubin; `UsageError` names what is wrong."""
-    is_ptx = shown.endswith(".ptx")
-    text = decoded(data, shown) if is_ptx else ""
-    try:
-        code = of_ptx(text) if is_ptx else of_cubin(data)
-        if not code.kernels:
-            raise ValueError("it has no kernel")
-    except (ValueError, struct.error, IndexError, OverflowError) as error:
-        raise UsageError(f"{shown}: not {'PTX' if is_ptx else 'a cubin'}: {error}") from None
-    table = Table(shown, text, beside, given or {})
-    kernel = identified(_Reader(shown, file, table, code).kernel(), data, table)
-    return msgspec.structs.replace(kernel, code=data)
-
-
-class _Reader(Reader):
-    """Reads the table of compiled code, with the checks of other front matter."""
-
-    def __init__(self, shown: str, file: Path, table: Table, code: Code) -> None:
-        super().__init__(shown, "", file, table)
-        self.code = code
-
-    def front(self, table: dict[str, Any]) -> FrontMatter:
-        self.refuse(_UNUSED, "for kernels that are compiled here")
-        name = f"{default_name(self.shown)}{Path(self.shown).suffix}"
-        front = super().front({"name": name, **table})
-        needs = dict.fromkeys((*front.requires, "cuda", self.code.needs))
-        return msgspec.structs.replace(front, requires=tuple(needs))
-
-    def entry(
-        self, front: FrontMatter, included: tuple[Included, ...]
-    ) -> tuple[Entry, Signature, tuple[Parameter, ...]]:
-        names = [*self.code.kernels]
-        name = front.entry or names[0]
-        there = f"it has {', '.join(names):.300}"
-        if name not in names:
-            self.wrong(f"no kernel {name!r:.80} in {self.shown}; {there}", "entry")
-        if len(names) > 1 and not front.entry:
-            self.wrong(f'several kernels; choose one, as in entry = "{name}"; {there}', "entry")
-        parameters = tuple(self.parameters(front, self.code.kernels[name]))
-        return Entry(name, ()), Signature(name, parameters), parameters
-
-    def parameters(self, front: FrontMatter, slots: list[Slot]) -> Iterator[Parameter]:
-        """Parameters with the types that their arguments need; of buffers if there are none."""
-        workload = workloads.get(front.workload)
-        inputs = front.storage or ("float32" if front.precision == "tf32" else front.precision)
-        kinds: dict[str, Storage] = dict.fromkeys(workload.reads, inputs)
-        for buffer, kind in (kinds | {"C": front.result or inputs}).items():
-            allowed = workload.storages(buffer)
-            key = "result" if buffer == "C" else "storage"
-            if kind not in allowed and getattr(front, key) is not None:
-                self.wrong(f"{key}: {kind}; known: {', '.join(allowed)}", key)
-            kinds[buffer] = kind if kind in allowed else allowed[0]
-        half = "__nv_bfloat16" if kinds["A"] == "bfloat16" else "__half"
-        numbers = {**_NUMBERS, (2, True): half}
-        args = front.args if self.table.values.get("args") else ()
-        for index, slot in enumerate(slots):
-            text = args[index] if index < len(args) else ""
-            name = f"parameter {index + 1}"
-            if slot.bytes == 8 and text in (*kinds, WORKSPACE, *SCALE_OF.values(), ""):
-                written = WRITTEN[kinds.get(text, "float32")].split(" or ")[0]
-                yield Parameter(written, name, True)
-            elif slot.bytes == _TENSOR_MAP_BYTES:
-                yield Parameter(signature.TENSOR_MAP, name, False)
-            else:
-                is_real = slot.is_real or (slot.is_real is None and _REAL.search(text) is not None)
-                if (slot.bytes, is_real) not in numbers:
-                    what = f"{name} has {slot.bytes} bytes; only numbers, pointers and tensor maps"
-                    self.wrong(f"args: {what} can be passed", "args")
-                yield Parameter(numbers[slot.bytes, is_real], name, False)

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from matbench.kernelfile import expressions, signature
 from matbench.kernelfile.signature import Signature, SourceError, TemplateParameter
-from matbench.model import Kernel, Parameter
+from matbench.model import Kernel
 
 _ENTRY = re.compile(r"((?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)\s*(?:<(.*)>)?", re.DOTALL)
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -133,10 +135,11 @@ def suggested(function: Signature) -> str:
     return f"{function.name}<{', '.join(named)}>" if named else function.name
 
 
-def parameters(function: Signature, entry: Entry, aliases: Mapping[str, str]) -> list[Parameter]:
-    """The parameters of an entry, with template parameters and aliases replaced in their types."""
+def called(function: Signature, entry: Entry, aliases: Mapping[str, str]) -> Signature:
+    """The function with template parameters and aliases replaced in its parameters' types."""
     types = {**aliases, **bound(function, entry)}
-    return [
-        Parameter(signature.resolved(parameter.type, types), parameter.name, parameter.pointer)
+    parameters = tuple(
+        msgspec.structs.replace(parameter, type=signature.resolved(parameter.type, types))
         for parameter in function.parameters
-    ]
+    )
+    return msgspec.structs.replace(function, parameters=parameters)

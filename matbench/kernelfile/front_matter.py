@@ -7,7 +7,7 @@ import difflib
 import json
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -18,7 +18,7 @@ from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions, includes, products, signature
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.missing import Given, MissingKeysError, lacking_keys
+from matbench.kernelfile.missing import MissingKeysError
 from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import Beside, Table
 from matbench.kernelfile.unpacking import unpacked
@@ -45,6 +45,7 @@ from matbench.model import (
     Transpose,
     Values,
 )
+from matbench.workloads import Workload
 
 MAX_FILE_BYTES = 500_000
 #: Begins the `entry` that is a function on the host.
@@ -102,23 +103,20 @@ def parse(
     file: Path | None = None,
     beside: Beside | None = None,
     given: Mapping[str, Any] | None = None,
-    on_host: type[Reader] | None = None,
+    reader: type[Reader] | None = None,
 ) -> Kernel:
     """The kernel in a file's content; `shown` is what messages call the file.
 
     The path of the `file` resolves its `#include` lines. Front matter is in the file or `beside`
-    it; keys `given` on the command line replace its own. `on_host` reads that of functions on the
-    host, where there may be any.
+    it; keys `given` on the command line replace its own. A `reader` for functions on the host is
+    taken for these alone.
     """
     source = decoded(data, shown)
     table = Table(shown, source, beside, given or {})
-    is_on_host = on_host and str(table.values.get("entry", "")).startswith(ON_HOST)
-    reader = on_host if on_host and is_on_host else Reader
-    return identified(reader(shown, source, file, table).kernel(), data, table)
-
-
-def identified(kernel: Kernel, data: bytes, table: Table) -> Kernel:
-    """The kernel with the hash of its file's content, of its headers, and of its table."""
+    is_on_host = str(table.values.get("entry", "")).startswith(ON_HOST)
+    if reader is None or (reader.library is not None and not is_on_host):
+        reader = Reader
+    kernel = reader(shown, source, file, table, data).kernel()
     # The hash of the file covers only its own content, so front matter from elsewhere is added, but
     # not `previous`: it changes nothing that is compiled, launched or claimed.
     values = {key: value for key, value in table.values.items() if key != "previous"}
@@ -128,7 +126,9 @@ def identified(kernel: Kernel, data: bytes, table: Table) -> Kernel:
 
 
 def decoded(data: bytes, shown: str) -> str:
-    """The text of a kernel file, with `\\n` at the end of each line."""
+    """The text of a kernel file, with `\\n` at the end of each line; none of a cubin."""
+    if shown.endswith(".cubin"):
+        return ""
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{shown}: larger than {MAX_FILE_BYTES:,} bytes; is it a kernel file?")
     try:
@@ -145,8 +145,9 @@ def check_name(name: str) -> None:
 
 def default_name(shown: str) -> str:
     """The name of a kernel whose front matter gives none, derived from its file's."""
-    name = re.sub(r"[^a-z0-9._-]+", "-", Path(shown).stem.lower()).lstrip("._-")
-    return name or "kernel"
+    path = Path(shown)
+    name = path.name if path.suffix in (".ptx", ".cubin") else path.stem
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).lstrip("._-") or "kernel"
 
 
 def default_entry(name: str) -> str:
@@ -161,14 +162,17 @@ class Reader:
     SEARCHED_BYTES = 1_000_000
     #: That of its kernels.
     library: str | None = None
+    #: What they are if they are already compiled.
+    code = b""
 
-    def __init__(self, shown: str, source: str, file: Path | None, table: Table) -> None:
+    def __init__(
+        self, shown: str, source: str, file: Path | None, table: Table, data: bytes = b""
+    ) -> None:
         self.shown = shown
         self.file = file
         self.table = table
         self.wrong = table.wrong
-        with self.blaming("entry"):
-            self.given, self.source = source, unpacked(source)
+        self.given = self.source = source
 
     def fail(self, reason: str, line: int | None) -> NoReturn:
         """Raise an error at a line of the source."""
@@ -204,37 +208,50 @@ class Reader:
         included: tuple[Included, ...] = ()
         if self.file is not None:
             included = includes.find_includes(self.source, self.file, front.include_dirs)
-        entry, function, parameters = self.entry(front, included)
-        args = front.args if table.get("args") else workload.arguments
-        given = Given(table, workload, parameters, function, entry)
-        if lacking := self.lacking(given):
-            raise MissingKeysError(self.table, lacking, given)
+        entry, function = self.entry(front, included)
+        args = self.arguments(front, workload, function.parameters)
         values = {name: getattr(front, name) for name in front.__struct_fields__}
         values |= {"entry": entries.as_text(entry), "sweep": self.sweep(front, entry)}
         kernel = Kernel(
-            **values | {"args": self.arguments(args, parameters)},
+            **values | {"args": args},
             source=self.given,
             path=self.shown,
             file=str(self.file.absolute()) if self.file is not None else "",
             includes=included,
-            parameters=parameters,
+            parameters=function.parameters,
             is_extern_c=function.is_extern_c,
             library=self.library,
+            code=self.code,
         )
+        if lacking := self.lacking(kernel, entry):
+            raise MissingKeysError(self.table, lacking, workload, function, entry)
         if "precision" not in table and kernel.contract.storage != "int32":
             kernel = msgspec.structs.replace(kernel, precision=kernel.contract.storage)
         self.check(kernel)
         return kernel
 
-    def lacking(self, given: Given) -> list[str]:
-        """The keys that are needed and not there."""
-        return lacking_keys(given)
-
     def arguments(
-        self, args: tuple[str, ...], parameters: tuple[Parameter, ...]
+        self, front: FrontMatter, workload: Workload, parameters: Sequence[Parameter]
     ) -> tuple[str, ...]:
-        """The arguments for these parameters, of which the table lists `args`."""
-        return args
+        """The arguments for these parameters; empty if the table must say them."""
+        if self.table.values.get("args"):
+            return front.args
+        buffers = [text in workload.buffers for text in workload.arguments]
+        is_usual = buffers == [parameter.pointer for parameter in parameters]
+        return workload.arguments if is_usual else ()
+
+    def lacking(self, kernel: Kernel, entry: Entry) -> list[str]:
+        """The keys that are needed and not there."""
+        values, launch = self.table.values, {"block", "grid"} if kernel.kind.is_launched else set()
+        known = {*kernel.sweep, *kernel.tune, *kernel.let}
+        lacking = [] if "entry" in values or known.issuperset(entry.arguments) else ["entry"]
+        if not kernel.args:
+            lacking.append("args")
+        if WORKSPACE in (kernel.args or [parameter.name for parameter in kernel.parameters]):
+            launch.add("workspace_bytes")
+        return lacking + [
+            f"launch.{key}" for key in sorted(launch - values.get("launch", {}).keys())
+        ]
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         """Front matter with the right types; missing keys are reported later, all at once."""
@@ -247,14 +264,28 @@ class Reader:
             reason, keys = _explained(str(error), table)
             self.wrong(reason, *keys or [""])
 
-    def entry(
-        self, front: FrontMatter, included: tuple[Included, ...]
-    ) -> tuple[Entry, Signature, tuple[Parameter, ...]]:
-        """The entry, its function, and that function's parameters."""
+    def pointers(self, front: FrontMatter, known: Sequence[Storage] = ()) -> dict[str, str]:
+        """The C++ types of buffers' elements, of those `known`, where only the table says them."""
+        usual = front.storage or ("float32" if front.precision == "tf32" else front.precision)
+        types = {}
+        workload = workloads.get(front.workload)
+        for buffer in workload.buffers:
+            key = "result" if buffer == "C" else "storage"
+            kind, allowed = getattr(front, key), known or workload.storages(buffer)
+            if kind not in (None, *allowed):
+                self.wrong(f"{key}: {kind}; known: {', '.join(allowed)}", key)
+            kind = kind or (usual if usual in allowed else allowed[0])
+            types[buffer] = WRITTEN[kind].split(" or ")[0]
+        return types
+
+    def entry(self, front: FrontMatter, included: tuple[Included, ...]) -> tuple[Entry, Signature]:
+        """The entry, and its function with the types that its parameters then have."""
         self.refuse(("result",), "only if no source in C says it; the pointer does")
         self.refuse(
             ("link", "options"), 'only for functions on the host, as in entry = "host sgemm"'
         )
+        with self.blaming("entry"):
+            self.source = unpacked(self.given)
         headers = includes.texts(included, self.SEARCHED_BYTES)
         functions = self.functions([self.source])
         wanted = self.wanted(front, functions)
@@ -270,14 +301,14 @@ class Reader:
             # Reported with other missing keys.
             wanted = entries.parsed(entries.suggested(function)) or wanted
         with self.blaming(named_by):
-            parameters = entries.parameters(function, wanted, signature.aliases(self.source))
-            if not all(map(signature.is_known, parameters)):
+            called = entries.called(function, wanted, signature.aliases(self.source))
+            if not all(map(signature.is_known, called.parameters)):
                 types: dict[str, str] = {}
                 for text in (*reversed(headers), self.source):
                     types |= signature.aliases(text)
-                parameters = entries.parameters(function, wanted, types)
-            signature.checked(parameters, function.line)
-        return wanted._replace(name=function.name), function, tuple(parameters)
+                called = entries.called(function, wanted, types)
+            signature.checked(called.parameters, function.line)
+        return wanted._replace(name=function.name), called
 
     def functions(self, texts: list[str]) -> list[Signature]:
         """The functions defined in some texts."""

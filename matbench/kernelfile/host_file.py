@@ -13,7 +13,6 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, native, signature
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import ON_HOST, Reader
-from matbench.kernelfile.missing import Given, lacking_keys
 from matbench.kernelfile.signature import Signature
 from matbench.model import (
     BASELINE,
@@ -26,6 +25,7 @@ from matbench.model import (
     LaunchRules,
     Parameter,
 )
+from matbench.workloads import Workload
 
 #: What matbench passes for parameters of these types.
 HANDLES = {"cudaStream_t": "stream", "CUstream": "stream", "cublasHandle_t": "cublas"}
@@ -74,9 +74,7 @@ class HostReader(Reader):
         included = includes.find_includes(self.source, self.file, front.include_dirs)
         return not any(map(_CUDA.search, [self.source, *includes.texts(included)]))
 
-    def entry(
-        self, front: FrontMatter, included: tuple[Included, ...]
-    ) -> tuple[Entry, Signature, tuple[Parameter, ...]]:
+    def entry(self, front: FrontMatter, included: tuple[Included, ...]) -> tuple[Entry, Signature]:
         self.refuse(("storage", "result"), "only if no source in C says it; the pointers do")
         wanted = entries.parsed(front.entry.removeprefix(ON_HOST))
         if wanted is None:
@@ -93,30 +91,23 @@ class HostReader(Reader):
         for text in reversed(texts):
             types |= signature.aliases(text)
         with self.blaming("entry"):
-            parameters = entries.parameters(function, wanted, types)
+            called = entries.called(function, wanted, types)
         # One argument says that it is a template; C++ knows the defaults of the others.
         defaults = tuple(p.default for p in function.template[:1] if p.default is not None)
-        wanted = Entry(function.name, wanted.arguments or defaults)
-        return wanted, function, tuple(parameters)
-
-    def lacking(self, given: Given) -> list[str]:
-        listed = [p for p in given.parameters if p.pointer or p.type not in HANDLES]
-        args = given.values.get("args") or _named(listed)
-        values = {**given.values, **({"args": args} if args else {})}
-        lacking = lacking_keys(given._replace(values=values, parameters=listed))
-        return [key for key in lacking if key not in ("launch.block", "launch.grid")]
+        return Entry(function.name, wanted.arguments or defaults), called
 
     def arguments(
-        self, args: tuple[str, ...], parameters: tuple[Parameter, ...]
+        self, front: FrontMatter, workload: Workload, parameters: Sequence[Parameter]
     ) -> tuple[str, ...]:
-        """What the table lists, and between them the handles, which need not be listed."""
+        """Between them the handles, which the table need not list."""
         handles = [None if p.pointer else HANDLES.get(p.type) for p in parameters]
-        if not self.table.values.get("args"):
-            args = _named([p for p, h in zip(parameters, handles, strict=True) if not h]) or args
-        if len(args) != handles.count(None):
+        listed = [p for p, handle in zip(parameters, handles, strict=True) if handle is None]
+        named = () if self.table.values.get("args") else _named(listed)
+        args = named or super().arguments(front, workload, listed)
+        if not args or len(args) != len(listed):
             return args
-        listed = iter(args)
-        return tuple(handle or next(listed) for handle in handles)
+        others = iter(args)
+        return tuple(handle or next(others) for handle in handles)
 
     def check_argument(self, kernel: Kernel, text: str, parameter: Parameter) -> None:
         handle = None if parameter.pointer else HANDLES.get(parameter.type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,13 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import UsageError, listed
-from matbench.kernelfile import includes, products
-from matbench.kernelfile.front_matter import Reader, check_name, decoded
+from matbench.kernelfile import includes
+from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.front_matter import Reader, decoded
+from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import Table
-from matbench.model import PYTHON, Kernel, LaunchRules, Parameter, Storage
+from matbench.model import PYTHON, FrontMatter, Included, Kernel, LaunchRules, Parameter, Storage
+from matbench.workloads import Workload
 
 #: Between the path of a file and the name of its function.
 SEPARATOR = "::"
@@ -32,9 +35,7 @@ _UNUSED = (
     "entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune", "scales",
     "promotes",
 )  # fmt: skip
-C_TYPES: dict[Storage, str] = {
-    "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "float64": "double"
-}  # fmt: skip
+_STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "float64")
 #: The name of C if it is no parameter.
 RETURNED = "return"
 #: What a function may take by name, besides its matrices and constants, and their types.
@@ -87,11 +88,15 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
                 f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
             )
     table = Table(shown, _table_above(module, function, source, shown), None, given or {})
-    kernel = _Reader(shown, source, Path(shown), table).function(module, function)
+    reader = _Reader(shown, source, table, module, function)
+    kernel = reader.kernel()
     said = repr((function.name, table.values)).encode()
-    modules = includes.find_includes(source, Path(shown))
-    identity = includes.identity(data + said, modules)
-    return msgspec.structs.replace(kernel, sha256=identity, includes=modules)
+    return msgspec.structs.replace(
+        kernel,
+        path=f"{shown}{SEPARATOR}{function.name}",
+        sha256=includes.identity(data + said, kernel.includes),
+        arrays=reader.arrays,
+    )
 
 
 def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.FunctionDef:
@@ -154,56 +159,44 @@ def _table_above(module: ast.Module, function: ast.FunctionDef, source: str, sho
 class _Reader(Reader):
     """Reads the table of a function, with the checks of other front matter."""
 
-    def function(self, module: ast.Module, function: ast.FunctionDef) -> Kernel:
-        table = self.table.values
+    library = PYTHON
+
+    def __init__(
+        self, shown: str, source: str, table: Table, module: ast.Module, function: ast.FunctionDef
+    ) -> None:
+        super().__init__(shown, source, Path(shown), table)
+        self.function, (self.arrays, self.needs) = function, _imported(module)
+
+    def front(self, table: dict[str, Any]) -> FrontMatter:
         self.refuse(_UNUSED, "a function of Python has no use for it; remove it")
-        front = self.front({"name": function.name.lower().strip("_"), **table})
-        with self.blaming("name"):
-            check_name(front.name)
+        front = super().front({"name": self.function.name.lower().strip("_"), **table})
         if front.workload != workloads.DEFAULT:
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
         if front.launch != LaunchRules((1,), (1,), where=front.launch.where):
             self.wrong("launch: only `where`; the function launches its kernels itself", "launch")
-        if "precision" not in table and front.storage in C_TYPES:
-            front = msgspec.structs.replace(front, precision=front.storage)
-        storage: Storage = "float32" if front.precision == "tf32" else front.precision
-        if storage not in C_TYPES:
-            self.wrong(f"storage: {storage}; known: {', '.join(C_TYPES)}", "storage")
-        if front.storage not in (None, storage):
-            self.wrong(f"storage: {front.storage} is not read as {front.precision}", "storage")
-        if front.result not in (None, *C_TYPES):
-            self.wrong(f"result: {front.result}; known: {', '.join(C_TYPES)}", "result")
-        matrices, named = self.parameters(function, {*front.sweep}, is_batch=front.batch != 1)
+        requires = tuple(dict.fromkeys((*front.requires, *self.needs)))
+        return msgspec.structs.replace(front, requires=requires)
+
+    def entry(self, front: FrontMatter, _: tuple[Included, ...]) -> tuple[Entry, Signature]:
+        name = self.function.name
+        types = self.pointers(front, _STORAGES)
+        matrices, named = self.parameters(self.function, {*front.sweep}, is_batch=front.batch != 1)
         roles = self.roles(matrices)
-        types = dict.fromkeys("AB", C_TYPES[storage]) | {"C": C_TYPES[front.result or storage]}
-        taken = [
-            Parameter(types[role], name, True)
-            for role, name in zip(roles, [*matrices, RETURNED], strict=False)
-        ]
-        is_plain = front.layout == "row-major" and front.padding == 0
-        if len(matrices) == 2 and not is_plain:
+        if len(matrices) == 2 and (front.layout, front.padding) != ("row-major", 0):
             key = "padding" if front.layout == "row-major" else "layout"
             self.wrong(f"{key}: only for a function that fills C", key)
-        values = {name: getattr(front, name) for name in front.__struct_fields__}
-        arrays, needs = _imported(module)
-        kernel = Kernel(
-            **values | {
-                "entry": function.name, "args": (*roles, *named),
-                "requires": tuple(dict.fromkeys((*front.requires, *needs))),
-            },
-            source=self.source,
-            path=f"{self.shown}{SEPARATOR}{function.name}",
-            file=str(self.file.absolute()) if self.file is not None else "",
-            parameters=(*taken, *(Parameter(_NUMBERS[name], name, False) for name in named)),
-            library=PYTHON,
-            arrays=arrays,
-        )  # fmt: skip
-        self.check_names("sweep", kernel.sweep)
-        self.check_let(kernel)
-        if mistake := products.mistake(kernel):
-            self.wrong(*mistake)
-        self.check_launch(kernel)
-        return kernel
+        parameters = [
+            Parameter(types[role], parameter, True)
+            for role, parameter in zip(roles, [*matrices, RETURNED], strict=False)
+        ]
+        parameters += [Parameter(_NUMBERS[number], number, False) for number in named]
+        self.args = (*roles, *named)
+        return Entry(name, ()), Signature(name, tuple(parameters), is_extern_c=True)
+
+    def arguments(
+        self, front: FrontMatter, workload: Workload, parameters: Sequence[Parameter]
+    ) -> tuple[str, ...]:
+        return self.args
 
     def roles(self, matrices: list[str]) -> tuple[str, ...]:
         """Which matrix each parameter is; a C that is returned comes last."""

@@ -32,7 +32,7 @@ from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, instrument
-from matbench.kernelfile.compiled import is_cubin, of_cubin
+from matbench.kernelfile.compiled import of_cubin
 from matbench.model import Kernel, Resources
 
 #: Requests with different turns are compiled at the same time.
@@ -241,7 +241,7 @@ def _given(kernel: Kernel, capability: tuple[int, int], cache: Cache) -> Compile
     """The machine code in a kernel's file, or what ptxas makes of its PTX."""
     asked = CompileRequest("", kernel.entry, (), architecture(kernel, capability), ())
     report, cubin = "", kernel.code
-    if not is_cubin(cubin):
+    if kernel.path.endswith(".ptx"):
         options = ("-Xptxas", "-v", f"-DMATBENCH_SETTINGS={_checksum(settings_in_force())}")
         asked = asked._replace(text=cubin.decode("utf-8-sig"), options=options, is_ptx=True)
         try:

@@ -14,7 +14,7 @@ from matbench.features.adopt.argument_guesses import ArgumentGuess
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.compiled import is_compiled
-from matbench.kernelfile.missing import Given, MissingKeysError
+from matbench.kernelfile.missing import MissingKeysError
 from matbench.kernelfile.signature import Signature
 from matbench.model import WORKSPACE, Parameter
 from matbench.workloads import Workload
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 def suggested(error: MissingKeysError) -> UsageError:
     """The error with lines to paste below it: an example of each missing key."""
-    table, examples = error.table, _examples(error.lacking, error.given)
+    table, examples = error.table, _examples(error)
     paste = [line for line in as_toml(examples).splitlines() if line]
     hint = "add lines such as:"
     if not table.is_there:
@@ -48,9 +48,9 @@ def as_toml(table: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _examples(lacking: Sequence[str], given: Given) -> dict[str, Any]:
-    """Front matter with these keys, and with constants for the entry's arguments."""
-    _, workload, parameters, function, entry = given
+def _examples(error: MissingKeysError) -> dict[str, Any]:
+    """Front matter with the keys that are missing, and constants for the entry's arguments."""
+    lacking, workload, function, entry = error.lacking, error.workload, error.function, error.entry
     examples: dict[str, Any] = {}
     names: list[str] = []
     if "entry" in lacking:
@@ -58,7 +58,7 @@ def _examples(lacking: Sequence[str], given: Given) -> dict[str, Any]:
         types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
         names = [name for name in entry.arguments if name not in {*types, "float"}]
     if "args" in lacking:
-        examples["args"] = _arguments(parameters, workload)
+        examples["args"] = _arguments(function.parameters, workload)
     if names:
         is_tiled = {"TM", "TN"} & {*names}
         sides = (launch_guesses.usual(name) if is_tiled else 16 for name in names)

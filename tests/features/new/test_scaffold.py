@@ -18,7 +18,7 @@ TILED = next(kernel for kernel in WITH_SOURCE if kernel.name == "tiled")
 
 def made(name: str, origin: Kernel = TILED) -> Kernel:
     text = scaffold.source(name, origin, f"{name}.cu")
-    return front_matter.parse(text.encode(), f"{name}.cu", on_host=HostReader)
+    return front_matter.parse(text.encode(), f"{name}.cu", reader=HostReader)
 
 
 @pytest.mark.parametrize("origin", WITH_SOURCE, ids=lambda kernel: kernel.name)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from matbench.kernelfile import expressions, signature
-from matbench.kernelfile.signature import Signature, SourceError, TemplateParameter
+from matbench.kernelfile.signature import Signature, SourceError
 from matbench.model import Kernel
 
 _ENTRY = re.compile(r"((?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)\s*(?:<(.*)>)?", re.DOTALL)
@@ -58,16 +58,13 @@ def as_text(entry: Entry) -> str:
 
 def written(entry: Entry, values: Mapping[str, int]) -> str:
     """The entry in C++, with the constants' values in place of their names."""
-    if not entry.arguments:
-        return entry.name
-    return (
-        f"{entry.name}<{', '.join(with_values(argument, values) for argument in entry.arguments)}>"
-    )
+    arguments = tuple(with_values(argument, values) for argument in entry.arguments)
+    return as_text(entry._replace(arguments=arguments))
 
 
-def with_values(argument: str, values: Mapping[str, int]) -> str:
-    """A template argument with the constants' values in place of their names."""
-    return _NAME.sub(lambda name: str(values.get(name[0], name[0])), argument)
+def with_values(text: str, values: Mapping[str, object]) -> str:
+    """A text, such as a template argument, with values in place of their names."""
+    return _NAME.sub(lambda name: str(values.get(name[0], name[0])), text)
 
 
 def with_types(text: str, bound: Mapping[str, str]) -> str:
@@ -76,7 +73,7 @@ def with_types(text: str, bound: Mapping[str, str]) -> str:
         name: value if re.fullmatch(r"[\w ]+", value) else f"({value})"
         for name, value in bound.items()
     }
-    return _NAME.sub(lambda name: in_place.get(name[0], name[0]), text)
+    return with_values(text, in_place)
 
 
 def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
@@ -116,15 +113,6 @@ def bound(function: Signature, entry: Entry) -> dict[str, str]:
                 )
             given[parameter.name] = parameter.default
     return given
-
-
-def unbound(function: Signature, entry: Entry) -> list[TemplateParameter]:
-    """The entry's template parameters without a value or default."""
-    return [
-        parameter
-        for parameter in function.template[len(entry.arguments) :]
-        if parameter.default is None
-    ]
 
 
 def suggested(function: Signature) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from matbench import workloads
 from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import expressions, includes, products, signature
+from matbench.kernelfile import expressions, includes, products, signature, tables
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.missing import MissingKeysError
 from matbench.kernelfile.signature import Signature
@@ -28,22 +28,15 @@ from matbench.model import (
     SCALE_OF,
     STORAGE,
     WORKSPACE,
-    Accumulator,
-    Finish,
     FrontMatter,
-    Group,
     Included,
     Kernel,
     LaunchRules,
-    Layout,
     Parameter,
-    Precision,
     Problem,
     Scales,
     Standard,
     Storage,
-    Transpose,
-    Values,
 )
 from matbench.workloads import Workload
 
@@ -71,19 +64,6 @@ _RESERVED = {
     *("M", "N", "K", "A", "B", "C", WORKSPACE), *SCALE_OF.values(),
     *products.NAMES, *DEVICE_LIMITS, *expressions.FUNCTIONS,
 }  # fmt: skip
-#: The values that a file may give to keys with a fixed set; the group `baseline` is reserved.
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "group": tuple(name for name in get_args(Group) if name != "baseline"),
-    "precision": get_args(Precision),
-    "finish": get_args(Finish),
-    "transpose": get_args(Transpose),
-    "layout": get_args(Layout),
-    "std": STANDARDS,
-    "scales": get_args(Scales),
-    "accumulator": get_args(Accumulator),
-}
-#: The types of the values in tables with free keys.
-_TABLES: dict[str, Any] = {"sweep": Values, "tune": Values, "let": int | str, "model": str}
 #: The C++ types of a buffer's elements.
 WRITTEN: dict[Storage, str] = {
     "float32": "float",
@@ -297,8 +277,8 @@ class Reader:
         named_by = "entry" if "entry" in self.table.values else "name"
         if function is None:
             self.no_entry(functions, wanted, named_by)
-        if named_by == "name" and entries.unbound(function, wanted):
-            # Reported with other missing keys.
+        unbound = [p for p in function.template[len(wanted.arguments) :] if p.default is None]
+        if named_by == "name" and unbound:  # reported with other missing keys
             wanted = entries.parsed(entries.suggested(function)) or wanted
         with self.blaming(named_by):
             called = entries.called(function, wanted, signature.aliases(self.source))
@@ -535,8 +515,9 @@ def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
     """msgspec's message in terms of front matter, and the keys that it is about."""
     reason, _, where = message.partition(" - at ")
     keys = re.findall(r"[A-Za-z_][\w-]*", where.replace("key in ", ""))[:2]
-    if "[...]" in where and keys[0] in _TABLES:  # msgspec does not say which key
-        keys += [key for key, value in table[keys[0]].items() if not _fits(keys[0], value)][:1]
+    if "[...]" in where and keys[0] in ("sweep", "tune", "let", "model"):
+        inside = table[keys[0]].items()  # msgspec does not say which key
+        keys += [key for key, value in inside if not tables.fits(value, keys[0], key)][:1]
     unknown = re.search(r"unknown field `(.*?)`", reason)
     missing = re.search(r"missing required field `(.*?)`", reason)
     name = ".".join(keys)
@@ -547,15 +528,9 @@ def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
         return f"unknown key `{unknown[1]}`; {hint}", [*keys, unknown[1]]
     if missing:
         return f"`{'.'.join([*keys, missing[1]])}` is missing", keys
-    if reason.startswith("Invalid enum") and name in _CHOICES:
-        reason = f"unknown value {reason.split()[-1]}; known: {', '.join(_CHOICES[name])}"
+    if reason.startswith("Invalid enum"):
+        kind = tables.type_of(keys)  # a literal, or one or None; the group `baseline` is reserved
+        texts = [text for each in (kind, *get_args(kind)) for text in get_args(each)]
+        choices = ", ".join(text for text in texts if isinstance(text, str) and text != "baseline")
+        reason = f"unknown value {reason.split()[-1]}; known: {choices}"
     return f"`{name}`: {reason}" if name else reason, keys
-
-
-def _fits(table: str, value: object) -> bool:
-    """Whether a value has the type that a table with free keys takes."""
-    try:
-        msgspec.convert(value, _TABLES[table])
-    except msgspec.ValidationError:
-        return False
-    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import struct
 from collections.abc import Iterable, Mapping
@@ -78,7 +79,7 @@ class Signature(msgspec.Struct, frozen=True):
 def functions(source: str) -> list[Signature]:
     """The `__global__` functions that a source defines, in order of appearance."""
     root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
-    definitions = [function(node) for node in entries(root)]
+    definitions = [*map(function, entries(root))]
     if not definitions and root.has_error:
         errors = (node for node in syntax.walk(root) if node.is_error or node.is_missing)
         wrong = next(errors, root)
@@ -88,50 +89,34 @@ def functions(source: str) -> list[Signature]:
 
 def entries(root: Node) -> list[Node]:
     """The definitions of `__global__` functions in a tree, without template specialisations."""
-    return [node for node in syntax.outside(root) if _is_entry(node)]
+    functions = ((node, _named(node)) for node in syntax.outside(root) if _is_global(node))
+    return [node for node, name in functions if name and "<" not in syntax.text_of(name)]
 
 
 def host_functions(source: str) -> list[Signature]:
     """The functions on the host that a source defines, without `main` and those of classes."""
     root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
-    return [function(node) for node in _on_host(root)]
+    return [function(node) for node in syntax.outside(root) if _is_on_host(node)]
 
 
-def _on_host(root: Node) -> list[Node]:
-    words_of_device = {"__global__", "__device__"}
-    return [
-        node
-        for node in syntax.outside(root)
-        if node.type == "function_definition"
-        and not words_of_device & words(node)
-        and (name := _named(node)) is not None
-        and not set("<~:") & set(syntax.text_of(name))
-        and syntax.text_of(name) != "main"
-        and not any(
-            "class" in above.type or "struct" in above.type for above in syntax.parents(node)
-        )
-    ]
-
-
-def _is_entry(node: Node) -> bool:
-    if node.type != "function_definition" or "__global__" not in words(node):
+def _is_on_host(node: Node) -> bool:
+    if node.type != "function_definition" or {"__global__", "__device__"} & words(node):
         return False
     name = _named(node)
-    return name is not None and "<" not in syntax.text_of(name)
+    is_plain = name is not None and re.fullmatch(r"(?!main$)[^<~:]*", syntax.text_of(name))
+    above = " ".join(outer.type for outer in syntax.parents(node))
+    return bool(is_plain) and "class" not in above and "struct" not in above
+
+
+def _is_global(node: Node) -> bool:
+    return node.type == "function_definition" and "__global__" in words(node)
 
 
 def is_specialised(root: Node, name: str) -> bool:
     """Whether a kernel template has specialisations."""
-    named = (
-        _named(node)
-        for node in syntax.outside(root)
-        if node.type == "function_definition" and "__global__" in words(node)
-    )
-    return any(
-        syntax.text_of(node).replace(" ", "").startswith(f"{name}<")
-        for node in named
-        if node is not None
-    )
+    named = map(_named, filter(_is_global, syntax.outside(root)))
+    written = (syntax.text_of(node).replace(" ", "") for node in named if node is not None)
+    return any(text.startswith(f"{name}<") for text in written)
 
 
 def words(node: Node) -> set[str]:
@@ -142,6 +127,12 @@ def words(node: Node) -> set[str]:
         if "declarator" not in child.type and child.type != "compound_statement"
         for word in syntax.text_of(child).split()
     }
+
+
+def _list(node: Node) -> Node | None:
+    """The list of a function's parameters."""
+    declarator = _declarator(node)
+    return syntax.fields(declarator, "parameters") if declarator is not None else None
 
 
 def _declarator(node: Node) -> Node | None:
@@ -192,14 +183,14 @@ def function(node: Node) -> Signature:
             template = _template(above)
         elif above.type == "linkage_specification":
             is_extern_c = is_extern_c or b'"C"' in (above.text or b"")[:16]
-    bounds = next((inner for inner in syntax.walk(node) if inner.type == "launch_bounds"), None)
+    bounds = [inner for inner in syntax.walk(node) if inner.type == "launch_bounds"][:1]
     pairs = [(_declared(parameter), parameter) for parameter in parameter_nodes(node)]
     given = {one.name: syntax.fields(parameter, "default_value") for one, parameter in pairs}
     return Signature(
         name=qualified_name(node),
         parameters=tuple(one for one, _ in pairs),
         template=template,
-        launch_bounds=_bounds(bounds) if bounds is not None else None,
+        launch_bounds=next((syntax.text_of(n.named_children[0]) for n in bounds), None),
         line=syntax.line_of(name),
         is_extern_c=is_extern_c,
         defaults={name: syntax.text_of(text) for name, text in given.items() if text is not None},
@@ -208,8 +199,7 @@ def function(node: Node) -> Signature:
 
 def parameter_nodes(node: Node) -> list[Node]:
     """The declarations of a function's parameters; none for `(void)`."""
-    declarator = _declarator(node)
-    parameters = syntax.fields(declarator, "parameters") if declarator is not None else None
+    parameters = _list(node)
     kinds = ("parameter_declaration", "optional_parameter_declaration")
     nodes = [child for child in (parameters.children if parameters else ()) if child.type in kinds]
     if len(nodes) == 1 and syntax.text_of(nodes[0]) == "void":
@@ -219,22 +209,16 @@ def parameter_nodes(node: Node) -> list[Node]:
 
 def end_of_parameters(node: Node) -> int:
     """The position of the parenthesis that closes a function's parameter list."""
-    declarator = _declarator(node)
-    parameters = syntax.fields(declarator, "parameters") if declarator is not None else None
+    parameters = _list(node)
     return parameters.end_byte - 1 if parameters is not None else node.end_byte
-
-
-def _bounds(node: Node) -> str | None:
-    return syntax.text_of(node.named_children[0]) if node.named_children else None
 
 
 def _template(node: Node) -> tuple[TemplateParameter, ...]:
     listed = syntax.fields(node, "parameters")
     template = []
     for declared in listed.named_children if listed is not None else ():
-        default = syntax.fields(declared, "default_type") or syntax.fields(
-            declared, "default_value"
-        )
+        given = (syntax.fields(declared, f"default_{what}") for what in ("type", "value"))
+        default = next(filter(None, given), None)
         value = syntax.text_of(default) if default is not None else None
         if "type_parameter" in declared.type:
             names = [c for c in declared.named_children if c.type == "type_identifier"]
@@ -250,11 +234,9 @@ def _declared(node: Node) -> Parameter:
     """A parameter as declared; the type of a pointer to a pointer ends in `*`."""
     declarator = syntax.fields(node, "declarator")
     name = syntax.declared(declarator) if declarator is not None else None
-    kinds = [child for child in node.children if not _is_qualifier(child) and child != declarator]
-    for index, child in enumerate(kinds):
-        if child.type == "=":
-            kinds = kinds[:index]
-            break
+    declaring = itertools.takewhile(lambda child: child.type != "=", node.children)
+    dress = ("type_qualifier", "attribute_specifier", "ERROR", "struct")
+    kinds = [child for child in declaring if child.type not in dress and child != declarator]
     kind = " ".join(map(syntax.text_of, kinds)).removeprefix("::").removeprefix("std::")
     shape = syntax.text_of(declarator) if declarator is not None else ""
     stars = shape.count("*") + shape.count("[")
@@ -263,10 +245,6 @@ def _declared(node: Node) -> Parameter:
         name=syntax.text_of(name) if name is not None else "",
         pointer=stars > 0,
     )
-
-
-def _is_qualifier(node: Node) -> bool:
-    return node.type in ("type_qualifier", "attribute_specifier", "ERROR", "struct")
 
 
 def tensor_map(text: str) -> tuple[str, str, str] | None:
@@ -338,21 +316,15 @@ def resolved(kind: str, types: Mapping[str, str]) -> str:
     return _SAME.get(kind, kind)
 
 
-_NAMING = ("alias_declaration", "preproc_def", "type_definition")
-
-
 def aliases(source: str) -> dict[str, str]:
     """The type aliases that a source defines: `typedef`, `using`, `#define`."""
     meanings = {}
     for node in syntax.outside(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
-        if node.type not in _NAMING:
+        if node.type not in ("alias_declaration", "preproc_def", "type_definition"):
             continue
         kind = syntax.fields(node, "type") or syntax.fields(node, "value")
-        if kind is None:
-            continue
-        of = "declarator" if node.type == "type_definition" else "name"
-        name = syntax.fields(node, of)
-        if name is not None:
+        name = syntax.fields(node, "declarator" if node.type == "type_definition" else "name")
+        if kind is not None and name is not None:
             meanings[syntax.text_of(name)] = syntax.text_of(kind)
     return meanings
 
@@ -360,8 +332,8 @@ def aliases(source: str) -> dict[str, str]:
 def line_of(source: str, entry: str, index: int) -> int | None:
     """The line that names a parameter of the entry, a kernel or a function on the host."""
     root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
-    for node in (*entries(root), *_on_host(root)):
-        if qualified_name(node) == entry:
+    for node in syntax.outside(root):
+        if (_is_global(node) or _is_on_host(node)) and qualified_name(node) == entry:
             listed = parameter_nodes(node)
             inner = syntax.fields(listed[index], "declarator")
             return syntax.line_of(inner if inner is not None else listed[index])

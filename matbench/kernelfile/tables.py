@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, get_args, get_type_hints
 
@@ -142,18 +142,22 @@ def value(text: str, *keys: str) -> Any:
     given: Any = text
     with contextlib.suppress(ValueError, RecursionError):
         given = tomllib.loads(f"value = {text}")["value"]
-    kind = _type_of(keys)
-    try:
-        msgspec.convert(given, kind)
-    except msgspec.ValidationError:
-        pieces = signature.pieces(text)
-        for parts in ([*map(value, pieces)], pieces):
-            with contextlib.suppress(msgspec.ValidationError):
-                return [*msgspec.convert(parts, kind, strict=False)]
+    pieces = signature.pieces(text)
+    for parts in () if fits(given, *keys) else ([*map(value, pieces)], pieces):
+        with contextlib.suppress(msgspec.ValidationError):
+            return [*msgspec.convert(parts, type_of(keys), strict=False)]
     return given
 
 
-def _type_of(keys: tuple[str, ...]) -> Any:
+def fits(given: object, *keys: str) -> bool:
+    """Whether a value has the type of these keys."""
+    with contextlib.suppress(msgspec.ValidationError):
+        msgspec.convert(given, type_of(keys))
+        return True
+    return False
+
+
+def type_of(keys: Iterable[str]) -> Any:
     """The type of a key's value, such as that of `args`, `launch.block` or `sweep.BM`."""
     kind: Any = FrontMatter if keys else Any
     for key in keys:

@@ -69,14 +69,8 @@ _USING = {"using_declaration", "namespace_alias_definition"}
 class NeedsCudaError(SourceError):
     """The source uses something that only CUDA has."""
 
-    def __init__(self, what: str, node: Node, where: str | None = None) -> None:
-        self.what, self.node = what, node
-        line = syntax.line_of(node)
-        super().__init__(f"needs CUDA ({what}, line {where or line})", line)
-
-    def located(self, code: str) -> NeedsCudaError:
-        """The same error, located in the header that this line of the code comes from."""
-        return NeedsCudaError(self.what, self.node, _place(code, self.node))
+    def __init__(self, what: str, code: str, node: Node) -> None:
+        super().__init__(f"needs CUDA ({what}, line {_place(code, node)})", syntax.line_of(node))
 
 
 def _place(code: str, node: Node) -> str:
@@ -90,25 +84,20 @@ def _place(code: str, node: Node) -> str:
 
 @functools.lru_cache(maxsize=64)
 def device_part(
-    source: str, entry: str, bound: tuple[tuple[str, str], ...] = (), included: tuple[str, ...] = ()
+    source: str,
+    entry: str,
+    bound: tuple[tuple[str, str], ...] | None = (),
+    included: tuple[str, ...] = (),
 ) -> str:
     """What `entry`, a function's name with its namespaces, needs of a source.
 
     The entry's template parameters are replaced by what they are `bound` to. Headers are dropped,
-    except those `included`, the user's.
+    except those `included`, the user's. With None for `bound` it is for nvcc, which takes templates
+    and all headers but `host_headers`.
     """
     code = syntax.expanded(source)
-    try:
-        return rewriting.applied(code, _File(code, entry, dict(bound), set(included)).edits())
-    except NeedsCudaError as error:
-        raise error.located(code) from None
-
-
-@functools.lru_cache(maxsize=64)
-def without_host(source: str, entry: str, included: tuple[str, ...] = ()) -> str:
-    """The source for nvcc, without `host_headers` and without what `entry` does not need."""
-    code = syntax.expanded(source)
-    return rewriting.applied(code, _File(code, entry, None, set(included)).edits())
+    values = dict(bound) if bound is not None else None
+    return rewriting.applied(code, _File(code, entry, values, set(included)).edits())
 
 
 def host_headers(source: str, included: Iterable[str] = ()) -> dict[str, str]:
@@ -210,7 +199,7 @@ class _File:
             if is_unused or not _DEVICE_HEADER.fullmatch(name):
                 yield node.start_byte, node.end_byte, "\n"
             elif not _is_conditional(node):
-                raise NeedsCudaError(name, node)
+                raise NeedsCudaError(name, self.code, node)
 
     def _reaches(self, space: str) -> bool:
         """Whether the entry may use names of a library's namespace."""
@@ -250,7 +239,7 @@ class _File:
             is_type = inner.type == "type_identifier" and meant not in self.own
             is_narrow = is_type and _NARROW.fullmatch(meant)
             if (is_asm or is_narrow or _WARPS.fullmatch(text)) and not _is_conditional(inner):
-                raise NeedsCudaError("inline PTX" if is_asm else f"`{meant}`", inner)
+                raise NeedsCudaError("inline PTX" if is_asm else f"`{meant}`", self.code, inner)
             if bound and inner.type in _BOUND:
                 yield inner.start_byte, inner.end_byte, entries.with_types(text, bound)
 
@@ -295,9 +284,7 @@ def _without_braces(node: Node) -> Iterator[Edit]:
 def _names(node: Node) -> set[str]:
     """The names that a top-level node defines."""
     names = set()
-    inner = node
-    while inner.type == "template_declaration" and inner.named_children:
-        inner = inner.named_children[-1]
+    inner = signature.untemplated(node)
     name = syntax.fields(inner, "name")
     if name is not None:
         names.add(syntax.text_of(name))
@@ -330,8 +317,7 @@ def _is_host(node: Node) -> bool:
 
     Kernels can use constants, and `constexpr` functions can compute them.
     """
-    while node.type == "template_declaration" and node.named_children:
-        node = node.named_children[-1]
+    node = signature.untemplated(node)
     words = signature.words(node)
     if node.type == "function_definition":
         return not words & {"__global__", "__device__", "constexpr"}
@@ -344,8 +330,8 @@ def _is_host(node: Node) -> bool:
 
 def _is_conditional(node: Node) -> bool:
     """Whether this is inside a preprocessor condition, which only the compiler evaluates."""
-    above = (outer for outer in syntax.parents(node) if outer.type.startswith("preproc_"))
-    return any(not _is_guard(outer) for outer in above)
+    above = syntax.parents(node)
+    return any(n.type.startswith("preproc_") and not _is_guard(n) for n in above)
 
 
 def _is_guard(node: Node) -> bool:

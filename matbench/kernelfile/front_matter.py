@@ -191,9 +191,11 @@ class Reader:
         entry, function = self.entry(front, included)
         args = self.arguments(front, workload, function.parameters)
         values = {name: getattr(front, name) for name in front.__struct_fields__}
-        values |= {"entry": entries.as_text(entry), "sweep": self.sweep(front, entry)}
+        # Of template arguments that only `[tune]` names, the first value.
+        tuned = sorted(entry.names & (front.tune.keys() - front.sweep.keys()))
+        sweep = front.sweep | {name: front.tune[name][:1] for name in tuned}
         kernel = Kernel(
-            **values | {"args": args},
+            **values | {"entry": entries.as_text(entry), "args": args, "sweep": sweep},
             source=self.given,
             path=self.shown,
             file=str(self.file.absolute()) if self.file is not None else "",
@@ -336,11 +338,6 @@ class Reader:
             wanted = wanted._replace(arguments=(*wanted.arguments, parameter.name))
         return wanted
 
-    def sweep(self, front: FrontMatter, entry: Entry) -> dict[str, tuple[int, ...]]:
-        """The swept constants, and first values of template arguments that only `[tune]` names."""
-        names = entry.names & (front.tune.keys() - front.sweep.keys())
-        return front.sweep | {name: front.tune[name][:1] for name in sorted(names)}
-
     # -- checks beyond types ---------------------------------------------------------------
 
     def check_folders(self, front: FrontMatter) -> None:
@@ -376,12 +373,10 @@ class Reader:
         self.check_names("sweep", kernel.sweep)
         self.check_names("tune", kernel.tune)
         self.check_let(kernel)
-        if mistake := products.mistake(kernel):
-            self.wrong(*mistake)
+        products.check(kernel, self.wrong)
         self.check_launch(kernel)
         self.check_arguments(kernel)
-        if mistake := products.mistake_of_types(kernel):
-            self.wrong(*mistake)
+        products.check_types(kernel, self.wrong)
 
     def check_names(self, table: str, constants: Iterable[str]) -> None:
         """Check that constants can have these names in C++ and in expressions."""
@@ -440,8 +435,12 @@ class Reader:
             self.wrong(f"args: {len(kernel.args)} arguments, but {taken}", "args")
         for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=True)):
             self.check_argument(kernel, text, parameter)
-            if text in SCALE_OF.values():
-                self.check_scale(kernel, text, parameter)
+            if text in SCALE_OF.values():  # of factors that are declared, and passed as floats
+                if kernel.scales is None:
+                    known = listed(f'"{name}"' for name in get_args(Scales))
+                    self.wrong(f"args: {text} needs `scales`: {known}", "args")
+                if STORAGE.get(parameter.type) != "float32":
+                    self.wrong(f"args: {text} is of floats, not `{parameter.type}`", "args")
             elif parameter.pointer and text != WORKSPACE:
                 self.check_storage(kernel, index, text, parameter)
         scales = SCALE_OF.values() if kernel.scales is not None else ()
@@ -466,14 +465,6 @@ class Reader:
         elif not parameter.pointer:
             self.attempt(kernel, text, "args", whole=False)
 
-    def check_scale(self, kernel: Kernel, text: str, parameter: Parameter) -> None:
-        """Check that factors are declared, and passed as floats."""
-        if kernel.scales is None:
-            known = listed(f'"{name}"' for name in get_args(Scales))
-            self.wrong(f"args: {text} needs `scales`: {known}", "args")
-        if STORAGE.get(parameter.type) != "float32":
-            self.wrong(f"args: {text} is of floats, not `{parameter.type}`", "args")
-
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
         """Check that pointers match the buffers' element types and the declared precision."""
         storage = STORAGE.get(parameter.type)
@@ -485,24 +476,22 @@ class Reader:
                 self.wrong(f"{parameter.name} points to bytes: set `storage` to {known}", "storage")
         elif buffer != "C" and kernel.storage not in (None, storage):
             self.wrong("storage: only for pointers to bytes; the pointers say it", "storage")
-        if (buffer, kernel.workload) == (
-            "C",
-            workloads.DEFAULT,
-        ) and kernel.contract.storage != "int8":
+        is_product = kernel.workload == workloads.DEFAULT
+        if buffer == "C" and is_product and kernel.contract.storage != "int8":
             allowed = tuple(kind for kind in allowed if kind != "int32")
+        wrong = ""
         if storage not in allowed:
             known = listed(WRITTEN[kind] for kind in allowed)
-            self.fail(
-                f"{parameter.name} points to `{parameter.type}`: "
-                f"{buffer} of {kernel.workload} must be {known}",
-                signature.line_of(self.source, entries.entry_of(kernel).name, index),
-            )
+            points = f"{parameter.name} points to `{parameter.type}`"
+            wrong = f"{points}: {buffer} of {kernel.workload} must be {known}"
+        elif buffer != "C" and storage != kernel.contract.storage:
+            kinds = f"A is {kernel.contract.storage} and {buffer} is {storage}"
+            wrong = f"{kinds}; operands must have the same type"
+        if wrong:
+            name = entries.entry_of(kernel).name
+            self.fail(wrong, signature.line_of(self.source, name, index))
         if buffer == "C":
             return
-        if storage != kernel.contract.storage:
-            kinds = f"A is {kernel.contract.storage} and {buffer} is {storage}"
-            line = signature.line_of(self.source, entries.entry_of(kernel).name, index)
-            self.fail(f"{kinds}; operands must have the same type", line)
         declared = storage in ("float16", "bfloat16", "float64", *EIGHT_BITS)
         needs = kernel.precision in ("float64", *EIGHT_BITS)
         if (declared or needs) and storage != kernel.precision:

@@ -107,7 +107,7 @@ def prepared(kernel: Kernel, *, has_libraries: bool) -> Kernel:
     is_host = "<<<" in flat or device_part.host_headers(flat, own_headers)
     if function is None or (source == flat and (has_libraries or not is_host)):
         return kernel
-    source = device_part.without_host(source, function.name, own_headers)
+    source = device_part.device_part(source, function.name, None, own_headers)
     return msgspec.structs.replace(kernel, source=source)
 
 
@@ -188,19 +188,14 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
             f"{entry.last_name} has template specialisations, which instrumented builds do not "
             "support"
         )
-    device = rewriting.as_device_function(node, code, _DEVICE_NAME)
+    edits, attributes = rewriting.as_device_function(node, code, _DEVICE_NAME)
     values = entries.bound(signature.function(node), entry)
-    if values:
-        params = expressions.constants(kernel.let, params)
+    params = expressions.constants(kernel.let, params) if values else params
     shape = ""
     # Without launch bounds the compiler ignores `setmaxnreg`, and may use too many registers.
-    for attribute, text in (
-        ("cluster_dims", device.cluster),
-        ("launch_bounds", device.launch_bounds),
-    ):
-        if text:
-            if values:
-                text = entries.with_values(entries.with_types(text, values), params)
+    for attribute in ("cluster_dims", "launch_bounds"):
+        if text := attributes.get(f"__{attribute}__"):
+            text = entries.with_values(entries.with_types(text, values), params)
             shape += f"__attribute__(({attribute}({text}))) "
     declared = "".join(f"{declaration(p)}, " for p in kernel.parameters)
     space = entry.name.removesuffix(entry.last_name)
@@ -208,7 +203,7 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
     call = f"{called}({', '.join(p.name for p in kernel.parameters)});"
     return f"""{prelude}
 {line_directive(kernel.path)}
-{rewriting.applied(code, device.edits)}
+{rewriting.applied(code, edits)}
 extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbench_stamps)
 {{
 {body.replace("KERNEL;", call)}}}

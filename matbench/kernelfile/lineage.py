@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from operator import neg
 from pathlib import Path
 
 from matbench.errors import UsageError
@@ -51,30 +50,15 @@ def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kern
     `known` are all kernels: those outside the list decide which of its branches begins first.
     """
     chosen = {kernel.name: kernel for kernel in kernels}
-    after: defaultdict[str, list[Kernel]] = defaultdict(list)
-    starts = []
-    for kernel in chosen.values():
-        if kernel.previous in chosen:
-            after[kernel.previous].append(kernel)
-        else:
-            starts.append(kernel)
-    sizes: dict[str, tuple[int, int]] = {}
+    lines = [line_to(kernel, chosen) for kernel in chosen.values()]
+    sizes = Counter(kernel.name for line in lines for kernel in line)  # of what comes behind each
+    longest: dict[str, int] = {}
+    for line in sorted(lines, key=len):
+        longest |= dict.fromkeys((kernel.name for kernel in line), len(line))
 
-    def size(kernel: Kernel) -> tuple[int, int]:
-        """How long the longest branch from here is, and how many kernels all of them have."""
-        if kernel.name not in sizes:
-            below = [size(follower) for follower in after[kernel.name]]
-            longest = max((length for length, _ in below), default=0)
-            sizes[kernel.name] = longest + 1, sum(count for _, count in below) + 1
-        return sizes[kernel.name]
+    def place(line: list[Kernel]) -> list[tuple[int, int, str]]:
+        first, *others = line
+        start = (len(line_to(first, known)), 0, first.name)
+        return [start, *((-longest[k.name], -sizes[k.name], k.name) for k in others)]
 
-    def branch(kernel: Kernel) -> list[Kernel]:
-        line = [kernel]
-        for follower in sorted(
-            after[kernel.name], key=lambda follower: (*map(neg, size(follower)), follower.name)
-        ):
-            line += branch(follower)
-        return line
-
-    starts.sort(key=lambda kernel: (len(line_to(kernel, known)), kernel.name))
-    return [kernel for start in starts for kernel in branch(start)]
+    return [line[-1] for line in sorted(lines, key=place)]

@@ -135,7 +135,7 @@ MATBENCH_ADDS(__local)
 
 
 class Unit(NamedTuple):
-    """A kernel as OpenCL C or C++; `called` is the entry with its namespaces.
+    """A kernel as OpenCL C or C++.
 
     `dynamic` is the type and name of dynamic shared memory: a `__local` argument after the kernel's
     own, because OpenCL has no `extern __local`. `macros` are the constants passed as macros.
@@ -143,25 +143,14 @@ class Unit(NamedTuple):
 
     text: str
     entry: str
-    called: str
     dynamic: tuple[str, str] | None
     macros: dict[str, int]
-
-
-def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> Unit:
-    """The kernel without instrumentation."""
-    return _translated(kernel, params or {})
-
-
-def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None) -> Unit:
-    """`clocked_unit` if there is a clock, else `plain_unit`."""
-    return clocked_unit(kernel, clock, params) if clock else plain_unit(kernel, params)
 
 
 def obstacle(kernel: Kernel) -> str | None:
     """What in a kernel only CUDA has, in one line; other errors show in the build."""
     try:
-        _translated(kernel, {})
+        unit(kernel, {})
     except NeedsCudaError as error:
         return str(error)
     except MatbenchError:
@@ -169,50 +158,49 @@ def obstacle(kernel: Kernel) -> str | None:
     return None
 
 
-def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = None) -> Unit:
-    """`plain_unit` with an entry `matbench_entry` that reads the clock before and after the kernel.
+def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) -> Unit:
+    """The kernel for OpenCL; `SourceError` if only CUDA has what it uses.
 
-    `clock` is the expression that reads it. The entry has one more parameter, which points to five
-    zeroed 64-bit numbers per block; the first two become its start and end.
+    With the expression that reads a `clock`, the entry becomes `matbench_entry`, which reads it
+    before and after the kernel. It has one more parameter, which points to five zeroed 64-bit
+    numbers per block; the first two become its start and end.
     """
-    unit = _translated(kernel, params or {})
+    entry = entries.entry_of(kernel)
+    source = unpacked(includes.flattened(kernel) if kernel.includes else kernel.source)
+    function = entries.find(signature.functions(source), entry)
+    if function is None:
+        raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
+    constants = expressions.constants(kernel.let, params)
+    bound = tuple(
+        (name, entries.with_values(text, constants))
+        for name, text in entries.bound(function, entry).items()
+    )
+    own_headers = tuple(header.name for header in kernel.includes)
+    code = device_part(source, function.name, bound, own_headers)
+    text, dynamic = _unit(code, kernel.path, entry.last_name)
+    macros = entries.macros(kernel, params)
+    if clock is None:
+        return Unit(text, entry.last_name, dynamic, macros)
     passed = [p.name for p in kernel.parameters]
-    declared = [_declared(p) for p in kernel.parameters]
-    declared.append("__global ulong *matbench_stamps")
-    if unit.dynamic is not None:
-        kind, name = unit.dynamic
+    declared = [*map(_declared, kernel.parameters), "__global ulong *matbench_stamps"]
+    if dynamic is not None:
+        kind, name = dynamic
         passed.append(name)
         declared.append(f"__local {kind} *{name}")
     # A CPU runs a block's work-items in order, so the last one to start is the last to end.
-    text = f"""__kernel MATBENCH_VECTOR_HINT void matbench_entry({", ".join(declared)})
+    text += f"""__kernel MATBENCH_VECTOR_HINT void matbench_entry({", ".join(declared)})
 {{
     __global ulong *stamp = matbench_stamps + 5 * (get_group_id(0)
         + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));
     const size_t thread = get_local_id(0)
         + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
     if (thread == 0) stamp[0] = {clock};
-    {unit.called}({", ".join(passed)});
+    {function.name}({", ".join(passed)});
     if (thread == get_local_size(0) * get_local_size(1) * get_local_size(2) - 1)
         stamp[1] = {clock};
 }}
 """
-    return unit._replace(text=unit.text + text, entry="matbench_entry")
-
-
-def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
-    """The kernel for OpenCL; `SourceError` if only CUDA has what it uses."""
-    entry = entries.entry_of(kernel)
-    source = unpacked(includes.flattened(kernel) if kernel.includes else kernel.source)
-    function = entries.find(signature.functions(source), entry)
-    if function is None:
-        raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
-    bound = entries.bound(function, entry)
-    constants = expressions.constants(kernel.let, params)
-    values = {name: entries.with_values(text, constants) for name, text in bound.items()}
-    own_headers = tuple(header.name for header in kernel.includes)
-    code = device_part(source, function.name, tuple(values.items()), own_headers)
-    text, dynamic = _unit(code, kernel.path, entry.last_name)
-    return Unit(text, entry.last_name, function.name, dynamic, entries.macros(kernel, params))
+    return Unit(text, "matbench_entry", dynamic, macros)
 
 
 @lru_cache(maxsize=64)
@@ -251,7 +239,7 @@ def _hoisted(node: Node, code: str, functions: list[Node]) -> list[Edit]:
     if function is None or above[0] == syntax.fields(function, "body"):
         return []
     if all(function.start_byte != kernel.start_byte for kernel in functions):
-        raise NeedsCudaError("`__shared__` in a device function", node)
+        raise NeedsCudaError("`__shared__` in a device function", code, node)
     outermost = above[above.index(function) - 2]
     if outermost.type == "compound_statement" and len(above) < 3:
         return []

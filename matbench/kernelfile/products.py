@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Callable
+from typing import NoReturn, get_args
 
 import msgspec
 
@@ -30,8 +31,8 @@ INT32_CONDITIONS = (
 )  # fmt: skip
 
 
-def mistake(kernel: Kernel) -> tuple[str, ...] | None:
-    """What is wrong with these keys of a kernel file, and the key; None if all are valid."""
+def check(kernel: Kernel, wrong: Callable[..., NoReturn]) -> None:
+    """Say what is `wrong` with these keys of a kernel file, and the key."""
     text = kernel.model.get(ARITHMETIC)
     try:
         if text is not None:
@@ -39,43 +40,36 @@ def mistake(kernel: Kernel) -> tuple[str, ...] | None:
     except ValueError:
         known = ", ".join(get_args(Precision))
         what = f"must be a number of products, 1 to 16, and their precision ({known})"
-        return f'model.arithmetic {text!r:.40}: {what}, as in "3 tf32"', "model", ARITHMETIC
+        wrong(f'model.arithmetic {text!r:.40}: {what}, as in "3 tf32"', "model", ARITHMETIC)
     if kernel.workload != workloads.DEFAULT:
         usual = {field.name: field.default for field in msgspec.structs.fields(FrontMatter)}
         for key in _KEYS:
             if getattr(kernel, key) != usual[key]:
-                return f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key
+                wrong(f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key)
     for key in ("alpha", "beta"):
         for number in numbers(getattr(kernel, key)):
             if not is_factor(number):
-                return f"{key} = {number:g}: {FACTORS}", key
-    return None
+                wrong(f"{key} = {number:g}: {FACTORS}", key)
 
 
-def mistake_of_types(kernel: Kernel) -> tuple[str, str] | None:
-    """What is wrong with its scales or its accumulator, given the types of A, B and C; and the key.
-
-    All other keys, and the types, are valid.
-    """
+def check_types(kernel: Kernel, wrong: Callable[..., NoReturn]) -> None:
+    """The same for its scales and its accumulator; all other keys, and the types, are valid."""
     contract = kernel.contract
-    if kernel.workload != workloads.DEFAULT:
-        return None
     if kernel.scales is not None:
         if contract.storage not in EIGHT_BITS:
             known = listed(EIGHT_BITS)
-            return f"scales: only for operands of {known}, not {contract.storage}", "scales"
+            wrong(f"scales: only for operands of {known}, not {contract.storage}", "scales")
         if contract.result == "int32":
-            return "scales: C is int32, so there are none; leave it out", "scales"
+            wrong("scales: C is int32, so there are none; leave it out", "scales")
         if kernel.batch != 1:
-            return "scales: not for batches", "scales"
+            wrong("scales: not for batches", "scales")
     if kernel.promotes is not None and kernel.accumulator != "float22":
-        return 'promotes: only with accumulator = "float22"', "promotes"
+        wrong('promotes: only with accumulator = "float22"', "promotes")
     if kernel.accumulator in ("float22", "int32"):
         suits = contract.storage == "int8"
         if contract.storage not in EIGHT_BITS or suits != (kernel.accumulator == "int32"):
             sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
-            return f"accumulator: {sums}", "accumulator"
-    return None
+            wrong(f"accumulator: {sums}", "accumulator")
 
 
 def is_factor(number: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from matbench.kernelfile import signature, syntax
 
@@ -21,14 +21,6 @@ _DRESS = re.compile(
 )
 
 
-class DeviceFunction(NamedTuple):
-    """The edits that make a kernel a device function, and what its declaration held before."""
-
-    edits: list[Edit]
-    cluster: str
-    launch_bounds: str
-
-
 def applied(code: str, edits: Iterable[Edit]) -> str:
     """The text after its edits; an edit inside another one is ignored."""
     pieces, end = [], 0
@@ -42,8 +34,9 @@ def applied(code: str, edits: Iterable[Edit]) -> str:
     return "".join((*pieces, code[end:]))
 
 
-def as_device_function(node: Node, code: str, name: str) -> DeviceFunction:
-    """Turn the kernel defined at `node` into a device function `name`.
+def as_device_function(node: Node, code: str, name: str) -> tuple[list[Edit], dict[str, str]]:
+    """The edits that turn the kernel defined at `node` into a device function `name`, and the
+    attributes that it loses, such as `__launch_bounds__`, with their arguments.
 
     The kernel stays declared for other code that launches it or takes its address.
     """
@@ -55,18 +48,16 @@ def as_device_function(node: Node, code: str, name: str) -> DeviceFunction:
         *_references(node),
         *_instantiations(node, text),
     ]
-    held = {}
+    lost = {}
     head = code[node.start_byte : own_name.start_byte]
     for match in _DRESS.finditer(head):
         stop = match.end()
         if head[stop : stop + 1] == "(":
             stop = syntax.closing(head, stop)
-            held[match[0].strip()] = head[match.end() + 1 : stop - 1].strip()
+            lost[match[0].strip()] = head[match.end() + 1 : stop - 1].strip()
         word = "static __device__ __forceinline__" if match[0] == "__global__" else ""
         edits.append((node.start_byte + match.start(), node.start_byte + stop, word))
-    return DeviceFunction(
-        edits, held.get("__cluster_dims__", ""), held.get("__launch_bounds__", "")
-    )
+    return edits, lost
 
 
 def _declared(node: Node, code: str, name: str) -> Iterator[Edit]:
@@ -102,18 +93,19 @@ def _is_one_linkage(node: Node) -> bool:
 
 
 def _root(node: Node) -> Node:
-    return next(iter(list(syntax.parents(node))[-1:]), node)
+    return [node, *syntax.parents(node)][-1]
 
 
 def _is_declared_before(node: Node, name: str) -> bool:
     """Whether the function also has a declaration besides its definition."""
-    for other in syntax.walk(_root(node)):
-        if other.type == "function_declarator" and other.parent is not None:
-            declared = syntax.declared(other)
-            is_same = declared is not None and syntax.text_of(declared) == name
-            if is_same and other.parent.type == "declaration":
-                return True
-    return False
+    declared = [
+        syntax.declared(other)
+        for other in syntax.walk(_root(node))
+        if other.type == "function_declarator"
+        and other.parent
+        and other.parent.type == "declaration"
+    ]
+    return any(other is not None and syntax.text_of(other) == name for other in declared)
 
 
 def _instantiations(node: Node, name: str) -> list[Edit]:

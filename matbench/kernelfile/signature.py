@@ -148,10 +148,16 @@ def _named(node: Node) -> Node | None:
     return syntax.declared(declarator) if declarator is not None else None
 
 
-def definition_of(node: Node) -> Node | None:
-    """The function, or function template, that a top-level node defines."""
+def untemplated(node: Node) -> Node:
+    """What a template declares, or the node if it is none."""
     while node.type == "template_declaration" and node.named_children:
         node = node.named_children[-1]
+    return node
+
+
+def definition_of(node: Node) -> Node | None:
+    """The function, or function template, that a top-level node defines."""
+    node = untemplated(node)
     return node if node.type == "function_definition" and _named(node) is not None else None
 
 

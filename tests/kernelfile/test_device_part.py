@@ -142,7 +142,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }
 def test_for_nvcc_only_what_other_libraries_need_is_left_out() -> None:
     """What CUDA and C++ have stays as it is, and lines keep their numbers."""
     source = f"{OF_LIBRARIES}template <int T> __global__ void mine() {{ half_of(own::X); }}\n"
-    left = device_part.without_host(source, "mine")
+    left = device_part.device_part(source, "mine", None)
     dropped = [1, 4, 5, 8, 10]
     for number, (before, after) in enumerate(
         zip(source.splitlines(), left.splitlines(), strict=True), 1
@@ -154,9 +154,11 @@ def test_for_nvcc_only_what_other_libraries_need_is_left_out() -> None:
 
 def test_what_dropped_headers_declared_is_included_for_nvcc_and_lines_keep_their_numbers() -> None:
     source = f"#include <xla/ffi.h>\nusing T = half;\n__global__ void mine{SIGNATURE} {{ T x; }}\n"
-    assert device_part.without_host(source, "mine").startswith("#include <cuda_fp16.h>\nusing T")
+    assert device_part.device_part(source, "mine", None).startswith(
+        "#include <cuda_fp16.h>\nusing T"
+    )
     wide = source.replace("{ T x;", "{ uint_least32_t x = FLT_MAX;")
-    left = device_part.without_host(f"\n{wide}", "mine")
+    left = device_part.device_part(f"\n{wide}", "mine", None)
     for name in ("cuda_fp16.h", "cstdint", "cfloat"):
         assert f"\n#include <{name}>\n" in left
     assert "\n#line 3\n" in left
@@ -175,7 +177,7 @@ def test_headers_of_thrust_and_cub_count_if_the_kernel_uses_them() -> None:
     # nvcc takes 15 seconds for such a header.
     for head, are_there in ((before, False), (opened, True)):
         source = f"{head}\n__global__ void mine(float *C) {{ C[0] = 1; }}\n"
-        assert ("cub/cub.cuh" in device_part.without_host(source, "mine")) == are_there
+        assert ("cub/cub.cuh" in device_part.device_part(source, "mine", None)) == are_there
 
 
 def test_a_type_of_16_bits_that_another_header_declares_needs_cuda() -> None:
@@ -245,7 +247,7 @@ def test_a_header_beside_the_kernel_is_read_like_the_kernel(tmp_path: Path) -> N
         f'#include "mine.h"\n__global__ void mine{SIGNATURE} {{ C[0] = three(); }}\n'
     )
     given = {"launch": {"block": [1], "grid": [1]}}
-    text = opencl_c.plain_unit(catalogue.load(tmp_path / "mine.cu", given=given)).text
+    text = opencl_c.unit(catalogue.load(tmp_path / "mine.cu", given=given), {}).text
     assert "return 3;" in text
     assert not any(word in text for word in ("cuda_runtime", "cudaEvent_t", "std::", "check"))
     for name in ("mine.h", "{what}.h"):  # braces in its name mean nothing
@@ -274,7 +276,7 @@ def test_shared_memory_of_inner_scopes_lies_in_the_outermost() -> None:
     }}
 }}
 """
-    text = opencl_c.plain_unit(kernel(source)).text.split('#line 1 "mine.cu"\n')[1]
+    text = opencl_c.unit(kernel(source), {}).text.split('#line 1 "mine.cu"\n')[1]
     lines = text.splitlines()
     assert lines[3] == "    __shared__ float tile[4] [4]; for (int k = 0; k < K; ++k) {"
     assert lines[7].strip() == "tile[0][0] = A[k];"
@@ -315,7 +317,7 @@ def test_a_mutated_source_is_read_or_refused_in_one_line(seed: int) -> None:
     try:
         for found in signature.functions(text):
             assert found.line <= text.count("\n") + 1
-        unit = opencl_c.plain_unit(mutated).text
+        unit = opencl_c.unit(mutated, {}).text
     except MatbenchError as error:
         assert "\n" not in str(error)
     else:

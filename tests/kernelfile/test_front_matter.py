@@ -551,6 +551,6 @@ def read_or_refuse(path: Path, data: bytes) -> None:
         assert len(kernel.args) == len(kernel.parameters)
         for side in (1, 2**30):
             sweep.cases([kernel], [Problem(side, side, side)], {}, H200)
-        for unit in (instrument.plain_unit, instrument.staggered_unit, opencl_c.plain_unit):
-            assert unit(kernel)
+        for unit in (instrument.plain_unit, instrument.staggered_unit, opencl_c.unit):
+            assert unit(kernel, {})
     assert time.process_time() - started < 5

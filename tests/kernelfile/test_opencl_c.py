@@ -25,7 +25,7 @@ FILES = [
 @pytest.mark.parametrize("builtin", FILES, ids=lambda kernel: kernel.name)
 def test_every_line_stays_where_it_was(builtin: Kernel) -> None:
     shown = msgspec.structs.replace(builtin, path=PATH)
-    plain, clocked = opencl_c.plain_unit(shown), opencl_c.clocked_unit(shown, "0")
+    plain, clocked = opencl_c.unit(shown, {}), opencl_c.unit(shown, {}, "0")
     assert plain.dynamic == clocked.dynamic
     assert (plain.dynamic is not None) == ("extern __shared__" in builtin.source)
     header = re.compile(r'^#line 1 ("[^"]*\.cuh").*?^#line .*?\n', re.DOTALL | re.MULTILINE)
@@ -40,21 +40,21 @@ def test_every_line_stays_where_it_was(builtin: Kernel) -> None:
 
 
 def test_pointers_and_shared_memory_get_their_address_spaces() -> None:
-    unit = opencl_c.plain_unit(kernel())
+    unit = opencl_c.unit(kernel(), {})
     body = "\n".join(lines_of_the_kernel(unit.text))
     assert unit.dynamic == ("float", "staged")
     assert "__global const float *__restrict__ A" in body
     assert "__global const float* B" in body
     assert "__global float C[]" in body
     assert "ulong N, long K, float alpha, __local float *staged" in " ".join(body.split())
-    other = opencl_c.plain_unit(msgspec.structs.replace(kernel(), entry="helper")).text
+    other = opencl_c.unit(msgspec.structs.replace(kernel(), entry="helper"), {}).text
     assert "void helper(__global unsigned *words, ulong n)" in other
     assert "float twice(const float *x)" in body  # generic: it may get either
     assert "extern" not in body
 
 
 def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
-    unit = opencl_c.clocked_unit(kernel(), "now()").text
+    unit = opencl_c.unit(kernel(), {}, "now()").text
     assert "entry(A, B, C, M, N, K, alpha, staged);" in unit
     assert unit.count("= now();") == 2
 
@@ -62,4 +62,4 @@ def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
 def test_a_source_without_its_entry_is_refused() -> None:
     lost = msgspec.structs.replace(kernel(), source=SEVERAL.replace("void entry", "void other"))
     with pytest.raises(SourceError, match="no entry"):
-        opencl_c.plain_unit(lost)
+        opencl_c.unit(lost, {})

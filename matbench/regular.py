@@ -11,12 +11,9 @@ from typing import BinaryIO
 
 def opened(path: Path) -> BinaryIO:
     """The open file; an `OSError` at once if it is anything else."""
-    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+    without_waiting = lambda name, flags: os.open(name, flags | os.O_NONBLOCK)  # noqa: E731
+    file = open(path, "rb", opener=without_waiting)  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return file
-
-
-def _without_waiting(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_NONBLOCK)

@@ -8,7 +8,7 @@ import functools
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -31,20 +31,12 @@ def kernels_folder() -> Path:
 _SUFFIXES = (".cu", ".cuh", ".py")
 
 
-class _File(NamedTuple):
-    """One of matbench's own kernel files."""
-
-    data: bytes
-    shown: str
-    path: Path
-
-
 def builtin() -> list[Kernel]:
     """The kernels that come with matbench, shown as `kernels/FOLDER/NAME.cu`."""
     files, folder = [], kernels_folder()
     for path in sorted(path for path in folder.rglob("*.*") if path.suffix in _SUFFIXES):
         shown = f"kernels/{path.relative_to(folder).as_posix()}"
-        files.append(_File(read(path, shown), shown, path))
+        files.append((read(path, shown), shown, path))
     return _parsed(tuple(files))
 
 
@@ -57,22 +49,22 @@ def revision() -> str:
 
 
 @functools.cache
-def _parsed(files: tuple[_File, ...]) -> list[Kernel]:
-    """The kernels of these files, which include no others.
+def _parsed(files: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
+    """The kernels of these files, with what each is shown as; they include no others.
 
     They are kept in the cache, if it can be used: most commands take less time than parsing all.
     """
-    named = [(file.data, file.shown, str(file.path)) for file in files]
+    named = [(data, shown, str(path)) for data, shown, path in files]
     digest = hashlib.sha256(msgspec.msgpack.encode((revision(), named))).hexdigest()
 
     def parsed() -> bytes:
         return msgspec.msgpack.encode(
             [
-                _baseline(python_file.parse(file.data, file.path), file.shown)
-                if file.path.suffix == ".py"
-                else front_matter.parse(*file, reader=_reader_of(file.path))
-                for file in files
-                if file.path.suffix != ".cuh"
+                _baseline(python_file.parse(data, path), shown)
+                if path.suffix == ".py"
+                else front_matter.parse(data, shown, path, reader=_reader_of(path))
+                for data, shown, path in files
+                if path.suffix != ".cuh"
             ]
         )
 
@@ -156,14 +148,10 @@ def read(path: Path, shown: str) -> bytes:
         raise UsageError(f"{shown}: cannot be read: its path contains a NUL byte") from None
 
 
-@functools.cache
-def _own_hashes() -> frozenset[str]:
-    return frozenset(kernel.sha256 for kernel in builtin())
-
-
 def require_no_disguise(kernel: Kernel) -> None:
     """Refuse a file whose kernel would count as one of matbench's baselines."""
-    if kernel.group == "baseline" and kernel.sha256 not in _own_hashes():
+    is_claimed = kernel.group == "baseline"
+    if is_claimed and all(kernel.sha256 != own.sha256 for own in builtin()):
         raise UsageError(f'{kernel.path}: group = "baseline" is reserved for matbench; remove it')
 
 
@@ -172,8 +160,9 @@ def told_apart(kernels: Sequence[Kernel]) -> list[Kernel]:
     of matbench's own, unless it is that one."""
     own = {kernel.sha256: kernel for kernel in builtin()}
     places: dict[str, set[tuple[str, str]]] = {}
-    for kernel in (*own.values(), *kernels):
+    for kernel in kernels:
         require_no_disguise(kernel)
+    for kernel in (*own.values(), *kernels):
         same = own.get(kernel.sha256, kernel)
         places.setdefault(kernel.name, set()).add((same.file or same.path, same.entry))
     return [

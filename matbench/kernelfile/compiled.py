@@ -1,16 +1,11 @@
-"""Kernels that are published compiled: PTX, or machine code in a cubin.
-
-Neither has a signature in C: the file says how large each parameter is, and the table what it is.
-"""
+"""Kernels that are published compiled: PTX, or machine code in a cubin. Neither has a signature in
+C: the file says how large each parameter is, and the table what it is."""
 
 from __future__ import annotations
 
 import re
 import struct
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from matbench.errors import UsageError
 from matbench.kernelfile import syntax
@@ -20,12 +15,11 @@ from matbench.kernelfile.signature import TENSOR_MAP, Signature
 from matbench.kernelfile.tables import Table
 from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Included, Parameter
 
-_UNUSED = ("std", "include_dirs", "link", "options")
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)[^,\[]*(?:\[(\d+)\])?")
-#: What a file says: the architecture that it needs; of each kernel's parameters the bytes, and
-#: whether they are real numbers (None if it does not tell); and the bytes of variables.
+#: The architecture that a file needs; of each kernel's parameters the bytes, and whether they are
+#: real numbers (None if it does not tell); and the bytes of variables.
 Code = tuple[str, dict[str, list[tuple[int, bool | None]]], int]
 
 
@@ -44,8 +38,7 @@ def of_ptx(text: str) -> Code:
 
 
 def of_cubin(data: bytes) -> Code:
-    """What a cubin says; `ValueError`, `IndexError`, `OverflowError` or `struct.error` if it is
-    none."""
+    """What a cubin says; if it is none, `ValueError`, or what reading beyond its end raises."""
     if data[:5] != b"\x7fELF\x02" or data[18:20] != b"\xbe\0":
         raise ValueError("not machine code of CUDA in ELF")
     sections = sections_of(data)
@@ -79,26 +72,22 @@ def sections_of(data: bytes) -> dict[str, tuple[int, int]]:
 
 
 class CompiledReader(Reader):
-    """Reads the table of PTX or of a cubin, with the checks of other front matter."""
+    """Reads the table of PTX or of a cubin; parameters have the types that their arguments need."""
+
+    unused = ("std", "include_dirs", "link", "options"), "for kernels that are compiled here"
 
     def __init__(self, shown: str, source: str, file: Path, table: Table, data: bytes) -> None:
         super().__init__(shown, "", file, table)
         self.code, is_ptx = data, shown.endswith(".ptx")
         try:
-            self.needs, self.kernels, _ = of_ptx(source) if is_ptx else of_cubin(data)
+            needs, self.kernels, _ = of_ptx(source) if is_ptx else of_cubin(data)
             if not self.kernels:
                 raise ValueError("it has no kernel")
         except (ValueError, struct.error, IndexError, OverflowError) as error:
             raise UsageError(f"{shown}: not {'PTX' if is_ptx else 'a cubin'}: {error}") from None
-
-    def front(self, table: dict[str, Any]) -> FrontMatter:
-        self.refuse(_UNUSED, "for kernels that are compiled here")
-        front = super().front(table)
-        needs = dict.fromkeys((*front.requires, "cuda", self.needs))
-        return msgspec.structs.replace(front, requires=tuple(needs))
+        self.needs = ("cuda", needs)
 
     def entry(self, front: FrontMatter, _: tuple[Included, ...]) -> tuple[Entry, Signature]:
-        """The types of parameters are those that their arguments need; of buffers without any."""
         entry = front.entry or next(iter(self.kernels))
         there = f"it has {', '.join(self.kernels):.300}"
         if entry not in self.kernels:

@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import json
 import keyword
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -130,11 +131,6 @@ def default_name(shown: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).lstrip("._-") or "kernel"
 
 
-def default_entry(name: str) -> str:
-    """The default entry of a kernel with this name, if its file has several functions."""
-    return re.sub(r"\W", "_", name)
-
-
 class Reader:
     """Reads the front matter of one file."""
 
@@ -144,6 +140,10 @@ class Reader:
     library: str | None = None
     #: What they are if they are already compiled.
     code = b""
+    #: What their device must be, whatever the table says.
+    needs: tuple[str, ...] = ()
+    #: Keys that they have no use for, and why.
+    unused: tuple[tuple[str, ...], str] = ((), "")
 
     def __init__(
         self, shown: str, source: str, file: Path | None, table: Table, data: bytes = b""
@@ -237,14 +237,17 @@ class Reader:
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         """Front matter with the right types; missing keys are reported later, all at once."""
+        self.refuse(*self.unused)
         values = {"name": default_name(self.shown), "launch": {}, **table}
         if isinstance(values["launch"], dict):
             values["launch"] = {"block": (1,), "grid": (1,), **values["launch"]}
         try:
-            return msgspec.convert(values, FrontMatter)
+            front = msgspec.convert(values, FrontMatter)
         except msgspec.ValidationError as error:
             reason, keys = _explained(str(error), table)
             self.wrong(reason, *keys or [""])
+        requires = tuple(dict.fromkeys((*front.requires, *self.needs)))
+        return msgspec.structs.replace(front, requires=requires)
 
     def pointers(self, front: FrontMatter, known: Sequence[Storage] = ()) -> dict[str, str]:
         """The C++ types of buffers' elements, of those `known`, where only the table says them."""
@@ -327,7 +330,7 @@ class Reader:
 
     def default_entry(self, front: FrontMatter, functions: list[Signature]) -> Entry:
         """The function with the kernel's name, or the only one; its swept template arguments."""
-        usual = default_entry(front.name)
+        usual = re.sub(r"\W", "_", front.name)
         names = list(dict.fromkeys(function.name for function in functions))
         name = names[0] if len(names) == 1 and usual not in names else usual
         wanted = Entry(name, ())
@@ -342,13 +345,10 @@ class Reader:
 
     def check_folders(self, front: FrontMatter) -> None:
         """Check that the folders of headers exist."""
-        for folder in front.include_dirs if self.file is not None else ():
-            assert self.file is not None
-            try:
-                exists = includes.folder_of(self.file, folder).is_dir()
-            except (OSError, ValueError):
-                exists = False
-            if not exists:
+        for folder in front.include_dirs:
+            if self.file is not None and not os.path.isdir(  # noqa: PTH112 - it never raises
+                includes.folder_of(self.file, folder)
+            ):
                 self.wrong(f"include_dirs {folder!r:.300}: no such folder", "include_dirs")
 
     def check(self, kernel: Kernel) -> None:
@@ -412,10 +412,9 @@ class Reader:
     def check_launch(self, kernel: Kernel) -> None:
         """Check the geometry, the conditions and the model."""
         rules = kernel.launch
-        for axis in rules.block:
-            self.attempt(kernel, axis, "launch", "block")
-        for axis in rules.grid:
-            self.attempt(kernel, axis, "launch", "grid")
+        for key, axes in (("block", rules.block), ("grid", rules.grid)):
+            for axis in axes:
+                self.attempt(kernel, axis, "launch", key)
         self.attempt(kernel, rules.shared_bytes, "launch", "shared_bytes")
         if rules.workspace_bytes is not None:
             self.attempt(kernel, rules.workspace_bytes, "launch", "workspace_bytes")

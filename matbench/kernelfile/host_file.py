@@ -48,10 +48,10 @@ class HostReader(Reader):
     """Reads the front matter of a function on the host."""
 
     library = HOST
+    unused = ("finish", "reads"), "a function on the host has no use for it; remove it"
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front(table)
-        self.refuse(("finish", "reads"), "a function on the host has no use for it; remove it")
         rules = front.launch
         plain = LaunchRules((1,), (1,), workspace_bytes=rules.workspace_bytes, where=rules.where)
         if rules != plain:

@@ -49,14 +49,12 @@ def imports(source: str) -> list[str]:
         nodes = list(ast.walk(python(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # importing it fails, too
-    modules = [
-        (0, alias.name) for node in nodes if isinstance(node, ast.Import) for alias in node.names
-    ]
+    modules, paths = [], []
     for node in nodes:
-        if isinstance(node, ast.ImportFrom):
-            package = f"{node.module}." if node.module else ""
-            modules += [(node.level, f"{package}{alias.name}") for alias in node.names]
-    paths = []
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            package = f"{module}." if (module := getattr(node, "module", None)) else ""
+            level = getattr(node, "level", 0)
+            modules += [(level, f"{package}{alias.name}") for alias in node.names]
     for level, module in modules:
         parts, level = module.split(".")[:32], min(level, 32)
         for count in range(1, len(parts) + 1):

@@ -57,10 +57,11 @@ def options(kernel: Kernel) -> list[str]:
 def libraries(kernel: Kernel) -> list[tuple[str, ...]]:
     """The libraries of the headers that it includes: the names of each, none of which its table
     links."""
-    names = _headers(kernel)
-    cuda = {name: (match[1],) for name in names if (match := _CUDA.fullmatch(name))}
-    declared = [(_BLAS | cuda)[name] for name in names if name in _BLAS or name in cuda]
-    return [known for known in dict.fromkeys(declared) if not {*known} & {*kernel.link}]
+    declared = {}
+    for name in _headers(kernel):
+        cuda = _CUDA.fullmatch(name)
+        declared[(cuda[1],) if cuda else _BLAS.get(name, ())] = None
+    return [names for names in declared if names and not {*names} & {*kernel.link}]
 
 
 def _texts(kernel: Kernel) -> list[str]:

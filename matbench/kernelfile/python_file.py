@@ -30,11 +30,6 @@ ARRAYS = {
 }  # fmt: skip
 #: Those of them that cannot run on a CPU.
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
-#: The keys of front matter that a function has no use for.
-_UNUSED = (
-    "entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune", "scales",
-    "promotes",
-)  # fmt: skip
 _STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "float64")
 #: The name of C if it is no parameter.
 RETURNED = "return"
@@ -160,6 +155,10 @@ class _Reader(Reader):
     """Reads the table of a function, with the checks of other front matter."""
 
     library = PYTHON
+    unused = (
+        ("entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune", "scales",
+         "promotes"), "a function of Python has no use for it; remove it",
+    )  # fmt: skip
 
     def __init__(
         self, shown: str, source: str, table: Table, module: ast.Module, function: ast.FunctionDef
@@ -168,14 +167,12 @@ class _Reader(Reader):
         self.function, (self.arrays, self.needs) = function, _imported(module)
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
-        self.refuse(_UNUSED, "a function of Python has no use for it; remove it")
         front = super().front({"name": self.function.name.lower().strip("_"), **table})
         if front.workload != workloads.DEFAULT:
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
         if front.launch != LaunchRules((1,), (1,), where=front.launch.where):
             self.wrong("launch: only `where`; the function launches its kernels itself", "launch")
-        requires = tuple(dict.fromkeys((*front.requires, *self.needs)))
-        return msgspec.structs.replace(front, requires=requires)
+        return front
 
     def entry(self, front: FrontMatter, _: tuple[Included, ...]) -> tuple[Entry, Signature]:
         name = self.function.name

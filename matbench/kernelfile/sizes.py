@@ -82,15 +82,12 @@ def parse_scaling(name: str, text: str) -> tuple[float, ...]:
     """`1,-0.5` as the numbers of `--alpha` or `--beta`; whole numbers above 0 for `--batch`."""
     factors: list[float] = []
     for piece in (piece.strip() for piece in text.split(",")):
-        if name == "batch":
-            is_number = re.fullmatch("[0-9]{1,9}", piece) is not None
-            if not is_number or not 1 <= int(piece) <= MOST_PRODUCTS:
-                limits = f"must be a whole number from 1 to {MOST_PRODUCTS:,}, as in 1,64"
-                raise UsageError(f"--batch {piece!r:.40}: {limits}")
-            factors.append(int(piece))
-            continue
         value = float(piece) if _DECIMAL.fullmatch(piece) else math.nan
-        if not products.is_factor(value):
-            raise UsageError(f"--{name} {piece!r:.40}: {products.FACTORS}, as in 1,-0.5")
-        factors.append(value)
+        is_allowed, limits = products.is_factor(value), f"{products.FACTORS}, as in 1,-0.5"
+        if name == "batch":
+            is_allowed = piece.isdecimal() and 1 <= value <= MOST_PRODUCTS
+            limits = f"must be a whole number from 1 to {MOST_PRODUCTS:,}, as in 1,64"
+        if not is_allowed:
+            raise UsageError(f"--{name} {piece!r:.40}: {limits}")
+        factors.append(int(piece) if name == "batch" else value)
     return tuple(dict.fromkeys(factors))

@@ -339,17 +339,16 @@ def _limits(device: DeviceInfo) -> dict[str, int]:
 
 
 def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:
+    have = device.compute_capability or (0, 0)
+    found = "sm_{}{}".format(*have) if device.compute_capability else device.backend
     for requirement in kernel.requires:
-        if requirement == "cuda" and device.backend != "cuda":
-            return Skip("requirement", requirement, {"device": device.backend})
+        is_met = requirement != "cuda" or device.backend == "cuda"
         if requirement.startswith("sm_"):
-            have = device.compute_capability
-            if have is None:
-                return Skip("requirement", requirement, {"device": device.backend})
             wanted = divmod(int(requirement[3:].rstrip("af")), 10)
             same = {"a": have == wanted, "f": have[0] == wanted[0]}.get(requirement[-1], True)
-            if have < wanted or not same:
-                return Skip("requirement", requirement, {"device": f"sm_{have[0]}{have[1]}"})
+            is_met = have >= wanted and same
+        if not is_met:
+            return Skip("requirement", requirement, {"device": found})
     narrow = {kernel.contract.storage, kernel.contract.result} & {"float16", "bfloat16"}
     if device.backend == "opencl" and kernel.kind.is_apart and narrow:
         return Skip("requirement", "cuda", {"device": device.backend})

@@ -103,18 +103,12 @@ class Table:
 
     def wrong(self, reason: str, *keys: str) -> NoReturn:
         """Raise an error at the line that sets these keys."""
-        if self.is_given(*keys):
+        given: Any = self.given
+        for key in keys:
+            given = given.get(key) if isinstance(given, Mapping) else None
+        if given is not None:
             raise UsageError(f"{self.shown}: {reason} (from --front-matter)")
         self.fail(reason, self.line_of(*keys))
-
-    def is_given(self, *keys: str) -> bool:
-        """Whether these keys are given on the command line."""
-        values: Any = self.given
-        for key in keys:
-            if not isinstance(values, Mapping) or key not in values:
-                return False
-            values = values[key]
-        return True
 
     def line_of(self, *keys: str) -> int:
         """The line that sets the last of `keys`, inside its table if it has one."""

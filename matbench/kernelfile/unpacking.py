@@ -53,9 +53,8 @@ def _structs(root: Node) -> Iterator[tuple[str, tuple[str, list[tuple[str, str]]
         if body is None or node.parent is None:
             continue
         is_typedef = node.parent.type == "type_definition"
-        name = (
-            syntax.fields(node.parent, "declarator") if is_typedef else syntax.fields(node, "name")
-        )
+        named = (node.parent, "declarator") if is_typedef else (node, "name")
+        name = syntax.fields(*named)
         fields: list[tuple[str, str]] = []
         for member in body.named_children:
             kind = syntax.fields(member, "type")

@@ -173,11 +173,7 @@ def request(
 def architecture(kernel: Kernel, capability: tuple[int, int]) -> str:
     """The architecture to compile for: `90`, or `90a` if the kernel requires it."""
     major, minor = capability
-    exact = (
-        r.removeprefix("sm_")
-        for r in kernel.requires
-        if r.startswith(f"sm_{major}") and r[-1] in "af"
-    )
+    exact = (need[3:] for need in kernel.requires if re.fullmatch(rf"sm_{major}\d[af]", need))
     return next(exact, f"{major}{minor}")
 
 

@@ -33,15 +33,11 @@ def code_of(kernel: Kernel) -> str:
     lines = [" ".join(line.split()) for line in code.splitlines()]
     if "__LINE__" not in code:
         lines = [line for line in lines if line and not line.startswith("#line")]
-    if _is_unclear(kernel):
-        lines += [header.sha256 for header in kernel.includes]
-    return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()
-
-
-def _is_unclear(kernel: Kernel) -> bool:
-    """Whether only the preprocessor knows which header is meant somewhere."""
     texts = [kernel.source, *includes.texts(kernel.includes)] if kernel.includes else []
-    return any(
+    if any(
         "include_next" in text or None in map(includes.name_in, includes.operands(text))
         for text in texts
-    )
+    ):
+        # Only the preprocessor knows which header is meant.
+        lines += [header.sha256 for header in kernel.includes]
+    return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()

@@ -75,11 +75,8 @@ class NeedsCudaError(SourceError):
 
 def _place(code: str, node: Node) -> str:
     """The line of a node, as its file counts: `3`, or `3 of mine.h` in a header."""
-    lines = code.split("\n")[: node.start_point[0]]
-    for distance, line in enumerate(reversed(lines)):
-        if directive := re.fullmatch(r'#line (\d+) "(.*)"', line):
-            return f"{int(directive[1]) + distance} of {directive[2]}"
-    return str(syntax.line_of(node))
+    file, line = syntax.place_of(code, node)
+    return f"{line} of {file}" if file else str(line)
 
 
 @functools.lru_cache(maxsize=64)

@@ -288,9 +288,7 @@ class Reader:
         with self.blaming(named_by):
             called = entries.called(function, wanted, signature.aliases(self.source))
             if not all(map(signature.is_known, called.parameters)):
-                types: dict[str, str] = {}
-                for text in (*reversed(headers), self.source):
-                    types |= signature.aliases(text)
+                types = signature.aliases(*reversed(headers), self.source)
                 called = entries.called(function, wanted, types)
             signature.checked(called.parameters, function.line)
         return wanted._replace(name=function.name), called

@@ -87,11 +87,8 @@ class HostReader(Reader):
             names = ", ".join(dict.fromkeys(function.name for function in functions))
             there = f"; the file has {names:.200}" if names else ""
             self.wrong(f"no function {wanted.name}(…) on the host{there}", "entry")
-        types: dict[str, str] = {}
-        for text in reversed(texts):
-            types |= signature.aliases(text)
         with self.blaming("entry"):
-            called = entries.called(function, wanted, types)
+            called = entries.called(function, wanted, signature.aliases(*reversed(texts)))
         # One argument says that it is a template; C++ knows the defaults of the others.
         defaults = tuple(p.default for p in function.template[:1] if p.default is not None)
         return Entry(function.name, wanted.arguments or defaults), called

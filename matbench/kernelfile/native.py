@@ -57,7 +57,7 @@ def options(kernel: Kernel) -> list[str]:
 def libraries(kernel: Kernel) -> list[tuple[str, ...]]:
     """The libraries of the headers that it includes: the names of each, none of which its table
     links."""
-    declared = {}
+    declared: dict[tuple[str, ...], None] = {}
     for name in _headers(kernel):
         cuda = _CUDA.fullmatch(name)
         declared[(cuda[1],) if cuda else _BLAS.get(name, ())] = None

@@ -322,10 +322,11 @@ def resolved(kind: str, types: Mapping[str, str]) -> str:
     return _SAME.get(kind, kind)
 
 
-def aliases(source: str) -> dict[str, str]:
-    """The type aliases that a source defines: `typedef`, `using`, `#define`."""
+def aliases(*sources: str) -> dict[str, str]:
+    """The type aliases that texts define: `typedef`, `using`, `#define`; the last counts."""
     meanings = {}
-    for node in syntax.outside(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
+    roots = (syntax.parse(syntax.skeleton(syntax.expanded(source))) for source in sources)
+    for node in (node for root in roots for node in syntax.outside(root)):
         if node.type not in ("alias_declaration", "preproc_def", "type_definition"):
             continue
         kind = syntax.fields(node, "type") or syntax.fields(node, "value")

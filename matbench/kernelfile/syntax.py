@@ -46,7 +46,7 @@ _WORDS = re.compile(
     r'(?:\s|extern\s*"C"|\b(?:__(?:global|device|host|forceinline|restrict|shared|constant)__'
     r"|__launch_bounds__\s*\([^()]*\)|const|static|inline|extern|void|volatile)\b)*"
 )
-_MARK = re.compile(r'^#line 1 "(.*)"\n', re.MULTILINE)
+_MARK = re.compile(r'^#line (\d+) "(.*)"\n', re.MULTILINE)
 #: The deepest tree, the most levels of namespaces and conditions around a definition, and the most
 #: functions of a file: to find all parents of a node takes the square of its depth.
 _DEEPEST, _MOST_LEVELS, _MOST_FUNCTIONS = 1000, 100, 5000
@@ -249,10 +249,11 @@ def marked(text: str, file: str = "") -> str:
 
 
 def place_of(code: str, node: Node) -> tuple[str, int]:
-    """The file and the line that a node of marked texts is at; without a file, that of a kernel."""
+    """The file and the line that a node is at, by the directives above it; no file without any."""
     above = code[: node.start_byte]
-    *_, (file, start) = [("", 0), *((m[1], m.end()) for m in _MARK.finditer(above))]
-    return file, above.count("\n", start) + 1
+    marks = [("1", "", 0), *((m[1], m[2], m.end()) for m in _MARK.finditer(above))]
+    line, file, start = marks[-1]
+    return file, above.count("\n", start) + int(line)
 
 
 def text_of(node: Node) -> str:

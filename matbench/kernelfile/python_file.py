@@ -172,6 +172,9 @@ class _Reader(Reader):
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
         if front.launch != LaunchRules((1,), (1,), where=front.launch.where):
             self.wrong("launch: only `where`; the function launches its kernels itself", "launch")
+        usual = "float32" if front.precision == "tf32" else front.precision
+        if "precision" in table and front.storage not in (None, usual):
+            self.wrong(f"storage: {front.storage} is not read as {front.precision}", "storage")
         return front
 
     def entry(self, front: FrontMatter, _: tuple[Included, ...]) -> tuple[Entry, Signature]:

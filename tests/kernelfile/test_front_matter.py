@@ -269,6 +269,7 @@ ADDED: dict[str, list[tuple[str, str]]] = {
         ('qqq = "x"', "known: name, launch, summary"),
         ('group = "toturial"', "unknown value 'toturial'; known: tutorial, "),
         ('precision = "fp8"', "unknown value 'fp8'; known:"),
+        ('storage = "fp8"', "`storage`: unknown value 'fp8'; known: float32, int32, float16"),
         ("error_constant = -0.5", "error_constant"),
         ("error_constant = nan", "error_constant"),
         ("error_constant = 64.5", "`error_constant`: Expected `float` <= 64.0"),

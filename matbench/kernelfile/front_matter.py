@@ -184,9 +184,12 @@ class Reader:
             check_name(front.name)
         with self.blaming("workload"):
             workload = workloads.get(front.workload)
-        self.check_folders(front)
         included: tuple[Included, ...] = ()
         if self.file is not None:
+            for folder in front.include_dirs:
+                at = includes.folder_of(self.file, folder)
+                if not os.path.isdir(at):  # noqa: PTH112 - it never raises
+                    self.wrong(f"include_dirs {folder!r:.300}: no such folder", "include_dirs")
             included = includes.find_includes(self.source, self.file, front.include_dirs)
         entry, function = self.entry(front, included)
         args = self.arguments(front, workload, function.parameters)
@@ -341,14 +344,6 @@ class Reader:
 
     # -- checks beyond types ---------------------------------------------------------------
 
-    def check_folders(self, front: FrontMatter) -> None:
-        """Check that the folders of headers exist."""
-        for folder in front.include_dirs:
-            if self.file is not None and not os.path.isdir(  # noqa: PTH112 - it never raises
-                includes.folder_of(self.file, folder)
-            ):
-                self.wrong(f"include_dirs {folder!r:.300}: no such folder", "include_dirs")
-
     def check(self, kernel: Kernel) -> None:
         """Check names and values, and evaluate every expression once."""
         if "\0" in self.source:
@@ -438,7 +433,7 @@ class Reader:
                     self.wrong(f"args: {text} needs `scales`: {known}", "args")
                 if STORAGE.get(parameter.type) != "float32":
                     self.wrong(f"args: {text} is of floats, not `{parameter.type}`", "args")
-            elif parameter.pointer and text != WORKSPACE:
+            elif parameter.pointer and text in workloads.get(kernel.workload).buffers:
                 self.check_storage(kernel, index, text, parameter)
         scales = SCALE_OF.values() if kernel.scales is not None else ()
         for buffer in (*workloads.get(kernel.workload).buffers, *scales):

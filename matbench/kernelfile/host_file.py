@@ -119,10 +119,6 @@ class HostReader(Reader):
         else:
             super().check_argument(kernel, text, parameter)
 
-    def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
-        if buffer in workloads.get(kernel.workload).buffers:
-            super().check_storage(kernel, index, buffer, parameter)
-
 
 class BaselineReader(HostReader):
     """Reads that of matbench's own baselines, which are trusted and may compute any workload."""

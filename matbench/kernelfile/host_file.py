@@ -101,7 +101,7 @@ class HostReader(Reader):
         listed = [p for p, handle in zip(parameters, handles, strict=True) if handle is None]
         named = () if self.table.values.get("args") else _named(listed)
         args = named or super().arguments(front, workload, listed)
-        if not args or len(args) != len(listed):
+        if len(args) != len(listed):
             return args
         others = iter(args)
         return tuple(handle or next(others) for handle in handles)

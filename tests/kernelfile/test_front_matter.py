@@ -435,6 +435,11 @@ def test_a_mistake_is_told_with_its_line(text: str, told: str, tmp_path: Path) -
         assert 1 <= int(line[1]) <= 6
 
 
+def test_the_group_of_baselines_is_not_offered(tmp_path: Path) -> None:
+    text = GOOD.replace(SUMMARY, f'{SUMMARY}// group = "mine"\n')
+    assert refusal(tmp_path / "mine.cu", text).endswith("known: tutorial, ladder, gallery, blas")
+
+
 def test_the_file_without_a_mistake_is_taken(tmp_path: Path) -> None:
     assert load(tmp_path / "mine.cu", GOOD).name == "mine"
 

@@ -287,6 +287,8 @@ def test_shared_memory_of_inner_scopes_lies_in_the_outermost() -> None:
     assert opencl_c.obstacle(kernel(helper)) == (
         "needs CUDA (`__shared__` in a device function, line 1)"
     )
+    marked = opencl_c.obstacle(kernel(f'#line 7 "own.h"\n{helper}'))
+    assert marked == "needs CUDA (`__shared__` in a device function, line 7 of own.h)"
 
 
 def kernel(source: str, entry: str = "mine") -> Kernel:

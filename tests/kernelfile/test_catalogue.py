@@ -181,12 +181,6 @@ def test_only_what_is_in_matbench_s_own_folder_of_baselines_is_trusted(tmp_path:
             assert (kernel.library, kernel.group) == (kind, "tutorial")
 
 
-def test_functions_of_one_file_are_different_kernels(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
-    f, g = (catalogue.load(tmp_path / f"mine.py::{name}") for name in "fg")
-    assert f.sha256 != g.sha256
-
-
 # -- files that cannot be read ----------------------------------------------------------------
 
 

@@ -225,3 +225,16 @@ def test_a_table_names_what_structs_consist_of(
     Path("views.toml").write_text(TABLE.replace('"alpha"', '"A"'))
     message = "views.toml:3: args: alpha_value takes a number, not 'A'"
     assert message in matbench("run", "views.cu", *QUICK, code=2).stderr
+
+
+def test_functions_on_the_host_are_outside_classes() -> None:
+    source = """
+        void plain() {}
+        struct S { void method() {} };
+        class T { void other() {} };
+        void S::outside() {}
+        __device__ void device() {}
+        namespace space { void inner() {} }
+        int main() {}
+    """
+    assert [one.name for one in signature.host_functions(source)] == ["plain", "space::inner"]

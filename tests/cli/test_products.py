@@ -50,6 +50,7 @@ def test_what_a_kernel_does_not_compute_is_skipped_with_the_reason(matbench: Mat
         ("--beta", "1e99", "--beta '1e99': must be 0, or 2^-60"),
         ("--batch", "0", "--batch '0': must be a whole number from 1 to 65,536, as in 1,64"),
         ("--batch", "٣", "--batch '٣': must be a whole number"),
+        ("--batch", "1.5", "--batch '1.5': must be a whole number"),
     ],
 )
 def test_bad_numbers_get_one_line(matbench: Matbench, option: str, value: str, told: str) -> None:

@@ -85,6 +85,9 @@ def test_a_wrapped_kernel_keeps_its_launch_bounds(bounds: str) -> None:
     assert f'extern "C" __global__ {entry}' in instrument.clocked_unit(kernel(source, "mine"))
     other = instrument.clocked_unit(kernel(source.replace("mine", "other") + PLAIN, "mine"))
     assert "((launch_bounds(" not in other
+    template = f"template <int X>\n{source}".replace('extern "C" ', "").replace(bounds, "2 * X")
+    bound = msgspec.structs.replace(kernel(template, "mine"), entry="mine<TILE>")
+    assert "((launch_bounds(2 * 8)))" in instrument.clocked_unit(bound, {"TILE": 8})
 
 
 @pytest.mark.parametrize("block", [False, True])

@@ -56,6 +56,7 @@ def test_pointers_and_shared_memory_get_their_address_spaces() -> None:
 def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
     unit = opencl_c.unit(kernel(), {}, "now()").text
     assert "entry(A, B, C, M, N, K, alpha, staged);" in unit
+    assert "__global ulong *matbench_stamps, __local float *staged)" in unit
     assert unit.count("= now();") == 2
 
 

@@ -230,8 +230,8 @@ def test_a_table_names_what_structs_consist_of(
 def test_functions_on_the_host_are_outside_classes() -> None:
     source = """
         void plain() {}
-        struct S { void method() {} };
-        class T { void other() {} };
+        struct S { void method() {} friend void of(S &) {} };
+        class T { void other() {} friend void with(T &) {} };
         void S::outside() {}
         __device__ void device() {}
         namespace space { void inner() {} }

@@ -223,7 +223,7 @@ def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
     options = output(copy, "-c", shown, *sorted(core - {"cache"}))
     assert options.count("--help") == len(core) - 1
     assert not re.search(
-        "^  --(tuned|cluster|error-map|against|fail-if-slower|summary) ", options, re.MULTILINE
+        "^  --(cluster|error-map|against|fail-if-slower|summary) ", options, re.MULTILINE
     )
     quick = ("--sizes", "33", "--set", "TILE=8", "--max-time", "0.1")
     assert "33" in matbench("run", "tiled", *quick, "--output", "mine.jsonl")

@@ -26,7 +26,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 #: Why a command is not run here; the first that is found in it.
 ONLY_PARSED = {
     r"--cluster|^dask |^ssh ": "needs a cluster",
-    r"--(counters|sanitize|tuned)|cublas-dot|--device all": "needs a GPU, or its tuning",
+    r"--(counters|sanitize)|cublas-dot|--device all": "needs a GPU",
     r"product\.py": "needs Triton",
     r"s?gemm\.c(u|pp) ": "needs CUDA, or a library",
     r"^matbench doctor --install": "installs a toolkit",

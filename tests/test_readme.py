@@ -41,7 +41,6 @@ from matbench.records.outcome import (
     Sustained,
     Timing,
 )
-from matbench.records.tuning import Tuned
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 LINKED = [
@@ -204,7 +203,7 @@ def test_records_are_described_field_by_field() -> None:
     found = tables(page("docs/records.md"))
     kinds: list[type[msgspec.Struct]] = [
         Environment, DeviceInfo, Outcome, CaseRecord, Claims, Build, Accuracy, Timing, Conditions,
-        Sustained, BlockTimes, ErrorCells, Timeline, Comparison, Grade, Tuned,
+        Sustained, BlockTimes, ErrorCells, Timeline, Comparison, Grade,
     ]  # fmt: skip
     for number, kind in enumerate(kinds, 1):
         told = named([[row[0]] for row in found[f"field {number}"]])

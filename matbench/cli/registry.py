@@ -41,9 +41,7 @@ COMMANDS = {
     ),
     "history": Listed("features.history.command", "Find the commits that made a kernel slower."),
     "serve": Listed("cli.serve", "Judge kernels for another program: JSON Lines in and out."),
-    "tune": Listed(
-        "features.tune.command", "Find and save the fastest values of KERNEL's constants."
-    ),
+    "tune": Listed("features.tune.command", "Find the fastest values of KERNEL's constants."),
     "explain": Listed("features.explain.command", "Explain what limits a kernel's speed."),
     "blocks": Listed(
         "features.timeline.command", "Time each block of one launch: how long, and where it ran."
@@ -75,11 +73,9 @@ COMMANDS = {
 OPTIONS = {
     "run": {
         "cluster": "cluster.option.ClusterOptions",
-        "tuned": "tune.option.TunedOptions",
         "error_map": "charts.option.ErrorMapOptions",
     },
     "compare": {"versions": "versions.option.VersionOptions", "gate": "diff.gate.GateOptions"},
-    "grade": {"tuned": "tune.option.TunedOptions"},
 }
 
 #: What shows records in `report` and on pages, by the names of their types.

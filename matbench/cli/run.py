@@ -168,9 +168,6 @@ def run(
     matbench run --workload dot --sizes 2^20
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
-    make_cases = features.value("tuned", "make_cases")
-    if make_cases is not None and constants.settings:
-        raise UsageError("--tuned cannot be combined with --set")
     if replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
     seconds.require_without(smoke=more.smoke, replay=replay)
@@ -184,7 +181,7 @@ def run(
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
     where = cluster or device
-    cases = selection.cases(chosen, problems, values, where, make_cases, near=more.smoke)
+    cases = selection.cases(chosen, problems, values, where, near=more.smoke)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay, seconds.sustained)
     sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"))

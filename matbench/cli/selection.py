@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 #: Each case with the devices of one model that may measure it: any one of them.
 PlacedCases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
-#: What makes the cases of kernels on one device: `sweep.cases`, or a feature.
-CaseMaker = Callable[
-    [list["Kernel"], Sequence["Problem"], dict[str, tuple[int, ...]], "DeviceInfo"], list["Case"]
-]
 
 
 class Devices(Protocol):
@@ -100,19 +96,16 @@ class SelectionOptions:
         problems: Sequence[Problem],
         overrides: dict[str, tuple[int, ...]],
         device: Devices,
-        make_cases: CaseMaker | None = None,
         *,
         near: bool = False,
     ) -> PlacedCases:
         """Each case with its devices: those selected, or the CPU for host baselines.
 
-        Each model has its own cases: those of the sweep, if `make_cases` makes no others; sizes
-        that kernels exclude are moved to allowed ones `near` them if asked.
+        Each model has its own cases; sizes that kernels exclude are moved to allowed ones `near`
+        them if asked.
         """
         from matbench.kernelfile import sweep
         from matbench.model import Skip
-
-        make_cases = make_cases or sweep.cases
 
         hosted = [kernel for kernel in kernels if kernel.on_host]
         plain = [kernel for kernel in kernels if kernel not in hosted]
@@ -121,7 +114,7 @@ class SelectionOptions:
         for info in device.choose_all() if plain else []:
             models.setdefault((info.backend, info.name), []).append(info)
         for alike in models.values():
-            cases = make_cases(plain, problems, overrides, alike[0])
+            cases = sweep.cases(plain, problems, overrides, alike[0])
             cases = sweep.near(cases, alike[0]) if near else cases
             found += [(tuple(alike), case) for case in cases]
         for kernel in hosted:

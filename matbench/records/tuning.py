@@ -1,12 +1,9 @@
-"""The candidates of a search for the fastest parameters, and the winners that later runs use."""
+"""The candidates of a search for the fastest parameters."""
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
-from matbench.model import Problem
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Outcome
 
@@ -41,28 +38,3 @@ class TuningRecord(msgspec.Struct, frozen=True, tag="tuning", tag_field="type", 
     comparison: Comparison | None = None
     tried: int
     space: SearchSpace
-
-
-class Tuned(msgspec.Struct, frozen=True, tag="tuned", tag_field="type", kw_only=True):
-    """The parameters that won for one kernel source on one device and problem.
-
-    `ratio` is its time over the default's, timed in turns; None if it is the default. `tried`
-    counts the candidates that were timed, of `combinations` in all. A search that was interrupted
-    is not `complete`.
-    """
-
-    schema: Literal[1]
-    kernel: str
-    sha256: str
-    backend: str
-    device: str
-    driver: str
-    toolkit: str
-    problem: Problem
-    params: dict[str, int]
-    median_ns: float | None
-    ratio: float | None
-    tried: int
-    combinations: int
-    complete: bool
-    time: str

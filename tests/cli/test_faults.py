@@ -52,32 +52,15 @@ def test_the_true_reason_is_told(
 
 @pytest.fixture
 def pipes(own_state: None) -> Path:
-    """The state folder, with pipes in place of its files."""
+    """The state folder, with a pipe in place of its file."""
     state = Path(os.environ["MATBENCH_STATE_DIR"])
     state.mkdir()
-    for name in ("last-run", "tuned"):
-        os.mkfifo(state / f"{name}.jsonl")
+    os.mkfifo(state / "last-run.jsonl")
     return state
 
 
 def test_a_run_passes_over_pipes_among_its_own_files(pipes: Path, matbench: Matbench) -> None:
     assert "1 measured" in matbench("run", *ONE_CASE, *QUICK).stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("run", "tiled", "--sizes", "8", "--tuned"), "tuned.jsonl: cannot be read: not a regular"),
-        (("tune", "tiled", "--sizes", "8"),
-         "tuned.jsonl: is no ordinary file; set MATBENCH_STATE_DIR"),
-    ],
-)  # fmt: skip
-def test_a_pipe_among_its_own_files_is_told(
-    arguments: tuple[str, ...], told: str, pipes: Path, matbench: Matbench
-) -> None:
-    stderr = matbench(*arguments, code=2).stderr
-    assert told in stderr
-    assert stderr.count("\n") == 1
 
 
 # What the system refuses

@@ -188,18 +188,6 @@ def test_a_changed_header_is_run_and_resumed_anew(
     assert len({outcome.case.sha256 for outcome in outcomes}) == 3
 
 
-@pytest.mark.usefixtures("short_turns")
-def test_winners_of_another_header_are_not_taken(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
-    kernel, header = with_header(write_kernel)
-    matbench("tune", "--kernel", kernel, "mine", *SIZE, "--set", "TILE=4,8", "--budget", "2")
-    command = ("run", "--kernel", kernel, "mine", *SIZE, *QUICK, "--tuned")
-    assert "is not tuned" not in matbench(*command).stderr
-    header.write_text("#define FACTOR (1)\n")
-    assert "mine is not tuned" in matbench(*command).stderr
-
-
 # What is said of a run later
 
 

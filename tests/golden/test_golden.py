@@ -137,7 +137,7 @@ REFUSED = [
     "rnu",
     *(f"run {words}" for words in (
         "tild", "xyzzy", "--sizes 256,0", "--set TILE=8,0", "--set THREDS=8", "--set THREADS",
-        "block-1d --set THREADS=128 --set THREADS=64", "--set TILE=8 --tuned", "--device 99",
+        "block-1d --set THREADS=128 --set THREADS=64", "--device 99",
         "--device abacus", "--group ladder --workload reverse", "--workload dot --baseline numpy",
         "--inputs uniform,ones", "--inputs ones", "--format word", "--seed=-1", "--timeout 0",
         "--timeout nan", "--max-time inf", "--uncertainty fine", "--graph", "--szies 8", "--sizes",

@@ -14,7 +14,6 @@ import msgspec
 from matbench.model import DeviceInfo, Problem
 from matbench.records.environment import Environment
 from matbench.records.outcome import CaseRecord, Outcome, Timing
-from matbench.records.tuning import Tuned
 
 
 def device(**changes: Any) -> DeviceInfo:
@@ -86,25 +85,3 @@ def outcome(kernel: str = "tiled", ms: float | None = None, **changes: Any) -> O
 def repeated(found: Outcome, times: int = 5) -> list[Outcome]:
     """The same outcome in several processes."""
     return [msgspec.structs.replace(found, repetition=one + 1) for one in range(times)]
-
-
-def winner(size: int = 8, **changes: Any) -> Tuned:
-    """What a search stores."""
-    fields: dict[str, Any] = {
-        "schema": 1,
-        "kernel": "tiled",
-        "sha256": "0" * 64,
-        "backend": "opencl",
-        "device": "A Processor",
-        "driver": "1",
-        "toolkit": "2",
-        "problem": Problem(size, size, size),
-        "params": {"TILE": 16},
-        "median_ns": None,
-        "ratio": None,
-        "tried": 1,
-        "combinations": 1,
-        "complete": True,
-        "time": "2026-01-01T00:00:00+00:00",
-    }
-    return Tuned(**(fields | changes))

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matbench.model import DeviceInfo, Kernel
-from matbench.records.tuning import Tuned
-from support import records
-
 #: The sum is taken TURNS times over. KIND 2 is fast and wrong, for it leaves half of K out; KIND 3
 #: is not allowed, KIND 4 does not compile.
 KERNEL = """// /// matbench
@@ -62,10 +56,3 @@ def huge(table: str) -> str:
         assert old in text
         text = text.replace(old, new)
     return text
-
-
-def winner(kernel: Kernel, device: DeviceInfo, size: int, **changes: Any) -> Tuned:
-    """What a search on the device found."""
-    where = {"backend": device.backend, "device": device.name, "driver": device.driver}
-    own = {"kernel": kernel.name, "sha256": kernel.sha256, "params": {"TURNS": 1, "KIND": 1}}
-    return records.winner(size, **(own | where | changes))

@@ -23,8 +23,7 @@ from matbench.cli.options import (
 )
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import Display, progress
-from matbench.cli.registry import FeatureOptions
-from matbench.cli.selection import CaseMaker, SelectionOptions
+from matbench.cli.selection import SelectionOptions
 from matbench.cli.types import Seed
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ def grade(
     constants: ConstantOptions,
     device: DeviceOptions,
     deadlines: DeadlineOptions,
-    features: FeatureOptions,
     at_least: str | None,
     tree: bool,
     seed: int,
@@ -82,7 +80,7 @@ def grade(
 
     chosen = selection.kernels(kernels, files)
     require_apart({"--output": output}, files.read_for(chosen))
-    cases = _cases(chosen, selection, constants, device, features.value("tuned", "make_cases"))
+    cases = _cases(chosen, selection, constants, device)
     devices = list({info.label: info for info, _ in cases}.values())
     about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
     writer = RecordWriter(Path(output), about, "force" if force else "new") if output else None
@@ -146,7 +144,6 @@ def _cases(
     selection: SelectionOptions,
     constants: ConstantOptions,
     device: DeviceOptions,
-    make_cases: CaseMaker | None,
 ) -> list[tuple[DeviceInfo, Case]]:
     """A case for each kernel: its first parameters that can run, or all that --set names.
 
@@ -156,7 +153,7 @@ def _cases(
 
     problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
     overrides = constants.values(kernels)
-    every = selection.cases(kernels, list(problems), overrides, device, make_cases)
+    every = selection.cases(kernels, list(problems), overrides, device)
     cases: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
     for alike, case in sorted(every, key=lambda pair: pair[1].skip is not None):
         named = [value for name, value in case.params.items() if name in overrides]

@@ -1,1 +1,1 @@
-"""`matbench tune`: searches for a kernel's fastest parameters, and keeps them."""
+"""`matbench tune`: searches for a kernel's fastest parameters."""

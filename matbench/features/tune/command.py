@@ -1,4 +1,4 @@
-"""`matbench tune`: find and save the fastest values of a kernel's constants."""
+"""`matbench tune`: find the fastest values of a kernel's constants."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from matbench.cli.options import (
     format_option,
     grouped,
 )
+from matbench.cli.outputs import write_file
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.features.tune.search import TuningSearch
     from matbench.features.tune.search_space import Space
-    from matbench.features.tune.stored import Store
     from matbench.model import DeviceInfo
     from matbench.worker.worker import Worker
 
@@ -42,6 +42,9 @@ _SHOWN_BROKEN = 5
     help="Budget for the initial search: a count of candidates (200) or a duration (90s, 10m, "
     "1h). Default: unlimited.",
 )
+@click.option(
+    "--write", is_flag=True, help="Make the winner's values the only ones in [sweep] of the table."
+)
 @format_option
 def tune(
     kernel: str,
@@ -51,23 +54,23 @@ def tune(
     device: DeviceOptions,
     deadlines: DeadlineOptions,
     budget: str | None,
+    write: bool,
     fmt: str,
 ) -> None:
-    """Find and save the fastest values of KERNEL's constants.
+    """Find the fastest values of KERNEL's constants.
 
-    `run --tuned` uses them. Every legal combination of [sweep] and [tune] is checked and sampled
+    Every legal combination of [sweep] and [tune] is checked and sampled
     briefly, in random order (--seed); slow ones are dropped early. The finalists are measured in
     full and compared in turns. The winner must be FASTER than the best default parameters.
 
     \b
     matbench tune tiled --sizes 1000,4096
     matbench tune warp-tiled --sizes 4096 --budget 5m
-    matbench tune mine.cu --set TILE=4,8,16,32
+    matbench tune mine.cu --sizes 1000 --set TILE=4,8,16,32 --write
     """
     from matbench.features.tune import search as tuning
-    from matbench.features.tune import view
+    from matbench.features.tune import view, writing
     from matbench.features.tune.search_space import space
-    from matbench.features.tune.stored import Store
     from matbench.records import provenance
 
     bounds = tuning.parse_budget(budget)
@@ -76,6 +79,9 @@ def tune(
     if not (chosen.sweep or chosen.tune):
         raise UsageError(f"{chosen.name} has no constants to tune")
     problems = sizes.problems([chosen])
+    path = writing.place(chosen) if write else None
+    if write and len(problems) > 1:
+        raise UsageError("--write takes the winner of one size; give one, as in --sizes 4096")
     infos = device.choose_alike(chosen)
     spaces = [
         space(chosen, problem, infos[0], overrides, sizes.seed, bounds.candidates)
@@ -83,8 +89,6 @@ def tune(
     ]
     _tell_refused(spaces, err=fmt != "rich")
     searches = [tuning.TuningSearch(space, bounds) for space in spaces]
-    store = Store()
-    store.require()
     with Interruption() as interruption:
         _search(searches, infos, deadlines)
     done = sum(search.complete for search in searches)
@@ -93,7 +97,15 @@ def tune(
     about = provenance.environment(sys.argv[1:], infos, sizes.recorded)
     show_report(view.report(tuning.records(searches), [about]), fmt)
     _tell_broken(searches)
-    _keep_winners(searches, store, infos[0])  # last, so that a full disk loses nothing else
+    for search in searches:
+        if (leader := search.leader()) is not None:
+            values = " ".join(f"--set {name}={value}" for name, value in leader.case.params.items())
+            say(f"to use it at {leader.case.problem.size}: {values}", err=True)
+    if path is not None and searches[0].winner is not None:
+        if files.one(kernel).sha256 != chosen.sha256:
+            raise UsageError(f"--write: {chosen.path} changed during the search; tune it again")
+        write_file(path, writing.written(chosen, path, searches[0].winner.case.params))
+        say(f"wrote {path}", err=True)
     interruption.exit(done, len(searches), "sizes")
     is_empty = not any(search.standings for search in searches)
     if is_empty or any(search.is_fruitless() for search in searches):
@@ -154,15 +166,3 @@ def _tell_broken(searches: list[TuningSearch]) -> None:
         say(safe.line(f"{standing.case.label} is {outcome.status}: {first}"), err=True)
     if len(broken) > _SHOWN_BROKEN:
         say(f"and {len(broken) - _SHOWN_BROKEN} more were wrong or failed", err=True)
-
-
-def _keep_winners(searches: list[TuningSearch], store: Store, info: DeviceInfo) -> None:
-    from matbench.features.tune import search as tuning
-
-    kept = []
-    for search in searches:
-        winner = tuning.tuned(search, info)
-        if winner is not None and store.keep(winner):
-            kept.append(winner.problem.size)
-    if kept:
-        say(f"saved for `matbench run --tuned`: {', '.join(kept)} ({store.path})", err=True)

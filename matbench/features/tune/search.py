@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import partial
 from typing import NamedTuple
 
@@ -23,12 +22,10 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.errors import UsageError
 from matbench.features.tune import looking
 from matbench.features.tune.search_space import Space
-from matbench.features.tune.stored import Store, without_inputs
-from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.model import Case
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Outcome
-from matbench.records.tuning import Tuned, TuningRecord
+from matbench.records.tuning import TuningRecord
 from matbench.worker.builders import Builders
 from matbench.worker.rounds import in_rounds
 from matbench.worker.scheduler import TaskGroup
@@ -276,48 +273,3 @@ def _records_of(search: TuningSearch) -> Iterator[TuningRecord]:
             tried=len(search.standings),
             space=search.space.record(),
         )
-
-
-def tuned(search: TuningSearch, device: DeviceInfo) -> Tuned | None:
-    """A search's winner in the form that is stored; None if no candidate was right."""
-    leader = search.leader()
-    if leader is None:
-        return None
-    case = leader.case
-    return Tuned(
-        schema=1,
-        kernel=case.kernel.name,
-        sha256=case.kernel.sha256,
-        backend=device.backend,
-        device=device.name,
-        driver=device.driver,
-        toolkit=device.toolkit,
-        problem=without_inputs(case.problem),
-        params=case.params,
-        median_ns=leader.median_ns,
-        ratio=search.comparison.ratio if search.comparison and not leader.is_default else None,
-        tried=len(search.standings),
-        combinations=search.space.combinations,
-        complete=search.complete,
-        time=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    )
-
-
-def tuned_case(kernel: Kernel, problem: Problem, device: DeviceInfo, store: Store) -> Case | None:
-    """The kernel with tuned parameters that are legal here; None if there are none.
-
-    Notes say if they were tuned at another size, by an unfinished search or with another driver.
-    """
-    for winner in store.nearest(kernel.sha256, device, problem):
-        case = sweep.case(kernel, problem, winner.params, device)
-        if case.skip is not None:
-            continue
-        notes = []
-        if winner.problem != without_inputs(problem):
-            notes.append(f"parameters tuned at {winner.problem.size}")
-        if not winner.complete:
-            notes.append("parameters from an interrupted search")
-        if winner.driver != device.driver:
-            notes.append(f"parameters tuned with driver {winner.driver}, not {device.driver}")
-        return msgspec.structs.replace(case, notes=(*case.notes, *notes))
-    return None

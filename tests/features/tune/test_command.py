@@ -1,36 +1,27 @@
-"""`matbench tune`: the winner, what is printed and saved, and `run --tuned` afterwards."""
+"""`matbench tune`: the winner, what is printed, and what `--write` puts into the table."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import os
 import time
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 from support import tunable
-from support.cli import QUICK, Matbench, last_run
+from support.cli import Matbench
 
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.features.tune import search
-from matbench.features.tune.stored import Store
+from matbench.features.tune import search, writing
 from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo, Problem
-from matbench.worker import worker
 
 pytestmark = pytest.mark.usefixtures("short_turns")
 
 SIZE = Problem(48, 48, 48)
-
-
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A separate state folder."""
-    folder = tmp_path / "state"
-    monkeypatch.setenv("MATBENCH_STATE_DIR", str(folder))
-    return folder
 
 
 @pytest.fixture
@@ -44,7 +35,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_fastest_that_is_right_wins(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    matbench: Matbench, device: DeviceInfo, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # On a busy machine, 0.2 s may not be enough to tell two kernels apart.
     monkeypatch.setattr(search, "ComparisonPlan", ComparisonPlan)
@@ -65,22 +56,18 @@ def test_the_fastest_that_is_right_wins(
     wrong = [line for line in result.stderr.splitlines() if "KIND=2 at 48 is wrong: " in line]
     assert len(wrong) + result.stderr.count("KIND=4 at 48 is failed: ") == 5
     assert "and 1 more were wrong or failed" in result.stderr
-    [kept] = Store().winners()
-    assert (kept.kernel, kept.params, kept.problem) == ("tunable", {"TURNS": 1, "KIND": 1}, SIZE)
-    assert (kept.device, kept.driver) == (device.name, device.driver)
-    assert (kept.tried, kept.combinations, kept.complete) == (9, 12, True)
-    assert kept.ratio == first["comparison"]["ratio"]
-    assert kept.sha256 == catalogue.load(file).sha256
+    assert (first["tried"], first["space"]["combinations"]) == (9, 12)
+    assert result.stderr.endswith("to use it at 48: --set TURNS=1 --set KIND=1\n")
+    assert file.read_text(encoding="utf-8") == tunable.KERNEL
 
 
-def test_a_default_that_nothing_beats_stays(matbench: Matbench, file: Path, state: Path) -> None:
+def test_a_default_that_nothing_beats_stays(matbench: Matbench, file: Path) -> None:
     result = matbench("tune", file, "--sizes", "48", "--set", "TURNS=8,64", "--set", "KIND=1")
     assert "winner, default" in result.stdout
-    [kept] = Store().winners()
-    assert (kept.params, kept.ratio) == ({"TURNS": 8, "KIND": 1}, None)
+    assert "--set TURNS=8 --set KIND=1" in result.stderr
 
 
-def test_given_values_are_all_that_is_tried(matbench: Matbench, state: Path) -> None:
+def test_given_values_are_all_that_is_tried(matbench: Matbench) -> None:
     def rows(values: str) -> list[dict[str, str]]:
         result = matbench("tune", "tiled", "--set", f"TILE={values}", "--sizes", "20",
                           "--format", "csv")  # fmt: skip
@@ -94,9 +81,7 @@ def test_given_values_are_all_that_is_tried(matbench: Matbench, state: Path) -> 
 
 
 @pytest.mark.long
-def test_a_budget_of_time_outlives_a_candidate_that_hangs(
-    matbench: Matbench, file: Path, state: Path
-) -> None:
+def test_a_budget_of_time_outlives_a_candidate_that_hangs(matbench: Matbench, file: Path) -> None:
     hangs = "for (volatile int i = 0; TURNS == 1 && i < 1; sum = sum + 1.0f)\n        ;\n    "
     text = tunable.KERNEL.replace("C[(size_t)row * N", hangs + "C[(size_t)row * N")
     assert text != tunable.KERNEL
@@ -106,27 +91,27 @@ def test_a_budget_of_time_outlives_a_candidate_that_hangs(
         *("tune", file, "--sizes", "48", "--set", "KIND=1", "--budget", "20s", "--timeout", "60")
     )
     assert time.monotonic() - begun < 40
-    assert "TURNS=1 KIND=1 at 48 is failed: stopped after " in result.stderr
-    assert "because of --budget" in result.stderr
-    [kept] = Store().winners()
-    assert (kept.params, kept.tried) == ({"TURNS": 8, "KIND": 1}, 3)
+    assert "TURNS=1 KIND=1 at 48 is failed: running took longer than " in result.stderr
+    assert "(see --budget)" in result.stderr
+    assert "3 of 3 candidates tried" in result.stdout
+    assert "--set TURNS=8 --set KIND=1" in result.stderr
 
 
 def test_what_no_device_here_can_run_is_skipped_with_the_reason(
-    matbench: Matbench, file: Path, state: Path
+    matbench: Matbench, file: Path
 ) -> None:
     file.write_text(tunable.KERNEL.replace("// [sweep]", '// requires = ["sm_999"]\n// [sweep]'))
     result = matbench("tune", file, "--sizes", "9,12", code=1)
     assert result.stdout.count("12 excluded: needs sm_999; this ") == 1
     assert "no candidate could be measured" in result.stdout
-    assert Store().winners() == []
+    assert "--set" not in result.stderr
 
 
-def test_nothing_right_is_no_winner(matbench: Matbench, file: Path, state: Path) -> None:
+def test_nothing_right_is_no_winner(matbench: Matbench, file: Path) -> None:
     file.write_text(tunable.KERNEL.replace("KIND = [1]\n", "KIND = [2]\n"), encoding="utf-8")
     result = matbench("tune", file, "--sizes", "9", "--set", "KIND=2", code=1)
     assert "no candidate could be measured" in result.stdout
-    assert Store().winners() == []
+    assert "--set" not in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [
@@ -138,45 +123,97 @@ def test_what_is_refused_is_one_line(matbench: Matbench, arguments: list[str]) -
     assert result.stderr.count("\n") == 1
 
 
-# -- what is kept and used -----------------------------------------------------------------------
+# -- what is written -----------------------------------------------------------------------------
+
+WRITE = ("--sizes", "48", "--set", "TURNS=8,1", "--set", "KIND=1", "--write")
+TABLE, CODE = tunable.KERNEL.split("// ///\n\n", 1)
 
 
-def test_an_unwritable_state_folder_is_told_before_anything_is_measured(
-    matbench: Matbench, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_winner_is_written_and_all_else_stays(matbench: Matbench, file: Path) -> None:
+    text = tunable.KERNEL.replace(
+        "// TURNS = [8]\n", "//TURNS = [ # some\n//   8, # first\n// ] # turns\n//\n", 1
+    )
+    file.write_bytes(text.replace("\n", "\r\n").encode())
+    result = matbench("tune", file, *WRITE)
+    assert result.stderr.endswith(f"wrote {file}\n")
+    expected = tunable.KERNEL.replace("// TURNS = [8]\n", "// TURNS = [1] # turns\n//\n", 1)
+    assert file.read_bytes() == expected.replace("\n", "\r\n").encode()
+    assert catalogue.load(file).sweep == {"TURNS": (1,), "KIND": (1,)}
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_a_table_beside_the_file_gets_a_sweep(file: Path, end: str) -> None:
+    text = TABLE.replace("// [sweep]\n// TURNS = [8]\n// KIND = [1]\n", "").partition("\n")[2]
+    text = text.replace("// ", "").rstrip("\n") + end
+    file.write_text(CODE, encoding="utf-8")
+    beside = file.with_suffix(".toml")
+    beside.write_text(text, encoding="utf-8")
+    path = writing.place(catalogue.load(file))
+    assert path == beside
+    new = writing.written(catalogue.load(file), path, {"TURNS": 1, "KIND": 2}).decode()
+    assert new.startswith(text)
+    assert new[len(text) :].strip() == "[sweep]\nTURNS = [1]\nKIND = [2]"
+
+
+def test_a_fenced_table_gets_a_sweep(file: Path) -> None:
+    given = "// [sweep]\n// TURNS = [8]\n// KIND = [1]\n"
+    file.write_text(tunable.KERNEL.replace(given, ""), encoding="utf-8")
+    new = writing.written(catalogue.load(file), file, {"TURNS": 8, "KIND": 1}).decode()
+    assert new == f"{TABLE.replace(given, '')}//\n{given}// ///\n\n{CODE}"
+
+
+def test_only_the_table_of_the_function_is_written(tmp_path: Path) -> None:
+    def source(width: str) -> str:
+        return "\n\n".join(
+            f"# /// matbench\n# [sweep]\n# W = [{values}]  # wide\n# ///\n"
+            f"def {name}(A, B, W):\n    return A @ B\n"
+            for name, values in (("f", "1, 2"), ("g", width))
+        )
+
+    path = tmp_path / "f.py"
+    path.write_text(source("3, 4"), encoding="utf-8")
+    kernel = catalogue.load(Path(f"{path}::g"))
+    assert writing.written(kernel, writing.place(kernel), {"W": 4}).decode() == source("4")
+
+
+@pytest.mark.usefixtures("nothing_runs")
+def test_what_cannot_be_written_is_refused_before_anything_is_measured(
+    matbench: Matbench, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "a-file").write_text("")
-    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "a-file" / "state"))
-    monkeypatch.setattr(worker.Worker, "run", None)
-    done = matbench("tune", file, "--sizes", "16", code=2)
-    assert done.stdout == ""
-    [line] = done.stderr.splitlines()
-    assert "a-file/state/tuned.jsonl: cannot be written: Not a directory" in line
-    assert "Errno" not in line
+    def refused(*arguments: str | Path) -> str:
+        return matbench("tune", *arguments, "--write", code=2).stderr
+
+    copy = "tune a copy: matbench show tiled > mine.cu"
+    assert f"--write: tiled comes with matbench; {copy}" in refused("tiled", "--sizes", "8")
+    assert "--write takes the winner of one size; give one" in refused(file, "--sizes", "8,9")
+    monkeypatch.setattr(os, "access", lambda path, _: path != file)
+    assert f"--write: {file} is not writable; make it so" in refused(file, "--sizes", "8")
+    file.write_text(CODE, encoding="utf-8")
+    given = ("--front-matter", "sweep.TURNS=8,1", "--front-matter", "sweep.KIND=1")
+    launch = ("--front-matter", "launch.block=8,8", "--front-matter", "launch.grid=64,64")
+    assert f"--write: {file} has no table; write one" in refused(file, *given, *launch)
 
 
-def test_tuned_takes_the_same_size_or_the_nearest(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+def test_a_file_that_changed_meanwhile_is_left_alone(
+    matbench: Matbench, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel, store = catalogue.load(file), Store()
-    for size, turns in ((8, 2), (32, 3)):
-        store.keep(tunable.winner(kernel, device, size, params={"TURNS": turns, "KIND": 1}))
-    result = matbench("run", "--kernel", file, "--tuned", "--sizes", "32,36", *QUICK)
-    assert result.stderr == ""
-    same, near = last_run()
-    assert [each.case.params for each in (same, near)] == [{"TURNS": 3, "KIND": 1}] * 2
-    assert not [note for note in same.notes if "tuned" in note]
-    assert near.notes[0] == "parameters tuned at 32"
-    assert "parameters tuned at 32" in result.stdout
+    changed = tunable.KERNEL + "// edited\n"
+    finals = search.TuningSearch._finals
+
+    def edited(*arguments: Any) -> None:
+        finals(*arguments)
+        file.write_text(changed, encoding="utf-8")
+
+    monkeypatch.setattr(search.TuningSearch, "_finals", edited)
+    result = matbench("tune", file, *WRITE, code=2)
+    assert f"--write: {file} changed during the search; tune it again" in result.stderr
+    assert file.read_text(encoding="utf-8") == changed
 
 
-def test_without_a_winner_the_kernels_own_sweep_runs(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+def test_nothing_is_written_after_an_interruption(
+    matbench: Matbench, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel, store = catalogue.load(file), Store()
-    store.keep(tunable.winner(kernel, device, 8, sha256="0" * 64))
-    store.keep(msgspec.structs.replace(tunable.winner(kernel, device, 8), device="another"))
-    result = matbench("run", "single-block", "--kernel", file, "--tuned", "--sizes", "5,8", *QUICK)
-    own = [one.case.params for one in last_run() if one.case.params]
-    assert own == [{"TURNS": 8, "KIND": 1}] * 2
-    [line] = result.stderr.splitlines()
-    assert line.startswith(f"tunable is not tuned for {device.name}; running its own sweep instead")
+    monkeypatch.setattr(search.TuningSearch, "_finals", lambda *_: os.kill(os.getpid(), 2))
+    result = matbench("tune", file, *WRITE, code=130)
+    assert "to use it at 48: --set TURNS=" in result.stderr
+    assert file.read_text(encoding="utf-8") == tunable.KERNEL

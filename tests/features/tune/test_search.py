@@ -1,4 +1,4 @@
-"""The search: who continues, who wins, the budget, and what later runs use."""
+"""The search: who continues, who wins, and the budget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from support import tunable
 from support.optional import present
@@ -20,7 +19,6 @@ from matbench.errors import UsageError
 from matbench.features.tune import looking, search_space
 from matbench.features.tune import search as tuning
 from matbench.features.tune.search import Budget, TuningSearch
-from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
@@ -183,8 +181,6 @@ def test_the_default_stays_unless_it_is_beaten_beyond_doubt(
     assert (winner.comparison, winner.median_ratio) == (None, 1)
     assert other.comparison == search.comparison
     assert other.median_ratio == pytest.approx(7.96 / 8)
-    kept = present(tuning.tuned(search, device))
-    assert (kept.params["TURNS"], kept.ratio) == (8, None)
 
 
 def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> None:
@@ -199,8 +195,7 @@ def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> No
     best = tuning.records([search])[0]
     assert (best.outcome.case.params["TURNS"], best.tried) == (2, 40)
     assert best.comparison == search.comparison
-    kept = present(tuning.tuned(search, device))
-    assert kept.ratio == pytest.approx(2 / 8)
+    assert present(best.comparison).ratio == pytest.approx(2 / 8)
 
 
 def test_without_a_default_the_fastest_wins(kernel: Kernel, device: DeviceInfo) -> None:
@@ -215,7 +210,6 @@ def test_without_a_default_the_fastest_wins(kernel: Kernel, device: DeviceInfo) 
 def test_nothing_to_try_and_nothing_right(kernel: Kernel, device: DeviceInfo) -> None:
     nothing = searched(kernel, Clockwork(device), KIND=(3,))
     assert (nothing.complete, nothing.leader(), nothing.is_fruitless()) == (True, None, False)
-    assert tuning.tuned(nothing, device) is None
     worker = Clockwork(device)
     worker.look = lambda case, *_, **__: not_measured(case, device, "failed", "no")  # type: ignore
     fruitless = searched(kernel, worker)
@@ -269,10 +263,8 @@ def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceIn
     records = tuning.records([search])
     assert [record.complete for record in records] == [False] * 3
     assert [record.is_best for record in records] == [True, False, False]
-    kept = present(tuning.tuned(search, device))
-    assert (kept.complete, kept.tried, kept.combinations) == (False, 3, 40)
     fastest = min(turns for turns, *_ in worker.looks)
-    assert kept.params["TURNS"] == fastest
+    assert present(search.leader()).case.params["TURNS"] == fastest
 
 
 @pytest.mark.parametrize(
@@ -306,31 +298,3 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
         wrong = look(1, 2, 5, math.inf)
         assert (wrong.status, wrong.samples_ns, wrong.median_ns) == ("wrong", (), None)
         assert look(1, 4, 5, math.inf).status == "failed"
-
-
-# -- later runs -----------------------------------------------------------------------------------
-
-
-def test_parameters_that_are_not_allowed_or_of_another_source_are_not_taken(
-    kernel: Kernel, device: DeviceInfo, tmp_path: Path
-) -> None:
-    store = Store(tmp_path / "tuned.jsonl")
-    for size, kind in ((33, 1), (36, 3)):
-        store.keep(tunable.winner(kernel, device, size, params={"TURNS": size, "KIND": kind}))
-    case = present(tuning.tuned_case(kernel, Problem(36, 36, 36, "signed"), device, store))
-    assert (case.params["TURNS"], case.notes) == (33, ("parameters tuned at 33",))
-    other = msgspec.structs.replace(kernel, sha256="0" * 64)
-    assert tuning.tuned_case(other, SIZE, device, store) is None
-
-
-def test_what_to_doubt_is_noted(kernel: Kernel, device: DeviceInfo, tmp_path: Path) -> None:
-    store = Store(tmp_path / "tuned.jsonl")
-    store.keep(tunable.winner(kernel, device, 8, complete=False, driver="1.0"))
-    store.keep(tunable.winner(kernel, device, 9, driver=device.driver))
-    doubtful = tuning.tuned_case(kernel, Problem(8, 8, 8), device, store)
-    assert present(doubtful).notes == (
-        "parameters from an interrupted search",
-        f"parameters tuned with driver 1.0, not {device.driver}",
-    )
-    sure = tuning.tuned_case(kernel, Problem(9, 9, 9), device, store)
-    assert present(sure).notes == ()

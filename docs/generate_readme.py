@@ -26,8 +26,6 @@ from tabulate import tabulate
 
 from matbench.features.charts import error_map_chart
 from matbench.features.charts.speed_and_error import make_chart
-from matbench.features.explain import roofline_picture
-from matbench.features.explain.roofline import roofline
 from matbench.features.grade import view as grade
 from matbench.features.plot import picture as chart
 from matbench.features.timeline import picture as timeline
@@ -38,7 +36,6 @@ from matbench.records import reading
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
-from matbench.records.explanation import Explanation
 from matbench.records.grade import Grade
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.show import comparisons, formats, outcomes, terminal, units
@@ -308,15 +305,6 @@ def ladder_chart() -> str:
     return drawn(lambda path: chart.draw(found, path, title), make_chart(found).lines)
 
 
-def roofline_chart() -> str:
-    [(found, _)] = reading.Contents(EXAMPLES / "explain.json").findings
-    assert isinstance(found, Explanation)
-    roof = roofline(found)
-    assert roof is not None
-    title = f"{found.case.label} on {found.case.device}"
-    return drawn(lambda path: roofline_picture.draw(roof, path, title), roof)
-
-
 def timeline_chart() -> str:
     contents = reading.Contents(EXAMPLES / "blocks.json")
     [(profile, _)], [outcome] = contents.findings, contents.outcomes
@@ -333,7 +321,6 @@ def error_chart() -> str:
 
 CHARTS: dict[Path, Callable[[], str]] = {
     CHART: ladder_chart,
-    READING / "roofline.svg": roofline_chart,
     READING / "timeline.svg": timeline_chart,
     READING / "error-map.svg": error_chart,
 }

@@ -143,7 +143,7 @@ def strings(value: Any) -> list[tuple[Any, Any]]:
                 ("compare", FILE_NAME, "tiled", "--sizes", "8", "--max-time", "0.01"),
                 ("check", FILE_NAME, "--no-large"),
                 ("tune", FILE_NAME, "--sizes", "8", "--budget", "1s"),
-                ("explain", FILE_NAME, "--set", "TILE=8,128", "--arch", "g80,this", "--sizes", "8"),
+                ("explain", FILE_NAME, "--set", "TILE=8,128", "--arch", "g80", "--sizes", "8"),
                 ("blocks", FILE_NAME, "--sizes", "8"),
             )
         ),

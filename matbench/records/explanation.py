@@ -90,13 +90,13 @@ class Traffic(msgspec.Struct, frozen=True):
     is_derived: bool = False
 
 
-class Width(msgspec.Struct, frozen=True, kw_only=True):
-    """One set of parameters on one architecture: its occupancy and its cost.
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """How many blocks of one set of parameters fit on a multiprocessor of one architecture.
 
     `architecture` is None for a device that is not in the table. `here` is true for the device in
-    use: only there are times measured, and `driver_blocks` is the driver's count of resident
-    blocks. `registers` and `shared_bytes` are None without a build; they are then assumed not to
-    limit. `status` is None if nothing is wrong with it; else `reason` says what.
+    use: there, `driver_blocks` is the driver's count of resident blocks. `registers` and
+    `shared_bytes` are None without a build; they are then assumed not to limit. `reason` says why
+    it cannot be launched.
     """
 
     architecture: str | None
@@ -107,9 +107,6 @@ class Width(msgspec.Struct, frozen=True, kw_only=True):
     shared_bytes: int | None = None
     occupancy: Occupancy | None = None
     driver_blocks: int | None = None
-    modelled_loads: float | None = None
-    measured_ns: float | None = None
-    status: Literal["illegal", "wrong", "failed"] | None = None
     reason: str | None = None
 
 
@@ -216,7 +213,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", 
     limits: Limits | None = None
     clock_flop_per_s: float | None = None
     sm_mhz: float | None = None
-    widths: tuple[Width, ...] = ()
+    fits: tuple[Fit, ...] = ()
     counters: HardwareCounters | None = None
     code: MachineCode | None = None
     bound: Bottleneck

@@ -134,7 +134,7 @@ CLASHES = [
     "run mine.cu --output factor.h --force", "run tiled --kernels-dir . --output mine.cu --force",
     "grade mine.cu --output to-mine --force", "compare tiled mine.cu --summary mine.cu",
     "diff kept.jsonl hard.html --summary kept.jsonl", "page kept.jsonl --output hard.html --force",
-    "plot kept.svg --output kept.svg", "explain mine.svg --front-matter entry=mine --plot mine.svg",
+    "plot kept.svg --output kept.svg",
     "blocks mine.svg --timeline mine.svg",
 ]  # fmt: skip
 

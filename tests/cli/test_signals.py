@@ -288,7 +288,7 @@ def interrupting(listening: None, monkeypatch: pytest.MonkeyPatch) -> Interrupti
 
 SMALL = ("--sizes", "20", "--max-time", "0.02")
 CHECK = ["check", "tiled", "--set", "TILE=8", "--no-large"]
-EXPLAIN = ["explain", "tiled", *SMALL[:2], "--set", "TILE=8,16", "--arch", "this"]
+EXPLAIN = ["explain", "tiled", *SMALL[:2], "--set", "TILE=8,16"]
 BLOCKS = ["blocks", "tiled", "--sizes", "20", "--set", "TILE=8"]
 COMPARE = ["compare", "naive-2d", "tiled", "--set", "TILE=8,16", *SMALL]
 TUNE = ["tune", "tiled", "--sizes", "20", "--set", "TILE=8,16"]
@@ -299,7 +299,7 @@ TUNE = ["tune", "tiled", "--sizes", "20", "--set", "TILE=8,16"]
     ("arguments", "nth", "known", "said"),
     [
         (CHECK, 2, "passed 1 of 1", "interrupted: 1 of "),
-        (EXPLAIN, 2, "TILE=8", "interrupted: 1 of 2 widths are done"),
+        (EXPLAIN, 2, "TILE=8", "interrupted: 1 of 2 cases are done"),
         (COMPARE, 2, "naive-2d", "interrupted: 1 of 2 comparisons are done"),
         (TUNE, 2, "best so far", "interrupted: 0 of 1 sizes are done"),
         (["run", "tiled", *SMALL], 1, "", "interrupted: 0 of 3 cases are done"),

@@ -115,11 +115,11 @@ def _neither(explanation: Explanation) -> Iterator[str]:
         yield "It reaches neither limit; a CPU's caches and vector instructions are not modelled."
     elif not idle:
         yield "It reaches neither limit; the model does not show what limits it."
-    width = next(
-        (w for w in explanation.widths if w.here and w.params == explanation.case.params), None
+    fit = next(
+        (f for f in explanation.fits if f.here and f.params == explanation.case.params), None
     )
-    if width is not None and width.occupancy is not None:
-        share = width.occupancy.share
+    if fit is not None and fit.occupancy is not None:
+        share = fit.occupancy.share
         few = ": few warps to hide latency" if share < _FEW else ""
         yield f"Its occupancy is {share:.0%}{few}."
     if bound.counted_share is None and explanation.case.backend == "cuda":

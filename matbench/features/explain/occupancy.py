@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from matbench.analysis.architectures import WARP, Architecture
-from matbench.records.explanation import Limiter, Occupancy
+import contextlib
+from collections.abc import Callable
+
+import msgspec
+
+from matbench.analysis.architectures import ARCHITECTURES, WARP, Architecture, of_capability
+from matbench.errors import BuildError
+from matbench.model import Case, DeviceInfo, Resources
+from matbench.records.explanation import Fit, Limiter, Occupancy
+from matbench.records.outcome import Build
+from matbench.show.reasons import skip_reason
+
+#: Compiles for one architecture; None if no compiler supports it. May raise `BuildError`.
+Compile = Callable[[Architecture, dict[str, int]], Resources | None]
 
 #: Registers are allocated to a warp in units of these.
 _REGISTER_UNIT = 256
@@ -34,6 +46,50 @@ def occupancy(
     blocks = min(by.values())
     limiters = tuple(resource for resource, most in by.items() if most == blocks)
     return Occupancy(blocks, blocks * warps, blocks * warps / architecture.warps, by, limiters)
+
+
+def fit(
+    case: Case, device: DeviceInfo, compiled: Compile, build: Build | None = None, *, here: bool
+) -> Fit:
+    """What of a case fits on a device: by its `build` if it is the device in use, `here`, or else
+    as nvcc compiles it for that architecture.
+
+    Static shared memory is the same in all builds, so any will do; registers are not.
+    """
+    architecture = of_capability(device.compute_capability)
+    name = architecture.name if architecture is not None else None
+    driver_blocks = build.resident_blocks if build is not None and here else None
+    found = Fit(architecture=name, params=case.params, here=here, driver_blocks=driver_blocks)
+    if case.launch is None or case.skip is not None:
+        reason = skip_reason(case.skip) if case.skip is not None else None
+        return msgspec.structs.replace(found, reason=reason)
+    known = build.resources if build is not None else None
+    resources = known if here else None
+    try:
+        if resources is None and architecture is not None:
+            resources = compiled(architecture, case.params)
+    except BuildError as error:
+        reason = f"does not build: {error.reason.splitlines()[0]}"
+        return msgspec.structs.replace(found, reason=reason)
+    any_build = resources or known
+    for other in reversed(ARCHITECTURES):
+        if any_build is None:
+            with contextlib.suppress(BuildError):
+                any_build = compiled(other, case.params)
+    static = any_build.static_shared_bytes if any_build is not None else None
+    threads, shared = case.launch.threads_per_block, (static or 0) + case.launch.shared_bytes
+    registers = resources.registers if resources is not None else None
+    fits = None
+    if architecture is not None:
+        fits = occupancy(architecture, threads, registers=registers, shared_bytes=shared)
+    return msgspec.structs.replace(
+        found,
+        threads_per_block=threads,
+        registers=registers,
+        shared_bytes=shared if static is not None else None,
+        occupancy=fits if fits is None or not fits.refused else None,
+        reason=fits.refused if fits is not None else None,
+    )
 
 
 def _refusal(

@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from matbench import workloads
 from matbench.analysis.ranking import spread
 from matbench.errors import listed
-from matbench.features.explain import machine_code_view
+from matbench.features.explain import machine_code_view, roofline
 from matbench.features.explain.bounds import dram_traffic_bytes
 from matbench.features.explain.bounds_view import rates_of, words
 from matbench.features.explain.other_devices import named
-from matbench.features.explain.roofline import roofline
-from matbench.features.explain.roofline_view import chart as roofline_chart
 from matbench.model import WORD_BYTES, settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
-from matbench.records.explanation import Explanation, Width
+from matbench.records.explanation import Explanation, Fit
 from matbench.show.table import (
     Column,
     Fact,
@@ -31,14 +29,14 @@ from matbench.show.table import (
 )
 from matbench.show.units import UNKNOWN, bandwidth, bytes_, count, duration, number, percent
 
-#: CSV has the widths.
+#: CSV has what fits.
 _FIELDS = {
     **under("", "architecture here params threads_per_block registers shared_bytes"),
     "resident_blocks": "occupancy.blocks",
     "driver_blocks": "driver_blocks",
     "occupancy_share": "occupancy.share",
     "limiters": "occupancy.limiters",
-    **under("", "modelled_loads measured_ns status reason"),
+    "reason": "reason",
 }
 _COLUMNS = (
     Column("parameters"),
@@ -50,8 +48,6 @@ _COLUMNS = (
     Column("by shared", right=True, drop=4),
     Column("resident", right=True),
     Column("occupancy", right=True, drop=1),
-    Column("modelled loads", right=True, drop=2),
-    Column("measured", right=True),
 )
 
 
@@ -60,13 +56,12 @@ def report(
 ) -> Report:
     """The explanation in every format; `chart` is the width of the roofline, None omits it."""
     device = _device(explanation, environments)
-    roof = roofline(explanation)
     heading = (
         f"{explanation.case.label}{f' on {device}' if device else ', no device'}",
         *_on_a_cpu(explanation),
-        *(roofline_chart(roof, chart) if chart is not None and roof is not None else ()),
+        *(roofline.chart(explanation, chart) if chart is not None else ()),
     )
-    groups = grouped(explanation.widths, lambda width: (width.here, width.architecture))
+    groups = grouped(explanation.fits, lambda fit: (fit.here, fit.architecture))
     return Report(
         sections=(
             facts_section(heading, "of the case", facts(explanation)),
@@ -75,11 +70,11 @@ def report(
                 if explanation.code is not None
                 else []
             ),
-            *(_width_section(explanation, widths, device) for widths in groups.values()),
+            *(_fits_section(explanation, fits, device) for fits in groups.values()),
         ),
         footer="\n".join(words(explanation)),
         fields=_FIELDS,
-        rows=lambda: explanation.widths,
+        rows=lambda: explanation.fits,
         json=lambda: encoding.array([*environments, explanation]),
     )
 
@@ -87,11 +82,11 @@ def report(
 def _on_a_cpu(explanation: Explanation) -> Iterator[str]:
     """What a CPU shows of a kernel that is meant for GPUs."""
     if explanation.case.device_kind == "cpu":
-        others = dict.fromkeys(w.architecture for w in explanation.widths if w.architecture)
+        others = dict.fromkeys(fit.architecture for fit in explanation.fits if fit.architecture)
         yield "this is a CPU: times and limits are its own; " + (
             f"{listed(others, 'and')}: as computed"
             if others
-            else "for occupancy and machine code of a GPU, add --arch hopper,this"
+            else "for occupancy and machine code of a GPU, add --arch hopper"
         )
 
 
@@ -205,8 +200,8 @@ def _counted(explanation: Explanation) -> Iterator[Fact]:
         yield Fact("measured occupancy", active, "share of warps active, on average")
 
 
-def _width_section(explanation: Explanation, widths: Sequence[Width], device: str) -> Section:
-    first = widths[0]
+def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) -> Section:
+    first = fits[0]
     heading = [f"this device: {device}"] if first.here else []
     if first.architecture is not None:
         a = named(first.architecture)
@@ -215,46 +210,42 @@ def _width_section(explanation: Explanation, widths: Sequence[Width], device: st
             f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
             f"a block has at most {a.threads_per_block:,} threads"
         )
-    rows = tuple(
-        _width_row(width, chosen=width.params == explanation.case.params) for width in widths
-    )
-    return section([*heading, *_unknown(widths)], _COLUMNS, "limited by", [Group("", rows)])
+    rows = tuple(_fit_row(fit, chosen=fit.params == explanation.case.params) for fit in fits)
+    return section([*heading, *_unknown(fits)], _COLUMNS, "limited by", [Group("", rows)])
 
 
-def _unknown(widths: Sequence[Width]) -> Iterator[str]:
+def _unknown(fits: Sequence[Fit]) -> Iterator[str]:
     """The resources that were unknown when the occupancy on this architecture was computed."""
-    fitting = [width for width in widths if width.occupancy is not None]
-    if any(width.registers is None for width in fitting):
+    fitting = [fit for fit in fits if fit.occupancy is not None]
+    if any(fit.registers is None for fit in fitting):
         yield "registers unknown: assumed not to limit"
-    if any(width.shared_bytes is None for width in fitting):
+    if any(fit.shared_bytes is None for fit in fitting):
         yield "static shared memory unknown: assumed to be 0"
     first = fitting[0].architecture if fitting else None
     if first is not None and named(first).compute_capability < (2, 0):
         yield "not counted: launch parameters, which are in shared memory here (≤ 256 bytes)"
 
 
-def _width_row(width: Width, *, chosen: bool) -> Row:
-    fits = width.occupancy
+def _fit_row(fit: Fit, *, chosen: bool) -> Row:
+    fits = fit.occupancy
     by = fits.by if fits is not None else {}
-    resident = count(width.driver_blocks if fits is None else fits.blocks)
-    if fits is not None and width.driver_blocks not in (None, fits.blocks):
-        resident += f" (driver: {width.driver_blocks})"
+    resident = count(fit.driver_blocks if fits is None else fits.blocks)
+    if fits is not None and fit.driver_blocks not in (None, fits.blocks):
+        resident += f" (driver: {fit.driver_blocks})"
     limiters = UNKNOWN if fits is None else ", ".join(fits.limiters)
     return Row(
         cells=(
-            settings_of(width.params) or UNKNOWN,
-            count(width.threads_per_block),
-            count(width.registers),
-            count(width.shared_bytes),
+            settings_of(fit.params) or UNKNOWN,
+            count(fit.threads_per_block),
+            count(fit.registers),
+            count(fit.shared_bytes),
             count(by.get("threads")),
             count(by.get("registers")),
             count(by.get("shared memory")),
             resident,
             UNKNOWN if fits is None else f"{fits.share:.0%}",
-            count(width.modelled_loads),
-            duration(width.measured_ns),
         ),
-        status=width.status or limiters,
-        reason=width.reason or "",
+        status="illegal" if fit.reason else limiters,
+        reason=fit.reason or "",
         best=chosen,
     )

@@ -9,7 +9,7 @@ import pytest
 from support import records
 from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
 
-from matbench.features.explain import widths
+from matbench.features.explain import occupancy
 from matbench.features.explain.bounds import bound
 from matbench.features.explain.bounds_view import words
 from matbench.features.explain.explanation import explanation
@@ -92,9 +92,8 @@ def said(
     device: DeviceInfo = H200, **changes: Any,
 ) -> str:  # fmt: skip
     outcome = outcome_of(case, median_ns, **changes)
-    builds = widths.Builds(case.kernel, lambda *_: None, [outcome])
-    here = widths.here(case, device, outcome, builds)
-    return "\n".join(words(explanation(case, device, outcome, LIMITS, [here], counters)))
+    here = occupancy.fit(case, device, lambda *_: None, outcome.build, here=True)
+    return "\n".join(words(explanation(case, device, device, outcome, LIMITS, [here], counters)))
 
 
 def words_of(
@@ -221,7 +220,7 @@ def test_without_a_time_the_reason_is_said() -> None:
     case = case_of("tiled", 64)
     found = said(case, status="wrong", reason="result: C is off\nat row 3")
     assert found.endswith("What limits it is not known: wrong, result: C is off.")
-    interrupted = words(explanation(case, H200, None, LIMITS, []))
+    interrupted = words(explanation(case, H200, H200, None, LIMITS))
     assert list(interrupted)[-1] == "What limits it is not known: the run was interrupted."
-    unlimited = words(explanation(case, H200, outcome_of(case, 1e6), None, []))
+    unlimited = words(explanation(case, H200, H200, outcome_of(case, 1e6), None))
     assert list(unlimited)[-1] == "What limits it is not known: no limits were measured."

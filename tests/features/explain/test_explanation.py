@@ -1,4 +1,4 @@
-"""The case that is explained, its traffic, and the contents of an explanation."""
+"""The traffic of a case, and the contents of an explanation."""
 
 from __future__ import annotations
 
@@ -9,66 +9,16 @@ from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
 from support.records import outcome
 
 from matbench.errors import UsageError
-from matbench.features.explain.explanation import chosen, explanation
+from matbench.features.explain.explanation import explanation
 from matbench.features.explain.traffic import traffic
 from matbench.features.explain.view import facts
-from matbench.model import Case, Conditions, Parameter, Problem
+from matbench.model import Conditions, Parameter, Problem
 from matbench.records.explanation import Bottleneck, Explanation, Traffic
-from matbench.records.outcome import Outcome
-
-PROBLEM = Problem(64, 64, 64)
-PARAMS = [{"TILE": tile} for tile in (8, 16, 32)]
-
-
-def found(**times: float | None) -> list[tuple[Case, Outcome]]:
-    """Cases of `tiled` with their times by tile, such as `T8=2.0`; None: wrong."""
-    pairs = []
-    for name, time in times.items():
-        case = case_of("tiled", 64, int(name[1:]))
-        pairs.append((case, outcome_of(case, time or 1.0, status="measured" if time else "wrong")))
-    return pairs
-
-
-def pick(pairs: list[tuple[Case, Outcome]], tile: int | None = None) -> int:
-    case, outcome = chosen(KERNELS.get("tiled"), PROBLEM, PARAMS, tile, pairs)
-    assert outcome is None or outcome.case.params == case.params
-    return case.params["TILE"]
-
-
-@pytest.mark.parametrize(
-    ("times", "tile"),
-    [
-        ({"T8": 3.0, "T16": 1.0, "T32": 2.0}, 16),
-        ({"T8": None, "T16": 2.0, "T32": 1.5}, 32),
-        ({"T8": 2.0, "T16": 2.0}, 8),
-    ],
-)
-def test_the_fastest_is_explained(times: dict[str, float | None], tile: int) -> None:
-    assert pick(found(**times)) == tile
-
-
-def test_a_tile_that_was_asked_for_is_explained_however_slow() -> None:
-    assert pick(found(T8=3.0, T16=1.0, T32=2.0), 32) == 32
-    assert pick(found(T8=1.0, T16=None), 16) == 16, "even if it is wrong"
-
-
-def test_without_any_time_the_first_that_was_tried_is_explained() -> None:
-    case, outcome = chosen(KERNELS.get("tiled"), PROBLEM, PARAMS, None, found(T16=None, T8=None))
-    assert case.params == {"TILE": 16}
-    assert outcome is not None
-    assert outcome.status == "wrong"
-
-
-def test_without_anything_tried_the_first_parameters_are_explained() -> None:
-    case, outcome = chosen(KERNELS.get("tiled"), PROBLEM, PARAMS, None, [])
-    assert (case.params, case.launch, outcome) == ({"TILE": 8}, None, None)
-    case, _ = chosen(KERNELS.get("tiled"), PROBLEM, PARAMS, 32, [])
-    assert case.params == {"TILE": 32}
 
 
 def explained() -> Explanation:
     case = case_of("tiled", 4096)
-    return explanation(case, H200, outcome_of(case, 1e6), LIMITS, [])
+    return explanation(case, H200, H200, outcome_of(case, 1e6), LIMITS)
 
 
 def test_the_clock_is_that_of_the_samples_or_else_of_the_limits() -> None:
@@ -76,7 +26,7 @@ def test_the_clock_is_that_of_the_samples_or_else_of_the_limits() -> None:
     assert explained().sm_mhz == 1980
     assert explained().clock_flop_per_s == 132 * 128 * 2 * 1980e6
     timing = records.timing(1, conditions=tuple(Conditions(sm_mhz=c) for c in (1500, 1400, 1700)))
-    result = explanation(case, H200, outcome_of(case, 1, cold=timing), LIMITS, [])
+    result = explanation(case, H200, H200, outcome_of(case, 1, cold=timing), LIMITS)
     assert result.sm_mhz == 1550
 
 

@@ -101,7 +101,7 @@ CODE = MachineCode(
 
 def explained(code: MachineCode | None, median_ns: float = 6e5) -> Explanation:
     outcome = outcome_of(case_of("tiled", 64), median_ns)
-    found = explanation(case_of("tiled", 64), H200, outcome, LIMITS, [])
+    found = explanation(case_of("tiled", 64), H200, H200, outcome, LIMITS)
     return msgspec.structs.replace(found, code=code)
 
 

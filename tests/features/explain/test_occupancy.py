@@ -6,14 +6,23 @@ import random
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.h200 import H200, KERNELS, case_of
 from support.nvcc import find_nvcc
+from support.optional import present
 
 from matbench.analysis.architectures import ARCHITECTURES, WARP, Architecture
-from matbench.features.explain.occupancy import occupancy
-from matbench.features.explain.other_devices import named
+from matbench.errors import BuildError, UsageError
+from matbench.features.explain import occupancy as occupancies
+from matbench.features.explain.occupancy import Compile, occupancy
+from matbench.features.explain.other_devices import device_of, named
+from matbench.kernelfile import sweep
+from matbench.model import Problem, Resources
+from matbench.records.explanation import Fit
+from matbench.records.outcome import Build
 
 
 def blocks(name: str, threads: int, registers: int | None, shared_bytes: int = 0) -> int:
@@ -204,3 +213,83 @@ def test_as_many_blocks_as_the_header_says(a: Architecture, header: Path) -> Non
         if mine != blocks:
             apart[kernel] = mine, blocks
     assert apart == {}
+
+
+# -- the fit of a case ---------------------------------------------------------------------------
+
+
+def fit(
+    arch: str, name: str, compiled: Compile = lambda *_: None, *, n: int = 1000, **params: int
+) -> Fit:
+    kernel, device = KERNELS.get(name), device_of(named(arch))
+    problem = Problem(n, n, n, workload=kernel.workload)
+    case = sweep.case(kernel, problem, params, device)
+    return occupancies.fit(case, device, compiled, here=False)
+
+
+def test_registers_are_those_of_a_build_for_that_architecture() -> None:
+    def compiled(architecture: Architecture, params: dict[str, int]) -> Resources | None:
+        if architecture.compute_capability < (7, 5):
+            return None
+        return Resources(registers=64, static_shared_bytes=2048)
+
+    new, old = (fit(arch, "tiled", compiled, TILE=16) for arch in ("hopper", "g80"))
+    assert (new.registers, new.shared_bytes) == (64, 2048)
+    assert present(new.occupancy).limiters == ("registers",)
+    # Static shared memory is the same in every build; registers are not. The lecture counts eight
+    # blocks of 2 KB, but threads hold only three.
+    assert (old.registers, old.shared_bytes, old.reason) == (None, 2048, None)
+    assert present(old.occupancy).by == {"threads": 3, "blocks": 8, "shared memory": 8}
+
+
+def test_without_a_compiler_only_the_launch_is_known() -> None:
+    found = fit("fermi", "naive-2d", TILE=32)
+    assert (found.threads_per_block, found.registers, found.shared_bytes) == (1024, None, None)
+    assert present(found.occupancy).blocks == 1
+
+
+def test_what_cannot_be_launched_has_its_reason() -> None:
+    def fails(architecture: Architecture, params: dict[str, int]) -> Resources | None:
+        raise BuildError("error: no such thing\nat line 2")
+
+    params = next(iter(sweep.parameter_sets(KERNELS.get("warp-tiled"), {})))
+    needs = present(fit("kepler", "warp-tiled", lambda *_: None, **params).reason)
+    assert needs.startswith("needs sm_80; the device is sm_30")
+    assert fit("hopper", "tiled", fails, TILE=16).reason == "does not build: error: no such thing"
+    assert fit("g80", "reverse-static", n=500).reason == "needs N <= 64 (N = 500)"
+    many = fit("hopper", "tiled", lambda *_: Resources(registers=200), TILE=32)
+    assert (many.reason, many.occupancy) == ("204,800 registers per block > 65,536", None)
+
+
+def test_here_its_own_build_counts() -> None:
+    case = case_of("tiled", 64)
+    build = Build(resources=Resources(registers=40, static_shared_bytes=8192), resident_blocks=1)
+    found = occupancies.fit(case, H200, lambda *_: Resources(registers=99), build, here=True)
+    assert (found.registers, found.shared_bytes, found.driver_blocks) == (40, 8192, 1)
+    unknown = msgspec.structs.replace(H200, compute_capability=None)
+    found = occupancies.fit(case, unknown, lambda *_: None, build, here=True)
+    assert (found.architecture, found.driver_blocks, found.occupancy) == (None, 1, None)
+
+
+# -- architectures by family, chip and compute capability ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("g80", (1, 0)), ("fermi", (2, 0)), ("kepler", (3, 0)),
+        ("gk110", (3, 5)), ("3.7", (3, 7)), ("maxwell", (5, 0)), ("Pascal", (6, 0)),
+        ("volta", (7, 0)), ("sm_75", (7, 5)), ("ampere", (8, 0)), ("86", (8, 6)), ("ada", (8, 9)),
+        ("hopper", (9, 0)), ("blackwell", (10, 0)), ("sm_120", (12, 0)),
+    ],
+)  # fmt: skip
+def test_an_architecture_goes_by_family_chip_and_capability(
+    name: str, capability: tuple[int, int]
+) -> None:
+    assert named(name).compute_capability == capability
+
+
+@pytest.mark.parametrize(("name", "hint"), [("keppler", "'kepler'"), ("9.9", "known: g80")])
+def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=hint):
+        named(name)

@@ -11,10 +11,11 @@ import msgspec
 from support import records
 from support.h200 import H200, LIMITS, case_of, outcome_of, split_case
 
-from matbench.features.explain import widths
+from matbench.features.explain import occupancy
 from matbench.features.explain.explanation import explanation
-from matbench.features.explain.other_devices import named
+from matbench.features.explain.other_devices import device_of, named
 from matbench.features.explain.view import facts, report
+from matbench.kernelfile import sweep
 from matbench.model import Resources
 from matbench.records.explanation import Explanation, HardwareCounters
 from matbench.records.outcome import Build
@@ -22,6 +23,7 @@ from matbench.show import formats
 from matbench.show.table import Section
 
 BUILT = Resources(registers=32, static_shared_bytes=2048, spilled_bytes=0)
+TOO_WIDE = "needs TILE * TILE <= max_threads_per_block (TILE = 32, max_threads_per_block = 512)"
 
 
 def explained(
@@ -35,14 +37,13 @@ def explained(
         resident_blocks=driver_blocks,
     )
     outcome = outcome_of(case, 1e6, build=build, **changes)
-    builds = widths.Builds(case.kernel, lambda *_: compiled)
-    found = [
-        widths.elsewhere(case.problem, {"TILE": tile}, named(arch), builds)
-        for arch in archs
-        for tile in tiles
-    ]
-    found.append(widths.here(case, H200, outcome, builds))
-    return explanation(case, H200, outcome, LIMITS, found, counters)
+    fits = []
+    for device in map(device_of, map(named, archs)):
+        for tile in tiles:
+            at = sweep.case(case.kernel, case.problem, {"TILE": tile}, device)
+            fits.append(occupancy.fit(at, device, lambda *_: compiled, here=False))
+    fits.append(occupancy.fit(case, H200, lambda *_: compiled, build, here=True))
+    return explanation(case, H200, H200, outcome, LIMITS, fits, counters)
 
 
 def sections(found: Explanation) -> tuple[Section, ...]:
@@ -96,7 +97,7 @@ def test_each_figure_has_its_unit() -> None:
 
 def test_the_clock_allows_what_the_kernel_multiplies_with() -> None:
     case = split_case("fp16x3", 1000)
-    found = explanation(case, H200, outcome_of(case, 1e6), LIMITS, [])
+    found = explanation(case, H200, H200, outcome_of(case, 1e6), LIMITS)
     [fact] = [fact for fact in facts(found) if fact.name == "peak at this clock"]
     assert fact[1:] == ("357 TFLOP/s", "at 1,980 MHz, with 3 × float16 for each product")
 
@@ -124,8 +125,6 @@ def test_there_is_a_section_for_each_architecture() -> None:
     assert here.heading[0] == f"this device: {H200.label}"
     assert [row.cells[0] for row in g80.rows] == ["TILE=16", "TILE=8"]
     assert [row.best for row in g80.rows] == [True, False]
-    assert here.columns[-1].title == "measured"
-    assert "measured" not in [column.title for column in g80.columns]
 
 
 def test_what_is_unknown_is_said() -> None:
@@ -137,9 +136,9 @@ def test_what_is_unknown_is_said() -> None:
     assert len(known) == 1
 
 
-def test_an_illegal_width_has_its_reason_in_place_of_limiters() -> None:
+def test_what_cannot_be_launched_has_its_reason_in_place_of_limiters() -> None:
     (row,) = sections(explained("g80"))[1].rows
-    assert (row.status, row.reason) == ("illegal", "32 × 32 = 1,024 threads per block > 512")
+    assert (row.status, row.reason) == ("illegal", TOO_WIDE)
 
 
 def test_the_heading_has_the_roofline_where_it_fits() -> None:
@@ -155,14 +154,14 @@ def test_without_an_environment_of_its_device_it_is_named_by_the_case() -> None:
     assert report(explained(), []).sections[0].heading[0].endswith("on cuda NVIDIA H200")
 
 
-def test_csv_has_a_line_for_each_width() -> None:
+def test_csv_has_a_line_for_all_that_fits() -> None:
     text = formats.text(report(explained("g80", tiles=(16, 32)), []), "csv")
-    names = ["architecture", "params", "resident_blocks", "limiters", "status", "reason"]
+    names = ["architecture", "params", "resident_blocks", "limiters", "reason"]
     rows = [[row[name] for name in names] for row in csv.DictReader(io.StringIO(text))]
     assert rows == [
-        ["G80 1.0", "TILE=16", "1", "registers", "", ""],
-        ["G80 1.0", "TILE=32", "", "", "illegal", "32 × 32 = 1,024 threads per block > 512"],
-        ["Hopper 9.0", "TILE=16", "8", "threads; registers", "", ""],
+        ["G80 1.0", "TILE=16", "1", "registers", ""],
+        ["G80 1.0", "TILE=32", "", "", TOO_WIDE],
+        ["Hopper 9.0", "TILE=16", "8", "threads; registers", ""],
     ]
 
 

@@ -194,7 +194,7 @@ def energy(looks: Mapping[str, Look]) -> Spec:
     return {"height": 320, "encoding": {"x": x}, "layer": layers}
 
 
-def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str, *, legend: bool = False) -> Spec:
+def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str) -> Spec:
     """The limits that were measured, `roofs`, and a point for each case below them."""
     y = quantity("value", title=unit, close=True)
     x = quantity("intensity", title="operations per byte of global memory", close=True)
@@ -213,7 +213,7 @@ def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str, *, legend: bool 
                     },
                 },
             },
-            _points(looks, _LEGEND if legend else None, y),
+            _points(looks, None, y),
         ],
     }  # fmt: skip
 

@@ -102,7 +102,8 @@ def explain(
     gpu = info if info is not None and info.backend == "cuda" else None
     targets = _named(arch if arch is not None or info is not None else _CURRENT)
     devices = [*([info] if info else []), *map(device_of, targets)]
-    problems = sizes.problems([chosen]) if sizes.sizes is None else [sizes.one_problem(chosen)]
+    problem = sizes.one_problem(chosen)
+    problems = sizes.problems([chosen]) if sizes.sizes is None else [problem]
     params = list(sweep.parameter_sets(chosen, constants.values([chosen])))
     cases = _largest_legal(chosen, problems, params, devices)
     measured: list[tuple[Case, Outcome]] = []

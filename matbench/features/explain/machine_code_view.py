@@ -56,13 +56,6 @@ def section(code: MachineCode, counters: HardwareCounters | None = None) -> Sect
 
 
 def _facts(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
-    if code.registers is not None:
-        spilled = code.spilled_bytes
-        remark = "no spills" if not spilled else f"{count(spilled)} bytes spilled"
-        yield Fact("registers per thread", count(code.registers), remark)
-    if code.static_shared_bytes is not None:
-        static = f"{code.static_shared_bytes:,} bytes"
-        yield Fact("static shared memory", static, "per block")
     total = sum(code.instructions.values())
     if total:
         yield Fact("instructions", count(round(total)), f"of a warp: {_shares(code.instructions)}")

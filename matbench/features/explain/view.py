@@ -104,7 +104,7 @@ def facts(explanation: Explanation) -> list[Fact]:
     return [
         *_traffic(explanation),
         *_measured(explanation),
-        *_given(explanation),
+        *_launched(explanation),
         *_counted(explanation),
     ]
 
@@ -157,23 +157,15 @@ def _measured(explanation: Explanation) -> Iterator[Fact]:
         yield Fact("peak at this clock", rate(explanation.clock_flop_per_s), clock)
 
 
-def _given(explanation: Explanation) -> Iterator[Fact]:
-    """The resources that the build and the launch give it."""
-    launch = explanation.case.launch
+def _launched(explanation: Explanation) -> Iterator[Fact]:
+    """Its launch; what a block takes is in the tables of what fits."""
+    if (launch := explanation.case.launch) is not None:
+        yield Fact("blocks", count(launch.blocks), f"of {count(launch.threads_per_block)} threads")
     build = explanation.outcome.build if explanation.outcome is not None else None
-    given = build.resources if build is not None else None
-    if given is not None and given.registers is not None:
-        spilled = {None: "", 0: "no spills"}.get(
-            given.spilled_bytes, f"{count(given.spilled_bytes)} bytes spilled"
+    if build is not None and build.resources is not None and build.resources.spilled_bytes:
+        yield Fact(
+            "spilled registers", f"{count(build.resources.spilled_bytes)} bytes", "per thread"
         )
-        yield Fact("registers per thread", count(given.registers), spilled)
-    if launch is not None:
-        yield Fact("threads per block", count(launch.threads_per_block))
-        yield Fact("blocks", count(launch.blocks))
-        if given is not None and given.static_shared_bytes is not None:
-            static, dynamic = given.static_shared_bytes, launch.shared_bytes
-            parts = f"{static:,} static, {dynamic:,} set at launch"
-            yield Fact("shared memory per block", f"{static + dynamic:,} bytes", parts)
 
 
 def _counted(explanation: Explanation) -> Iterator[Fact]:

@@ -132,7 +132,6 @@ class _Walker:
         self.accesses: dict[int, list[Access]] = {}
         self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
         self.headers = {loop.header: loop for loop in code.loops}
-        self.first = _SEEN if full_visits else 0
         self.carried_out = 0
 
     def run(self) -> Walk:
@@ -157,8 +156,9 @@ class _Walker:
     def _visit(self, block: BasicBlock, active: npt.NDArray[Any]) -> None:
         self.visits[block.start] += 1
         rest = active
-        in_full = self._in_full(block)
-        notes = in_full and self.visits[block.start] <= self.full_visits
+        # All of it is carried out at first, then only what branches depend on.
+        in_full = self.full_visits > 0 and self.visits[block.start] <= _SEEN
+        notes = self.visits[block.start] <= self.full_visits
         for step in self._plan(block, in_full=in_full):
             if not isinstance(step, Instruction):
                 self.lanes.values.update(dict.fromkeys(step))
@@ -176,10 +176,6 @@ class _Walker:
             self._carry_out(step, reached, known=taken is not None)
         follows = block.instructions[-1].address + INSTRUCTION_BYTES
         self._wait(follows, rest)
-
-    def _in_full(self, block: BasicBlock) -> bool:
-        """Whether all of it is carried out, not only what branches depend on."""
-        return self.visits[block.start] <= self.first
 
     def _wait(self, start: int, lanes: npt.NDArray[Any]) -> None:
         if not lanes.any():

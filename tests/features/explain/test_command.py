@@ -19,7 +19,7 @@ from support.machine_code import missing
 from support.nvcc import find_nvcc
 
 from matbench import backends, programs
-from matbench.features.explain import disassembly
+from matbench.features.explain import counters, disassembly
 from matbench.model import DeviceInfo, Problem
 from matbench.records.explanation import Explanation
 from matbench.worker.worker import Worker
@@ -230,7 +230,9 @@ def test_a_wrong_kernel_has_no_time_and_is_no_success(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     path = write_kernel("faulty", body=GOOD_BODY.replace("k < K", "k < K - 1"))
-    result = matbench("explain", path, "--sizes", "33", "--set", "TILE=8", code=1)
+    options = ("--sizes", "33", "--set", "TILE=8", "--arch", "hopper")
+    result = matbench("explain", path, *options, code=1)
+    assert "machine code" not in result.stderr
     assert "What limits it is not known: wrong, " in result.stdout
 
 
@@ -270,6 +272,16 @@ def test_counters_without_ncu_are_one_line(
     result = matbench("explain", "tiled", "--counters", code=2)
     assert "--counters needs ncu" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_counters_need_cuda(
+    matbench: Matbench, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
+) -> None:
+    if device.backend == "cuda":
+        pytest.skip("this is CUDA")
+    monkeypatch.setattr(counters, "executable", lambda: "ncu")
+    result = matbench("explain", "tiled", "--counters", code=2)
+    assert result.stderr == f"matbench: --counters needs CUDA; this is {device.label}\n"
 
 
 # -- other workloads -----------------------------------------------------------------------------

@@ -266,6 +266,8 @@ def test_here_its_own_build_counts() -> None:
     build = Build(resources=Resources(registers=40, static_shared_bytes=8192), resident_blocks=1)
     found = occupancies.fit(case, H200, lambda *_: Resources(registers=99), build, here=True)
     assert (found.registers, found.shared_bytes, found.driver_blocks) == (40, 8192, 1)
+    elsewhere = occupancies.fit(case, H200, lambda *_: None, build, here=False)
+    assert (elsewhere.registers, elsewhere.shared_bytes) == (None, 8192)
     unknown = msgspec.structs.replace(H200, compute_capability=None)
     found = occupancies.fit(case, unknown, lambda *_: None, build, here=True)
     assert (found.architecture, found.driver_blocks, found.occupancy) == (None, 1, None)

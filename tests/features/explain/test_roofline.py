@@ -41,6 +41,7 @@ def test_points_stand_where_they_are_below_the_roof() -> None:
     assert "╱" in lines[lines.index(marked["○"]) - 1]
     numbers = next(line for line in lines if "4.00" in line)
     assert numbers.index("4.00") == marked["●"].index("●")
+    assert lines[lines.index(numbers) - 1].count("┬") == 3
     assert numbers.index("15.0") < numbers.index("100")
     assert lines[-1] == "● measured rate at the intensity of the modelled traffic"
 
@@ -48,6 +49,7 @@ def test_points_stand_where_they_are_below_the_roof() -> None:
 def test_without_a_model_it_stands_at_the_minimum_traffic() -> None:
     lines = chart(explained(least=10.0, intensity=None))
     assert not any("○" in line for line in lines)
+    assert any(line.startswith("    60,000 ┤") for line in lines), "the flat roof"
     measured = next(line for line in lines if "●" in line)
     assert measured.index("●") == next(line for line in lines if "◇" in line).index("◇")
     assert lines[-1] == "● measured rate at the intensity of the minimum traffic"

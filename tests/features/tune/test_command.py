@@ -133,10 +133,12 @@ def test_the_winner_is_written_and_all_else_stays(matbench: Matbench, file: Path
     text = tunable.KERNEL.replace(
         "// TURNS = [8]\n", "//TURNS = [ # some\n//   8, # first\n// ] # turns\n//\n", 1
     )
+    text = text.replace("// KIND = [1]\n", "//KIND = [1]\n", 1)
     file.write_bytes(text.replace("\n", "\r\n").encode())
     result = matbench("tune", file, *WRITE)
     assert result.stderr.endswith(f"wrote {file}\n")
     expected = tunable.KERNEL.replace("// TURNS = [8]\n", "// TURNS = [1] # turns\n//\n", 1)
+    expected = expected.replace("// KIND = [1]\n", "//KIND = [1]\n", 1)
     assert file.read_bytes() == expected.replace("\n", "\r\n").encode()
     assert catalogue.load(file).sweep == {"TURNS": (1,), "KIND": (1,)}
 
@@ -172,6 +174,7 @@ def test_only_the_table_of_the_function_is_written(tmp_path: Path) -> None:
 
     path = tmp_path / "f.py"
     path.write_text(source("3, 4"), encoding="utf-8")
+    path.with_suffix(".toml").write_text("[project]\n", encoding="utf-8")  # of something else
     kernel = catalogue.load(Path(f"{path}::g"))
     assert writing.written(kernel, writing.place(kernel), {"W": 4}).decode() == source("4")
 

@@ -228,7 +228,7 @@ def test_memory_that_grows_between_calls_too_is_that_of_others(
     launches = SimpleNamespace(
         _kept_bytes=[C] * 50,
         _between_bytes=[round(between * C)] * 50,
-        checks=SimpleNamespace(result=SimpleNamespace(data=SimpleNamespace(nbytes=C))),
+        runnable=SimpleNamespace(result=SimpleNamespace(data=SimpleNamespace(nbytes=C))),
         backend=SimpleNamespace(info=SimpleNamespace(kind=kind)),
     )
     assert FunctionLaunches._is_growing(launches) == is_growing  # type: ignore[arg-type]

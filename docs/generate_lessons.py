@@ -24,11 +24,11 @@ import msgspec
 from tabulate import tabulate
 
 from matbench.analysis import ranking
+from matbench.features.explain.record import MachineCode
 from matbench.kernelfile.catalogue import Catalogue, builtin
 from matbench.model import Kernel
 from matbench.records import reading
 from matbench.records.comparison import ComparisonRecord
-from matbench.records.explanation import MachineCode
 from matbench.records.outcome import Outcome
 from matbench.workloads import WORKLOADS
 

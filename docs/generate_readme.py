@@ -27,16 +27,16 @@ from tabulate import tabulate
 from matbench.features.charts import error_map_chart
 from matbench.features.charts.speed_and_error import make_chart
 from matbench.features.grade import view as grade
+from matbench.features.grade.record import Grade
 from matbench.features.plot import picture as chart
 from matbench.features.timeline import picture as timeline
+from matbench.features.timeline.record import BlockProfile
 from matbench.kernelfile import catalogue
 from matbench.kernelfile.code import code_of
 from matbench.model import BASELINE, Kernel
 from matbench.records import reading
-from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
-from matbench.records.grade import Grade
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.show import comparisons, formats, outcomes, terminal, units
 

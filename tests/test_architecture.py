@@ -173,7 +173,7 @@ def test_a_feature_imports_others_only_if_it_says_so() -> None:
 
 def test_all_that_the_registry_names_is_there() -> None:
     places = [listed.module for listed in registry.COMMANDS.values()]
-    places += [f"features.{place}" for place in registry.VIEWS.values()]
+    places += [kind.view for kind in registry.RECORDS.values()]
     for place in places:
         registry.load(place)
     for command in registry.OPTIONS:

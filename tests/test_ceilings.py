@@ -12,9 +12,9 @@ from support.scripts import load
 from matbench.cache import Cache
 from matbench.features.explain import disassembly, machine_code
 from matbench.features.explain.other_devices import named
+from matbench.features.explain.record import MachineCode
 from matbench.kernelfile import sweep
 from matbench.model import Problem
-from matbench.records.explanation import MachineCode
 
 lessons = load("docs/generate_lessons.py")
 COMMITTED = msgspec.json.decode((ROOT / "results" / "h200-ceilings.json").read_bytes())

@@ -21,15 +21,15 @@ from support.scripts import load
 
 from matbench import signals
 from matbench.cli import main
+from matbench.features.grade.record import Grade
+from matbench.features.timeline.record import Timeline
 from matbench.features.watch.version import SavedVersion, TimedVersion
 from matbench.features.watch.view import screen
 from matbench.kernelfile import catalogue, front_matter
 from matbench.model import Conditions, DeviceInfo, FrontMatter, LaunchRules, Problem
 from matbench.records import reading
-from matbench.records.blocks import Timeline
 from matbench.records.comparison import Comparison
 from matbench.records.environment import Environment
-from matbench.records.grade import Grade
 from matbench.records.outcome import (
     Accuracy,
     BlockTimes,

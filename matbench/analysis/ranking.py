@@ -67,17 +67,18 @@ class Ranked:
     def sustained_per_s(self) -> float | None:
         """The work per second of sustained launches."""
         sustained = self.outcome.sustained
-        return None if sustained is None else self._work / sustained.mean_ns * 1e9
+        return None if sustained is None else self.work / sustained.mean_ns * 1e9
 
     @property
     def work_per_j(self) -> float | None:
         """The work for a joule, of sustained launches."""
         sustained = self.outcome.sustained
         energy_j = None if sustained is None else sustained.energy_j
-        return self._work / energy_j if energy_j else None
+        return self.work / energy_j if energy_j else None
 
     @property
-    def _work(self) -> int:
+    def work(self) -> int:
+        """The work of its problem: operations, or bytes."""
         problem = self.outcome.case.problem
         return workloads.workload_of(problem).work(problem)
 

@@ -6,12 +6,19 @@ its command, its options of other commands, and what pages and reports show of i
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matbench.errors import UsageError
+from matbench.records import KINDS
+
+if TYPE_CHECKING:
+    from matbench.records.environment import Environment
+    from matbench.records.reading import Pair
+    from matbench.show.table import Report
 
 _FEATURES = Path(__file__).parents[1] / "features"
 
@@ -78,8 +85,29 @@ OPTIONS = {
     "compare": {"versions": "versions.option.VersionOptions", "gate": "diff.gate.GateOptions"},
 }
 
-#: What shows records in `report` and on pages, by the names of their types.
-VIEWS = {"Grade": "grade.view", "TuningRecord": "tune.view", "BlockProfile": "timeline.view"}
+
+class Kind(NamedTuple):
+    """A kind of records about outcomes: their name and type, and the module that shows them.
+
+    The module's `report` is of records and environments; if it has `recorded`, that is of records
+    with their outcomes. `PAGE` is the section of pages that has it, `charts` what it draws there.
+    """
+
+    plural: str
+    type: str
+    view: str
+
+
+#: By the tags of the records, in the order of reports.
+RECORDS = {
+    "comparison": Kind("comparisons", "records.comparison:ComparisonRecord", "show.comparisons"),
+    "tuning": Kind("searches", "features.tune.record:TuningRecord", "features.tune.view"),
+    "blocks": Kind("blocks", "features.timeline.record:BlockProfile", "features.timeline.view"),
+    "explanation": Kind(
+        "explanations", "features.explain.record:Explanation", "features.explain.view"
+    ),
+    "grade": Kind("grades", "features.grade.record:Grade", "features.grade.view"),
+}
 
 #: What finds the front matter of a file without any.
 ADOPTION = "features.adopt.search"
@@ -130,7 +158,19 @@ def with_lines_to_paste(error: UsageError) -> UsageError:
     return error
 
 
-def view(record: str) -> ModuleType | None:
-    """The module that shows records of this type; None if its feature is missing."""
-    module = f"features.{VIEWS[record]}"
-    return load(module) if has(module) else None
+_there = {tag: kind for tag, kind in RECORDS.items() if has(kind.type)}
+KINDS.update({tag: f"matbench.{kind.type}" for tag, kind in _there.items()})
+
+
+def reports(
+    found: Iterable[Pair], environments: Sequence[Environment]
+) -> Iterator[tuple[Kind, list[Pair], Report]]:
+    """Records about outcomes, all of one kind at a time, and a report of them."""
+    pairs = list(found)
+    for tag, kind in _there.items():
+        if own := [pair for pair in pairs if type(pair[0]).__struct_config__.tag == tag]:
+            view = load(kind.view)
+            if hasattr(view, "recorded"):
+                yield kind, own, view.recorded(own, environments)
+            else:
+                yield kind, own, view.report([record for record, _ in own], environments)

@@ -112,19 +112,9 @@ def read(path: str | Path) -> Records:
 
 
 def _rows(outcomes: Iterable[Outcome], about: Iterable[Environment]) -> list[dict[str, Any]]:
-    from matbench.show import formats
     from matbench.show import outcomes as table
+    from matbench.show.table import flat
 
     report = table.report(outcomes, about)
-    return [
-        {name: _flat(formats.at(row, field)) for name, field in report.fields.items()}
-        for row in report.rows()
-    ]
-
-
-def _flat(value: Any) -> Any:
-    from matbench.model import settings_of
-
-    if isinstance(value, dict):
-        return settings_of(value)
-    return "; ".join(value) if isinstance(value, tuple) else value
+    columns = [column for column in report.columns if column.key]
+    return [{column.key: flat(column.at(row)) for column in columns} for row in report.rows()]

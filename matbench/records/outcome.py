@@ -188,8 +188,12 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"rounds of {sum(self.rounds)} samples, but {len(self.samples_ns)}")
 
 
+#: Launches that were slowed by more than this share, by reading the clock, are marked.
+PERTURBATION_LIMIT = 0.05
+
+
 class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary of the stamps of one instrumented launch; `records.blocks` has all of it.
+    """A summary of the stamps of one instrumented launch; `matbench blocks` has all of it.
 
     `imbalance` is the busiest multiprocessor's time over the mean of all, minus 1; `perturbation`
     is the share by which reading the clock slowed that launch; `sm_mhz` is its SM clock.

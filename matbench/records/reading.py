@@ -6,19 +6,17 @@ An array of the same objects, as printed by `--format json`, can be read too.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import NoReturn, TypeVar
 
 import msgspec
 
 from matbench.errors import UsageError
-from matbench.records.blocks import BlockProfile
-from matbench.records.comparison import ComparisonRecord
+from matbench.records import KINDS
 from matbench.records.environment import SCHEMA, Environment
-from matbench.records.explanation import Explanation
-from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
-from matbench.records.tuning import TuningRecord
 
 T = TypeVar("T")
 
@@ -42,9 +40,10 @@ class _Head(msgspec.Struct, frozen=True):
 
 _HEAD = msgspec.json.Decoder(_Head)
 #: What commands find out about kernels, beside outcomes.
-Finding = TuningRecord | ComparisonRecord | BlockProfile | Explanation | Grade
+Finding = msgspec.Struct
 Record = Environment | Outcome | Finding
-_RECORD: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+#: A finding with the outcomes that it is about.
+Pair = tuple[Finding, list[Outcome]]
 
 
 def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
@@ -61,7 +60,14 @@ def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment],
 
 def decode(line: bytes) -> Record:
     """One line of a file as a record; `RecordError` if it is not one."""
-    return _decoded(_RECORD, line)
+    return _decoded(_decoder(_decoded(_HEAD, line).type), line)
+
+
+@cache
+def _decoder(kind: str) -> msgspec.json.Decoder[Record]:
+    if kind not in KINDS:
+        raise RecordError(f"a record of another kind: {kind!r}")
+    return msgspec.json.Decoder(resolve_name(KINDS[kind]))
 
 
 def _outcomes(record: Record) -> list[Outcome]:
@@ -84,14 +90,16 @@ def _decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
 class Contents:
     """The contents of a file; `UsageError` as for `read`.
 
-    `findings` are records about outcomes, such as comparisons, each with its outcomes.
+    `findings` are records about outcomes, such as comparisons, each with its outcomes; `records`
+    are all but environments, in the file's order.
     `whole_bytes` is the length without a torn last line; `notes` name the lines that are ignored.
     """
 
     def __init__(self, path: Path) -> None:
         self.environments: list[Environment] = []
         self.outcomes: list[Outcome] = []
-        self.findings: list[tuple[Finding, list[Outcome]]] = []
+        self.findings: list[Pair] = []
+        self.records: list[Outcome | Finding] = []
         self.whole_bytes = 0
         self.notes: list[str] = []
         self.is_array = False
@@ -146,13 +154,16 @@ class Contents:
             )
         if head.type != "environment" and not self._is_ours:
             raise RecordError("no environment line before it")
-        record = decode(line)
+        record = _decoded(_decoder(head.type), line)
         self._is_ours = True
         if isinstance(record, Environment):
             self.environments.append(record)
             return
         outcomes = _outcomes(record)
+        self.records.append(record)
         self.outcomes += outcomes
         self._last = outcomes[-1:] or self._last
-        if not isinstance(record, Outcome):  # `blocks` prints the outcome first
-            self.findings.append((record, outcomes or self._last))
+        if not isinstance(record, Outcome):
+            # `blocks` prints the outcome first; other records say of which case they are.
+            before = [] if hasattr(record, "case") else self._last
+            self.findings.append((record, outcomes or before))

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from matbench.analysis.claims import weakening
-from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
-from matbench.records.outcome import Sustained
 from matbench.show import reasons, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label, sustained_line
-from matbench.show.table import Column, Field, Group, Report, Row, Section, grouped, section, under
+from matbench.show.table import (
+    Column,
+    Group,
+    Report,
+    Row,
+    Section,
+    grouped,
+    numeric,
+    of_tables,
+    plain,
+    section,
+    under,
+)
 from matbench.show.units import UNKNOWN
 
+#: The section of pages that has comparisons.
+PAGE = "verdicts"
 VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow"}
 _TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
 
@@ -32,7 +46,7 @@ def report(records: Iterable[ComparisonRecord], environments: Iterable[Environme
     return Report(
         sections=tuple(_section(group, about) for group in grouped(shown, pair_on_device).values()),
         footer=counted(shown) or "nothing to compare",
-        fields=_FIELDS,
+        columns=COLUMNS,
         rows=lambda: shown,
         json=lambda: encoding.array([*about, *shown]),
     )
@@ -42,22 +56,6 @@ def counted(records: Sequence[ComparisonRecord]) -> str:
     """How many have each verdict."""
     words = [record.verdict or "without a verdict" for record in records]
     return ", ".join(f"{words.count(verdict):,} {verdict}" for verdict in dict.fromkeys(words))
-
-
-COLUMNS = (
-    Column("size", shared=True),
-    Column("kernel", shared=True),
-    Column("parameters", shared=True),
-    Column("baseline", right=True, drop=3),
-    Column("candidate", right=True, drop=2),
-    Column("the candidate is", right=True, drop=1),
-    Column("interval", right=True),
-    Column("SM MHz", right=True, drop=5, shared=True),
-    Column("W", right=True, drop=4, shared=True),
-    Column("J per launch", right=True, drop=4, shared=True),
-    Column("max rel err", right=True, drop=4, shared=True),
-    Column("samples", right=True, drop=6, shared=True),
-)
 
 
 def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environment]) -> Section:
@@ -77,7 +75,7 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
         columns=COLUMNS,
         last_title="verdict",
         groups=[
-            *(_group(size, group, common) for size, group in sizes.items()),
+            *(_group(group, common) for group in sizes.values()),
             Group("", tuple(map(_row_of_several, never))),
         ],
     )
@@ -92,7 +90,8 @@ def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRec
 
     def alike(record: ComparisonRecord) -> tuple[Hashable, ...]:
         sides = record.baseline, record.candidate
-        return record.candidate.case.kernel, _both_params(record), *map(reasons.kind, sides)
+        params = (tuple(side.case.params.items()) for side in sides)
+        return record.candidate.case.kernel, *params, *map(reasons.kind, sides)
 
     untimed = grouped((record for record in records if record.comparison is None), alike)
     return [group for group in untimed.values() if len(group) > 1]
@@ -100,47 +99,31 @@ def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRec
 
 def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
     sizes = ", ".join(dict.fromkeys(map(_size, records)))
-    row = _placed(records[0], sizes, units.durations([]))
-    return replace(row, reason=reasons.comparison_reason(*records))
+    columns = of_tables(_WITHOUT_KERNEL)
+    [row] = rows(records[:1], columns)
+    own = [UNKNOWN if c.key in _TIMES else x for c, x in zip(columns, row.cells, strict=True)]
+    return replace(row, cells=(sizes, *own[1:]), reason=reasons.comparison_reason(*records))
 
 
-def _group(size: str, records: Sequence[ComparisonRecord], above: Collection[str]) -> Group:
+def _group(records: Sequence[ComparisonRecord], above: Collection[str]) -> Group:
     """The rows of one size, without the notes that are above the table."""
-    time = times(records)
-    notes = (tuple(note for note in record.notes if note not in above) for record in records)
-    rows = (replace(_placed(r, size, time), notes=n) for r, n in zip(records, notes, strict=True))
-    return Group("", tuple(rows))
+    shown = rows(records, _WITHOUT_KERNEL)
+    notes = (tuple(note for note in row.notes if note not in above) for row in shown)
+    return Group("", tuple(replace(r, notes=n) for r, n in zip(shown, notes, strict=True)))
 
 
-def _placed(record: ComparisonRecord, size: str, time: units.Formatter) -> Row:
-    """The row, whose kernel has no cell if the heading names it."""
-    plain = row(record, time)
-    is_named = record.candidate.case.kernel == record.candidate_name
-    return replace(plain, cells=(size, UNKNOWN if is_named else plain.cells[1], *plain.cells[2:]))
-
-
-def times(records: Sequence[ComparisonRecord]) -> units.Formatter:
-    """One unit for the times of both sides."""
+def rows(
+    records: Sequence[ComparisonRecord], columns: Sequence[Column] | None = None
+) -> tuple[Row, ...]:
+    """Comparisons below these columns, all by default; the times of both sides share a unit."""
     sides = (side for record in records for side in (record.baseline, record.candidate))
-    return units.durations(side.median_ns for side in sides)
+    time = units.durations(side.median_ns for side in sides)
+    shown = COLUMNS if columns is None else columns
+    return Row.each([replace(c, form=time) if c.key in _TIMES else c for c in shown], records, _row)
 
 
-def row(record: ComparisonRecord, time: units.Formatter) -> Row:
-    """A comparison below `COLUMNS`, in every format."""
-    baseline, candidate, comparison = record.baseline, record.candidate, record.comparison
+def _row(record: ComparisonRecord) -> Row:
     return Row(
-        cells=(
-            _size(record),
-            candidate.case.kernel,
-            _both_params(record),
-            time(baseline.median_ns),
-            time(candidate.median_ns),
-            units.speedup(record.ratio),
-            units.speedups(comparison.interval if comparison else None),
-            *_sustained(baseline.sustained, candidate.sustained),
-            _both(units.error(baseline.max_rel_err), units.error(candidate.max_rel_err)),
-            " + ".join(map(str, comparison.samples)) if comparison else UNKNOWN,
-        ),
         status=record.verdict or "no verdict",
         # FASTER and SLOWER need no reason.
         reason="" if record.verdict in _TURNED else reasons.comparison_reason(record),
@@ -162,56 +145,55 @@ def claimed(record: ComparisonRecord) -> str:
     return " · ".join(f"claims of {name}: {text}" for name, text in texts.items() if text)
 
 
-def _both_params(record: ComparisonRecord) -> str:
-    sides = (record.baseline, record.candidate)
-    return _both(*(settings_of(side.case.params) or UNKNOWN for side in sides))
-
-
-def _sustained(baseline: Sustained | None, candidate: Sustained | None) -> tuple[str, str, str]:
-    """The cells of sustained launches."""
-    if baseline is None or candidate is None:
-        return (UNKNOWN,) * 3
-    sides = (baseline, candidate)
-    return (
-        _both(*(units.number(side.sm_mhz, 4) for side in sides)),
-        _both(*(units.number(side.power_w, 3) for side in sides)),
-        _both(*(units.number(side.energy_j, 3) for side in sides)),
+def _both(
+    title: str, key: str, path: str, form: Callable[[Any], str] = plain, drop: int = 0
+) -> tuple[Column, ...]:
+    """What both sides have: for people one text if they agree, else `baseline's / candidate's`."""
+    sides = under("baseline", f"baseline_{key}={path}") + under(
+        "candidate", f"candidate_{key}={path}"
     )
 
+    def text(record: ComparisonRecord) -> str:
+        return " / ".join(dict.fromkeys(form(side.at(record)) for side in sides))
 
-def _both(baseline: str, candidate: str) -> str:
-    """One text if both sides agree, else `baseline's / candidate's`."""
-    return baseline if baseline == candidate else f"{baseline} / {candidate}"
+    is_number = form is not plain
+    return (Column(title, value=text, right=is_number, drop=drop, shared=True), *sides)
 
 
-#: CSV's columns; `ratio` is the candidate's time over the baseline's.
-_FIELDS: dict[str, Field] = {
-    **under("candidate.case", "backend device device_kind"),
-    **under("candidate.case.problem", "workload size inputs"),
-    "kernel": "candidate.case.kernel",
-    "baseline": "baseline_name",
-    "candidate": "candidate_name",
-    "baseline_params": "baseline.case.params",
-    "candidate_params": "candidate.case.params",
-    "baseline_median_ns": "baseline.median_ns",
-    "candidate_median_ns": "candidate.median_ns",
-    "ratio": "comparison.ratio",
-    "ratio_low": "comparison.interval.0",
-    "ratio_high": "comparison.interval.1",
-    "baseline_sustained_sm_mhz": "baseline.sustained.sm_mhz",
-    "candidate_sustained_sm_mhz": "candidate.sustained.sm_mhz",
-    "baseline_sustained_power_w": "baseline.sustained.power_w",
-    "candidate_sustained_power_w": "candidate.sustained.power_w",
-    "baseline_sustained_energy_j": "baseline.sustained.energy_j",
-    "candidate_sustained_energy_j": "candidate.sustained.energy_j",
-    "baseline_max_rel_err": "baseline.max_rel_err",
-    "candidate_max_rel_err": "candidate.max_rel_err",
-    "baseline_samples": "comparison.samples.0",
-    "candidate_samples": "comparison.samples.1",
-    "verdict": "verdict",
-    "reason": reasons.comparison_reason,
-    "notes": "notes",
-}
+#: `ratio` is the candidate's time over the baseline's.
+COLUMNS: tuple[Column, ...] = (
+    *under("candidate.case", "backend device device_kind"),
+    *under("candidate.case.problem", "workload"),
+    Column("size", "size", "candidate.case.problem.size", cell=lambda record, _: _size(record),
+           shared=True),
+    *under("candidate.case.problem", "inputs"),
+    Column("kernel", "kernel", "candidate.case.kernel", shared=True),
+    *under("", "baseline=baseline_name candidate=candidate_name"),
+    *_both("parameters", "params", "case.params"),
+    numeric("baseline", "baseline_median_ns", "baseline.median_ns", drop=3),
+    numeric("candidate", "candidate_median_ns", "candidate.median_ns", drop=2),
+    numeric("the candidate is", "ratio", form=units.speedup, drop=1),
+    numeric("interval", value="interval", form=units.speedups),
+    *under("interval", "ratio_low=0 ratio_high=1"),
+    *_both("SM MHz", "sustained_sm_mhz", "sustained.sm_mhz", partial(units.number, digits=4), 5),
+    *_both("W", "sustained_power_w", "sustained.power_w", units.number, 4),
+    *_both("J per launch", "sustained_energy_j", "sustained.energy_j", units.number, 4),
+    *_both("max rel err", "max_rel_err", "max_rel_err", units.error, 4),
+    numeric("samples", value="comparison.samples", drop=6, shared=True,
+            form=lambda both: " + ".join(map(str, both)) if both else UNKNOWN),
+    *under("comparison.samples", "baseline_samples=0 candidate_samples=1"),
+    *under("", "verdict"),
+    Column("", "reason", reasons.comparison_reason),
+    *under("", "notes"),
+)  # fmt: skip
+_TIMES = ("baseline_median_ns", "candidate_median_ns")
+#: Where the heading names the kernel.
+_WITHOUT_KERNEL = [
+    replace(c, cell=lambda record, text: UNKNOWN if text == record.candidate_name else text)
+    if c.title == "kernel"
+    else c
+    for c in COLUMNS
+]
 
 
 def cell(ratio: float, verdict: str) -> str:

@@ -7,14 +7,13 @@ import html
 import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tabulate import tabulate, tabulate_formats
 
-from matbench.model import settings_of
 from matbench.show import junit, safe
 from matbench.show.footnotes import Footnotes, last_cell
-from matbench.show.table import Column, Field, Report, Section
+from matbench.show.table import Column, Report, Section, flat
 
 # Excluded: these have no known escape for arbitrary text, and records are not trusted.
 _NO_ESCAPE = {
@@ -42,8 +41,9 @@ def text(report: Report, fmt: str) -> str:
     if fmt == "junit":
         return junit.text(report.tests())
     if fmt == "csv":
-        rows = [[at(row, field) for field in report.fields.values()] for row in report.rows()]
-        return csv_table(list(report.fields), rows)
+        columns = [column for column in report.columns if column.key]
+        rows = [[column.at(row) for column in columns] for row in report.rows()]
+        return csv_table([column.key for column in columns], rows)
     parts = [part for contents in report.sections for part in section(contents, fmt)]
     return "\n\n".join(part for part in [*parts, prose([report.footer], fmt)] if part)
 
@@ -124,29 +124,12 @@ def csv_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return out.getvalue().removesuffix("\n")
 
 
-def at(value: object, field: Field) -> object:
-    """The attribute, item or `len` at the end of a path; None if any part of it is None."""
-    if callable(field):
-        return field(value)
-    for name in field.split("."):
-        if value is None:
-            return None
-        if isinstance(value, tuple):
-            value = len(value) if name == "len" else value[int(name)]
-        else:
-            value = getattr(value, name)
-    return value
-
-
 def _csv_value(value: object) -> object:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, Mapping):
-        value = settings_of(value)
-    if isinstance(value, tuple):
-        value = "; ".join(value)
+    value = flat(value)
     return _no_formula(safe.lines(value)) if isinstance(value, str) else value
 
 

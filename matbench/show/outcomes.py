@@ -13,12 +13,22 @@ from matbench.analysis import cards, inputs, ranking, repetitions
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records import encoding, resuming
-from matbench.records.blocks import PERTURBATION_LIMIT
 from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome, Timing
+from matbench.records.outcome import PERTURBATION_LIMIT, Outcome, Timing
 from matbench.show import junit, reasons, units
 from matbench.show.heading import device_lines
-from matbench.show.table import Column, Field, Group, Report, Row, Section, grouped, section, under
+from matbench.show.table import (
+    ON_PAGES,
+    Column,
+    Group,
+    Report,
+    Row,
+    Section,
+    grouped,
+    numeric,
+    section,
+    under,
+)
 from matbench.show.units import UNKNOWN
 from matbench.workloads import Workload
 
@@ -53,7 +63,7 @@ def report(
     return Report(
         sections=(*(_section(table, about) for table in tables),),
         footer=footer,
-        fields=FIELDS,
+        columns=COLUMNS,
         rows=lambda: [row for table in tables for row in table.rows],
         json=lambda: encoding.array([*given, *every]),
         tests=lambda: [_test(row.outcome) for table in tables for row in table.rows],
@@ -84,41 +94,11 @@ def _counts(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(f"{statuses.count(status)} {status}" for status in ranking.STATUSES)
 
 
-#: Of every table; the rate and the limit have other names where they are of bytes.
-COLUMNS = (
-    Column("kernel", shared=True),
-    Column("parameters", shared=True),
-    Column("time", right=True),
-    Column("±", right=True, drop=1),
-    Column("hot", right=True, drop=2),
-    Column("hot ±", right=True, drop=2),
-    Column("host", right=True, drop=4),
-    Column("per block", right=True, drop=5),
-    Column("imbalance", right=True, drop=8),
-    Column("rate", right=True, drop=2),
-    Column("% of cuBLAS", right=True, drop=9),
-    Column("% of limit", right=True, drop=10),
-    Column("sustained", right=True, drop=2),
-    Column("SM MHz", right=True, drop=4),
-    Column("W", right=True, drop=3),
-    Column("J per launch", right=True, drop=1),
-    Column("work/J", right=True, drop=3),
-    Column("× slowest", right=True, drop=4),
-    Column("max rel err", right=True, drop=3, shared=True),
-    Column("avg rel err", right=True, drop=6, shared=True),
-    Column("of bound", right=True, drop=7, shared=True),
-)
-
-
 def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Section:
-    rate = table.workload.rate
-    rate_title, speed = units.rate_column((row.work_per_s for row in table.rows), rate)
+    columns = in_unit(*units.rate_column((r.work_per_s for r in table.rows), table.workload.rate))
     places = _places(table, environments)
     repeated = _repeated(table)
     apart = {id(row) for cases in repeated for _, row in cases}
-    titles = {"rate": rate_title, "sustained": f"sustained {rate_title}"}
-    titles |= {"work/J": f"G{rate.removesuffix('/s')}/J"}
-    titles |= {"% of limit": "% of copy"} if rate == "B/s" else {}
     groups: list[Group] = []
     for problem in table.problems:
         kept = [row for row in problem.rows if id(row) not in apart]
@@ -127,7 +107,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         if len(places) > 1 and place is not None:
             label += f" on {place}"
         groups += (
-            Group(f"size {title}", _with_doubts_that_decide(ranked, rows(ranked, speed)), title)
+            Group(f"size {title}", _with_doubts_that_decide(ranked, rows(ranked, columns)), title)
             for title, ranked in _rankings(label, kept)
         )
     return section(
@@ -137,7 +117,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
             *sustained_line(table.outcomes),
             *_doubts_line(table.rows),
         ),
-        columns=[replace(c, title=titles.get(c.title, c.title)) for c in COLUMNS],
+        columns=columns,
         last_title="status",
         groups=[*groups, *_without_result(table, repeated)],
         legend=_legend(table.outcomes),
@@ -236,62 +216,21 @@ def _with_doubts_that_decide(ranked: Sequence[Ranked], shown: Sequence[Row]) -> 
 # Rows
 
 
-def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
-    """Rows of one problem below `COLUMNS`; times of one kind share a unit."""
-    outcomes = [row.outcome for row in ranked]
-    time = units.durations(map(ranking.time_ns, outcomes))
-    hot_time = units.durations(row.hot.median_ns for row in ranked if row.hot)
-    host_time = units.durations(o.host_ns for o in outcomes)
-    block_time = units.durations(o.blocks.median_ns for o in outcomes if o.blocks)
-
-    def row_of(row: Ranked) -> Row:
-        outcome, hot = row.outcome, row.hot
-        block, accuracy = outcome.blocks, outcome.accuracy
-        mark = f"{PERTURBED} " if _is_perturbed(outcome) else ""
-        return Row(
-            cells=(
-                outcome.case.kernel,
-                settings_of(outcome.case.params) or UNKNOWN,
-                time(ranking.time_ns(outcome)),
-                units.percent(row.spread),
-                hot_time(hot.median_ns) if hot else UNKNOWN,
-                units.percent(ranking.spread(hot)),
-                host_time(outcome.host_ns),
-                mark + block_time(block.median_ns) if block else UNKNOWN,
-                units.percent(block.imbalance) if block else UNKNOWN,
-                speed(row.work_per_s),
-                units.share(row.of_cublas),
-                units.share(row.of_limit),
-                *_sustained(row, speed),
-                units.times(row.times_slowest) if row.rivals > 1 else UNKNOWN,
-                units.error(accuracy.max_rel_err) if accuracy else UNKNOWN,
-                units.error(accuracy.avg_rel_err) if accuracy else UNKNOWN,
-                units.percent(accuracy.bound_ratio) if accuracy else UNKNOWN,
-            ),
-            status="" if row.rivals else outcome.status,  # a time implies "measured"
-            reason=reasons.outcome_reason(outcome),
-            claims=_claimed(row),
-            notes=_notes(outcome),
-            style=STYLES[outcome.status],
-            best=row.best,
-            mark=(BEST if row.best else BEST_WITH_CLAIMS) if row.leads and row.rivals > 1 else "",
-        )
-
-    return tuple(map(row_of, ranked))
+def rows(ranked: Sequence[Ranked], columns: Sequence[Column]) -> tuple[Row, ...]:
+    """Rows of one problem below these columns, as `in_unit` returns them."""
+    return Row.each(columns, ranked, _row)
 
 
-def _sustained(row: Ranked, speed: units.Formatter) -> tuple[str, ...]:
-    """The cells of sustained launches."""
-    sustained = row.outcome.sustained
-    if sustained is None:
-        return (UNKNOWN,) * 5
-    work_per_j = row.work_per_j
-    return (
-        speed(row.sustained_per_s),
-        units.number(sustained.sm_mhz, 4),
-        units.number(sustained.power_w, 3),
-        units.number(sustained.energy_j, 3),
-        units.number(None if work_per_j is None else work_per_j / 1e9, 3),
+def _row(row: Ranked) -> Row:
+    outcome = row.outcome
+    return Row(
+        status="" if row.rivals else outcome.status,  # a time implies "measured"
+        reason=reasons.outcome_reason(outcome),
+        claims=_claimed(row),
+        notes=_notes(outcome),
+        style=STYLES[outcome.status],
+        best=row.best,
+        mark=(BEST if row.best else BEST_WITH_CLAIMS) if row.leads and row.rivals > 1 else "",
     )
 
 
@@ -396,7 +335,7 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
     """A group for cases without a result at any size, and one for each other set of sizes."""
 
     def row(cases: list[_Placed]) -> Row:
-        first, *_ = rows([row for _, row in cases], units.durations([]))
+        first, *_ = rows([row for _, row in cases], COLUMNS)
         return replace(first, reason=reasons.outcome_reason(*(row.outcome for _, row in cases)))
 
     sizes = grouped(repeated, lambda cases: tuple(dict.fromkeys(problem for problem, _ in cases)))
@@ -409,48 +348,94 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
     return groups
 
 
-#: CSV's columns; numbers are written as recorded.
-FIELDS: dict[str, Field] = {
-    **under("outcome.case", "backend device device_id device_kind"),
-    **under("outcome.case.problem", "workload size M N K alpha beta batch inputs seed"),
-    **under("outcome.case.placing", "layout transpose"),
-    **under("outcome.case", "group kernel"),
-    "precision": "outcome.case.claims.precision",
-    "params": "outcome.case.params",
-    "status": "outcome.status",
-    "reason": lambda row: reasons.outcome_reason(row.outcome),
-    "best": "best",
-    "claims": "claims",
-    "median_ns": "outcome.median_ns",
-    "interval_low_ns": "outcome.timing.interval_ns.0",
-    "interval_high_ns": "outcome.timing.interval_ns.1",
-    "spread": "spread",
-    "samples": "outcome.samples_ns.len",
-    "timing_mode": "outcome.mode",
-    **under("outcome.timing", "settled stopped"),
-    "hot_median_ns": "hot.median_ns",
-    "hot_interval_low_ns": "hot.interval_ns.0",
-    "hot_interval_high_ns": "hot.interval_ns.1",
-    "hot_samples": "hot.samples_ns.len",
-    "hot_settled": "hot.settled",
-    "hot_stopped": "hot.stopped",
-    "hot_notes": lambda row: (*_drift(row.hot), *(row.hot.notes if row.hot else ())),
-    "host_ns": "outcome.host_ns",
-    "sustained_ns": "outcome.sustained.mean_ns",
-    "sustained_steady": "outcome.sustained.steady",
-    "sustained_sm_mhz": "outcome.sustained.sm_mhz",
-    "sustained_power_w": "outcome.sustained.power_w",
-    "sustained_idle_w": "outcome.sustained.idle_w",
-    "sustained_energy_j": "outcome.sustained.energy_j",
-    "sustained_work_per_j": "work_per_j",
-    "block_median_ns": "outcome.blocks.median_ns",
-    "block_imbalance": "outcome.blocks.imbalance",
-    "block_perturbation": "outcome.blocks.perturbation",
-    "sm_mhz": "outcome.blocks.sm_mhz",
-    **under("", "gflops gbytes_per_s of_cublas of_limit times_slowest"),
-    **under("outcome.accuracy", "max_rel_err avg_rel_err bound_ratio"),
-    "registers": "outcome.build.resources.registers",
-    "occupancy": "outcome.build.occupancy",
-    "sha256": "outcome.case.sha256",
-    "notes": lambda row: (*_drift(row.outcome.timing), *row.notes),
-}
+# Columns
+
+
+def _remarks(row: Ranked) -> str:
+    """What tables have in the last column and in footnotes."""
+    reason = reasons.outcome_reason(row.outcome)
+    return " · ".join(filter(None, [reason, _claimed(row), *_notes(row.outcome)]))
+
+
+#: Of which pages show first what tells cases apart, then speed and accuracy.
+COLUMNS: tuple[Column, ...] = (
+    *under("outcome.case", "backend"),
+    Column("device", "device", "outcome.case.device", drop=ON_PAGES, page=4),
+    *under("outcome.case", "device_id device_kind"),
+    *under("outcome.case.problem", "workload size M N K alpha beta batch"),
+    Column("inputs", "inputs", "outcome.case.problem.inputs", drop=ON_PAGES, page=4),
+    *under("outcome.case.problem", "seed"),
+    *under("outcome.case.placing", "layout transpose"),
+    *under("outcome.case", "group"),
+    Column("kernel", "kernel", "outcome.case.kernel", shared=True, page=1),
+    Column("precision", "precision", "outcome.case.claims.precision", drop=ON_PAGES, page=4),
+    Column("parameters", "params", "outcome.case.params", shared=True, page=1),
+    numeric("size", value=lambda row: row.work, drop=ON_PAGES, page=1,
+            cell=lambda row, _: size_label(row.outcome.case.problem)),
+    Column("status", "status", "outcome.status", drop=ON_PAGES, page=1),
+    Column("", "reason", lambda row: reasons.outcome_reason(row.outcome)),
+    *under("", "best claims"),
+    numeric("time", "median_ns", "outcome.median_ns", scale=units.durations, page=2),
+    *under("outcome.timing.interval_ns", "interval_low_ns=0 interval_high_ns=1"),
+    numeric("±", "spread", form=units.percent, drop=1, page=2),
+    numeric("samples", "samples", "outcome.samples_ns.len", drop=ON_PAGES, page=4,
+            form=lambda many: units.count(many or None)),
+    Column("timing", "timing_mode", "outcome.mode", drop=ON_PAGES, page=4),
+    *under("outcome.timing", "settled stopped"),
+    numeric("hot", "hot_median_ns", "hot.median_ns", scale=units.durations, drop=2, page=3),
+    numeric("hot ±", value=lambda row: ranking.spread(row.hot), form=units.percent, drop=2),
+    *under("hot.interval_ns", "hot_interval_low_ns=0 hot_interval_high_ns=1"),
+    *under("hot", "hot_samples=samples_ns.len hot_settled=settled hot_stopped=stopped"),
+    Column("", "hot_notes", lambda row: (*_drift(row.hot), *(row.hot.notes if row.hot else ()))),
+    numeric("host", "host_ns", "outcome.host_ns", scale=units.durations, drop=4),
+    numeric("sustained", value="sustained_per_s", drop=2, place=1, page=3),
+    *under("outcome.sustained", "sustained_ns=mean_ns sustained_steady=steady"),
+    numeric("SM MHz", "sustained_sm_mhz", "outcome.sustained.sm_mhz",
+            partial(units.number, digits=4), drop=4, place=1, page=3),
+    numeric("W", "sustained_power_w", "outcome.sustained.power_w", units.number, drop=3, place=1,
+            page=3),
+    *under("outcome.sustained", "sustained_idle_w=idle_w"),
+    numeric("J per launch", "sustained_energy_j", "outcome.sustained.energy_j", units.number,
+            drop=1, place=1, page=3),
+    numeric("work/J", "sustained_work_per_j", "work_per_j", drop=3, place=1, page=3,
+            form=lambda work: units.number(work and work / 1e9)),
+    numeric("per block", "block_median_ns", "outcome.blocks.median_ns", scale=units.durations,
+            cell=lambda row, text: f"{PERTURBED} {text}" if _is_perturbed(row.outcome) else text,
+            drop=5, page=3),
+    numeric("imbalance", "block_imbalance", "outcome.blocks.imbalance", units.percent, drop=8,
+            page=3),
+    *under("outcome.blocks", "block_perturbation=perturbation sm_mhz"),
+    numeric("rate", value="work_per_s", drop=2, page=2),
+    *under("", "gflops gbytes_per_s"),
+    numeric("% of cuBLAS", "of_cublas", form=units.share, drop=9, page=2),
+    numeric("% of limit", "of_limit", form=units.share, drop=10, page=2),
+    numeric("× slowest", "times_slowest", form=units.times, drop=4, place=2,
+            cell=lambda row, text: text if row.rivals > 1 else UNKNOWN),
+    numeric("max rel err", "max_rel_err", "outcome.accuracy.max_rel_err", units.error, drop=3,
+            shared=True, place=2, page=2),
+    numeric("avg rel err", "avg_rel_err", "outcome.accuracy.avg_rel_err", units.error, drop=6,
+            shared=True, place=2, page=3),
+    numeric("of bound", "bound_ratio", "outcome.accuracy.bound_ratio", units.percent, drop=7,
+            shared=True, place=2, page=3),
+    numeric("registers", "registers", "outcome.build.resources.registers", units.count,
+            drop=ON_PAGES, page=3),
+    numeric("occupancy", "occupancy", "outcome.build.occupancy", units.percent, drop=ON_PAGES,
+            page=3),
+    *under("outcome.case", "sha256"),
+    Column("", "notes", lambda row: (*_drift(row.outcome.timing), *row.notes)),
+    Column("remarks", value=_remarks, drop=ON_PAGES, page=2),
+)  # fmt: skip
+
+
+def in_unit(
+    rate: str, form: units.Formatter, columns: Sequence[Column] = COLUMNS
+) -> tuple[Column, ...]:
+    """The columns with a format for rates; `rate` names its unit: `GFLOP/s`, or `GB/s`."""
+    titles = {"rate": rate, "sustained": f"sustained {rate}"}
+    titles |= {"work/J": f"G{rate[1:].removesuffix('/s')}/J"}
+    titles |= {"% of limit": "% of copy"} if rate[1:] == "B/s" else {}
+    forms = dict.fromkeys(("rate", "sustained"), form)
+    return tuple(
+        replace(c, title=titles.get(c.title, c.title), form=forms.get(c.title, c.form))
+        for c in columns
+    )

@@ -6,37 +6,111 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
+from matbench.model import settings_of
 from matbench.show import junit, safe
 from matbench.show.units import UNKNOWN
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-#: How CSV gets a value from a row.
-Field = str | Callable[[Any], object]
+#: The `drop` of a column that only pages show.
+ON_PAGES = -1
+
+
+def flat(value: Any) -> Any:
+    """A value as CSV has it: constants as `TILE=16`, several texts as one."""
+    if isinstance(value, Mapping):
+        return settings_of(value)
+    return "; ".join(value) if isinstance(value, tuple) else value
+
+
+def plain(value: Any) -> str:
+    """The text of a value that needs no unit."""
+    return UNKNOWN if value is None or value in ({}, ()) else str(flat(value))
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column; on a narrow terminal those with the highest `drop` are dropped first.
+    """One column of one kind of records, in every format.
 
-    A `shared` column with the same value in every row becomes a line above the table.
+    `value` is a path in a record (`outcome.case.params`, `outcome.timing.interval_ns.0`), or a
+    function of it; without one, `key` is the path. CSV calls it by its `key`. People see it below
+    its `title`, as `form` writes it, or what `scale` makes of all values in a group, so that they
+    share a unit; `cell` may change that text. What has no key is not in CSV, and what has no title
+    is only there.
+
+    On a narrow terminal those with the highest `drop` are dropped first. A `shared` column with the
+    same value in every row becomes a line above the table. CSV has columns as declared, tables
+    those with the lowest `place` first, and pages those with the lowest `page` that is not 0.
     """
 
-    title: str
+    title: str = ""
+    key: str = ""
+    value: str | Callable[[Any], object] = ""
+    form: Callable[[Any], str] = plain
+    scale: Callable[[Iterable[Any]], Callable[[Any], str]] | None = None
+    cell: Callable[[Any, str], str] | None = None
     right: bool = False
     drop: int = 0
     shared: bool = False
+    place: int = 0
+    page: int = 0
+
+    @property
+    def name(self) -> str:
+        """What pages call it: as CSV does, or its path, or its title."""
+        return self.key or (self.title if callable(self.value) else self.value)
+
+    def at(self, record: Any) -> Any:
+        """The value: an attribute, item or `len`; None if any part of the path is None."""
+        if callable(self.value):
+            return self.value(record)
+        for name in (self.value or self.key).split("."):
+            if record is None:
+                return None
+            if isinstance(record, tuple):
+                record = len(record) if name == "len" else record[int(name)]
+            else:
+                record = getattr(record, name)
+        return record
+
+    def texts(self, records: Sequence[Any]) -> list[str]:
+        """What people see of some records, in one unit."""
+        values = [self.at(record) for record in records]
+        texts = map(self.form if self.scale is None else self.scale(values), values)
+        if self.cell is None:
+            return list(texts)
+        return [self.cell(record, text) for record, text in zip(records, texts, strict=True)]
+
+
+def numeric(title: str, key: str = "", *about: Any, **more: Any) -> Column:
+    """A column of numbers."""
+    return replace(Column(title, key, *about, **more), right=True)
+
+
+def under(path: str, names: str) -> tuple[Column, ...]:
+    """Columns that only CSV has, from attributes of an object in the record, or of the record.
+
+    `median_ns`, or `hot_median_ns=median_ns` if CSV has another name.
+    """
+    pairs = [name.partition("=") for name in names.split()]
+    return tuple(Column("", key, f"{path}.{of or key}".lstrip(".")) for key, _, of in pairs)
+
+
+def of_tables(columns: Iterable[Column]) -> list[Column]:
+    """The columns that tables show, in their order."""
+    shown = (c for c in columns if c.drop != ON_PAGES and (c.title or not c.key))
+    return sorted(shown, key=lambda column: column.place)
 
 
 @dataclass(frozen=True)
 class Row:
-    """Cells in the order of the columns, then the contents of the last column and the footnotes.
+    """Cells in the order of the table's columns, then the last column and the footnotes.
 
     A `mark` follows the first cell shown. `claims` become a footnote, as notes do, but are never
     merged with claims that differ in their numbers.
     """
 
-    cells: tuple[str, ...]
+    cells: tuple[str, ...] = ()
     status: str = ""
     reason: str = ""
     claims: str = ""
@@ -44,6 +118,15 @@ class Row:
     style: str = ""
     best: bool = False
     mark: str = ""
+
+    @staticmethod
+    def each(
+        columns: Iterable[Column], records: Iterable[_Value], row: Callable[[_Value], Row]
+    ) -> tuple[Row, ...]:
+        """A row for each record of a group, with the cells of these columns."""
+        shown = list(records)
+        cells = zip(*(column.texts(shown) for column in of_tables(columns)), strict=True)
+        return tuple(replace(row(r), cells=own) for r, own in zip(shown, cells, strict=True))
 
 
 @dataclass(frozen=True)
@@ -115,14 +198,13 @@ class Section:
 class Report:
     """A table in every format: `sections` and `footer` for people, the rest for programs.
 
-    `fields` names CSV's columns, each with its path in one of `rows` (`outcome.case.params`, or
-    `outcome.timing.interval_ns.0`), or with a function of the row. `tests` are the cases as CI
-    systems count them, where rows are cases.
+    CSV has `columns` of `rows`. `tests` are the cases as CI systems count them, where rows are
+    cases.
     """
 
     sections: tuple[Section, ...]
     footer: str
-    fields: Mapping[str, Field]
+    columns: Sequence[Column]
     rows: Callable[[], Iterable[object]]
     json: Callable[[], str]
     tests: Callable[[], Sequence[junit.JUnitCase]] = tuple
@@ -143,11 +225,6 @@ def facts_section(heading: Sequence[str], title: str, facts: Iterable[Fact]) -> 
     return Section(tuple(heading), columns, "remark", (Group("", rows),))
 
 
-def under(path: str, names: str) -> dict[str, str]:
-    """CSV fields named like the attributes of an object in the row, or of the row itself."""
-    return {name: f"{path}.{name}".removeprefix(".") for name in names.split()}
-
-
 def grouped(values: Iterable[_Value], key: Callable[[_Value], _Key]) -> dict[_Key, list[_Value]]:
     """Values by key; both keep their order of first appearance."""
     groups: dict[_Key, list[_Value]] = {}
@@ -158,7 +235,7 @@ def grouped(values: Iterable[_Value], key: Callable[[_Value], _Key]) -> dict[_Ke
 
 def section(
     heading: Sequence[str],
-    columns: Sequence[Column],
+    columns: Iterable[Column],
     last_title: str,
     groups: Sequence[Group],
     legend: tuple[tuple[str, str], ...] = (),
@@ -167,6 +244,7 @@ def section(
 
     The latter become a line above the table. If rows have only notes, the last column is "notes".
     """
+    columns = of_tables(columns)
     rows = [row for group in groups for row in group.rows]
     kept: list[int] = []
     shared: dict[int, str] = {}
@@ -179,6 +257,7 @@ def section(
             shared[index] = known[0]
         elif known:
             kept.append(index)
+    kept = kept or [0] * bool(columns and not shared)
     if shared and all(columns[index].right for index in kept):  # one column must name the rows
         first_shared = next(iter(shared))
         del shared[first_shared]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args
+from pkgutil import resolve_name
 from unittest import mock
 
 import click
@@ -22,9 +22,8 @@ from support.records import environment, outcome
 from matbench import backends, cli
 from matbench.errors import UsageError
 from matbench.model import Skip
-from matbench.records import encoding, reading
+from matbench.records import KINDS, encoding, reading
 from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome
 from matbench.show import formats, safe
 from matbench.worker.process import DiedError, WorkerProcess
 
@@ -38,7 +37,7 @@ def text(*records: Plain) -> str:
 @given(
     environment=any_record.plain(Environment),
     found=st.lists(
-        st.one_of([any_record.plain(kind) for kind in (Outcome, *get_args(reading.Finding))]),
+        st.one_of([any_record.plain(resolve_name(KINDS[k])) for k in KINDS if k != "environment"]),
         min_size=1,
         max_size=3,
     ),

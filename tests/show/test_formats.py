@@ -164,6 +164,11 @@ def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
     shown(outcomes.report(found, [], fastest=True), 40)
 
 
+def test_a_case_of_which_nothing_is_known_is_a_row() -> None:
+    nameless = outcome("", params={}, status="skipped", skip=Skip("unavailable", "no luck"))
+    assert "skipped: no luck" in text(made(nameless), "plain")
+
+
 def test_json_has_the_records_as_they_are() -> None:
     """No note that follows from samples, and attempts that failed."""
     drifting = timing(1, samples_ns=tuple(1e6 * (1 + n / 500) for n in range(30)))

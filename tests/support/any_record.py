@@ -16,9 +16,9 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from matbench.records.blocks import Bin, BlockProfile, Timeline
+from matbench.features.grade.record import Growth
+from matbench.features.timeline.record import Bin, BlockProfile, Timeline
 from matbench.records.environment import SCHEMA, Environment
-from matbench.records.grade import Growth
 from matbench.records.outcome import ErrorCells, Outcome, Timing
 
 Plain = dict[str, Any]

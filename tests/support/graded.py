@@ -7,9 +7,9 @@ from typing import Any
 
 from matbench.bench.session import Session
 from matbench.features.grade import multiplier, profile, steps, view
+from matbench.features.grade.record import Grade
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Kernel
-from matbench.records.grade import Grade
 from support.expected import entries
 from support.optional import present
 

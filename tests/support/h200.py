@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from matbench.features.explain.record import Limits
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
-from matbench.records.explanation import Limits
 from matbench.records.outcome import Build, Claims, Outcome
 from support import records
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from matbench.analysis.block_times import BlockSample
 from matbench.features.timeline import profile
+from matbench.features.timeline.record import BlockProfile
 from matbench.model import DeviceInfo, Launch
-from matbench.records.blocks import BlockProfile
 
 RATE = 2.0  # ticks per ns
 EPOCH_NS = 1_800_000_000_000_000_000

@@ -9,7 +9,7 @@ from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.show import comparisons, formats, safe
 from matbench.show.heading import device_lines
-from matbench.show.table import Column, grouped
+from matbench.show.table import Column, grouped, of_tables
 
 #: The longest comment that GitHub accepts, in characters, and room for the lines after a table.
 _LONGEST = 65_535
@@ -19,8 +19,8 @@ _MOST_NAMES = 8
 _MOST_REMARKS = 20
 _CHANGED = ("SLOWER", "FASTER")
 #: The columns that a narrow terminal keeps longest.
-_SHOWN = [i for i, column in enumerate(comparisons.COLUMNS) if column.drop < 4]
-_COLUMNS = [*(comparisons.COLUMNS[i] for i in _SHOWN), Column("verdict")]
+_SHOWN = [column for column in of_tables(comparisons.COLUMNS) if column.drop < 4]
+_COLUMNS = [*_SHOWN, Column("verdict")]
 _HEADER = (
     f"| {' | '.join(column.title for column in _COLUMNS)} |\n"
     f"| {' | '.join('---:' if column.right else '---' for column in _COLUMNS)} |"
@@ -119,10 +119,9 @@ class _Text:
 
 
 def _row(record: ComparisonRecord) -> str:
-    row = comparisons.row(record, comparisons.times([record]))
+    [row] = comparisons.rows([record], _SHOWN)
     verdict = ": ".join(filter(None, (row.status, row.reason)))
-    cells = [*(row.cells[i] for i in _SHOWN), verdict]
-    return f"| {' | '.join(map(_plain, cells))} |"
+    return f"| {' | '.join(map(_plain, (*row.cells, verdict)))} |"
 
 
 def _plain(text: str) -> str:

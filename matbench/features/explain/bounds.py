@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from matbench.analysis.limits import held_by_cache
+from matbench.features.explain.record import Bottleneck, BoundBy, HardwareCounters, Limits, Traffic
 from matbench.model import DeviceInfo
-from matbench.records.explanation import Bottleneck, BoundBy, HardwareCounters, Limits, Traffic
 from matbench.records.outcome import Outcome
 
 #: A case that reaches this share of a limit is bound by it.

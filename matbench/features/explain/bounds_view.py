@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from matbench.features.explain import machine_code_view
 from matbench.features.explain.bounds import BOUND_SHARE
-from matbench.records.explanation import Explanation
+from matbench.features.explain.record import Explanation
 from matbench.show.reasons import outcome_reason
 from matbench.show.units import Formatter, bytes_, count, percent, rates
 

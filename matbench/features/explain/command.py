@@ -37,8 +37,8 @@ from matbench.errors import CaseError, MatbenchError, UsageError
 
 if TYPE_CHECKING:
     from matbench.analysis.architectures import Architecture
+    from matbench.features.explain.record import Explanation, Fit, Limits, MachineCode
     from matbench.model import Case, DeviceInfo, Kernel, Problem, Resources
-    from matbench.records.explanation import Explanation, Fit, Limits, MachineCode
     from matbench.records.outcome import Outcome
 
 #: The architecture to explain a kernel for if there is no device.

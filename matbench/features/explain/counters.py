@@ -11,10 +11,10 @@ import math
 import re
 
 from matbench.errors import MatbenchError
+from matbench.features.explain.record import HardwareCounters
 from matbench.features.nvidia_tools import observer
 from matbench.kernelfile import entry
 from matbench.model import Case, DeviceInfo
-from matbench.records.explanation import HardwareCounters
 
 #: Nsight Compute's names (*Kernel Profiling Guide*, metrics reference) for the fields below.
 METRICS = {

@@ -9,9 +9,15 @@ from matbench import workloads
 from matbench.analysis.limits import of_case
 from matbench.analysis.ranking import held_mhz
 from matbench.features.explain.bounds import bound
+from matbench.features.explain.record import (
+    Explanation,
+    Fit,
+    HardwareCounters,
+    Limits,
+    MachineCode,
+)
 from matbench.features.explain.traffic import of_code, traffic
 from matbench.model import Case, DeviceInfo
-from matbench.records.explanation import Explanation, Fit, HardwareCounters, Limits, MachineCode
 from matbench.records.outcome import CaseRecord, Outcome
 
 #: Tensor-core instructions in a source, in PTX or CUDA C++.

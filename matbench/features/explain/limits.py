@@ -13,8 +13,8 @@ from matbench.bench.bandwidth import SAMPLES, THREADS, fastest, launch_of
 from matbench.bench.device_kernels import device_kernel
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.session import Session
+from matbench.features.explain.record import Limits
 from matbench.model import Kernel
-from matbench.records.explanation import Limits
 
 _FLOP_PER_ROUND = 2 * 8 * 8
 #: The minimum time of a launch of multiply-adds, and the most rounds to try for that.

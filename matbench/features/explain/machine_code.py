@@ -11,12 +11,12 @@ from matbench import workloads
 from matbench.analysis.architectures import Architecture
 from matbench.features.explain.occupancy import occupancy
 from matbench.features.explain.other_devices import limits
+from matbench.features.explain.record import HotLoop, MachineCode, NotDerived
 from matbench.features.explain.sass import flow, listing, prediction, waits
 from matbench.features.explain.sass.memory import Cost
 from matbench.features.explain.sass.tally import Tally, tally
 from matbench.kernelfile import expressions
 from matbench.model import Case, Launch, Resources
-from matbench.records.explanation import HotLoop, MachineCode, NotDerived
 
 #: Where a launch's geometry is in constant bank 0: blocks of threads, then the grid. NVIDIA does
 #: not document this; it is what nvcc 13.0 reads `blockDim` and `gridDim` from.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from matbench.features.explain.machine_code import busy
-from matbench.features.explain.sass import prediction
-from matbench.records.explanation import (
+from matbench.features.explain.record import (
     Explanation,
     HardwareCounters,
     HotLoop,
     MachineCode,
     NotDerived,
 )
+from matbench.features.explain.sass import prediction
 from matbench.show.table import Fact, Section, facts_section
 from matbench.show.units import Formatter, count, duration, percent, rates
 
@@ -203,7 +203,7 @@ def _next(code: MachineCode, resource: str, share: float | None) -> str:
         return "Remove bank conflicts: pad the rows of the tiles, or permute the lanes"
     if resource == prediction.L1 and _ratio(code.global_cycles, code.global_least_cycles):
         return "Coalesce: let neighbouring lanes access neighbouring addresses"
-    return _TRY[resource]
+    return _TRY.get(resource, f"Use the {resource} less")
 
 
 def _ratio(cycles: float, least: float) -> bool:

@@ -9,8 +9,8 @@ import msgspec
 
 from matbench.analysis.architectures import ARCHITECTURES, WARP, Architecture, of_capability
 from matbench.errors import BuildError
+from matbench.features.explain.record import Fit, Limiter, Occupancy
 from matbench.model import Case, DeviceInfo, Resources
-from matbench.records.explanation import Fit, Limiter, Occupancy
 from matbench.records.outcome import Build
 from matbench.show.reasons import skip_reason
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from matbench.records.explanation import Explanation
+from matbench.features.explain.record import Explanation
 from matbench.show.units import number
 
 _HEIGHT = 13

@@ -10,9 +10,9 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import UsageError
+from matbench.features.explain.record import MachineCode, Traffic
 from matbench.kernelfile import expressions
 from matbench.model import WORD_BYTES, Kernel, Problem
-from matbench.records.explanation import MachineCode, Traffic
 
 _CLAIMS = ("global_loads", "global_stores", "shared_loads")
 

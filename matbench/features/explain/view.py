@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from matbench import workloads
 from matbench.analysis.ranking import spread
@@ -11,10 +11,10 @@ from matbench.features.explain import machine_code_view, roofline
 from matbench.features.explain.bounds import dram_traffic_bytes
 from matbench.features.explain.bounds_view import rates_of, words
 from matbench.features.explain.other_devices import named
-from matbench.model import WORD_BYTES, settings_of
+from matbench.features.explain.record import Explanation, Fit, Limiter
+from matbench.model import WORD_BYTES
 from matbench.records import encoding
 from matbench.records.environment import Environment
-from matbench.records.explanation import Explanation, Fit
 from matbench.show.table import (
     Column,
     Fact,
@@ -24,31 +24,43 @@ from matbench.show.table import (
     Section,
     facts_section,
     grouped,
+    numeric,
     section,
     under,
 )
 from matbench.show.units import UNKNOWN, bandwidth, bytes_, count, duration, number, percent
 
-#: CSV has what fits.
-_FIELDS = {
-    **under("", "architecture here params threads_per_block registers shared_bytes"),
-    "resident_blocks": "occupancy.blocks",
-    "driver_blocks": "driver_blocks",
-    "occupancy_share": "occupancy.share",
-    "limiters": "occupancy.limiters",
-    "reason": "reason",
-}
+
+def _by(limiter: Limiter) -> Callable[[Fit], int | None]:
+    """How many blocks a resource alone would allow."""
+    return lambda fit: fit.occupancy.by.get(limiter) if fit.occupancy is not None else None
+
+
+def _resident(fit: Fit, text: str) -> str:
+    if fit.occupancy is None:
+        return count(fit.driver_blocks)
+    differs = fit.driver_blocks not in (None, fit.occupancy.blocks)
+    return f"{text} (driver: {fit.driver_blocks})" if differs else text
+
+
+PAGE = "explanations"
+#: Of what fits.
 _COLUMNS = (
-    Column("parameters"),
-    Column("threads", right=True),
-    Column("registers", right=True, drop=3),
-    Column("shared (B)", right=True),
-    Column("fit by threads", right=True, drop=4),
-    Column("by registers", right=True, drop=5),
-    Column("by shared", right=True, drop=4),
-    Column("resident", right=True),
-    Column("occupancy", right=True, drop=1),
-)
+    *under("", "architecture here"),
+    Column("parameters", "params"),
+    numeric("threads", "threads_per_block", form=count),
+    numeric("registers", "registers", form=count, drop=3),
+    numeric("shared (B)", "shared_bytes", form=count),
+    numeric("fit by threads", value=_by("threads"), form=count, drop=4),
+    numeric("by registers", value=_by("registers"), form=count, drop=5),
+    numeric("by shared", value=_by("shared memory"), form=count, drop=4),
+    numeric("resident", "resident_blocks", "occupancy.blocks", cell=_resident),
+    *under("", "driver_blocks"),
+    numeric("occupancy", "occupancy_share", "occupancy.share", drop=1,
+            form=lambda share: UNKNOWN if share is None else f"{share:.0%}"),
+    *under("occupancy", "limiters"),
+    *under("", "reason"),
+)  # fmt: skip
 
 
 def report(
@@ -73,9 +85,23 @@ def report(
             *(_fits_section(explanation, fits, device) for fits in groups.values()),
         ),
         footer="\n".join(words(explanation)),
-        fields=_FIELDS,
+        columns=_COLUMNS,
         rows=lambda: explanation.fits,
         json=lambda: encoding.array([*environments, explanation]),
+    )
+
+
+def recorded(
+    found: Iterable[tuple[Explanation, object]], environments: Sequence[Environment]
+) -> Report:
+    """Explanations of record files, as `explain` prints them, without the text chart."""
+    shown = [report(explanation, environments, chart=None) for explanation, _ in found]
+    return Report(
+        sections=tuple(section for each in shown for section in each.sections),
+        footer="\n".join(each.footer for each in shown),
+        columns=_COLUMNS,
+        rows=lambda: [fit for each in shown for fit in each.rows()],
+        json=lambda: encoding.array([*environments, *(explanation for explanation, _ in found)]),
     )
 
 
@@ -202,7 +228,16 @@ def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) ->
             f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
             f"a block has at most {a.threads_per_block:,} threads"
         )
-    rows = tuple(_fit_row(fit, chosen=fit.params == explanation.case.params) for fit in fits)
+
+    def row(fit: Fit) -> Row:
+        limiters = UNKNOWN if fit.occupancy is None else ", ".join(fit.occupancy.limiters)
+        return Row(
+            status="illegal" if fit.reason else limiters,
+            reason=fit.reason or "",
+            best=fit.params == explanation.case.params,
+        )
+
+    rows = Row.each(_COLUMNS, fits, row)
     return section([*heading, *_unknown(fits)], _COLUMNS, "limited by", [Group("", rows)])
 
 
@@ -216,28 +251,3 @@ def _unknown(fits: Sequence[Fit]) -> Iterator[str]:
     first = fitting[0].architecture if fitting else None
     if first is not None and named(first).compute_capability < (2, 0):
         yield "not counted: launch parameters, which are in shared memory here (≤ 256 bytes)"
-
-
-def _fit_row(fit: Fit, *, chosen: bool) -> Row:
-    fits = fit.occupancy
-    by = fits.by if fits is not None else {}
-    resident = count(fit.driver_blocks if fits is None else fits.blocks)
-    if fits is not None and fit.driver_blocks not in (None, fits.blocks):
-        resident += f" (driver: {fit.driver_blocks})"
-    limiters = UNKNOWN if fits is None else ", ".join(fits.limiters)
-    return Row(
-        cells=(
-            settings_of(fit.params) or UNKNOWN,
-            count(fit.threads_per_block),
-            count(fit.registers),
-            count(fit.shared_bytes),
-            count(by.get("threads")),
-            count(by.get("registers")),
-            count(by.get("shared memory")),
-            resident,
-            UNKNOWN if fits is None else f"{fits.share:.0%}",
-        ),
-        status="illegal" if fit.reason else limiters,
-        reason=fit.reason or "",
-        best=chosen,
-    )

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from matbench.features.grade.record import Bounds, Growth, Letter, Statement, Ulps
 from matbench.model import UNIT_ROUNDOFF, Storage
-from matbench.records.grade import Bounds, Growth, Letter, Statement, Ulps
 from matbench.workloads import rounding
 
 Float64 = npt.NDArray[np.float64]

@@ -27,9 +27,9 @@ from matbench.cli.selection import SelectionOptions
 from matbench.cli.types import Seed
 
 if TYPE_CHECKING:
+    from matbench.features.grade.record import Grade
     from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
-    from matbench.records.grade import Grade
 
 
 @main.command()
@@ -124,7 +124,7 @@ def _show(grades: list[Grade], about: Environment, fmt: str, *, tree: bool) -> N
 
 def _exit(grades: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None) -> None:
     """Exit 1 for a grade that is too low, and for a kernel that failed."""
-    from matbench.records.grade import Letter
+    from matbench.features.grade.record import Letter
 
     failed = [
         graded

@@ -17,8 +17,8 @@ import numpy as np
 from matbench.bench.kernel_arguments import Float64
 from matbench.features.grade import accuracy, summation_tree
 from matbench.features.grade.multiplier import Multiplier
+from matbench.features.grade.record import Order, Statement, Sums
 from matbench.features.grade.summation_tree import NoTreeError, Pair, Tree
-from matbench.records.grade import Order, Statement, Sums
 from matbench.workloads import rounding
 
 #: The numbers of terms: a small tree to look at, and one that shows chunks.

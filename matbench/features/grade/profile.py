@@ -10,8 +10,8 @@ import msgspec
 
 from matbench.errors import BuildError, CaseError
 from matbench.features.grade import accuracy, steps
+from matbench.features.grade.record import Batches, Grade, Order
 from matbench.model import UNIT_ROUNDOFF, Case, DeviceInfo
-from matbench.records.grade import Batches, Grade, Order
 from matbench.records.outcome import CaseRecord
 from matbench.show.reasons import skip_reason
 from matbench.worker.worker import LateError, Worker

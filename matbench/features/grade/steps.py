@@ -16,9 +16,7 @@ import numpy as np
 from matbench.bench.kernel_arguments import Float64
 from matbench.features.grade import accuracy, order_probes
 from matbench.features.grade.multiplier import Multiplier
-from matbench.kernelfile import sweep
-from matbench.model import EIGHT_BITS, Case, DeviceInfo, Kernel
-from matbench.records.grade import (
+from matbench.features.grade.record import (
     Algorithm,
     Batches,
     Bounds,
@@ -32,6 +30,8 @@ from matbench.records.grade import (
     Sums,
     Ulps,
 )
+from matbench.kernelfile import sweep
+from matbench.model import EIGHT_BITS, Case, DeviceInfo, Kernel
 from matbench.workloads import rounding
 from matbench.workloads.doubled import product
 

@@ -13,7 +13,7 @@ from typing import Union
 
 import msgspec
 
-from matbench.records.grade import Level
+from matbench.features.grade.record import Level
 
 #: A term's index, or a sum of such: `((0, 1), 2)`. Terms that one step adds are of one sum.
 Tree = Union[int, tuple["Tree", ...]]  # noqa: UP007 - it names itself

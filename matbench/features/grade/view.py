@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import log2
 from typing import Any
 
 from matbench.features.grade import summation_tree
-from matbench.features.grade.summation_tree import Tree
-from matbench.model import settings_of
-from matbench.records import encoding
-from matbench.records.environment import Environment
-from matbench.records.grade import (
+from matbench.features.grade.record import (
     Batches,
     Bounds,
     Constants,
@@ -29,31 +26,26 @@ from matbench.records.grade import (
     Sums,
     Ulps,
 )
-from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
+from matbench.features.grade.summation_tree import Tree
+from matbench.model import settings_of
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.show.table import (
+    Column,
+    Group,
+    Report,
+    Row,
+    Section,
+    grouped,
+    numeric,
+    section,
+    under,
+)
 from matbench.show.units import UNKNOWN, count, is_known, number, share, superscript
 
+PAGE = "arithmetic"
 #: The types whose significands have so many bits.
 _WIDTHS = {8: "bfloat16", 11: "float16", 14: "float22", 24: "float32", 53: "float64"}
-_FIELDS = {
-    **under("case", "kernel params backend device"),
-    **under("", "letter seed duration_s reason"),
-    "bits": "bounds.bits",
-    "growth": "growth.verdict",
-    "slope": "growth.slope",
-    "slope_low": "growth.interval.0",
-    "slope_high": "growth.interval.1",
-    "algorithm": "algorithm.verdict",
-    "binades": "range.binades",
-    "binades_tried": "range.tried",
-    "specials": "specials.verdict",
-    "subnormal_inputs": "specials.subnormal_inputs",
-    "subnormal_results": "specials.subnormal_results",
-    "order": "order.verdict",
-    **under("sums", "accumulator_bits rounding products input_bits"),
-    "runs": "runs.verdict",
-    "batches": "batches.verdict",
-    "constants": "constants.verdict",
-}
 _FOOTER = "evidence from the probes counted here, not proof; what each line means: docs/grade.md"
 
 
@@ -69,7 +61,7 @@ def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Repo
             *([_comparison(graded, about)] if len(graded) > 1 else []),
         ),
         footer="\n".join([*missing, *([_FOOTER] if graded else [])]),
-        fields=_FIELDS,
+        columns=_COLUMNS,
         rows=lambda: shown,
         json=lambda: encoding.array([*about, *shown]),
     )
@@ -287,27 +279,23 @@ def _ordinal(number: int) -> str:
 
 
 def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) -> Section:
-    columns = (
-        Column("kernel"),
-        Column("grade"),
-        Column("bits", right=True),
-        Column("slope", right=True, drop=2),
-        Column("ulp", right=True, drop=3),
-        Column("sums", right=True, drop=1),
-        Column("exponents", drop=6),
-        Column("specials", drop=5),
-        Column("runs", drop=7),
-        Column("rows", drop=4),
-    )
     several = Counter(grade.case.kernel for grade in grades)
-    rows = [_row(grade, with_params=several[grade.case.kernel] > 1) for grade in grades]
+    names = [name_of(g) if several[g.case.kernel] > 1 else g.case.kernel for g in grades]
+    rows = [
+        replace(r, cells=(name, *r.cells[1:]))
+        for name, r in zip(names, Row.each(_COLUMNS, grades, _row), strict=True)
+    ]
     heading = (
         "Kernels compared",
         *_used_devices(environments),
         "bits: for which grade A holds · ulp: largest error on uniform inputs · sums: bits of the "
         "accumulator",
     )
-    return section(heading, columns, "order of sums", (Group("", tuple(rows)),))
+    return section(heading, _COLUMNS, "order of sums", (Group("", tuple(rows)),))
+
+
+def _uniform_ulps(grade: Grade) -> float | None:
+    return next((ulps.largest for ulps in grade.ulps if ulps.inputs == "uniform"), None)
 
 
 def _used_devices(environments: Sequence[Environment]) -> list[str]:
@@ -317,27 +305,38 @@ def _used_devices(environments: Sequence[Environment]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _row(grade: Grade, *, with_params: bool) -> Row:
-    bounds, growing, sums = grade.bounds, grade.growth, grade.sums
-    uniform = next((ulps.largest for ulps in grade.ulps if ulps.inputs == "uniform"), None)
-    cells = (
-        name_of(grade) if with_params else grade.case.kernel,
-        grade.letter,
-        count(bounds.bits) if bounds and is_known(bounds.bits) else UNKNOWN,
-        f"{growing.slope:.2f}" if growing and growing.slope is not None else UNKNOWN,
-        number(uniform, 2),
-        count(sums.accumulator_bits) if sums else UNKNOWN,
-        _verdict(grade.range),
-        _verdict(grade.specials),
-        _verdict(grade.runs),
-        _verdict(grade.batches),
-    )
-    return Row(cells, reason=order(grade).partition(" (K = ")[0])
+def _row(grade: Grade) -> Row:
+    return Row(reason=order(grade).partition(" (K = ")[0])
 
 
-def _verdict(statement: Statement | None) -> str:
-    verdict: str = getattr(statement, "verdict", UNKNOWN)
-    return verdict
+_COLUMNS = (
+    Column("kernel", "kernel", "case.kernel"),
+    *under("case", "params backend device"),
+    Column("grade", "letter"),
+    *under("", "seed duration_s reason"),
+    numeric("bits", "bits", "bounds.bits", count),
+    *under("growth", "growth=verdict"),
+    numeric(
+        "slope",
+        "slope",
+        "growth.slope",
+        lambda slope: f"{slope:.2f}" if is_known(slope) else UNKNOWN,
+        drop=2,
+    ),
+    *under("growth.interval", "slope_low=0 slope_high=1"),
+    numeric("ulp", value=_uniform_ulps, form=partial(number, digits=2), drop=3),
+    *under("algorithm", "algorithm=verdict"),
+    *under("range", "binades binades_tried=tried"),
+    Column("exponents", value="range.verdict", drop=6, place=1),
+    Column("specials", "specials", "specials.verdict", drop=5, place=1),
+    *under("specials", "subnormal_inputs subnormal_results"),
+    *under("order", "order=verdict"),
+    numeric("sums", "accumulator_bits", "sums.accumulator_bits", count, drop=1),
+    *under("sums", "rounding products input_bits"),
+    Column("runs", "runs", "runs.verdict", drop=7, place=1),
+    Column("rows", "batches", "batches.verdict", drop=4, place=1),
+    *under("constants", "constants=verdict"),
+)
 
 
 # -- trees -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from matbench.analysis.statistics import verdict_on
@@ -14,44 +15,26 @@ from matbench.records.environment import Environment
 from matbench.show import comparisons, reasons, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
-from matbench.show.table import Column, Group, Report, Row, section, under
+from matbench.show.table import Column, Group, Report, Row, numeric, section, under
 from matbench.show.units import UNKNOWN
 
 #: Characters of a subject that a table shows.
 _SUBJECT = 32
-_COLUMNS = (
-    Column("commit"),
-    Column("date", drop=3),
-    Column("subject"),
-    Column("time", right=True, drop=2),
-    Column("against"),
-    Column("the version is", right=True),
-    Column("interval", right=True, drop=4),
-)
 
 
 def report(search: HistorySearch, environments: Sequence[Environment], versions: int) -> Report:
     """The versions that were measured, of so many; the last lines are the answer."""
     steps = [step for step in search.steps if step.outcome is not None]
     outcomes = [step.outcome for step in steps if step.outcome is not None]
-    time = units.durations(map(_median_ns, steps))
     heading = [f"{of.case.kernel} at {size_label(of.case.problem)}" for of in outcomes[:1]]
     heading += device_lines(outcomes, environments) if outcomes else []
     heading += [f"{versions} versions, of which {len(search.steps)} differ in code"]
-    rows = Group("", tuple(_row(search, step, time) for step in steps))
+    columns = _columns(search)
+    rows = Group("", Row.each(columns, steps, partial(_row, search)))
     return Report(
-        sections=(section(heading, _COLUMNS, "verdict", [rows]),),
+        sections=(section(heading, columns, "verdict", [rows]),),
         footer="\n".join(answer(search)),
-        fields={
-            **under("", "commit date subject"),
-            "against": "before.commit",
-            "median_ns": _median_ns,
-            "ratio": "record.ratio",
-            "ratio_low": "record.interval.0",
-            "ratio_high": "record.interval.1",
-            "verdict": lambda step: _verdict(search, step),
-            "blamed": search.is_blamed,
-        },
+        columns=columns,
         rows=lambda: steps,
         json=lambda: encoding.array(
             [*environments, *outcomes, *(step.record for step in steps if step.record)]
@@ -83,9 +66,31 @@ def _verdict(search: HistorySearch, step: HistoryStep) -> str:
     return verdict_on(low, high, search.edge - 1)[0]
 
 
-def _row(search: HistorySearch, step: HistoryStep, time: units.Formatter) -> Row:
-    record, verdict, subject = step.record, _verdict(search, step), step.subject
-    is_next = step.before is None or step.before is search.steps[search.steps.index(step) - 1]
+def _columns(search: HistorySearch) -> tuple[Column, ...]:
+    def against(step: HistoryStep, commit: str) -> str:
+        is_next = step.before is search.steps[search.steps.index(step) - 1]
+        return UNKNOWN if is_next else commit
+
+    return (
+        Column("commit", "commit"),
+        Column("date", "date", form=lambda date: date or UNKNOWN, drop=3),
+        Column("subject", "subject", form=_short),
+        Column("against", "against", "before.commit", cell=against, place=1),
+        numeric("time", "median_ns", _median_ns, scale=units.durations, drop=2),
+        numeric("the version is", "ratio", "record.ratio", units.speedup, place=1),
+        numeric("interval", value="record.interval", form=units.speedups, drop=4, place=1),
+        *under("record.interval", "ratio_low=0 ratio_high=1"),
+        Column("", "verdict", partial(_verdict, search)),
+        Column("", "blamed", search.is_blamed),
+    )
+
+
+def _short(subject: str) -> str:
+    return subject if len(subject) <= _SUBJECT else f"{subject[: _SUBJECT - 1]}…"
+
+
+def _row(search: HistorySearch, step: HistoryStep) -> Row:
+    record, verdict = step.record, _verdict(search, step)
     reason = reasons.outcome_reason(step.outcome) if step.outcome else ""
     if verdict == "no verdict" and record is not None:
         reason = reasons.comparison_reason(record)
@@ -93,15 +98,6 @@ def _row(search: HistorySearch, step: HistoryStep, time: units.Formatter) -> Row
     if step.second is not None and not search.is_blamed(step):
         notes.append(f"not confirmed: {units.speedups((step.second.low, step.second.high))}")
     return Row(
-        cells=(
-            step.commit,
-            step.date or UNKNOWN,
-            subject if len(subject) <= _SUBJECT else f"{subject[: _SUBJECT - 1]}…",
-            time(_median_ns(step)),
-            UNKNOWN if is_next or step.before is None else step.before.commit,
-            units.speedup(record.ratio if record else None),
-            units.speedups(record.interval if record else None),
-        ),
         status=verdict,
         reason=reason,
         notes=tuple(notes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -16,55 +16,20 @@ from matbench.features.charts.definitions import Spec
 from matbench.features.charts.style import Look
 from matbench.features.page import pareto
 from matbench.model import WORD_BYTES, DeviceInfo, Problem
-from matbench.records.explanation import Limits
 from matbench.records.outcome import Outcome
-from matbench.show import formats, units
 from matbench.show import outcomes as table
-from matbench.show.table import Row
+from matbench.show import units
 
-
-class PageColumn(msgspec.Struct, frozen=True):
-    """A column of the table of all results; CSV calls it by its `key`."""
-
-    title: str
-    key: str
-    is_number: bool = False
-
-
-COLUMNS = (
-    PageColumn("kernel", "kernel"),
-    PageColumn("parameters", "params"),
-    PageColumn("size", "size", is_number=True),
-    PageColumn("status", "status"),
-    PageColumn("time", "median_ns", is_number=True),
-    PageColumn("±", "spread", is_number=True),
-    PageColumn("rate", "work_per_s", is_number=True),
-    PageColumn("% of limit", "of_limit", is_number=True),
-    PageColumn("% of cuBLAS", "of_cublas", is_number=True),
-    PageColumn("max rel err", "max_rel_err", is_number=True),
-    PageColumn("remarks", "remarks"),
-    PageColumn("hot", "hot_median_ns", is_number=True),
-    PageColumn("sustained", "sustained_work_per_s", is_number=True),
-    PageColumn("SM MHz", "sustained_sm_mhz", is_number=True),
-    PageColumn("W", "sustained_power_w", is_number=True),
-    PageColumn("J per launch", "sustained_energy_j", is_number=True),
-    PageColumn("work/J", "sustained_work_per_j", is_number=True),
-    PageColumn("avg rel err", "avg_rel_err", is_number=True),
-    PageColumn("of bound", "bound_ratio", is_number=True),
-    PageColumn("precision", "precision"),
-    PageColumn("occupancy", "occupancy", is_number=True),
-    PageColumn("registers", "registers", is_number=True),
-    PageColumn("per block", "block_median_ns", is_number=True),
-    PageColumn("imbalance", "block_imbalance", is_number=True),
-    PageColumn("samples", "samples", is_number=True),
-    PageColumn("timing", "timing_mode"),
-    PageColumn("inputs", "inputs"),
-    PageColumn("device", "device"),
-)
-_TITLES = [column.title for column in table.COLUMNS]
 #: The conditions that are drawn below samples.
 _TOLD = ("sm_mhz", "power_w", "temperature_c")
-_PATHS = table.FIELDS | {"work_per_s": "work_per_s", "sustained_work_per_s": "sustained_per_s"}
+COLUMNS = sorted((column for column in table.COLUMNS if column.page), key=lambda c: c.page)
+
+
+class DeviceLimits(Protocol):
+    """What was measured of a device by itself."""
+
+    copy_bytes_per_s: float
+    fma_flop_per_s: float
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -168,7 +133,7 @@ _Key = tuple[int, str | None, str, float, float, int]
 
 
 def make_cases(
-    outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo], limits: Mapping[str, Limits]
+    outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo], limits: Mapping[str, DeviceLimits]
 ) -> Found:
     """Every case with its rank among its like: views, and the smallest sizes of each first.
 
@@ -230,7 +195,7 @@ def _label(key: _Key, keys: Sequence[_Key], row: Ranked) -> str:
 
 
 def _view(
-    rows: Sequence[Ranked], label: str, measured: Limits | None, looks: Mapping[str, Look]
+    rows: Sequence[Ranked], label: str, measured: DeviceLimits | None, looks: Mapping[str, Look]
 ) -> View:
     rate = workloads.workload_of(rows[0].outcome.case.problem).rate
     unit, _ = units.rate_column((row.work_per_s for row in rows), rate)
@@ -263,7 +228,7 @@ def _roofs(
     bytes_per_s: float,
     peaks: Mapping[str, float],
     intensities: Sequence[float],
-    measured: Limits | None,
+    measured: DeviceLimits | None,
 ) -> list[tuple[str, float, float]]:
     """Both ends of each limit: what it is of, operations per byte, and operations per second."""
     ridges = [peak / bytes_per_s for peak in peaks.values()]
@@ -296,11 +261,13 @@ def _cases(
     def rate(per_s: float | None) -> str:
         return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
 
+    columns = table.in_unit(view.unit, rate, COLUMNS)
     ns = {problem: speed_and_error.single_size(problem) for problem in problems}
     lengths = {n for p, rows in problems.items() if (n := ns[p]) and any(r.rivals for r in rows)}
     for problem, rows in problems.items():
         n, front = ns[problem], pareto.front((id(row.outcome), row.outcome) for row in rows)
-        for row, cells in zip(rows, table.rows(rows, rate), strict=True):
+        texts = zip(*(column.texts(rows) for column in columns), strict=True)
+        for row, text in zip(rows, texts, strict=True):
             outcome, median = row.outcome, ranking.time_ns(row.outcome)
             interval = outcome.timing.interval_ns if outcome.timing is not None else None
             low, high = interval or (median, median)
@@ -318,8 +285,8 @@ def _cases(
                 high=_short(median / low) or 1.0 if median and low else 1.0,
                 intensity=_short(_intensity(outcome)),
                 series=_series(outcome),
-                text=_texts(row, cells, problem),
-                numbers=_numbers(row, problem),
+                text=["" if cell == units.UNKNOWN else cell for cell in text],
+                numbers=_numbers(row),
             )
 
 
@@ -347,31 +314,9 @@ def _intensity(outcome: Outcome) -> float | None:
     return workload.operations(problem) / (least_bytes * problem.batch) or None
 
 
-def _texts(row: Ranked, cells: Row, problem: Problem) -> list[str]:
-    """The text of each column: a cell of the table of outcomes, or one that only a page has."""
-    outcome, case = row.outcome, row.outcome.case
-    resources = outcome.build.resources if outcome.build is not None else None
-    by_title = dict(zip(_TITLES, cells.cells, strict=True)) | {
-        "size": table.size_label(problem),
-        "status": outcome.status,
-        "precision": case.claims.precision,
-        "occupancy": units.percent(outcome.build.occupancy if outcome.build is not None else None),
-        "registers": units.count(resources.registers if resources is not None else None),
-        "samples": units.count(len(outcome.samples_ns) or None),
-        "timing": outcome.mode or "",
-        "inputs": problem.inputs,
-        "device": case.device,
-        "remarks": " · ".join(filter(None, [cells.reason, cells.claims, *cells.notes])),
-    }
-    texts = (by_title[column.title] for column in COLUMNS)
-    return ["" if text == units.UNKNOWN else text for text in texts]
-
-
-def _numbers(row: Ranked, problem: Problem) -> list[float | None]:
+def _numbers(row: Ranked) -> list[float | None]:
     """The number of each column, as CSV has it; a size is its work."""
-    values = [formats.at(row, _PATHS[c.key]) if c.is_number else None for c in COLUMNS]
-    work = float(workloads.workload_of(problem).work(problem))
-    numbers = [work if c.key == "size" else n for c, n in zip(COLUMNS, values, strict=True)]
+    numbers = (column.at(row) if column.right else None for column in COLUMNS)
     return [_short(n) if isinstance(n, int | float) else None for n in numbers]
 
 

@@ -16,7 +16,7 @@ from matbench.errors import UsageError
 if TYPE_CHECKING:
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
-    from matbench.records.reading import Finding
+    from matbench.records.reading import Pair
 
 
 @main.command("page")
@@ -51,7 +51,7 @@ def write_page(
     path: Path,
     outcomes: Sequence[Outcome],
     environments: Sequence[Environment],
-    findings: Iterable[tuple[Finding, Sequence[Outcome]]] = (),
+    findings: Iterable[Pair] = (),
 ) -> None:
     """Write the page and say so."""
     from matbench.analysis import cards, repetitions

@@ -31,16 +31,14 @@ from matbench.features.page.summary import Summary
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import ErrorCells, Outcome
-from matbench.records.reading import Finding
+from matbench.records.reading import Pair
 from matbench.show import safe
 
 _HERE = Path(__file__).parent
 _MAP_SIDE = 250  # pixels
 _TITLES = {
     "summary": "Summary", "speed": "Speed", "error": "Error", "roofline": "Roofline",
-    "energy": "Energy", "samples": "Samples", "verdicts": "Verdicts", "blocks": "Blocks",
-    "arithmetic": "Arithmetic", "wrong": "Wrong and failed",
-    "results": "Results",
+    "energy": "Energy", "samples": "Samples", "wrong": "Wrong and failed", "results": "Results",
 }  # fmt: skip
 
 
@@ -60,7 +58,7 @@ def write(path: Path, text: str) -> None:
 def page(
     outcomes: Sequence[Outcome],
     environments: Sequence[Environment],
-    findings: Iterable[tuple[Finding, Sequence[Outcome]]] = (),
+    findings: Iterable[Pair] = (),
 ) -> str:
     """The whole document; the same records give the same bytes."""
     kept = [encoding.finite(outcome) for outcome in outcomes]
@@ -69,15 +67,13 @@ def page(
     case_data = cases.make_cases(kept, devices, _findings.limits(pairs))
     more = _findings.make_findings(pairs, case_data.ranked)
     about = summary.make_summaries(case_data.ranked, environments)
-    shown = ["summary", *_sections(case_data, more), "results"]
+    shown = _shown(case_data, more)
     texts = {
         "title": html.escape(about[0].sentence),
-        "navigation": "".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
+        "navigation": "".join(f'<a href="#{name}">{_title(name)}</a>' for name in shown),
         "summary": "".join(_summary(number, about) for number in range(len(about))),
         "wrong": _wrong(case_data),
-        "verdicts": more.verdicts,
-        "blocks": more.blocks,
-        "arithmetic": more.arithmetic,
+        "findings": "".join(_section(n, f.html, hidden=n not in shown) for n, f in more.items()),
         "version": html.escape(__version__),
         **{f"hide_{name}": "" if name in shown else "hidden" for name in _TITLES},
     }
@@ -96,31 +92,31 @@ def _file(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def _sections(case_data: Found, more: Findings) -> list[str]:
-    """The sections between summary and results that have something to show."""
+def _shown(case_data: Found, more: Mapping[str, Findings]) -> list[str]:
+    """The sections that have something to show."""
     timed = [outcome for outcome in case_data.outcomes if ranking.time_ns(outcome) is not None]
     has = {
+        "summary": True,
         "speed": bool(timed),
         "error": any(outcome.max_rel_err for outcome in timed),
         "roofline": any(view.roofline for view in case_data.views),
         "energy": any(outcome.sustained and outcome.sustained.energy_j for outcome in timed),
         "samples": any(case.series for case in case_data.cases),
-        "verdicts": bool(more.verdicts),
-        "blocks": bool(more.blocks) or any(o.blocks and o.blocks.imbalance for o in timed),
-        "arithmetic": bool(more.arithmetic),
+        **{name: bool(found.html) for name, found in more.items()},
         "wrong": any(outcome.is_broken for outcome in case_data.outcomes),
+        "results": True,
     }
-    return [name for name in _TITLES if has.get(name)]
+    has["blocks"] |= any(bool(o.blocks and o.blocks.imbalance) for o in timed)
+    return [name for name, is_shown in has.items() if is_shown]
 
 
-def _data(case_data: Found, more: Findings, shown: list[str]) -> str:
+def _data(case_data: Found, more: Mapping[str, Findings], shown: list[str]) -> str:
     """All that the script needs, harmless within a script tag."""
     contents: dict[str, Any] = {
-        "columns": COLUMNS,
+        "columns": [{"title": c.title, "key": c.name, "is_number": c.right} for c in COLUMNS],
         "views": case_data.views,
         "cases": case_data.cases,
-        "verdicts": more.verdict_charts,
-        "blocks": more.block_charts,
+        "findings": {name: found.charts for name, found in more.items()},
         "sections": shown,
         "maps": _maps(case_data.outcomes),
         "specs": _specs(case_data.looks),
@@ -180,6 +176,19 @@ def _policy(scripts: Iterable[str]) -> str:
 
 
 # Text
+
+
+def _title(name: str) -> str:
+    return _TITLES.get(name, name.capitalize())
+
+
+def _section(name: str, text: str, *, hidden: bool) -> str:
+    """A section of findings; its charts, and those of blocks, are the script's."""
+    choice = '<div class="controls"><label>Size <select data-state="size"></select></label></div>'
+    return (
+        f'<section id="{name}"{" hidden" if hidden else ""}><header><h2>{_title(name)}</h2>'
+        f'{choice if name == "blocks" else ""}</header>{text}<div class="panels"></div></section>'
+    )
 
 
 def _summary(number: int, summaries: Sequence[Summary]) -> str:

@@ -1,7 +1,4 @@
-"""What else was found out about cases: comparisons, tuning searches and clocked launches.
-
-Each has tables, as HTML, and charts.
-"""
+"""What else was found out about cases, by kind: tables, as HTML, and charts."""
 
 from __future__ import annotations
 
@@ -16,20 +13,14 @@ import msgspec
 from matbench.cli import registry
 from matbench.features.charts import definitions
 from matbench.features.charts.definitions import Spec
-from matbench.features.page.cases import RankedView
+from matbench.features.page.cases import DeviceLimits, RankedView
 from matbench.model import settings_of
-from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
-from matbench.records.explanation import Explanation, Limits
-from matbench.records.grade import Grade
 from matbench.records.outcome import CaseRecord, Outcome
-from matbench.records.reading import Finding
-from matbench.records.tuning import TuningRecord
+from matbench.records.reading import Pair
 from matbench.show import comparisons, formats
 from matbench.show.outcomes import size_label
-from matbench.show.table import Section, grouped
-
-#: Up to so many kernels make a matrix of pairs that can be read.
+from matbench.show.table import Section, grouped, of_tables
 
 
 class PageChart(msgspec.Struct, frozen=True):
@@ -46,56 +37,45 @@ class PageChart(msgspec.Struct, frozen=True):
 
 
 class Findings(NamedTuple):
-    """HTML and charts of three sections."""
+    """What a section of a page has of findings: HTML and charts."""
 
-    verdicts: str
-    verdict_charts: list[PageChart]
-    blocks: str
-    block_charts: list[PageChart]
-    arithmetic: str
+    html: str
+    charts: list[PageChart]
 
 
-#: A finding with the outcomes that it is about.
-Pair = tuple[Finding, Sequence[Outcome]]
-
-
-def limits(findings: Iterable[Pair]) -> dict[str, Limits]:
+def limits(findings: Iterable[Pair]) -> dict[str, DeviceLimits]:
     """The limits that were measured, by device."""
-    explained = [finding for finding, _ in findings if isinstance(finding, Explanation)]
-    return {e.case.device: e.limits for e in explained if e.limits is not None}
+    known: Iterable[Any] = (finding for finding, _ in findings if getattr(finding, "limits", None))
+    return {finding.case.device: finding.limits for finding in known}
 
 
-def make_findings(findings: Iterable[Pair], views: Sequence[RankedView]) -> Findings:
-    """What a page shows of findings, those of each device and workload with its views."""
-    belonging: dict[tuple[int, ...], list[Pair]] = {}
-    for pair in findings:
-        belonging.setdefault(_views_of(*pair, views), []).append(pair)
-    parts = [_in_views(numbers, _found(pairs)) for numbers, pairs in belonging.items()]
-    return Findings(
-        verdicts="".join(part.verdicts for part in parts),
-        verdict_charts=[chart for part in parts for chart in part.verdict_charts],
-        blocks="".join(part.blocks for part in parts),
-        block_charts=[chart for part in parts for chart in part.block_charts],
-        arithmetic="".join(part.arithmetic for part in parts),
-    )
+def make_findings(findings: Iterable[Pair], views: Sequence[RankedView]) -> dict[str, Findings]:
+    """What each section shows of findings, those of each device and workload with its views."""
+    made = {name: Findings("", []) for name in ("verdicts", "blocks")}  # these two come first
+    for numbers, pairs in grouped(findings, lambda pair: _views_of(*pair, views)).items():
+        shown = " ".join(map(str, numbers))
+        for kind, own, report in registry.reports(pairs, ()):
+            view = registry.load(kind.view)
+            part = made.setdefault(view.PAGE, Findings("", []))
+            text = "".join(map(table, report.sections))
+            text += "".join(f"<p>{html.escape(line)}</p>" for line in report.footer.splitlines())
+            charts = _forests(own) if kind.plural == "comparisons" else _charts(view, own)
+            made[view.PAGE] = Findings(
+                f'{part.html}<div data-views="{shown}">{text}</div>',
+                [*part.charts, *(msgspec.structs.replace(c, views=numbers) for c in charts)],
+            )
+    return made
 
 
 def _views_of(
-    finding: Finding, about: Sequence[Outcome], views: Sequence[RankedView]
+    finding: Any, about: Sequence[Outcome], views: Sequence[RankedView]
 ) -> tuple[int, ...]:
     """The numbers of the views of the finding's device and workload."""
-    match finding:
-        case TuningRecord(outcome=outcome) | ComparisonRecord(candidate=outcome):
-            case = outcome.case
-        case BlockProfile():
-            if not about:
-                return ()
-            case = about[0].case
-        case _:
-            case = finding.case
+    cases = [finding.case] if hasattr(finding, "case") else [outcome.case for outcome in about]
     return tuple(
         number
         for number, view in enumerate(views)
+        for case in cases[-1:]
         if view.workload == case.problem.workload
         and any(_is_device(outcome.case, case) for outcome in view.outcomes)
     )
@@ -106,38 +86,9 @@ def _is_device(shown: CaseRecord, case: CaseRecord) -> bool:
     return shown.device_id == case.device_id and shown.device.startswith(case.device)
 
 
-def _in_views(numbers: tuple[int, ...], part: Findings) -> Findings:
-    def shown(text: str) -> str:
-        return f'<div data-views="{" ".join(map(str, numbers))}">{text}</div>' if text else ""
-
-    def drawn(charts: list[PageChart]) -> list[PageChart]:
-        return [msgspec.structs.replace(chart, views=numbers) for chart in charts]
-
-    return Findings(
-        shown(part.verdicts), drawn(part.verdict_charts),
-        shown(part.blocks), drawn(part.block_charts), shown(part.arithmetic),
-    )  # fmt: skip
-
-
-def _found(pairs: Sequence[Pair]) -> Findings:
-    compared = [finding for finding, _ in pairs if isinstance(finding, ComparisonRecord)]
-    tried = [finding for finding, _ in pairs if isinstance(finding, TuningRecord)]
-    grades = [finding for finding, _ in pairs if isinstance(finding, Grade)]
-    clocked = [
-        (about[0].case.label if about else finding.device, finding)
-        for finding, about in pairs
-        if isinstance(finding, BlockProfile)
-    ]
-    tuning, grade = registry.view("TuningRecord"), registry.view("Grade")
-    blocks = registry.view("BlockProfile")
-    searches = tuning.report(tried, ()).sections if tuning else ()
-    return Findings(
-        verdicts="".join(map(table, [*comparisons.report(compared).sections, *searches])),
-        verdict_charts=list(_forests(compared)),
-        blocks="".join(_launch(blocks, *launch) for launch in clocked if blocks),
-        block_charts=[chart for launch in clocked if blocks for chart in _charts(blocks, *launch)],
-        arithmetic="".join(map(table, grade.report(grades, ()).sections if grade else ())),
-    )
+def _charts(view: ModuleType, found: Sequence[Pair]) -> Iterator[PageChart]:
+    for title, note, spec in view.charts(found) if hasattr(view, "charts") else ():
+        yield PageChart(title, note, spec, full=True)
 
 
 def table(section: Section) -> str:
@@ -154,7 +105,8 @@ def table(section: Section) -> str:
 # Comparisons
 
 
-def _forests(records: Sequence[ComparisonRecord]) -> Iterator[PageChart]:
+def _forests(found: Sequence[Pair]) -> Iterator[PageChart]:
+    records = [record for record, _ in found if isinstance(record, ComparisonRecord)]
     sizes = grouped(records, lambda record: size_label(record.candidate.case.problem))
     for size, group in sizes.items():
         points = [_ratio(record) for record in group if record.ratio]
@@ -167,8 +119,8 @@ def _ratio(record: ComparisonRecord) -> dict[str, Any]:
     """How many times as fast the candidate is; the record has the ratio of times."""
     assert record.ratio
     low, high = (record.comparison and record.comparison.interval) or (record.ratio, record.ratio)
-    row = comparisons.row(record, comparisons.times([record]))
-    titles = (column.title for column in comparisons.COLUMNS)
+    [row] = comparisons.rows([record])
+    titles = (column.title for column in of_tables(comparisons.COLUMNS))
     settings = settings_of(record.candidate.case.params)
     return {
         "label": f"{record.candidate_name} {settings}".strip() + f" / {record.baseline_name}",
@@ -178,17 +130,3 @@ def _ratio(record: ComparisonRecord) -> dict[str, Any]:
         "high": 1 / low if low else None,
         "tip": dict(zip(titles, row.cells, strict=True)) | {"verdict": row.status},
     }
-
-
-# Blocks
-
-
-def _launch(blocks: ModuleType, title: str, profile: BlockProfile) -> str:
-    sections = map(table, blocks.sections([title], profile))
-    return f"{''.join(sections)}<p>{html.escape(blocks.explanation(profile))}</p>"
-
-
-def _charts(blocks: ModuleType, title: str, profile: BlockProfile) -> Iterator[PageChart]:
-    if profile.timeline is not None:
-        note, spec = blocks.timeline(profile)
-        yield PageChart(f"Timeline: {title}", note, spec, full=True)

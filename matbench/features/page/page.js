@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-const { columns, views, cases, specs, looks, config, sections, verdicts, blocks, maps } =
+const { columns, views, cases, specs, looks, config, sections, findings, maps } =
   JSON.parse(document.getElementById("data").textContent);
 const has = new Set(sections);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
@@ -221,7 +221,7 @@ function energy() {
     `Sustained ${unit} over ${perJoule} of ${here.length} kernels. The most work for a joule: ` +
     `${best.kernel}.`, { note: `sustained ${unit} over ${perJoule}`, full: true });
   draw(chart, specs.energy, here.map((c) =>
-    point(c, c.sustained_work_per_s / scale, { work_per_j: c.sustained_work_per_j / 1e9 })));
+    point(c, c.sustained_per_s / scale, { work_per_j: c.sustained_work_per_j / 1e9 })));
 }
 
 function sampled() {
@@ -272,12 +272,13 @@ function sampled() {
 const drawFinding = (place, { spec, title, note, full }, renderer) =>
   draw(panel(place, title, `${title}: ${note}.`, { note, full }), spec, null, renderer);
 
-function findings() {
-  const verdictPanels = section("verdicts").querySelector(".panels");
+function drawFindings() {
   const blockPanels = section("blocks").querySelector(".panels");
-  clear(verdictPanels);
-  clear(blockPanels);
-  for (const found of verdicts) if (isHere(found.views)) drawFinding(verdictPanels, found);
+  for (const [name, charts] of Object.entries(findings)) {
+    const panels = section(name).querySelector(".panels");
+    clear(panels);
+    for (const found of charts) if (isHere(found.views)) drawFinding(panels, found);
+  }
   const here = fastest().filter((c) => c.size === sizeNow() && c.block_imbalance != null)
     .sort((a, b) => b.block_imbalance - a.block_imbalance);
   section("blocks").querySelector(".controls").hidden = !here.length;
@@ -287,7 +288,6 @@ function findings() {
     drawBars(panel(blockPanels, `Imbalance at ${sizeName()}`, `Imbalance of ${here.length} kernels.`,
       { note: "busiest multiprocessor above the mean" }), specs["bars-of-shares"], points);
   }
-  for (const found of blocks) if (isHere(found.views)) drawFinding(blockPanels, found);
 }
 
 /** Where C is wrong, beside the reason of each case. */
@@ -493,7 +493,7 @@ function charts() {
   if (has.has("roofline")) roofline();
   if (has.has("energy")) energy();
   if (has.has("samples")) sampled();
-  findings();
+  drawFindings();
   errorMaps();
   followView();
   table();

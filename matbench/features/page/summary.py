@@ -17,7 +17,7 @@ from matbench.records.environment import Environment
 from matbench.show import outcomes, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
-from matbench.show.table import Column, Group, Section, section
+from matbench.show.table import Group, Section, section
 
 #: The most kernels that a sentence names.
 _MOST_NAMES = 4
@@ -145,15 +145,16 @@ def _rate(row: Ranked) -> units.Formatter:
 
 
 def _winners(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> Section:
+    columns = [replace(c, drop=0) for t in _WINNER for c in outcomes.COLUMNS if c.title == t]
     rows = []
     for problem, row in ranked:
-        [plain] = outcomes.rows([row], _rate(row))
-        size, (_, *cells) = size_label(problem.problem), plain.cells
-        names = ", ".join(_leading(problem, row))
-        rows.append(replace(plain, cells=(size, names, *cells), mark=""))
+        [plain] = outcomes.rows([row], outcomes.in_unit("rate", _rate(row), columns))
+        size, _, *cells = plain.cells
+        rows.append(
+            replace(plain, cells=(size, ", ".join(_leading(problem, row)), *cells), mark="")
+        )
     heading = ["The fastest kernels of each size"]
-    every = section(heading, [Column("size"), *outcomes.COLUMNS], "", [Group("", tuple(rows))])
-    return every.with_columns(_WINNER)
+    return section(heading, columns, "", [Group("", tuple(rows))])
 
 
 def _dates(environments: Iterable[Environment]) -> str:

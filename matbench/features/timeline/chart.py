@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from matbench.features.charts.definitions import Spec
-from matbench.records.blocks import BlockProfile, Timeline
+from matbench.features.timeline.record import BlockProfile, Timeline
 
 
 def spec(timeline: Timeline, profile: BlockProfile) -> Spec:

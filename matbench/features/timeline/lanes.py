@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from matbench.records.blocks import MOST_BARS, Bar, Timeline
+from matbench.features.timeline.record import MOST_BARS, Bar, Timeline
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -7,7 +7,8 @@ from pathlib import Path
 from matbench.errors import UsageError
 from matbench.features.charts import drawing
 from matbench.features.timeline import chart
-from matbench.records.blocks import MOST_BARS, PERTURBATION_LIMIT, BlockProfile
+from matbench.features.timeline.record import MOST_BARS, BlockProfile
+from matbench.records.outcome import PERTURBATION_LIMIT
 
 _WIDTH = 1000
 

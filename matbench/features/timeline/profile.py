@@ -15,8 +15,8 @@ from matbench.analysis import block_times
 from matbench.analysis.block_times import Blocks, BlockSample, Floats, Ints, Numbers
 from matbench.features.timeline import lanes
 from matbench.features.timeline.lanes import Placed
+from matbench.features.timeline.record import Bin, BlockProfile, Counters, Quartiles, Spread
 from matbench.model import DeviceInfo, Launch
-from matbench.records.blocks import Bin, BlockProfile, Counters, Quartiles, Spread
 
 #: Counters are aligned if they differ by at most this share of the span plus two steps of the
 #: shared clock, but by no more than the second share.

@@ -10,16 +10,34 @@ import msgspec
 from matbench.analysis.block_times import BlockSample
 from matbench.features.charts.definitions import Spec
 from matbench.features.timeline import chart
+from matbench.features.timeline.record import BlockProfile
 from matbench.records import encoding
-from matbench.records.blocks import PERTURBATION_LIMIT, BlockProfile
 from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import PERTURBATION_LIMIT, Outcome
 from matbench.show.heading import CPU_TIMINGS
-from matbench.show.table import Column, Fact, Group, Report, Row, Section, facts_section, section
+from matbench.show.table import (
+    Column,
+    Fact,
+    Group,
+    Report,
+    Row,
+    Section,
+    facts_section,
+    section,
+    under,
+)
 from matbench.show.units import UNKNOWN, count, number, percent, share
 
 _SPAN_TITLES = ("measured by", "ticks", "µs", "ratio to events")
 _BAR_WIDTH = 40
+PAGE = "blocks"
+#: Of a launch in a record file.
+_COLUMNS = (
+    *under("0", "backend device blocks unstamped_blocks"),
+    *under("0.duration_us", "shortest_us=minimum median_us=median longest_us=maximum"),
+    *under("0", "multiprocessors multiprocessors_used resident_most running_most waves tail_share"),
+    *under("0", "imbalance counters naive_span_ns span_ns launch_ns perturbation"),
+)
 
 
 def report(
@@ -37,28 +55,51 @@ def report(
     if profile.device_kind == "cpu":
         heading.append(CPU_TIMINGS)
     return Report(
-        sections=sections(heading, profile),
+        sections=_sections(heading, profile),
         footer=explanation(profile),
-        fields={name: name for name in Stamp.__struct_fields__},
+        columns=under("", " ".join(Stamp.__struct_fields__)),
         rows=lambda: _stamps(sample, profile),
         json=lambda: encoding.array([*environments, outcome, profile]),
     )
 
 
-def sections(heading: Sequence[str], profile: BlockProfile) -> tuple[Section, ...]:
+def recorded(
+    found: Sequence[tuple[BlockProfile, Sequence[Outcome]]], environments: Sequence[Environment]
+) -> Report:
+    """Launches of record files, without their stamps, which are not recorded."""
+    return Report(
+        sections=tuple(part for pair in found for part in _sections([_title(*pair)], pair[0])),
+        footer="\n".join(explanation(profile) for profile, _ in found),
+        columns=_COLUMNS,
+        rows=lambda: found,
+        json=lambda: encoding.array(
+            [*environments, *(part for profile, about in found for part in (*about, profile))]
+        ),
+    )
+
+
+def _title(profile: BlockProfile, about: Sequence[Outcome]) -> str:
+    return about[0].case.label if about else profile.device
+
+
+def charts(
+    found: Iterable[tuple[BlockProfile, Sequence[Outcome]]],
+) -> Iterator[tuple[str, str, Spec]]:
+    """Title, note and chart of each launch whose blocks have a timeline."""
+    for profile, about in found:
+        if profile.timeline is not None:
+            note = " · ".join(chart.notes(profile.timeline, profile))
+            spec = chart.spec(profile.timeline, profile)
+            yield f"Timeline: {_title(profile, about)}", note, spec
+
+
+def _sections(heading: Sequence[str], profile: BlockProfile) -> tuple[Section, ...]:
     """The figures of a launch, its length by each clock, and a histogram of its blocks."""
     return (
         facts_section(heading, "of the launch", facts(profile)),
         _section(["Length of the launch"], _SPAN_TITLES, spans(profile)),
         _section(["Block durations"], ("duration (µs)", "blocks", "share", ""), _bars(profile)),
     )
-
-
-def timeline(profile: BlockProfile) -> tuple[str, Spec]:
-    """A note and the chart of a launch whose blocks have a timeline."""
-    assert profile.timeline is not None
-    note = " · ".join(chart.notes(profile.timeline, profile))
-    return note, chart.spec(profile.timeline, profile)
 
 
 def _section(

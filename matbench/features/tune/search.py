@@ -21,11 +21,11 @@ import msgspec
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.errors import UsageError
 from matbench.features.tune import looking
+from matbench.features.tune.record import TuningRecord
 from matbench.features.tune.search_space import Space
 from matbench.model import Case
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Outcome
-from matbench.records.tuning import TuningRecord
 from matbench.worker.builders import Builders
 from matbench.worker.rounds import in_rounds
 from matbench.worker.scheduler import TaskGroup

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from matbench.features.tune.record import SearchSpace
 from matbench.kernelfile import expressions, sweep, syntax
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
-from matbench.records.tuning import SearchSpace
 
 #: Of more combinations than this, only a random sample is examined.
 MOST_COMBINATIONS = 20_000

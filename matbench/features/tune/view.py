@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from matbench.analysis import claims, leaders, ranking
-from matbench.model import settings_of
+from matbench.features.tune.record import TuningRecord
 from matbench.records import encoding
 from matbench.records.environment import Environment
-from matbench.records.tuning import TuningRecord
 from matbench.show import units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
-from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
-from matbench.show.units import UNKNOWN
+from matbench.show.table import (
+    Column,
+    Group,
+    Report,
+    Row,
+    Section,
+    grouped,
+    numeric,
+    section,
+    under,
+)
 
+PAGE = "verdicts"
 #: How many candidates of a search are shown, besides the winner and the defaults.
 TOP = 10
 
@@ -33,7 +42,7 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
         footer=f"{len(shown):,} candidate{'s' if len(shown) > 1 else ''} measured"
         if shown
         else "no candidate could be measured",
-        fields=_FIELDS,
+        columns=_COLUMNS,
         rows=lambda: shown,
         json=lambda: encoding.array([*about, *shown]),
     )
@@ -49,16 +58,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
             *(f"size {size}: {_searched(group[0])}" for size, group in sizes.items()),
             "against default: in turns with the fastest default; by medians: of the samples shown",
         ),
-        columns=(
-            Column("parameters"),
-            Column("time", right=True),
-            Column("±", right=True, drop=4),
-            Column("against default", right=True),
-            Column("interval", right=True, drop=3),
-            Column("by medians", right=True, drop=1),
-            Column("max rel err", right=True, drop=2, shared=True),
-            Column("samples", right=True, drop=5),
-        ),
+        columns=_COLUMNS,
         last_title="place",
         groups=[_group(size, group) for size, group in sizes.items()],
     )
@@ -85,13 +85,12 @@ def _searched(record: TuningRecord) -> str:
 
 def _group(size: str, records: Sequence[TuningRecord]) -> Group:
     best = [record for number, record in enumerate(records) if number < TOP or _place(record)]
-    time = units.durations(record.outcome.median_ns for record in best)
     equals = _equals(records)
-    rows = [
-        _row(record, time, _place(record, is_equal=record in equals), best=not number)
-        for number, record in enumerate(best)
-    ]
-    return Group(f"size {size}", tuple(rows), size)
+
+    def row(record: TuningRecord) -> Row:
+        return Row(status=_place(record, is_equal=record in equals), best=record is best[0])
+
+    return Group(f"size {size}", Row.each(_COLUMNS, best, row), size)
 
 
 def _equals(records: Sequence[TuningRecord]) -> list[TuningRecord]:
@@ -109,24 +108,10 @@ def _is_in_rounds(record: TuningRecord) -> bool:
     return timing is not None and timing.median_ns is not None and len(timing.rounds) > 1
 
 
-def _row(record: TuningRecord, time: units.Formatter, place: str, *, best: bool) -> Row:
-    outcome, turns = record.outcome, record.comparison
-    timing = outcome.timing
+def _spread(record: TuningRecord) -> float | None:
+    timing = record.outcome.timing
     known = timing is not None and timing.interval_ns is not None
-    return Row(
-        cells=(
-            settings_of(outcome.case.params) or UNKNOWN,
-            time(outcome.median_ns),
-            units.percent(ranking.spread(timing)) if known else UNKNOWN,
-            units.speedup(turns.ratio if turns else None),
-            units.speedups(turns.interval if turns else None),
-            units.speedup(record.median_ratio),
-            units.error(outcome.max_rel_err),
-            units.count(len(outcome.samples_ns)),
-        ),
-        status=place,
-        best=best,
-    )
+    return ranking.spread(timing) if known else None
 
 
 def _place(record: TuningRecord, *, is_equal: bool = False) -> str:
@@ -136,20 +121,21 @@ def _place(record: TuningRecord, *, is_equal: bool = False) -> str:
     return ", ".join(place for place, is_its in places if is_its)
 
 
-#: CSV's columns; ratios are times over that of the fastest default.
-_FIELDS = {
-    **under("outcome.case", "backend device"),
-    **under("outcome.case.problem", "workload size inputs"),
-    **under("outcome.case", "kernel params"),
-    **under("", "is_best is_default complete round"),
-    "median_ns": "outcome.median_ns",
-    "ratio": "comparison.ratio",
-    "ratio_low": "comparison.interval.0",
-    "ratio_high": "comparison.interval.1",
-    "verdict": "comparison.verdict",
-    "median_ratio": "median_ratio",
-    "samples": "outcome.samples_ns.len",
-    "max_rel_err": "outcome.max_rel_err",
-    "tried": "tried",
-    "sha256": "outcome.case.sha256",
-}
+#: Ratios are times over that of the fastest default.
+_COLUMNS = (
+    *under("outcome.case", "backend device"),
+    *under("outcome.case.problem", "workload size inputs"),
+    *under("outcome.case", "kernel"),
+    Column("parameters", "params", "outcome.case.params"),
+    *under("", "is_best is_default complete round"),
+    numeric("time", "median_ns", "outcome.median_ns", scale=units.durations),
+    numeric("±", value=_spread, form=units.percent, drop=4),
+    numeric("against default", "ratio", "comparison.ratio", units.speedup),
+    numeric("interval", value="comparison.interval", form=units.speedups, drop=3),
+    *under("comparison", "ratio_low=interval.0 ratio_high=interval.1 verdict"),
+    numeric("by medians", "median_ratio", form=units.speedup, drop=1),
+    numeric("samples", "samples", "outcome.samples_ns.len", units.count, drop=5, place=1),
+    numeric("max rel err", "max_rel_err", "outcome.max_rel_err", units.error, drop=2, shared=True),
+    *under("", "tried"),
+    *under("outcome.case", "sha256"),
+)

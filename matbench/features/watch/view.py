@@ -23,6 +23,7 @@ from matbench.show.units import UNKNOWN
 _SHOWN_LINES = 12
 _SHOWN_VERSIONS = 8
 _SAME = "the same code as"
+_VERDICT = [c for c in comparisons.COLUMNS if c.title in ("the candidate is", "interval")]
 
 
 def screen(
@@ -107,12 +108,11 @@ def _row(leading: tuple[str, str, str], record: ComparisonRecord | None) -> Row:
     """A version at one size, and how it compares with one opponent."""
     if record is None:
         return Row((*leading, UNKNOWN, UNKNOWN, UNKNOWN))
-    compared = comparisons.row(record, comparisons.times([record]))
+    [compared] = comparisons.rows([record], _VERDICT)
     against = f"{record.baseline_name} {settings_of(record.baseline.case.params)}".strip()
-    cells = dict(zip((column.title for column in comparisons.COLUMNS), compared.cells, strict=True))
     return replace(
         compared,
-        cells=(*leading, against, cells["the candidate is"], cells["interval"]),
+        cells=(*leading, against, *compared.cells),
         status=record.verdict or "",
         reason="" if record.comparison else comparison_reason(record),
     )

@@ -13,10 +13,10 @@ from matbench.features.explain import occupancy
 from matbench.features.explain.bounds import bound
 from matbench.features.explain.bounds_view import words
 from matbench.features.explain.explanation import explanation
+from matbench.features.explain.record import Bottleneck, HardwareCounters
 from matbench.features.explain.traffic import traffic
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
-from matbench.records.explanation import Bottleneck, HardwareCounters
 from matbench.records.outcome import Build
 
 

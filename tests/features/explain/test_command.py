@@ -20,8 +20,8 @@ from support.nvcc import find_nvcc
 
 from matbench import backends, programs
 from matbench.features.explain import counters, disassembly
+from matbench.features.explain.record import Explanation
 from matbench.model import DeviceInfo, Problem
-from matbench.records.explanation import Explanation
 from matbench.worker.worker import Worker
 
 MIRROR = """\

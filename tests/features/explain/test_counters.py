@@ -10,9 +10,9 @@ from support.optional import present
 
 from matbench.errors import MatbenchError
 from matbench.features.explain import counters
+from matbench.features.explain.record import HardwareCounters
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import DeviceInfo, Problem
-from matbench.records.explanation import HardwareCounters
 
 PRINTED = """\
 ==PROF== Connected to process 4711 (/usr/bin/python3)

@@ -10,10 +10,10 @@ from support.records import outcome
 
 from matbench.errors import UsageError
 from matbench.features.explain.explanation import explanation
+from matbench.features.explain.record import Bottleneck, Explanation, Traffic
 from matbench.features.explain.traffic import traffic
 from matbench.features.explain.view import facts
 from matbench.model import Conditions, Parameter, Problem
-from matbench.records.explanation import Bottleneck, Explanation, Traffic
 
 
 def explained() -> Explanation:

@@ -11,14 +11,14 @@ from matbench.features.explain.explanation import explanation
 from matbench.features.explain.machine_code import machine_code
 from matbench.features.explain.machine_code_view import section, words
 from matbench.features.explain.other_devices import named
-from matbench.model import Resources
-from matbench.records.explanation import (
+from matbench.features.explain.record import (
     Explanation,
     HardwareCounters,
     HotLoop,
     MachineCode,
     NotDerived,
 )
+from matbench.model import Resources
 
 #: Each thread loads a word and stores it elsewhere.
 COPY = ("S2R R0, SR_TID.X", "LDG.E R1, [R0.X4]", "STG.E [R0.X4+0x1000], R1", "EXIT")

@@ -19,9 +19,9 @@ from matbench.errors import BuildError, UsageError
 from matbench.features.explain import occupancy as occupancies
 from matbench.features.explain.occupancy import Compile, occupancy
 from matbench.features.explain.other_devices import device_of, named
+from matbench.features.explain.record import Fit
 from matbench.kernelfile import sweep
 from matbench.model import Problem, Resources
-from matbench.records.explanation import Fit
 from matbench.records.outcome import Build
 
 

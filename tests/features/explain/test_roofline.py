@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import records
 
+from matbench.features.explain.record import Bottleneck, Explanation, Limits, Traffic
 from matbench.features.explain.roofline import chart
-from matbench.records.explanation import Bottleneck, Explanation, Limits, Traffic
 
 positive = st.floats(1e-3, 1e15)
 

@@ -14,10 +14,10 @@ from support.h200 import H200, LIMITS, case_of, outcome_of, split_case
 from matbench.features.explain import occupancy
 from matbench.features.explain.explanation import explanation
 from matbench.features.explain.other_devices import device_of, named
+from matbench.features.explain.record import Explanation, HardwareCounters
 from matbench.features.explain.view import facts, report
 from matbench.kernelfile import sweep
 from matbench.model import Resources
-from matbench.records.explanation import Explanation, HardwareCounters
 from matbench.records.outcome import Build
 from matbench.show import formats
 from matbench.show.table import Section

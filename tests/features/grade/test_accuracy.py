@@ -11,8 +11,8 @@ from support.optional import present
 
 from matbench.features.grade import accuracy
 from matbench.features.grade.accuracy import Errors
+from matbench.features.grade.record import Algorithm, Growth, Letter
 from matbench.model import UNIT_ROUNDOFF, Storage
-from matbench.records.grade import Algorithm, Growth, Letter
 from matbench.workloads import rounding
 
 RANDOM = np.random.default_rng(5)

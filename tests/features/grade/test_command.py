@@ -10,8 +10,8 @@ from support.cli import Matbench
 from support.kernels import KernelWriter
 from support.paths import KERNELS
 
+from matbench.features.grade.record import Grade
 from matbench.records import reading
-from matbench.records.grade import Grade
 
 GRADED = KERNELS / "graded"
 TF32, STRASSEN = GRADED / "graded-tf32.cu", GRADED / "graded-strassen.cu"
@@ -92,7 +92,8 @@ def test_a_file_with_outcomes_too_is_not_mixed_up(
     assert "tiled TILE=16: grade A" in text
     refused = matbench("report", both, "--format", "csv", code=2).stderr
     assert refused == (
-        "matbench: --format csv: outcomes and grades; report their files separately\n"
+        "matbench: --format csv: outcomes and grades are not one table; report their files "
+        "separately, or with --format json\n"
     )
 
 

@@ -14,9 +14,9 @@ from support.optional import present, some
 from matbench.errors import CaseError
 from matbench.features.grade import order_probes, profile, steps, summation_tree
 from matbench.features.grade.multiplier import Multiplier
+from matbench.features.grade.record import Batches, Order, Sums
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
-from matbench.records.grade import Batches, Order, Sums
 from matbench.worker.worker import LateError
 from matbench.workloads.rounding import decoded, encoded
 

@@ -7,9 +7,7 @@ import pytest
 
 from matbench.features.grade import summation_tree
 from matbench.features.grade import view as grade
-from matbench.features.grade.summation_tree import Tree
-from matbench.model import Problem
-from matbench.records.grade import (
+from matbench.features.grade.record import (
     Algorithm,
     Bounds,
     Constants,
@@ -21,6 +19,8 @@ from matbench.records.grade import (
     Sums,
     Ulps,
 )
+from matbench.features.grade.summation_tree import Tree
+from matbench.model import Problem
 from matbench.records.outcome import CaseRecord, Claims
 from matbench.show import formats
 

@@ -16,13 +16,13 @@ from support.cli import Matbench
 from support.launches import UNEVEN, analysed, sampled
 from support.paths import ROOT
 
+from matbench.features.explain.record import Bottleneck, Explanation, Limits, Traffic
 from matbench.features.page import document
+from matbench.features.tune.record import SearchSpace, TuningRecord
 from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.comparison import Comparison, ComparisonRecord
-from matbench.records.explanation import Bottleneck, Explanation, Limits, Traffic
 from matbench.records.outcome import Accuracy, BlockTimes, ErrorCells, Outcome, Sustained
-from matbench.records.tuning import SearchSpace, TuningRecord
 
 pytestmark = [needs_page, needs_browser]
 LADDER = ROOT / "results" / "h200-ladder.jsonl"
@@ -214,7 +214,7 @@ def test_every_section_without_harm(window: Browser, everything: Path) -> None:
     shown = window.evaluate("[...document.querySelectorAll('section:not([hidden]) h2')]"
                             ".map((h) => h.textContent)")  # fmt: skip
     assert shown == ["Speed", "Error", "Roofline", "Energy", "Samples", "Verdicts",
-                     "Blocks", "Wrong and failed", "Results"]  # fmt: skip
+                     "Blocks", "Explanations", "Wrong and failed", "Results"]  # fmt: skip
     assert min(window.evaluate(MARKS)) > 0
     assert window.evaluate("window.hit === undefined && document.images.length") == 0
     assert HOSTILE in window.evaluate("document.getElementById('wrong').textContent")
@@ -247,7 +247,7 @@ def test_every_section_follows_the_chosen_view(window: Browser, tmp_path: Path) 
     environments = [
         tables.environment(argv=("run", device), devices=(card,)) for device, card in cards.items()
     ]
-    page = document.page([*green, wrong, *blue], environments, [(compared, [])])
+    page = document.page([*green, wrong, *blue], environments, [(compared, [blue[1], blue[0]])])
     document.write(path, page)
 
     def require(here: str, there: str, *sections: str) -> None:

@@ -204,9 +204,18 @@ def test_samples_are_microseconds() -> None:
 
 def test_comparisons_are_tables() -> None:
     compared = tables.compared(baseline_name="a", candidate_name="b")
-    verdicts = findings.make_findings([(compared, [])], []).verdicts
+    verdicts = findings.make_findings([(compared, [])], [])["verdicts"].html
     assert "<h3>candidate b against baseline a</h3>" in verdicts
     assert "<p>cuda · A GPU</p>" in verdicts
+    assert "<p>1 SLOWER</p>" in verdicts
+
+
+def test_an_explanation_belongs_to_the_views_of_its_case() -> None:
+    contents = reading.Contents(ROOT / "docs" / "examples" / "explain.json")
+    [(explained, _)] = contents.findings
+    shown = cases.make_cases(contents.outcomes, [], {}).ranked
+    made = findings.make_findings([(explained, [])], shown)["explanations"].html
+    assert made.startswith('<div data-views="0"><h3>tiled TILE=16 at 1000')
 
 
 # The document

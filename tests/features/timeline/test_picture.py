@@ -13,7 +13,7 @@ from support.pictures import TITLE, Mark, bars, needs_plots, words
 
 from matbench.errors import UsageError
 from matbench.features.timeline import picture
-from matbench.records.blocks import BlockProfile
+from matbench.features.timeline.record import BlockProfile
 
 pytestmark = needs_plots
 

@@ -15,8 +15,8 @@ from support.optional import present
 
 from matbench.analysis import block_times
 from matbench.errors import CaseError
+from matbench.features.timeline.record import Quartiles, Spread
 from matbench.records import encoding, reading
-from matbench.records.blocks import Quartiles, Spread
 
 TOLD = (
     "multiprocessors_used", "blocks_per_multiprocessor", "resident_most", "resident_median",

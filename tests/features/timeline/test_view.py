@@ -20,8 +20,8 @@ from support.optional import present
 from matbench.analysis.block_times import BlockSample
 from matbench.features.timeline import lanes
 from matbench.features.timeline import view as blocks
+from matbench.features.timeline.record import Bar, Timeline
 from matbench.model import DeviceInfo
-from matbench.records.blocks import Bar, Timeline
 from matbench.records.outcome import BlockTimes
 from matbench.show import formats, outcomes, terminal
 from matbench.show.table import Report
@@ -147,7 +147,7 @@ def test_stamps_as_csv_leave_out_what_the_device_does_not_tell() -> None:
     *_, last = report.rows()
     assert last == blocks.Stamp(2, 0, 0, None, 1000, None, None, None)
     whole = reported(sampled(UNEVEN))
-    assert list(whole.fields) == [
+    assert [column.key for column in whole.columns] == [
         "block_x", "block_y", "block_z", "multiprocessor", "start_ticks", "end_ticks", "start_ns",
         "end_ns",
     ]  # fmt: skip

@@ -15,12 +15,12 @@ from support.tables import environment, line_of, outcome, rows, shown
 
 from matbench.features.tune import search_space
 from matbench.features.tune import view as tuning
+from matbench.features.tune.record import SearchSpace, TuningRecord
 from matbench.features.tune.search_space import Space
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import DeviceInfo, Kernel, Problem, Skip
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Claims
-from matbench.records.tuning import SearchSpace, TuningRecord
 from matbench.show.formats import text
 
 SIZE = Problem(48, 48, 48)

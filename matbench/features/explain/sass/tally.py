@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
+from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass import memory, pipes
 from matbench.features.explain.sass.effects import access_bytes, bank_reads, matrix_count
 from matbench.features.explain.sass.flow import FlowGraph, Loop
 from matbench.features.explain.sass.listing import Instruction
 from matbench.features.explain.sass.walk import MOST_INSTRUCTIONS, Access, Walk, WarpPlace, walk
-from matbench.records.explanation import NotDerived
 
 #: Warps of a block that are followed; in larger blocks as many, evenly spread.
 _MOST_WARPS = 16

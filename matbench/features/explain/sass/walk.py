@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass.effects import ARRIVES, WAITS, polls, watches
 from matbench.features.explain.sass.flow import BasicBlock, FlowGraph
 from matbench.features.explain.sass.integers import (
@@ -29,7 +30,6 @@ from matbench.features.explain.sass.integers import (
     compute,
 )
 from matbench.features.explain.sass.listing import VARIABLES, Instruction
-from matbench.records.explanation import NotDerived
 
 #: How often a block of code is carried out in full. A ring of up to this many stages is seen whole.
 FULL_VISITS = 4

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from support.machine_code import code_of
 
+from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass import flow
 from matbench.features.explain.sass.memory import Cost
 from matbench.features.explain.sass.prediction import demand
 from matbench.features.explain.sass.tally import Tally, tally
-from matbench.records.explanation import NotDerived
 
 
 def tallied(*instructions: str, block: int = 32, grid: tuple[int, int, int] = (1, 1, 1)) -> Tally:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.machine_code import code_of
 from support.optional import present
 
+from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass import flow
 from matbench.features.explain.sass.flow import Loop
 from matbench.features.explain.sass.walk import (
@@ -21,7 +22,6 @@ from matbench.features.explain.sass.walk import (
     special_registers,
     walk,
 )
-from matbench.records.explanation import NotDerived
 
 
 def walked(

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from matbench.model import Count
-from matbench.records.outcome import CaseRecord, Factor, Outcome
+from matbench.records.outcome import Amount, CaseRecord, Factor, Outcome, Positive
 
 #: What may limit the blocks on a multiprocessor, in the order in which ties are listed.
 Limiter = Literal["threads", "blocks", "registers", "shared memory"]
@@ -33,7 +33,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     copy_bytes_per_s: Factor
     read_bytes_per_s: Factor
     fma_flop_per_s: Factor
-    sm_mhz: int | None
+    sm_mhz: Count | None
     when: str
 
 
@@ -44,12 +44,12 @@ class HardwareCounters(msgspec.Struct, frozen=True, kw_only=True):
     `busy` is the share of its peak at which each resource worked, by the names of `MachineCode`.
     """
 
-    dram_read_bytes: float | None = None
-    dram_written_bytes: float | None = None
-    shared_bytes: float | None = None
-    bank_conflicts: float | None = None
-    achieved_occupancy: float | None = None
-    busy: dict[str, float] = {}
+    dram_read_bytes: Amount | None = None
+    dram_written_bytes: Amount | None = None
+    shared_bytes: Amount | None = None
+    bank_conflicts: Amount | None = None
+    achieved_occupancy: Amount | None = None
+    busy: dict[str, Amount] = {}
 
 
 class Occupancy(msgspec.Struct, frozen=True):
@@ -59,10 +59,10 @@ class Occupancy(msgspec.Struct, frozen=True):
     multiprocessor can hold. If the block cannot be launched at all, `refused` says why.
     """
 
-    blocks: int
-    warps: int
-    share: float
-    by: dict[Limiter, int]
+    blocks: Count
+    warps: Count
+    share: Amount
+    by: dict[Limiter, Count]
     limiters: tuple[Limiter, ...]
     refused: str | None = None
 
@@ -77,17 +77,21 @@ class Traffic(msgspec.Struct, frozen=True):
     loads, stores and bytes were counted in the machine code.
     """
 
-    operations: int
-    least_bytes: int
-    least_intensity: float
-    loads: float | None = None
-    stores: float | None = None
-    bytes: float | None = None
-    intensity: float | None = None
-    shared_loads: float | None = None
+    operations: Count
+    least_bytes: Positive
+    least_intensity: Amount
+    loads: Amount | None = None
+    stores: Amount | None = None
+    bytes: Amount | None = None
+    intensity: Amount | None = None
+    shared_loads: Amount | None = None
     claims: dict[str, str] = {}
-    claimed_bytes: float | None = None
+    claimed_bytes: Amount | None = None
     is_derived: bool = False
+
+    def __post_init__(self) -> None:
+        if self.shared_loads is not None and "shared_loads" not in self.claims:
+            raise ValueError("shared loads that nothing claims")
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,11 +106,11 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     architecture: str | None
     here: bool = False
     params: dict[str, int]
-    threads_per_block: int | None = None
-    registers: int | None = None
-    shared_bytes: int | None = None
+    threads_per_block: Count | None = None
+    registers: Count | None = None
+    shared_bytes: Count | None = None
     occupancy: Occupancy | None = None
-    driver_blocks: int | None = None
+    driver_blocks: Count | None = None
     reason: str | None = None
 
 
@@ -117,11 +121,11 @@ class HotLoop(msgspec.Struct, frozen=True, kw_only=True):
     one pass) are those of an average warp; `share` is that of all its instructions.
     """
 
-    first: int
-    last: int
-    passes: float
-    instructions: dict[str, float]
-    share: float
+    first: Count
+    last: Count
+    passes: Amount
+    instructions: dict[str, Amount]
+    share: Amount
 
 
 class NotDerived(msgspec.Struct, frozen=True):
@@ -155,29 +159,37 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     architecture: str
-    registers: int | None = None
-    spilled_bytes: int | None = None
-    static_shared_bytes: int | None = None
-    instructions: dict[str, float]
+    registers: Count | None = None
+    spilled_bytes: Count | None = None
+    static_shared_bytes: Count | None = None
+    instructions: dict[str, Amount]
     loop: HotLoop | None = None
-    cycles: dict[str, float] = {}
-    block_cycles: float | None = None
-    resident_blocks: int | None = None
-    least_cycles: float | None = None
-    operations_per_cycle: float | None = None
-    peak_share: float | None = None
-    multiprocessors: int | None = None
-    sm_mhz: float | None = None
-    ceiling_operations_per_s: float | None = None
-    least_ns: float | None = None
-    global_load_bytes: float | None = None
-    global_store_bytes: float | None = None
-    global_sectors: float | None = None
-    shared_cycles: float = 0.0
-    shared_least_cycles: float = 0.0
-    global_cycles: float = 0.0
-    global_least_cycles: float = 0.0
+    cycles: dict[str, Amount] = {}
+    block_cycles: Amount | None = None
+    resident_blocks: Count | None = None
+    least_cycles: Amount | None = None
+    operations_per_cycle: Amount | None = None
+    peak_share: Amount | None = None
+    multiprocessors: Count | None = None
+    sm_mhz: Amount | None = None
+    ceiling_operations_per_s: Amount | None = None
+    least_ns: Amount | None = None
+    global_load_bytes: Amount | None = None
+    global_store_bytes: Amount | None = None
+    global_sectors: Amount | None = None
+    shared_cycles: Amount = 0.0
+    shared_least_cycles: Amount = 0.0
+    global_cycles: Amount = 0.0
+    global_least_cycles: Amount = 0.0
     not_derived: tuple[NotDerived, ...] = ()
+
+    def __post_init__(self) -> None:
+        for cycles, least in (
+            (self.shared_cycles, self.shared_least_cycles),
+            (self.global_cycles, self.global_least_cycles),
+        ):
+            if cycles and not least:
+                raise ValueError("cycles of accesses that take none")
 
 
 class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,11 +202,11 @@ class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     by: BoundBy
-    computed_share: float | None = None
-    least_share: float | None = None
-    modelled_share: float | None = None
-    counted_share: float | None = None
-    idle_multiprocessors: int = 0
+    computed_share: Amount | None = None
+    least_share: Amount | None = None
+    modelled_share: Amount | None = None
+    counted_share: Amount | None = None
+    idle_multiprocessors: Count = 0
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", tag_field="type"):
@@ -209,10 +221,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", 
     tensor_cores: bool = False
     whole_numbers: bool = False
     traffic: Traffic
-    operations_per_s: float | None = None
+    operations_per_s: Amount | None = None
     limits: Limits | None = None
-    clock_flop_per_s: float | None = None
-    sm_mhz: float | None = None
+    clock_flop_per_s: Amount | None = None
+    sm_mhz: Amount | None = None
     fits: tuple[Fit, ...] = ()
     counters: HardwareCounters | None = None
     code: MachineCode | None = None

@@ -7,10 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from matbench.model import Count, Launch
-from matbench.records.outcome import Amount, Excess, Factor, Positive, Share
+from matbench.records.outcome import PERTURBATION_LIMIT, Amount, Excess, Factor, Positive, Share
 
-#: Launches that were slowed by more than this share, by reading the clock, are marked.
-PERTURBATION_LIMIT = 0.05
 #: A timeline of more blocks would be neither small nor readable.
 MOST_BARS = 10_000
 Counters = Literal["aligned", "not aligned", "one", "not known"]

@@ -231,7 +231,7 @@ class _Reader(Reader):
                 f"move {min(by_place - {*matrices})}",
                 function.lineno,
             )
-        every = {parameter.arg for parameter in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
+        every = {parameter.arg for parameter in (*args.args, *args.kwonlyargs)}
         if missing := constants - every:
             name = min(missing)
             self.wrong(f"[sweep] {name}: {function.name} has no such parameter", "sweep", name)

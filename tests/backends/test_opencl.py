@@ -282,6 +282,18 @@ def test_a_source_that_cannot_be_translated_does_not_build(opencl: Backend, tmp_
         opencl.build(lost, {"TILE": 8})
 
 
+def test_only_devices_with_a_modern_language_are_asked_for_theirs(
+    info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    for version in ("1.2", "3.0"):
+        monkeypatch.setattr(pyopencl().Device, "opencl_c_version", f"OpenCL C {version} any")
+        opened = OpenCLBackend(info, Cache())
+        asked.append(opened.language)
+        opened.close()
+    assert asked == [[], ["-cl-std=CL3.0"]]
+
+
 def test_settings_of_the_runtime_are_part_of_its_name(
     info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

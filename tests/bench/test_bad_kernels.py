@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from support.expected import cases, entries
 from support.kernels import KernelWriter, own_file
@@ -78,6 +79,9 @@ def test_a_record_tells_where_the_result_was_wrong(bad_session: Session) -> None
     right = catalogue.load(own_file("tiled"))
     case = sweep.case(right, Problem(20, 31, 7), {"TILE": 8}, bad_session.backend.info)
     assert b"error_map" not in msgspec.json.encode(bad_session.measure(case))
+    for size, rows in (("1x1x7", ()), ("2x1x7", (".", "!"))):
+        [case, *_] = bad_cases("bad-last-row-left-out", size, bad_session.backend.info)
+        assert getattr(bad_session.measure(case).error_map, "rows", ()) == rows
 
 
 def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
@@ -110,6 +114,11 @@ def test_large_cases_are_not_tried_in_other_orders(device: DeviceInfo) -> None:
     for size, is_tried in ((256, True), (257, False)):  # 256³ products and sums are 2²⁵ operations
         case = sweep.case(kernel, Problem(size, size, size), {"TILE": 16}, device)
         assert (case in thread_orders.candidates(case, device)) == is_tried
+
+
+def test_in_each_order_every_block_runs() -> None:
+    counts = np.arange(1, thread_orders._MOST_BLOCKS + 1)
+    assert np.gcd(thread_orders._STRIDE, counts).max() == 1
 
 
 def test_two_blocks_may_not_add_to_one_element(bad_session: Session) -> None:

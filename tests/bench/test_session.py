@@ -62,6 +62,23 @@ def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
     assert any(note.startswith("not clocked: ") for note in outcome.notes)
 
 
+def test_a_slow_launch_whose_time_is_known_is_clocked_once(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launches, "SLOW_NS", 0.0)
+    timed.options = msgspec.structs.replace(timed.options, blocks=True)
+    take, launched = timed.backend.timed_ns, []
+
+    def timed_ns(work: Work) -> float:
+        launched.append(take(work))
+        return launched[-1]
+
+    monkeypatch.setattr(timed.backend, "timed_ns", timed_ns)
+    outcome = timed.measure(case_of(write_kernel(), timed))
+    slowdown = 1 + present(present(outcome.blocks).perturbation)
+    assert any(ns / present(outcome.median_ns) == pytest.approx(slowdown) for ns in launched)
+
+
 def test_shared_memory_that_only_the_launch_sizes_does_not_begin_as_zeros(
     write_kernel: KernelWriter, timed: Session
 ) -> None:
@@ -200,9 +217,11 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
     assert len(sets.pop()) > 2
 
 
-def test_a_long_launch_is_timed_once_in_a_hot_sample(
-    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("launch_ns", "times"), [(1e8, 1), (190e3, 5)])
+def test_a_hot_sample_has_as_many_launches_as_take_a_millisecond(
+    launch_ns: float, times: int, write_kernel: KernelWriter, timed: Session,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     back_to_back(timed, monkeypatch, "surprises")
     counts: list[int] = []
 
@@ -212,13 +231,13 @@ def test_a_long_launch_is_timed_once_in_a_hot_sample(
         if is_batch(work):
             counts.append(len(work.calls))
         take(work)
-        return 1e8
+        return launch_ns
 
     monkeypatch.setattr(timed.backend, "timed_ns", slow)
     case = case_of(write_kernel(), timed, size=8)
     assert look_here(timed, case, 4, 1e12, check=True).status == "measured"
     assert counts[0] == 2  # to know how long a launch takes
-    assert set(counts[1:]) == {1}  # after a warm-up
+    assert set(counts[1:]) == {times}  # after a warm-up
 
 
 def is_batch(work: Work) -> bool:
@@ -302,6 +321,17 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
     outcome = timed.measure(case)
     assert outcome.check == check, outcome.reason
     assert outcome.status == ("wrong" if check else "measured")
+
+
+@pytest.mark.parametrize(("size", "launched"), [(24, 2), (20, 8)])
+def test_a_check_launches_what_can_hardly_vary_more_often(
+    size: int, launched: int, write_kernel: KernelWriter, session: Session,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    once, taken = Launches.once_ns, []
+    monkeypatch.setattr(Launches, "once_ns", lambda each: taken.append(once(each)))
+    assert session.measure(case_of(write_kernel(), session, size)).status == "measured"
+    assert len(taken) == launched
 
 
 def test_surprises_come_before_and_after_the_samples_in_any_case(
@@ -465,6 +495,16 @@ def test_nothing_that_a_wrong_kernel_may_have_written_to_is_used_again(
     assert timed.measure(bad).status == "wrong"
     assert timed.measure(good).status == "measured"
     assert timed._prepared is not first
+
+
+def test_the_matrices_of_another_problem_are_given_back(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    path, held = write_kernel(), []
+    for size in (24, 32) * 2:
+        timed.measure(case_of(path, timed, size))
+        held.append(len(timed.backend.memory_without([])))
+    assert held[:2] == held[2:]
 
 
 @pytest.mark.parametrize("which", ["not used again", "used again"])

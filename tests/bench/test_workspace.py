@@ -170,7 +170,9 @@ def test_a_case_that_takes_turns_with_another_process_gives_it_back(
     assert isinstance(taken, tuple)
     assert min(taken) > 0
     assert held[-1] >= 500_000, "the host enqueues slowly after another process's turn"
+    workspace = present(timed._sides[0][0].runnable.buffers.workspace)
     timed.place_turns(1)
+    assert any(buffer is workspace.arena.buffer for buffer in freed), "another has its place"
     assert timed.end_turns(0) is None
     before = len(freed)
     timed.leave_turns()

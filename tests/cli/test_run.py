@@ -139,6 +139,7 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
     outcomes = records_in(path)
     assert sorted(o.case.kernel for o in outcomes) == sorted(names)
     assert {o.case.problem for o in outcomes} == {problem("dot", 1024, "signed")}
+    assert all(o.copy_bytes_per_s for o in outcomes), "bytes are compared with it"
     for text in (run.stdout, matbench("report", path, "--format", "plain").stdout):
         assert text.startswith("dot: dot product c = Σ aᵢ·bᵢ; B/s counts each input once")
         assert "errors are relative to Σ|aᵢ·bᵢ|" in text

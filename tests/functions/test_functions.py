@@ -502,7 +502,8 @@ def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(judged: Judg
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("def f(A): return A", "f.py:1: f: two matrices (A, B), or three (A, B, C to fill)"),
+        ("def f(A): return A",
+         "f.py:1: f: two matrices (A, B), or three (A, B, C to fill), are expected, not A; other"),
         ("def f(A, B, *, way): return A", "f.py:1: f: no value for way"),
         ("def f(A, B:", "f.py:1: not Python: "),
         ("def f(M, A, B): return A", "f.py:1: f: matrices come first"),

@@ -207,6 +207,16 @@ def test_a_group_that_has_ended_gets_no_more_signals(monkeypatch: pytest.MonkeyP
         pool.kill()
 
 
+def test_a_process_that_leads_no_group_signals_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it has ended, its number may be that of another's group."""
+    groups: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: groups.append(group))
+    pool = WorkerProcess()
+    pool.call(os.getpid)
+    pool.kill()
+    assert groups == []
+
+
 def _has_ended(process: psutil.Process) -> bool:
     try:
         process.wait(10)

@@ -154,6 +154,7 @@ def judged_on_gpu(connection: Connection, n: int, handles: list[Any]) -> None:
             connection.send(gpu.event_us(work, is_cold=asked == "cold"))
     for handle in opened:
         handle.close()
+    gpu.context.pop()
 
 
 def on_gpu(n: int, count: int) -> list[dict[str, Any]]:

@@ -1,13 +1,12 @@
 """What it costs to keep the judge and the judged in two processes: hand-over, contexts, L2, memory.
 
 The judge owns A, B and C; the judged opens them: by CUDA's IPC handles, or on a CPU as POSIX shared
-memory. Without PyCUDA, or with --cpu, only the CPU's half runs. Each figure is a median in
-microseconds, with the 5th and the 95th percentile.
+memory, which is all that runs without CUDA. Each figure is a median in microseconds, with the 5th
+and the 95th percentile.
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import signal
@@ -18,9 +17,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
+import common
 import numpy as np
-from tabulate import tabulate
 
+from matbench import backends
 from matbench.kernelfile import catalogue
 
 TILE = 16
@@ -175,7 +175,7 @@ def on_gpu(n: int, count: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
 
     def row(what: str, times_us: list[float]) -> None:
-        rows.append({"n": n, "what": what, **spread(times_us)})
+        rows.append({"what": what, **spread(times_us)})
 
     work = lambda: gpu.launch(n, *map(int, (A, B, C)))  # noqa: E731
     for is_cold in (True, False):
@@ -218,21 +218,23 @@ def on_gpu(n: int, count: int) -> list[dict[str, Any]]:
         row(f"two, {what}: of it, C copied after the answer", copies_us)
     connection.send("end")
     process.join()
-    rows.append({"n": n, "what": "memory of the second context (MiB)", "median": used})
+    rows.append({"what": "memory of the second context (MiB)", "median": used})
     gpu.context.pop()
     return rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cpu", action="store_true", help="only the CPU's half")
-    parser.add_argument("--count", type=int, default=300)
+    parser = common.parser(__doc__)
+    parser.add_argument("--count", type=int, default=300, help="calls of each kind, at least")
     chosen = parser.parse_args()
-    print(tabulate(on_cpu(10 * chosen.count), headers="keys", floatfmt=".1f"), flush=True)
-    if not chosen.cpu:
-        for n in (256, 1000, 4096):
-            rows = on_gpu(n, chosen.count if n < 4096 else chosen.count // 5)
-            print(f"\n{tabulate(rows, headers='keys', floatfmt='.1f')}", flush=True)
+    info = backends.choose(chosen.backend, chosen.device)
+    findings = common.Findings("two_processes", chosen, info)
+    rows = on_cpu(10 * chosen.count)
+    findings.table("A function on the host", rows)
+    findings.figures.append(common.Figure("an empty call", rows[0]["median"], "µs", 60.0))
+    for n in (256, 1000, 4096) if info.backend == "cuda" else ():
+        findings.table(f"{n}×{n}", on_gpu(n, chosen.count if n < 4096 else chosen.count // 5))
+    findings.close()
 
 
 if __name__ == "__main__":

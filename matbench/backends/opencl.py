@@ -431,7 +431,7 @@ class OpenCLBackend:
             return float(last.profile.end - first.profile.start) / len(work.calls)
 
     def mapped(self, buffer: Buffer) -> Address:
-        """See `functions.calls.Memory`, for a CPU."""
+        """See `functions.calls.FunctionMemory`, for a CPU."""
         cl = pyopencl()
         with _errors("mapping memory"):
             words, _ = cl.enqueue_map_buffer(

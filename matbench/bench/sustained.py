@@ -2,8 +2,8 @@
 for as long as requested.
 
 The launches of a block have the same inputs, which the kernel has not seen before; C is verified
-after the last. At the end, `repeated.require_same_work` finds a kernel that skips work because its
-inputs have not changed.
+after the last. At the end, `skipped_work.require_same_work` finds a kernel that skips work because
+its inputs have not changed.
 """
 
 from __future__ import annotations

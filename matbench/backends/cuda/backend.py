@@ -231,7 +231,7 @@ class CudaBackend:
         return float(start.time_till(end)) * 1e6
 
     def mapped(self, buffer: Buffer) -> Address:
-        """See `functions.calls.Memory`."""
+        """See `functions.calls.FunctionMemory`."""
         return Address(buffer.handle, None)
 
     def unmap(self, place: Address) -> None:

@@ -9,7 +9,7 @@ Kernels whose inputs differ are visited one group after the other, because input
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,34 +53,39 @@ class Rounds:
         self.rounds = self.options.rounds or 1
         self.visits = self.rounds + self.is_sustained
 
-    def visit(self, device: DeviceInfo, measure: Callable[[Round], Outcome]) -> Visit | None:
-        """Take one more round, by `measure`; None if there is nothing left to do."""
+    def next(self) -> Round | None:
+        """The round to take; None if there is nothing left to do, or not yet."""
         if self.share == 1.0:
             return None
         has_all = self.outcome is not None and self._has_all(self.outcome.timing)
         if has_all and self.visits > 1:
             self.visits -= 1  # a slow case has fewer rounds
             return None
-        before = self.share
-        if self.outcome is not None and self.outcome.case.device_id != device.identity:
-            self.outcome = interrupted(self.outcome)  # its own device is lost
-            self.share = 1.0
-        else:
-            self.outcome = self._with(measure(self._next(has_all)))
-            self.visits -= 1
-            self.share = self._share(self.outcome)
-        return Visit(device.where, self.outcome, self.share, self.share - before)
-
-    def _next(self, is_sustained: bool) -> Round:
         if self.outcome is None:
             return FIRST
         cold, hot = self.outcome.cold, self.outcome.hot
         return Round(
-            len(self.outcome.timing.rounds if self.outcome.timing else ()) + 1 + is_sustained,
+            len(self.outcome.timing.rounds if self.outcome.timing else ()) + 1 + has_all,
             cold.samples_ns if cold is not None else (),
             hot.samples_ns if hot is not None else (),
-            is_sustained,
+            has_all,
         )
+
+    def taken(self, device: DeviceInfo, found: Outcome) -> Visit:
+        """The visit that found this in the next round."""
+        before, self.outcome = self.share, self._with(found)
+        self.visits -= 1
+        self.share = self._share(self.outcome)
+        return Visit(device.where, self.outcome, self.share, self.share - before)
+
+    def ended(self, device: DeviceInfo) -> Visit | None:
+        """The last visit if the case was begun on another device, which is lost; else None."""
+        if self.outcome is None or self.share == 1.0:
+            return None
+        if self.outcome.case.device_id == device.identity:
+            return None
+        before, self.share, self.outcome = self.share, 1.0, interrupted(self.outcome)
+        return Visit(device.where, self.outcome, 1.0, 1.0 - before)
 
     def _with(self, new: Outcome) -> Outcome:
         """The outcome so far with a new visit."""

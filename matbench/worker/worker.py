@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -425,14 +426,15 @@ class WorkerPool:
         """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
 
         def visit(device: DeviceInfo, rounds: Rounds) -> Visit | None:
-            def measure(which: Round) -> Outcome:
-                begin(device, rounds.case)
-                return self.worker(device, rounds.case.kernel).measure(rounds.case, which)
-
-            return rounds.visit(device, measure)
+            which = rounds.next()
+            if which is None:
+                return None
+            begin(device, rounds.case)
+            worker = self.worker(device, rounds.case.kernel)
+            return rounds.taken(device, worker.measure(rounds.case, which))
 
         visits = results(in_rounds(groups, self.options), visit, self._threads)
-        return (visit for _, visit in visits if visit is not None)
+        return filter(None, map(itemgetter(1), visits))
 
     def forget(self) -> None:
         """Let go of what is kept of earlier kernels; those to come are compiled again."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
-from unittest import mock
 
 import msgspec
 import pytest
@@ -74,8 +73,13 @@ def test_rounds_between_are_in_random_order() -> None:
 
 def visits(*outcomes: Outcome, rounds: int = 7) -> list[Visit | None]:
     """What becomes of a case whose measurements are these."""
-    one, told = rounds_of(rounds), iter(outcomes)
-    return [one.visit(CPU, lambda _: next(told)) for _ in outcomes]
+    one = rounds_of(rounds)
+    return [visit(one, found) for found in outcomes]
+
+
+def visit(one: Rounds, found: Outcome) -> Visit | None:
+    """The next visit, if there is one, which finds this."""
+    return None if one.next() is None else one.taken(CPU, found)
 
 
 def rounds_of(rounds: int, **changes: Any) -> Rounds:
@@ -123,21 +127,17 @@ def test_rounds_on_another_device_do_not_count() -> None:
     """A group goes on elsewhere when its device is lost: what there is then stands."""
     other = msgspec.structs.replace(CPU, properties={"UUID": "another"})
     one = rounds_of(5, outcome=taken(3))
-    visit = one.visit(other, lambda _: pytest.fail("elsewhere"))
+    assert one.ended(CPU) is None
+    visit = one.ended(other)
     assert visit == Visit(other.where, interrupted(taken(3)), 1.0, 1.0)
     assert visit.outcome.interrupted
+    assert (one.ended(other), one.next()) == (None, None)
 
 
 def test_a_visit_that_failed_with_its_device_is_taken_again() -> None:
     one = rounds_of(2)
-
-    def lost(_: Round) -> Outcome:
-        raise OSError
-
-    for _ in range(3):
-        with pytest.raises(OSError):  # noqa: PT011
-            one.visit(CPU, lost)
-    shares = [one.visit(CPU, lambda _: taken(3)) for _ in range(2)]
+    assert one.next() == one.next() == FIRST
+    shares = [visit(one, taken(3)) for _ in range(2)]
     assert [visit.share for visit in shares if visit] == [0.5, 1.0]
 
 
@@ -149,17 +149,16 @@ def test_sustained_launches_come_after_the_rounds_of_all_cases() -> None:
     assert group.tasks[-2:] == [first, second]
     shares = []
     for asked in (Round(1), Round(2, (1e6,) * 3), Round(3, (1e6,) * 6), LAST):
-        visit = first.visit(CPU, told := mock.Mock(return_value=taken(3)))
-        assert told.mock_calls == [mock.call(asked)]
-        shares.append(visit.share if visit else None)
+        assert first.next() == asked
+        shares.append(first.taken(CPU, taken(3)).share)
     assert shares == [0.25, 0.5, 0.75, 1.0]
 
 
 def test_a_slow_case_waits_for_the_others_before_sustained_launches() -> None:
     one = rounds_of(5, is_sustained=True)
-    visits = [one.visit(CPU, lambda _: taken(1, ms=1100)) for _ in range(6)]
+    visits = [visit(one, taken(1, ms=1100)) for _ in range(6)]
     assert [visit.share if visit else None for visit in visits] == [0.25, 0.5, 0.75, None, None, 1]
-    assert one.visit(CPU, lambda _: pytest.fail("it was done")) is None
+    assert one.next() is None, "it was done"
 
 
 # -- the samples of several rounds -----------------------------------------------------------------
@@ -264,11 +263,9 @@ def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
     session = Session(backend, Cache(), options)
     first = session.measure(case)
     second = Round(2, hot_ns=present(first.hot).samples_ns)
-    visit = Rounds(case, options.on("cpu"), outcome=first).visit(
-        backend.info, lambda asked: session.measure(case, asked)
-    )
+    rounds = Rounds(case, options.on("cpu"), outcome=first)
+    both = rounds.taken(backend.info, session.measure(case, present(rounds.next()))).outcome
     assert counted == {"before": 1, "blocks": 1}
-    both = present(visit).outcome
     assert both.blocks == first.blocks
     assert both.accuracy == first.accuracy
     assert present(both.hot).samples_ns[: len(second.hot_ns)] == second.hot_ns

@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -86,18 +87,19 @@ class RemoteWorkerPool:
         }
 
         def visit(device: DeviceInfo, rounds: Rounds) -> Visit | None:
-            def measure(which: Round) -> Outcome:
-                case = rounds.case
-                if case.skip is not None:
-                    return skipped(case, device, case.skip)
-                begin(device, case)
-                following = ahead.get(rounds, ()) if which.number == 1 else ()
-                return self._measured(device, [case, *following], which)
-
-            return rounds.visit(device, measure)
+            if (ended := rounds.ended(device)) is not None:
+                return ended
+            which, case = rounds.next(), rounds.case
+            if which is None:
+                return None
+            if case.skip is not None:
+                return rounds.taken(device, skipped(case, device, case.skip))
+            begin(device, case)
+            following = ahead.get(rounds, ()) if which.number == 1 else ()
+            return rounds.taken(device, self._measured(device, [case, *following], which))
 
         visits = at_the_same_time(tasks, visit, self._threads)
-        return (visit for _, visit in visits if visit is not None)
+        return filter(None, map(itemgetter(1), visits))
 
     def _measured(self, device: DeviceInfo, cases: list[Case], which: Round) -> Outcome:
         """What a device's worker found about the first case; after two lost workers it failed."""

@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -202,9 +201,10 @@ class TuningSearch:
         for rounds in in_rounds([group], worker.options)[0].tasks:
             if rounds.outcome is None:
                 advance(f"{rounds.case.label}: measuring and checking in full")
-            visit = rounds.visit(worker.device, partial(worker.measure, rounds.case))
-            if visit is not None and visit.share == 1.0:
-                by_case[id(rounds.case)].goes_on(visit.outcome, last)
+            if (which := rounds.next()) is not None:
+                visit = rounds.taken(worker.device, worker.measure(rounds.case, which))
+                if visit.share == 1.0:
+                    by_case[id(rounds.case)].goes_on(visit.outcome, last)
         while self.winner is None:
             ranked = [standing for standing in self.ranking() if standing.round == last]
             if not ranked:

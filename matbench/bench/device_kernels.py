@@ -106,9 +106,10 @@ class DeviceKernels:
 
     def hashed(self, key: int, *buffers: Buffer) -> int:
         """The hash of some buffers, each from its start on."""
-        for number, buffer in enumerate(buffers):
-            count = -(-buffer.nbytes // 4)
-            where = buffer, count, 0, 0, key, self.partial, 0, int(number > 0)
+        sizes = [(buffer, -(-buffer.nbytes // 4)) for buffer in buffers]
+        for number in range(0, len(sizes), 2):  # two at once
+            one, other = sizes[number], (sizes[number + 1 :] or [(self.partial, 0)])[0]
+            where = *one, 0, 0, *other, key, self.partial, 0, int(number > 0)
             self.start("memory.cu", "hash_words", *where)
         reports = np.empty((self.blocks, 3), np.uint64)
         self.backend.read(self.partial, reports)
@@ -119,7 +120,7 @@ class DeviceKernels:
         program = self.program("empty.cu", "empty")
         once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
         work = Work([program.call(once, [0])], is_cold=True)
-        times = [self.backend.timed_ns(work) for _ in range(5)]
+        times = list(map(self.backend.timed_ns, [work] * 5))
         return float(np.median(times))
 
     def hold(self, duration_ns: int) -> None:

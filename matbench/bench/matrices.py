@@ -131,18 +131,28 @@ class Arena:
         return self.matrices[-1]
 
     def hash(
-        self, key: int, without: Sequence[Guarded], partial: Buffer, part: int, *, more: bool
+        self,
+        key: int,
+        without: Sequence[Guarded],
+        partial: Buffer,
+        part: int,
+        *,
+        more: bool,
+        also: Buffer | None = None,
     ) -> None:
-        """Start to hash all words but those of these matrices; see `memory.cu`.
+        """Start to hash all words but those of these matrices, and `also` another buffer's; see
+        `memory.cu`.
 
         Afterwards, nothing on the device tells which these were. If there are several, they start
         at pages.
         """
         start, count = self.kernels.start, self.buffer.nbytes // 4
         result = key, partial, part
+        other = (self.buffer, 0) if also is None else (also, also.nbytes // 4)
         if len(without) < 2:
             ends = [(m.start, m.start + m.extent.nbytes) for m in without] or [(0, 0)]
-            start("memory.cu", "hash_words", self.buffer, count, *ends[0], *result, int(more))
+            where = self.buffer, count, *ends[0], *other
+            start("memory.cu", "hash_words", *where, *result, int(more))
         else:
             pages = np.zeros(-(-self.buffer.nbytes // PAGE_BYTES), np.uint32)
             for matrix in without:
@@ -153,8 +163,8 @@ class Arena:
             self._left_out = self._left_out or self.memory.allocate(pages.nbytes)
             write, params = self.kernels.backend.write, {"PAGE_BYTES": PAGE_BYTES}
             write(self._left_out, pages)
-            where = self.buffer, count, self._left_out
-            start("memory.cu", "hash_pages", *where, *result, int(more), params=params)
+            of_pages = self.buffer, count, self._left_out, *other
+            start("memory.cu", "hash_pages", *of_pages, *result, int(more), params=params)
             write(self._left_out, np.zeros_like(pages))
         for extent, _, _, data in without:
             if extent.pitch > extent.width:
@@ -204,9 +214,9 @@ def allocated(
         guard = 0
         if guard_rows:
             words = max(guard_rows * extent.pitch, _LEAST_GUARD_WORDS)
-            guard = _aligned(extent.word_bytes * min(words, _LARGEST_GUARD_WORDS))
+            guard = aligned(extent.word_bytes * min(words, _LARGEST_GUARD_WORDS))
         starts.append((at, at + guard))
-        at = _aligned(at + guard + extent.nbytes) + guard
+        at = aligned(at + guard + extent.nbytes) + guard
     arena = Arena(memory, kernels, at)
     ends = [*(before for before, _ in starts[1:]), at]
     for extent, (before, start), after in zip(extents, starts, ends, strict=True):
@@ -218,7 +228,8 @@ def allocated(
     return tuple(arena.matrices)
 
 
-def _aligned(nbytes: int) -> int:
+def aligned(nbytes: int) -> int:
+    """At least so many bytes, after which a view can begin."""
     return -(-nbytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
 

@@ -20,7 +20,7 @@ from matbench import workloads
 from matbench.backends import Argument, Buffer
 from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import THREADS, UNWRITTEN
-from matbench.bench.matrices import Arena, Buffers, Guarded
+from matbench.bench.matrices import Arena, Buffers, Guarded, aligned
 from matbench.bench.prepared import DeviceTrial, Prepared
 from matbench.model import Kernel, MatrixLayout
 from matbench.records.outcome import Accuracy
@@ -98,12 +98,18 @@ class Samples:
         self._hash_key = 0
         self._is_hashed = False
         self._without: dict[Arena, list[Guarded]] = {}  # what the hash leaves out
+        self._orders: Buffer | None = None  # where the order of a product is, with its parts
+        self._order: list[Buffer] = []
+        self._drawn: tuple[Draw, int] | None = None  # the sample that it is of, and its key
+        self._hashed: tuple[Draw, int] | None = None  # the same, if a hash shows that it still is
         self._sealed: list[tuple[Draw, int, bool, int]] = []
         self._verdicts: list[SampleCheck] = []
         if self._is_matrix:
             lines = 4 * (problem.M + problem.N + problem.K)
-            self._order = [*(allocate(lines) for _ in matmul.DrawnOrder._fields)]
-            self._order.append(allocate(4 * _PLACES))
+            sizes = [*(lines for _ in matmul.DrawnOrder._fields), 4 * _PLACES]
+            starts = [0, *itertools.accumulate(aligned(size) for size in sizes)]
+            self._orders = allocate(starts[-1])
+            self._order = list(map(self._orders.view, starts, sizes))
             self._figures = allocate(5 * 8 * blocks * THREADS)
         else:
             self._sums = allocate(8 * _SUMS * blocks)
@@ -160,11 +166,13 @@ class Samples:
     def hash_after(self) -> None:
         """The same after them; the next verdict says whether anything has changed."""
         self._hash(_AFTER)
-        self._is_hashed = True
+        self._is_hashed, self._hashed = True, self._drawn
 
     def _hash(self, part: int) -> None:
         for number, (arena, matrices) in enumerate(self._without.items()):
-            arena.hash(self._hash_key, matrices, self.partial, part, more=number > 0)
+            also = None if number else self._orders
+            result = self.partial, part
+            arena.hash(self._hash_key, matrices, *result, more=number > 0, also=also)
 
     def changed_input(self, buffers: Buffers, draw: Draw) -> str | None:
         """Which input of the last launch is another one now, in words; C is lost."""
@@ -313,7 +321,11 @@ class Samples:
         return *scales, int(trial.scales is not None), *sizes
 
     def _draw_order(self, draw: Draw, key: int) -> None:
-        """The order of a product, made each time because a kernel may have overwritten it."""
+        """Draw the order of a product, unless it is there, and a hash shows that no kernel has
+        overwritten it."""
+        if self._hashed == (draw, key):
+            return
+        self._hashed, self._drawn = None, (draw, key)
         problem, is_sample = self.problem, draw.is_changed
         up, down = oracle.shifts(self.contract)
         sparse = is_sample and self._is_sparse(draw)
@@ -325,7 +337,7 @@ class Samples:
         return draw.trial.norms is not None and has_sparse_rows(self.problem, self.contract)
 
     def _write(self, buffers: Buffers, draw: Draw, key: int) -> None:
-        trial, C, problem = draw.trial, buffers.C, self.problem
+        trial, C, problem, self._hashed = draw.trial, buffers.C, self.problem, None
         poisoned = C.words * C.word_bytes // 4 if self.poison else 0
         to_C = C.data, poisoned, UNWRITTEN
         given, made = trial.inputs, [matrix.data for matrix in buffers.inputs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -279,7 +279,7 @@ def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
         *((place, False, "decoys") for place in ("before C", "behind C", "C of a decoy")),
         ("A of a decoy", False, "decoys"), ("inputs", False, "inputs"), ("inputs", True, "inputs"),
         ("elsewhere", False, None), ("elsewhere", True, "surprises"),
-        ("between rows", False, "guards"),
+        ("between rows", False, "guards"), ("the order of terms", False, "decoys"),
     ],
 )  # fmt: skip
 def test_whatever_a_batch_changes_but_its_results_is_noticed(
@@ -290,6 +290,7 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
     back_to_back(timed, monkeypatch, *(() if surprised else ("surprises",)))
     parts = PADDED if place == "between rows" else {}
     case = case_of(write_kernel(**parts), timed, size=24)
+    values = count(7)
     take, lay_out = timed.backend.timed_ns, BatchArena.lay_out
     laid_out: list[tuple[BatchArena, list[list[Guarded]]]] = []
 
@@ -311,9 +312,10 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
             "inputs": (A.data, 0),
             "C of a decoy": (sets[-1][2].data, 0),
             "A of a decoy": (sets[-1][0].data, 0),
-            "elsewhere": (present(timed._samples)._order[1], 0),
+            "elsewhere": (present(timed._samples).saved, 0),
+            "the order of terms": (present(timed._samples)._order[0], 50),
         }[place]
-        timed.kernels.fill(buffer, at, 1, 7)
+        timed.kernels.fill(buffer, at, 1, next(values))
         return taken
 
     monkeypatch.setattr(BatchArena, "lay_out", recorded)

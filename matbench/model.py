@@ -149,20 +149,24 @@ class KernelKind(NamedTuple):
 
     Whether it `has_source` in CUDA C, which can be translated, instrumented and explained; whether
     matbench itself `launches` it, on its own memory; whether it runs `apart`, a function of a user
-    in a process of its own.
+    in a process of its own. `race`: when one shows in its staggered build, which is called again
+    for `races_s` because its threads meet by chance.
     """
 
     called: str
     has_source: bool = False
     is_launched: bool = False
     is_apart: bool = False
+    race: str = "warps do not run in lockstep"
+    races_s: float = 0.0
 
 
+_UNOPTIMIZED = "built with -O0, so that threads share variables in memory"
 _COMPILED = KernelKind("a compiled kernel", is_launched=True)
 _KINDS: dict[str | None, KernelKind] = {
     None: KernelKind("a kernel", has_source=True, is_launched=True),
     PYTHON: KernelKind("a function in Python", is_apart=True),
-    HOST: KernelKind("a function on the host", is_apart=True),
+    HOST: KernelKind("a function on the host", False, False, True, _UNOPTIMIZED, races_s=1.0),
     BASELINE: KernelKind("a library routine"),
 }
 

@@ -24,9 +24,7 @@ from matbench.kernelfile import includes, instrument, sweep
 from matbench.model import WORD_BYTES, Case, Kernel
 from matbench.records.outcome import Timing
 
-#: For how long a function is called in search of races, and the most operations of a call without
-#: the compiler's optimizations.
-_RACES_S = 1.0
+#: The most operations of a call without the compiler's optimizations.
 _MOST_UNOPTIMIZED = 1 << 29
 #: How often a kernel is run to see where results differ.
 _MOST_RUNS = 20
@@ -80,24 +78,19 @@ def trials(runnable: Runnable) -> None:
 
 
 def staggered(runnable: Runnable) -> None:
-    """Right with a build whose threads drift apart. A function is called for a while, because its
-    threads meet by chance."""
-    case, build = runnable.case, runnable.built.staggered
+    """Right with a build whose threads drift apart."""
+    case, build, kind = runnable.case, runnable.built.staggered, runnable.case.kernel.kind
     operations = workloads.workload_of(case.problem).operations(case.problem)
-    is_function = case.kernel.kind.is_apart
-    if build is None or (is_function and operations > _MOST_UNOPTIMIZED):
+    if build is None or (kind.races_s and operations > _MOST_UNOPTIMIZED):
         return
-    rare = "warps do not run in lockstep"
-    if is_function:
-        rare = "built with -O0, so that threads share variables in memory"
-    unused = [] if is_function else [runnable.C.data]
-    ended_s = time.monotonic() + (_RACES_S if is_function else 0)
+    unused = [runnable.C.data] * kind.is_launched
+    ended_s = time.monotonic() + kind.races_s
     while True:
         runnable.require_right_trial(
             runnable.prepared.reference,
             "staggered",
             lambda: build.launch(runnable.launch, [*runnable.arguments, *unused]),
-            why=f"a race: wrong if {rare}; ",
+            why=f"a race: wrong if {kind.race}; ",
         )
         if time.monotonic() >= ended_s:
             return

@@ -11,6 +11,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Any, NamedTuple, cast
@@ -138,11 +139,18 @@ class Launches:
             )
             times = times._replace(cold=taken) if cold else times._replace(hot=taken)
             self.verify()
-        if self.round.number == 1:
+        if self.round.number == 1 and self.built.clocked is not None:
             timing = times.cold or times.hot
             assert timing is not None
             assert timing.median_ns is not None
-            times = times._replace(blocks=self._block_times(timing.median_ns))
+            is_short = timing.median_ns < SLOW_NS / 50
+            known_ns = None if is_short else timing.median_ns
+            sample = self.stamps(self.built.clocked, 5 if is_short else 1, known_ns)
+            with suppress(CaseError):  # no block has an end stamp
+                own = block_times.brief(
+                    sample, self.backend.info, clock_is_sm=self.backend.clock_is_sm
+                )
+                times = times._replace(blocks=own)
         self.verify()
         return times
 
@@ -167,17 +175,20 @@ class Launches:
         self._surprise(count)
         self.runnable.require_right(self.samples.verdicts())
 
-    def once_ns(self, *, cold: bool | None = None) -> float:
-        """One launch, in nanoseconds; by default with the cache that the case is ranked by."""
+    def once_ns(
+        self, program: Program | None = None, *more: Argument, cold: bool | None = None
+    ) -> float:
+        """One launch, in nanoseconds; by default of the plain build, and with the cache that the
+        case is ranked by. Another build may take `more` arguments."""
         is_cold = self.options.cold if cold is None else cold
         launches = [(self.runnable.buffers, self._next_draw())]
         self._make_ready(launches)
-        taken_ns = self._clocked_ns(self.built.program, is_cold=is_cold)
+        taken_ns = self._clocked_ns(program or self.built.program, *more, is_cold=is_cold)
         self._compare(launches)
         return taken_ns
 
     def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
-        """Time one launch on the first set of buffers; a build may take `more` arguments."""
+        """The time of one launch on the first set of buffers."""
         call = program.call(self.launch, [*self.arguments, *more])
         hold = partial(self._hold, 1 if self.takes_turns else 0)
         taken_ns = self.backend.timed_ns(Work([call], hold, is_cold=is_cold))
@@ -365,18 +376,6 @@ class Launches:
                 "surprises", "a number of A changed right before a launch, and C is wrong"
             )
 
-    def _block_times(self, plain_ns: float) -> BlockTimes | None:
-        """Figures from the stamps of an instrumented launch; None if no block has an end stamp."""
-        if self.built.clocked is None:
-            return None
-        short = plain_ns < SLOW_NS / 50
-        sample = self.stamps(self.built.clocked, 5 if short else 1, None if short else plain_ns)
-        try:
-            is_sm = self.backend.clock_is_sm
-            return block_times.brief(sample, self.backend.info, clock_is_sm=is_sm)
-        except CaseError:
-            return None
-
     def stamps(
         self, clocked: Program, pairs: int, known_plain_ns: float | None = None
     ) -> BlockSample:
@@ -391,11 +390,7 @@ class Launches:
             buffer = memory.allocate(self.launch.blocks * STAMP_BYTES)
             for _ in range(pairs):
                 self.backend.write(buffer, np.zeros_like(stamps))
-                launches = [(self.runnable.buffers, self._next_draw())]
-                self._make_ready(launches)
-                is_cold = self.options.cold
-                clocked_ns.append(self._clocked_ns(clocked, buffer, is_cold=is_cold))
-                self._compare(launches)
+                clocked_ns.append(self.once_ns(clocked, buffer))
                 plain_ns.append(known_plain_ns or self.once_ns())
             self.backend.read(buffer, stamps)
         return BlockSample(
@@ -471,14 +466,16 @@ class FunctionLaunches(Launches):
     def _hot_sampler(self) -> Sampler:
         return partial(self.once_ns, cold=False)
 
-    def once_ns(self, *, cold: bool | None = None) -> float:
+    def once_ns(
+        self, program: Program | None = None, *more: Argument, cold: bool | None = None
+    ) -> float:
         if self._host_ns is None and self.backend.info.kind == "gpu":
             self._host_ns, host_ns = 0.0, []  # during these calls the device is not held
             for _ in range(_HOST_CALLS):
-                super().once_ns(cold=cold)
+                super().once_ns(program, *more, cold=cold)
                 host_ns.append(self._last_host_ns)
             self._host_ns = statistics.median(host_ns)
-        return super().once_ns(cold=cold)
+        return super().once_ns(program, *more, cold=cold)
 
     def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
         function = cast(Function, program)

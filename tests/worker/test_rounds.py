@@ -248,13 +248,13 @@ def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: Counter[str] = Counter()
-    block_times = Launches._block_times
+    stamps = Launches.stamps
 
-    def noted(launches: Launches, plain_ns: float) -> Any:
+    def noted(*given: Any) -> Any:
         counted["blocks"] += 1
-        return block_times(launches, plain_ns)
+        return stamps(*given)
 
-    monkeypatch.setattr(Launches, "_block_times", noted)
+    monkeypatch.setattr(Launches, "stamps", noted)
     began = lambda _: counted.update(["before"])  # noqa: E731
     monkeypatch.setattr(checks, "BEFORE_TIMING", (began, *checks.BEFORE_TIMING))
     tiled = catalogue.load(own_file("tiled"))

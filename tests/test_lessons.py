@@ -151,15 +151,6 @@ def test_a_figure_that_is_off_is_found(name: str, old: str, new: str) -> None:
     assert not set(lessons.header(changed)["Measured"]) <= figures(name)
 
 
-def test_figures_follow_the_records() -> None:
-    size = {"problem": Problem(1000, 1000, 1000), "device": "NVIDIA H200"}
-    found = [outcome("tiled", ms=0.4, **size), outcome("tiled", ms=0.2, **size)]
-    found.append(outcome("cublas", ms=0.1, **size))
-    told = {"1000": "10.0 TFLOP/s at n = 1000, 50% of cuBLAS (H200)"}
-    assert lessons.figures("tiled", [found]) == told
-    assert lessons.figures("tiled", [found[:2]]) == {}
-
-
 def test_a_header_ends_where_its_labels_do() -> None:
     text = "// Adds: one\n//   and more.\n// Limit: two\n// Measured: 1\n//   2\n//\n// Adds: no\n"
     assert lessons.header(kernel_of(text + "\nint x;\n")) == {

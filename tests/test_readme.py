@@ -107,22 +107,6 @@ def test_a_kernel_that_changed_or_went_is_stale() -> None:
     assert "Stale" not in generator.table(([], [same]), catalogue.builtin())
 
 
-def test_the_table_shows_each_kernel_at_its_fastest_and_no_skips() -> None:
-    found = [
-        outcome("tiled", ms=time, params={"TILE": tile}, **SIZE)
-        for tile, time in ((8, 0.3), (16, 0.1), (32, 0.2))
-    ]
-    found.append(outcome("single-block", status="skipped", **SIZE))
-    found.append(outcome("broken", status="wrong", reason="guards: outside", **SIZE))
-    table = generator.table(([], found), [])
-    assert "TILE=16" in table
-    assert "TILE=8" not in table
-    assert "TILE=32" not in table
-    assert "single-block" not in table.split("**Stale:**")[0]
-    assert "wrong: guards: outside" in table
-    assert "all 5 cases" in table
-
-
 def test_text_outside_the_markers_stays() -> None:
     text = "before\n<!-- x -->\nold\n<!-- /x -->\nafter\n"
     new = "before\n<!-- x -->\n\nnew\n\n<!-- /x -->\nafter\n"
@@ -130,18 +114,6 @@ def test_text_outside_the_markers_stays() -> None:
     assert generator.inserted(new, "x", "new") == new
     with pytest.raises(ValueError, match="markers of 'y'"):
         generator.inserted(text, "y", "new")
-
-
-def test_the_first_table_is_small() -> None:
-    found = [
-        outcome(kernel, ms=ms, group="ladder", problem=Problem(4096, 4096, 4096))
-        for kernel, ms in (("banked-sums", 2), ("thread-tile-1d", 20), ("tiled", 9))
-    ]
-    lines = generator.first_table(([], found), []).splitlines()
-    titles = [cell.strip() for cell in lines[0].strip("|").split("|")]
-    assert set(titles) <= set(generator.FIRST_COLUMNS)
-    assert [line.split()[1] for line in lines[2:4]] == ["banked-sums", "thread-tile-1d"]
-    assert not any("tiled" in line for line in lines)
 
 
 # Parts written by hand

@@ -13,7 +13,6 @@ from support.optional import present
 
 from matbench import temporary
 from matbench.errors import UsageError
-from matbench.worker.process import DiedError, WorkerProcess
 
 
 @pytest.fixture
@@ -59,20 +58,6 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_run(parent: Path) -> No
     assert (target / "file").exists()
     alive.kill()
     alive.communicate()
-
-
-def test_what_a_worker_and_its_programs_leave_goes_with_it(parent: Path) -> None:
-    pool = WorkerProcess()
-    try:
-        for _ in range(2):
-            made = [pool.call(tempfile.mkdtemp), pool.call(subprocess.getoutput, "mktemp")]
-            [own] = parent.iterdir()
-            assert {Path(path).parent for path in made} == {own}
-            with pytest.raises(DiedError, match="SIGABRT"):
-                pool.call(os.abort)
-    finally:
-        pool.kill()
-    assert not list(parent.iterdir())
 
 
 def test_a_missing_folder_for_temporary_files_is_told(

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.tables import CPU, GPU, H200, MIXED, hot, on_h200, outcome, timing
+from support.tables import CPU, GPU, H200, hot, on_h200, outcome, timing
 
 from matbench.analysis import claims, ranking
 from matbench.analysis.ranking import Ranked
-from matbench.model import Arithmetic, Conditions, DeviceInfo, Problem
+from matbench.model import DeviceInfo, Problem
 from matbench.records.outcome import BlockTimes, Claims, Outcome
 
 DOUBLE = Claims(precision="float64", result="float64")
@@ -34,39 +34,10 @@ def of_limit(*found: Outcome) -> dict[str, float | None]:
 # Rankings
 
 
-def test_only_what_was_measured_ranks() -> None:
-    found = ranked(*MIXED)
-    assert found["fast"].best
-    assert found["fast"].times_slowest == 4
-    assert found["slow"].times_slowest == 1
-    assert found["fast"].rivals == 2
-    for name in ("wrong-one", "missing", "broken"):
-        assert found[name] == Ranked(found[name].outcome)
-
-
 @pytest.mark.parametrize("median", [0.0, -1.0, None])
 def test_a_time_that_is_none_does_not_rank(median: float | None) -> None:
     found = outcome("x", 1, cold=timing(1, median_ns=median))
     assert ranking.rank([found]) == (Ranked(found),)
-
-
-def test_cpu_and_gpu_never_share_a_ranking() -> None:
-    twin = DeviceInfo("opencl", 1, "A Processor", "gpu", "1", "1", {})
-    tables = ranking.tables(
-        [*MIXED, outcome("same-name", 0.001, twin), outcome("loop", 90, group="baseline")]
-    )
-    assert [{outcome.case.kernel for outcome in table.outcomes} for table in tables] == [
-        {"naive", "tiled"},
-        {"same-name"},
-        {"slow", "wrong-one", "fast", "missing", "broken", "small", "odd"},
-        {"numpy", "loop"},
-    ]
-    assert [table.baselines for table in tables] == [False, False, False, True]
-    rows = [row for table in tables for row in table.rows]
-    assert [row.outcome.case.kernel for row in rows if row.best] == [
-        "naive", "same-name", "odd", "small", "fast", "numpy",
-    ]  # fmt: skip
-    assert rows[0].times_slowest == 1.25
 
 
 def test_problems_are_in_the_order_of_their_work_the_usual_inputs_first() -> None:
@@ -78,76 +49,6 @@ def test_problems_are_in_the_order_of_their_work_the_usual_inputs_first() -> Non
     assert [(one.problem.size, one.problem.inputs, len(one.rows)) for one in table.problems] == [
         ("9", "uniform", 1), ("100", "uniform", 2), ("100", "signed", 1),
     ]  # fmt: skip
-
-
-def test_workloads_rank_apart() -> None:
-    dot = outcome("dot", 1, problem=Problem(1, 2**20, 1, "ramp", workload="dot"))
-    tables = ranking.tables([dot, outcome("product", 1)])
-    assert [table.workload.name for table in tables] == ["matmul", "dot"]
-    found = ranked(dot, outcome("product", 1))
-    assert (found["product"].gflops, found["product"].gbytes_per_s) == (2000, None)
-    assert found["dot"].gflops is None
-    assert found["dot"].gbytes_per_s == pytest.approx((2**23 + 4) / 1e6)
-
-
-def test_cold_and_hot_samples_rank_apart() -> None:
-    found = ranked(outcome("cold", 3), hot("hot", 1), outcome("colder", 6))
-    assert [found[name].times_slowest for name in ("cold", "hot", "colder")] == [2, 1, 1]
-
-
-def test_claims_that_weaken_a_check_rank_below_and_among_themselves() -> None:
-    odd = Claims(error_constant=4.0)
-    even = Claims(where=("N % 2 == 0",))  # says when it runs, not how it is judged
-    found = (
-        outcome("slow", 40, claims=even), outcome("narrow", 1, precision="float16"),
-        outcome("fast", 10),
-        outcome("odd", 4, claims=odd), outcome("bad", claims=odd, status="wrong", reason="no"),
-    )  # fmt: skip
-    rows = ranking.rank(found)
-    assert [row.outcome.case.kernel for row in rows] == ["fast", "slow", "narrow", "odd", "bad"]
-    assert [(row.best, row.leads, row.rivals, row.times_slowest) for row in rows] == [
-        (True, True, 2, 4), (False, False, 2, 1),
-        (False, True, 2, 4), (False, False, 2, 1),
-        (False, False, 0, None),
-    ]  # fmt: skip
-    assert [row.claims for row in rows[1:4]] == [
-        (), ("inputs rounded to float16",), ("each product may be off by 4·2⁻²⁴",),
-    ]  # fmt: skip
-
-
-def test_float64_results_rank_below_float32_and_among_themselves() -> None:
-    def wide(name: str, ms: float | None = None, **changes: Any) -> Outcome:
-        return outcome(name, ms, claims=DOUBLE, **changes)
-
-    odd = msgspec.structs.replace(DOUBLE, accumulator="float32")
-    found = (
-        wide("slow-64", 40), outcome("fast", 10), outcome("odd-64", 5, claims=odd),
-        wide("fast-64", 20), outcome("narrow", 1, precision="tf32"), outcome("slow", 30),
-        wide("bad-64", status="wrong", reason="no"),
-    )  # fmt: skip
-    rows = ranking.rank(found)
-    assert [(row.outcome.case.kernel, row.best, row.rivals, row.times_slowest) for row in rows] == [
-        ("fast", True, 2, 3), ("slow", False, 2, 1),
-        ("fast-64", True, 2, 2), ("slow-64", False, 2, 1),
-        ("narrow", False, 1, 1), ("odd-64", False, 1, 1),
-        ("bad-64", False, 0, None),
-    ]  # fmt: skip
-    assert rows[2].claims == (), "more precision is no claim"
-
-
-def test_the_spread_is_that_of_the_median_or_else_of_the_samples() -> None:
-    assert ranking.spread(timing(1)) == pytest.approx(0.01)
-    assert ranking.spread(timing(1, interval_ns=None)) == pytest.approx(0.05)
-    assert ranking.spread(None) is None
-
-
-def test_what_stands_beside_a_rank() -> None:
-    both = outcome("x", 1, cold=timing(1, notes=("a",)), hot=timing(2), notes=("b",))
-    (row,) = ranking.rank([both])
-    assert row.hot == both.hot
-    assert row.notes == ("a", "b")
-    (alone,) = ranking.rank([hot("x", 1)])
-    assert alone.hot is None
 
 
 def test_the_fastest_parameters_of_each_kernel() -> None:
@@ -246,29 +147,6 @@ def test_the_limit_is_that_of_the_unit_at_the_clock_that_was_held() -> None:
     assert found["tensor"] == pytest.approx(plain / 16)
     assert found["stamped"] == pytest.approx(plain)
     assert found["untold"] is None
-
-
-def test_a_scheme_of_several_products_has_its_own_limit() -> None:
-    """With three products for one, the rate of useful products is a third of the tensor cores'."""
-    split = Claims(error_constant=8.0)
-    three = Arithmetic(3, "tf32")
-    found = of_limit(
-        on_h200("tf32x3", 0.1, claims=split, arithmetic=three),
-        on_h200("tf32", 0.1, precision="tf32"),
-        on_h200("untold", 0.1, claims=split),
-    )
-    assert found["tf32"] is not None
-    assert found["tf32x3"] == pytest.approx(3 * found["tf32"])
-    assert found["untold"] is None
-
-
-def test_the_clock_is_the_mean_while_samples_were_taken() -> None:
-    def held(*clocks: int | None) -> float | None:
-        moments = tuple(Conditions(sm_mhz=clock) for clock in clocks)
-        return ranking.held_mhz(timing(1, conditions=moments))
-
-    assert held(345, 1000, None, 1100) == 1050
-    assert held(345) is held() is ranking.held_mhz(None) is None
 
 
 def test_what_the_cache_holds_is_not_compared_with_the_copy() -> None:

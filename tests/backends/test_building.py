@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from matbench.backends import building
-from matbench.backends.building import apart, first_error, includes_own_files
+from matbench.backends.building import first_error, includes_own_files
 from matbench.model import Kernel, LaunchRules
 
 KERNEL = Kernel("mine", LaunchRules(block=(1,), grid=(1,)))
@@ -79,19 +77,6 @@ def test_own_includes_are_told_from_the_compilers(source: str, own: bool, tmp_pa
     (tmp_path / "mine.h").touch()
     kernel = msgspec.structs.replace(KERNEL, source=source, file=str(tmp_path / "mine.cu"))
     assert includes_own_files(kernel) == own
-
-
-def test_temporary_files_go_however_the_block_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(ZeroDivisionError), apart():
-        handle, name = tempfile.mkstemp()
-        os.close(handle)
-        assert Path(name).exists()
-        raise ZeroDivisionError
-    assert tempfile.tempdir == str(tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_compiler_has_a_folder_for_all_that_it_writes(tmp_path: Path) -> None:

@@ -43,21 +43,6 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
     assert "needs CUDA; this is opencl" in result.stdout
 
 
-def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> None:
-    found = matbench(
-        *("run", "dot-tree", "--baseline", "cublas*", "--sizes", "5", *QUICK), "--format", "json"
-    )
-    kernels = [
-        row["case"]["kernel"] for row in json.loads(found.stdout) if row["type"] == "outcome"
-    ]
-    assert sorted(kernels) == ["cublas-dot", "dot-tree"]
-    result = matbench("run", "cubes-tree", "--baseline", "cublas", code=2)
-    assert (
-        result.stderr
-        == "matbench: --baseline 'cublas': it computes matmul; available: none for cubes\n"
-    )
-
-
 def test_what_is_missing_is_told_with_what_fixes_it(
     fake: Fake,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

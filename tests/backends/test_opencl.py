@@ -29,7 +29,7 @@ from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Extent, allocated
 from matbench.cache import Cache
-from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
+from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import catalogue, front_matter, signature
 from matbench.model import DeviceInfo, Kernel, Launch, Problem
 
@@ -86,15 +86,6 @@ def test_devices_say_all_that_the_tutorial_prints(info: DeviceInfo) -> None:
         }  # fmt: skip
     kinds = [device.kind for device in backends.devices("opencl")]
     assert kinds == sorted(kinds, reverse=True)  # GPUs first
-
-
-def test_a_device_is_chosen_by_number_or_name(info: DeviceInfo) -> None:
-    for wanted in ("0", "opencl:0", info.name, info.name[:3].upper()):
-        assert backends.choose("opencl", wanted) == info
-    with pytest.raises(UsageError) as refused:
-        backends.choose("opencl", "99")
-    assert str(refused.value).startswith("--device '99': no such device; available: opencl:0 ")
-    assert info.name in str(refused.value)
 
 
 LOOK = """

@@ -545,35 +545,33 @@ def test_a_source_that_could_tell_builds_apart_is_refused(
 OUTSIDE = GOOD_BODY.replace(
     "    float sum", "    if (row == 0 && column == 0 && WHERE) WRITE;\n    float sum"
 )
+#: The address space, for OpenCL.
+GLOBAL = "__global "
 WHOLE = "A[0] == rint(A[0]) && A[1] == rint(A[1]) && A[2] == rint(A[2])"
 
 
-def test_a_write_outside_on_inputs_from_the_host_is_not_blamed_on_a_sample(
-    write_kernel: KernelWriter, timed: Session
+def outside(session: Session, where: str, write: str) -> str:
+    body = OUTSIDE.replace("WHERE", where).replace("WRITE", write)
+    return body.replace(GLOBAL, "") if session.backend.info.backend == "cuda" else body
+
+
+@pytest.mark.parametrize(
+    ("where", "write", "front", "told"),
+    [
+        (WHOLE, "C[M * N + 2] = 1.0f", "", "C: 1 element, starting 3 after its end"),
+        ("(__float_as_uint(A[1]) & 0x1FFF) != 0", "C[M * N + 2] = 1.0f", 'precision = "tf32"',
+         "C: 1 element, starting 3 after its end"),
+        ("1", f"(({GLOBAL}float *)A)[M * K - 1] = (({GLOBAL}float *)A)[M * K] = 7.0f", "",
+         "A: 1 element, starting 1 after its end"),
+    ],
+    ids=["on inputs from the host", "before they are rounded", "beside changed inputs"],
+)  # fmt: skip
+def test_a_write_outside_is_named_and_not_blamed_on_a_sample(
+    where: str, write: str, front: str, told: str, write_kernel: KernelWriter, timed: Session
 ) -> None:
-    body = OUTSIDE.replace("WHERE", WHOLE).replace("WRITE", "C[M * N + 2] = 1.0f")
-    outcome = timed.measure(case_of(write_kernel(body=body), timed))
-    assert outcome.reason == "guards: wrote outside C: 1 element, starting 3 after its end"
-
-
-def test_a_write_outside_on_inputs_before_they_are_rounded_is_noticed(
-    write_kernel: KernelWriter, timed: Session
-) -> None:
-    unrounded = "(__float_as_uint(A[1]) & 0x1FFF) != 0"
-    body = OUTSIDE.replace("WHERE", unrounded).replace("WRITE", "C[M * N + 2] = 1.0f")
-    outcome = timed.measure(case_of(write_kernel(front='precision = "tf32"', body=body), timed))
-    assert outcome.reason == "guards: wrote outside C: 1 element, starting 3 after its end"
-
-
-def test_a_write_outside_says_more_than_changed_inputs(
-    write_kernel: KernelWriter, timed: Session
-) -> None:
-    write = "((__global float *)A)[M * K - 1] = ((__global float *)A)[M * K] = 7.0f"
-    if timed.backend.info.backend == "cuda":
-        write = write.replace("__global ", "")
-    body = OUTSIDE.replace("WHERE", "1").replace("WRITE", write)
-    outcome = timed.measure(case_of(write_kernel(body=body), timed))
-    assert outcome.reason == "guards: wrote outside A: 1 element, starting 1 after its end"
+    path = write_kernel(front=front, body=outside(timed, where, write))
+    outcome = timed.measure(case_of(path, timed))
+    assert outcome.reason == f"guards: wrote outside {told}"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -581,10 +579,8 @@ def test_an_input_that_one_launch_changed_is_named_after_others(
     seed: int, write_kernel: KernelWriter, timed: Session
 ) -> None:
     """The launch is repeated: the last one may have changed none."""
-    write = "((__global float *)A)[1] = 7.0f"
-    if timed.backend.info.backend == "cuda":
-        write = write.replace("__global ", "")
-    body = OUTSIDE.replace("WHERE", "A[0] < 0.0f && A[1] != rint(A[1])").replace("WRITE", write)
+    write = f"(({GLOBAL}float *)A)[1] = 7.0f"
+    body = outside(timed, "A[0] < 0.0f && A[1] != rint(A[1])", write)
     timed.options = msgspec.structs.replace(timed.options, minimum_samples=20)  # 3 may miss it
     outcome = timed.measure(case_of(write_kernel(f"changes_{seed}", body=body), timed))
     assert outcome.reason == "inputs: changed its input A: 1 element, the first at offset 1"
@@ -615,7 +611,7 @@ def test_matrices_that_do_not_fit_into_one_allocation_have_one_each(
     held = len(own._held)
     own.move()  # only what lies before those to come takes the place of A, B and C
     assert len(own._held) == held - 3 + 1
-    body = OUTSIDE.replace("WHERE", "1").replace("WRITE", "C[M * N + 2] = 1.0f")
+    body = outside(timed, "1", "C[M * N + 2] = 1.0f")
     outcome = timed.measure(case_of(write_kernel("outside", body=body), timed))
     assert outcome.reason == "guards: wrote outside C: 1 element, starting 3 after its end"
 

@@ -110,14 +110,6 @@ def test_front_matter_with_a_mistake_is_not_replaced(matbench: Matbench) -> None
     assert "no front matter, and" not in (found["beside.cu"][1] or "")
 
 
-def test_a_single_file_is_adopted_too(matbench: Matbench) -> None:
-    [file] = write(foreign=FOREIGN)
-    matbench("run", file, "--adopt", "--sizes", "17", *QUICK)
-    assert [outcome.case.kernel for outcome in last_run()] == ["foreign"]
-    [empty] = write(empty="int x;\n")
-    assert "no `__global__` function" in matbench("run", empty, "--adopt", code=2).stderr
-
-
 def test_what_is_not_asked_for_is_wrong_and_what_was_assumed_is_noted(matbench: Matbench) -> None:
     transposed, told = candidates.FAULTY["b-transposed"]
     files = write(transposed=transposed, square=candidates.SQUARE)
@@ -134,7 +126,6 @@ def test_what_is_not_asked_for_is_wrong_and_what_was_assumed_is_noted(matbench: 
     assert "adopted for M == N and N == K" in (found["square at 17"][0].text or "")
     notes = {note for outcome in last_run() for note in outcome.notes}
     assert "adopted for M == N and N == K" in notes
-    matbench("run", files[0], *words, "--contract", "transpose=NT")
     own = write(own=kernel_text("own"))
     matbench("run", *own, "--sizes", "17", *QUICK, "--contract", "layout=column-major", code=1)
     [(status, reason)] = by_kernel(last_run()).values()

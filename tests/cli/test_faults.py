@@ -66,13 +66,6 @@ def test_a_run_passes_over_pipes_among_its_own_files(pipes: Path, matbench: Matb
 # What the system refuses
 
 
-@pytest.mark.usefixtures("nothing_runs", "device")
-def test_an_output_that_cannot_be_written_is_refused(refusal: Refusal) -> None:
-    message = refusal("run", "tiled", "--output", "/sys/matbench.jsonl")
-    assert message.startswith("/sys/matbench.jsonl: cannot be written: ")
-    assert message.endswith("; name another file")
-
-
 @pytest.mark.usefixtures("nothing_runs")
 def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> None:
     try:

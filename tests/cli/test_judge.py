@@ -14,12 +14,12 @@ from typing import Any
 
 import psutil
 import pytest
-from msgspec.structs import replace
 from PIL import Image
 from support import candidates
-from support.kernels import GOOD_BODY, SLOW_BODY, SPIN_BODY, kernel_text
+from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
 from support.optional import present, some
 from support.paths import ROOT
+from support.tables import compared
 
 import matbench
 from matbench.cli.verdicts import Comparisons
@@ -39,13 +39,6 @@ def judge(device: DeviceInfo) -> Iterator[matbench.Judge]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def impatient(judge: matbench.Judge, device: DeviceInfo) -> Iterator[matbench.Judge]:
-    judge.run("tiled")  # compiles what later runs take from the cache
-    with matbench.Judge("64", backend=device.backend, timeout=3, max_time=0.01) as made:
-        yield made
-
-
 def test_a_right_kernel_is_measured(judge: matbench.Judge, tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     path.write_text(kernel_text("mine"))
@@ -62,26 +55,6 @@ def test_times_of_several_sizes_are_added(judge: matbench.Judge) -> None:
     for case in verdict.cases:
         medians[case.case.problem.N].append(present(case.median_ns))
     assert verdict.median_ns == min(medians[64]) + min(medians[33])
-
-
-@pytest.mark.parametrize(
-    ("candidate", "status", "told"),
-    [
-        (kernel_text(body=SPIN_BODY), "failed", "took longer than"),
-        (kernel_text(front='requires = ["cuda"]'), "skipped", "CUDA"),
-    ],
-    ids=["hang", "skip"],
-)
-def test_a_bad_kernel_is_a_verdict_and_the_next_is_measured(
-    candidate: str, status: str, told: str, impatient: matbench.Judge
-) -> None:
-    if status == "skipped" and impatient.device.backend == "cuda":
-        pytest.skip("runs on cuda")
-    verdict = impatient.run(candidate)
-    assert verdict.status == status, verdict.reason
-    assert told in present(verdict.reason)
-    assert verdict.median_ns is None
-    assert impatient.run("tiled").status == "measured"
 
 
 def test_the_worst_case_decides(judge: matbench.Judge) -> None:
@@ -154,10 +127,6 @@ def test_a_file_without_front_matter_is_adopted(
     for candidate in (path, FOREIGN):
         assert judge.run(candidate).status == "measured"
     assert [*tmp_path.iterdir()] == [path]
-    mistaken = FOREIGN.replace("k < K", "k < K - 1")
-    reason = present(judge.run(mistaken).reason)
-    assert reason.startswith("no front matter, and ")
-    assert "`foreign`" in reason
     with matbench.Judge("64", backend=device.backend, adopt=False) as plain:
         assert (
             plain.run(path).reason
@@ -166,7 +135,7 @@ def test_a_file_without_front_matter_is_adopted(
 
 
 #: Those that the usual tests adopt.
-SOON = ("b-transposed", "leading-dimension-b", "no-guard", "factors")
+SOON = ("leading-dimension-b", "factors")
 
 
 @pytest.mark.parametrize("name", some(candidates.FAULTY, *SOON))
@@ -197,11 +166,7 @@ def test_a_contract_says_what_is_asked_for(judge: matbench.Judge) -> None:
     for verdict in (judge.run(text, contract=asked), judge.run(text, front_matter=asked)):
         assert (verdict.status, verdict.reason) == ("measured", None)
         assert present(verdict.adoption).table["transpose"] == "NT"
-    reversed_ = judge.run(candidates.NAIVE, contract={"transpose": "NT"})
-    assert reversed_.reason == "computes C = A·B; asked for C = A·Bᵀ"
     assert judge.run(text, front_matter={"transpose": "NN"}).status == "wrong"
-    own = judge.run(kernel_text(), contract={"beta": 1.0})
-    assert own.reason == "computes C = A·B; asked for C = A·B + C"
     adds, _ = candidates.FAULTY["adds-to-c"]
     assert judge.run(adds, contract={"beta": 1.0}).status == "measured"
     both = judge.run(candidates.RIGHT["factors"], contract={"beta": 1.0})
@@ -235,9 +200,10 @@ def test_one_set_of_constants_may_not_fit(judge: matbench.Judge) -> None:
 
 
 def test_given_keys_are_part_of_the_table_that_is_found(judge: matbench.Judge) -> None:
-    for given in ({"launch": {"block": [32, 4]}}, {"args": ["A", "B", "C", "M", "N", "K"]}):
-        verdict = judge.run(candidates.NAIVE, sizes="64,17x33x5", front_matter=given)
-        assert (verdict.status, verdict.reason) == ("measured", None)
+    given = {"launch": {"block": [32, 4]}}
+    verdict = judge.run(candidates.NAIVE, sizes="64,17x33x5", front_matter=given)
+    assert (verdict.status, verdict.reason) == ("measured", None)
+    assert present(verdict.cases[0].case.launch).block == (32, 4, 1)
     swapped = judge.run(candidates.NAIVE, front_matter={"args": ["B", "A", "C", "M", "N", "K"]})
     assert swapped.status == "wrong"
 
@@ -260,18 +226,8 @@ def test_two_kernels_are_compared_in_turns(judge: matbench.Judge) -> None:
     assert judge.compare(slow, fast, max_time=2).verdict == "FASTER"
 
 
-def test_no_verdict_on_a_wrong_kernel(judge: matbench.Judge) -> None:
-    wrong = kernel_text("bad").replace("sum +=", "sum -=")
-    found = judge.compare("tiled", wrong, max_time=0.2)
-    assert found.verdict is None
-    assert "bad: wrong" in present(found.reason)
-    assert present(judge.compare("tiled", "nowhere.cu").reason).startswith("nowhere.cu:")
-    assert judge.compare("tiled", "dot-tree").verdict is None
-
-
-def test_sizes_that_disagree_leave_it_undecided(judge: matbench.Judge) -> None:
-    [slower] = judge.compare(kernel_text(), kernel_text(body=SLOW_BODY), max_time=1).records
-    same = replace(slower, comparison=replace(present(slower.comparison), verdict="SAME"))
+def test_sizes_that_disagree_leave_it_undecided() -> None:
+    slower, same = compared(), compared(1.0, verdict="SAME")
     for records, verdict in (
         ((slower, slower), "SLOWER"),
         ((same, slower), "UNDECIDED"),
@@ -448,12 +404,3 @@ def run_file(matbench: Any, tmp_path: Path, device: DeviceInfo) -> Path:
         "--backend", device.backend, "--output", file,
     )  # fmt: skip
     return file
-
-
-def test_a_file_that_is_no_record_is_an_error(tmp_path: Path) -> None:
-    file = tmp_path / "a.jsonl"
-    file.write_text("{}\n")
-    with pytest.raises(matbench.UsageError, match=r"a\.jsonl:1: not a record"):
-        matbench.read(file)
-    with pytest.raises(matbench.UsageError, match="cannot be read"):
-        matbench.read(tmp_path / "none.jsonl")

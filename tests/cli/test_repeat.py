@@ -164,26 +164,8 @@ def test_a_wrong_sample_can_be_launched_again(
     assert "--replay 1:" in other
 
 
-def test_a_right_kernel_is_right_on_any_inputs_and_nothing_is_timed(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
-    path = write_kernel()
-    said = matbench("run", path, "--sizes", "33", "--replay", "9f3C2b", "--format", "json").stdout
-    outcomes = [each for each in json.loads(said) if each["type"] == "outcome"]
-    assert outcomes
-    for outcome in outcomes:
-        assert outcome["status"] == "measured"
-        assert outcome["cold"] is outcome["hot"] is None
-
-
 def test_numpy_is_not_timed_either(matbench: Matbench) -> None:
     said = matbench("run", "numpy", "--sizes", "5", "--replay", "12", "--format", "json").stdout
     [outcome] = [each for each in json.loads(said) if each["type"] == "outcome"]
     assert outcome["status"] == "measured"
     assert outcome["cold"] is outcome["hot"] is None
-
-
-@pytest.mark.parametrize("key", ["", "xyz", "-1", "0x12", "12345678901234567", "١"])
-def test_a_key_is_up_to_16_hexadecimal_digits(matbench: Matbench, key: str) -> None:
-    result = matbench("run", "tiled", "--replay", key, code=2)
-    assert "not a key; copy the one in the reason" in result.output

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import QUICK, Matbench, Plan, last_run, records_in, summary
-from support.kernels import GOOD_BODY, SLOW_BODY, KernelWriter, kernel_text
+from support.cli import QUICK, Matbench, Plan, last_run, records_in
+from support.kernels import SLOW_BODY, KernelWriter, kernel_text
 from support.workloads import problem
 
 from matbench import backends
@@ -27,12 +27,6 @@ pytestmark = pytest.mark.usefixtures("own_state")
 
 def run(matbench: Matbench, *arguments: str | Path, code: int | None = 0) -> Any:
     return matbench("run", *QUICK, *arguments, code=code)
-
-
-def test_all_right_or_skipped_is_success(matbench: Matbench) -> None:
-    run(matbench, "tiled", "--set", "TILE=8,500", "--sizes", "9", "--inputs", "signed")
-    # In the order in which they were done: the first had rounds to come.
-    assert summary(last_run()) == [("tiled", 500, "9", "skipped"), ("tiled", 8, "9", "measured")]
 
 
 @pytest.mark.long
@@ -157,36 +151,6 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
 
 
 # Files that include others
-
-
-SIZE = ("--sizes", "24")
-
-
-def with_header(write_kernel: KernelWriter) -> tuple[Path, Path]:
-    """A kernel that is right as long as its header says 1."""
-    kernel = write_kernel(
-        body='#include "factor.h"' + GOOD_BODY.replace("= sum;", "= FACTOR * sum;")
-    )
-    header = kernel.with_name("factor.h")
-    header.write_text("#define FACTOR 1\n")
-    return kernel, header
-
-
-def test_a_changed_header_is_run_and_resumed_anew(
-    matbench: Matbench, write_kernel: KernelWriter, tmp_path: Path
-) -> None:
-    kernel, header = with_header(write_kernel)
-    results = tmp_path / "results.jsonl"
-    command = ("run", "--kernel", kernel, "mine", *SIZE, *QUICK)
-    matbench(*command, "--output", results)
-    matbench(*command, "--resume", results)
-    header.write_text("#define FACTOR 2\n")
-    matbench(*command, "--resume", results, code=1)
-    header.write_text("#define FACTOR 1 // as before\n")
-    matbench(*command, "--resume", results)
-    _, outcomes = reading.read(results)
-    assert [outcome.status for outcome in outcomes] == ["measured", "wrong", "measured"]
-    assert len({outcome.case.sha256 for outcome in outcomes}) == 3
 
 
 # What is said of a run later

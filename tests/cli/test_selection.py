@@ -44,8 +44,10 @@ def test_groups(planned: Plan) -> None:
 
 
 def test_baselines_are_of_what_is_computed(planned: Plan) -> None:
-    found = {o.case.kernel for o in planned("dot-tree", "tiled", "--baseline", "cublas*")}
-    assert found >= {"dot-tree", "tiled", "cublas", "cublas-dot"}
+    for kernel, baseline in (("dot-tree", "cublas-dot"), ("tiled", "cublas")):
+        found = {o.case.kernel for o in planned(kernel, "--baseline", "cublas*")}
+        assert found >= {kernel, baseline}
+        assert ("cublas-tf32" in found) == (kernel == "tiled")
 
 
 def test_smoke_means_every_kernel_at_awkward_sizes(planned: Plan) -> None:
@@ -122,19 +124,12 @@ def test_names_choose_from_a_folder(planned: Plan, folder: Path) -> None:
 
 
 def test_sizes_seed_and_inputs(planned: Plan) -> None:
-    found = planned("single-block", "--sizes", "3,2x3x4,3", "--seed", "7", "--inputs", "normal")
-    assert [(o.case.problem.M, o.case.problem.N, o.case.problem.K) for o in found] == [
-        (3, 3, 3),
-        (2, 3, 4),
-    ]
-    assert {(o.case.problem.seed, o.case.problem.inputs) for o in found} == {(7, "normal")}
-
-
-def test_several_kinds_of_inputs(planned: Plan) -> None:
-    found = planned("single-block", "--sizes", "3,4", "--inputs", "normal, uniform,normal")
-    assert [(o.case.problem.N, o.case.problem.inputs) for o in found] == [
-        (3, "normal"), (3, "uniform"), (4, "normal"), (4, "uniform"),
+    inputs = ("--inputs", "normal, uniform,normal")
+    found = planned("single-block", "--sizes", "3,2x3x4,3", "--seed", "7", *inputs)
+    assert [(o.case.problem.size, o.case.problem.inputs) for o in found] == [
+        ("3", "normal"), ("3", "uniform"), ("2x3x4", "normal"), ("2x3x4", "uniform"),
     ]  # fmt: skip
+    assert {o.case.problem.seed for o in found} == {7}
 
 
 def test_set_takes_the_place_of_a_kernels_own_values(planned: Plan) -> None:
@@ -211,19 +206,6 @@ def test_a_file_runs_by_what_the_command_line_says(matbench: Matbench) -> None:
     shown = matbench("show", name, *ALL).stdout
     assert "product<16>(M, N, K, 1.0, A, B, 0.0, C)" in " ".join(shown.split())
     assert SOURCE in shown
-
-
-@pytest.mark.usefixtures("own_state")
-def test_a_file_of_several_kernels_says_so_and_what_to_do(matbench: Matbench) -> None:
-    Path("two.cu").write_text(f"__global__ void zero(float *C) {{ *C = 0; }}\n{SOURCE}")
-    for command in ("run", "check", "show"):
-        [line] = refused(matbench, command, "two.cu")
-        assert line.endswith(
-            ": two.cu:1: several kernels, zero (line 1), product (line 7), and no front matter; "
-            "run `matbench adopt two.cu`, with --entry NAME for one of them"
-        )
-    assert "wrote two.toml" in matbench("adopt", "two.cu", "--entry", "product").output
-    matbench("run", "two.cu", "--sizes", "20", *QUICK)
 
 
 @pytest.mark.usefixtures("own_state")

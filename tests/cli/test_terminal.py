@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from support import record_files, tables
-from support.cli import QUICK, records_in
+from support.cli import QUICK
 from support.terminal import COMMAND, on_terminal
 
 from matbench.kernelfile import catalogue
 from matbench.model import Skip
-from matbench.show.reasons import outcome_reason
 from matbench.workloads import WORKLOADS
 
 # -- the bar -------------------------------------------------------------------------------------
@@ -69,21 +68,6 @@ def records(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("width", [60, 120])
-def test_no_line_is_wider_than_the_terminal(width: int, records: Path) -> None:
-    session = on_terminal("report", records, width=width)
-    assert session.code == 0
-    assert max(map(cell_len, session.lines)) <= width
-    text = "\n".join(session.lines)
-    together = "".join(text.split())
-    assert "3 measured, 1 wrong, 1 failed, 1 skipped" in text
-    # These columns always stay, and reasons are complete.
-    for word in ("kernel", "parameters", "time", "status", "tiled", "kahan", "TILE=8", "★"):
-        assert word in text
-    for word in ("needsTILE*TILE<=max_threads_per_block", "summ", "elementswrong"):
-        assert word in together
-
-
 @pytest.mark.parametrize("command", [("list",), ("show", "shared-row"), ("--help",)])
 def test_other_commands_keep_to_the_width(command: tuple[str, ...]) -> None:
     session = on_terminal(*command, width=60)
@@ -114,16 +98,6 @@ def test_columns_of_the_environment_are_heeded(records: Path) -> None:
 def test_no_color_is_heeded(records: Path) -> None:
     session = on_terminal("report", records, environment={"NO_COLOR": "1"})
     assert not re.search(r"\x1b\[[0-9;]*3[0-9][;m]", session.written)
-
-
-def test_in_a_pipe_nothing_is_cut(records: Path) -> None:
-    done = subprocess.run([*COMMAND, "report", records], capture_output=True, text=True, check=True)
-    outcomes = records_in(records)
-    for outcome in outcomes:
-        assert outcome.case.kernel in done.stdout
-        if outcome.status != "measured":
-            assert outcome_reason(outcome).splitlines()[0] in " ".join(done.stdout.split())
-    assert "avg rel err" in done.stdout
 
 
 @pytest.mark.long

@@ -64,23 +64,6 @@ def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -
     assert present(verdict.median_ns) > 50e6
 
 
-@pytest.mark.long
-def test_an_honest_function_between_two_that_patch_its_process_is_as_alone(
-    matbench: Matbench,
-) -> None:
-    names = ("cheat_clock", "honest", "cheat_comparison")
-    together = [f"{FILE}::{name}" for name in names]
-    matbench("run", *together, "--sizes", "256", "--backend", "opencl", code=1)
-    by_name = {outcome.case.kernel: outcome for outcome in last_run()}
-    matbench("run", f"{FILE}::honest", "--sizes", "256", "--backend", "opencl")
-    [alone] = last_run()
-    assert by_name["honest"].status == alone.status == "measured"
-    assert by_name["honest"].accuracy == alone.accuracy
-    assert [by_name[name].status for name in ("cheat_clock", "cheat_comparison")] != [
-        "measured"
-    ] * 2
-
-
 def test_what_a_function_changes_spoils_no_reference_of_later_runs(
     matbench: Matbench, tmp_path: Path
 ) -> None:
@@ -885,12 +868,6 @@ def test_adopt_tries_other_results(
     assert last_run()[0].status == "measured"
 
 
-@pytest.mark.long
-def test_names_of_parameters_say_their_order_in_lower_case_too(judged: Judged) -> None:
-    text = "import numpy\n\n\ndef f(c, b, a): numpy.matmul(a, b, out=c)\n"
-    assert judged(text, sizes="20x30x40").status == "measured"
-
-
 def test_adopt_says_what_is_wrong_with_the_closest_call(matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     of_a_gpu = "import cupy\n\ndef wrong(A, B): return A @ B\n"
@@ -910,10 +887,3 @@ def test_tune_finds_the_fastest_constant_of_a_function(matbench: Matbench, tmp_p
     tuned = matbench("tune", file, "--sizes", "64", "--budget", "2s", "--backend", "opencl")
     [winner] = [line for line in tuned.output.splitlines() if "winner" in line]
     assert winner.startswith("WAIT_MS=1 ")
-
-
-@pytest.mark.long
-def test_a_function_is_a_baseline_too(matbench: Matbench) -> None:
-    function = f"{FILE}::honest"
-    matbench("run", "naive-2d", "--baseline", function, "--sizes", "64", "--backend", "opencl")
-    assert {outcome.case.kernel for outcome in last_run()} == {"naive-2d", "honest"}

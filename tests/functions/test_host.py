@@ -305,8 +305,6 @@ def test_openmp_is_built_with_and_its_races_are_wrong(
     else:
         # The shared index may also go beyond the edge of C.
         assert (outcome.status, outcome.median_ns) == ("wrong", None)
-        said = matbench("adopt", file, "--entry", "host f", code=1).output
-        assert "no call is right; closest: " in said
 
 
 def test_a_function_without_openmp_has_one_build(tmp_path: Path) -> None:

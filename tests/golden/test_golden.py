@@ -15,6 +15,7 @@ import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import candidates, warm
 from support.cli import Matbench, Refusal
+from support.gemm import Gemm
 from support.golden import anywhere, csv_lines, leaves, steady
 from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
 from support.terminal import COMMAND
@@ -81,6 +82,7 @@ FILES = {
     "square.cu": candidates.SQUARE,
     "functions.py": FUNCTIONS,
     "host.cpp": HOST,
+    "gemm.cu": Gemm(transpose="NT", padding=3).source(),
 }  # fmt: skip
 
 #: The commands of each file.
@@ -98,11 +100,12 @@ COMMANDS: dict[str, list[Any]] = {
     "run-skipped": [
         "run tiled --set TILE=500 --sizes 9", "run cuda-only.cu --sizes 9,17 --allow-skips",
         "run liar.cu --sizes 9 --allow-skips", "run empty-grid.cu --sizes 8",
-        "run tiled --set TILE=16 --sizes 1000000x1000000x1",
+        "run tiled --set TILE=16 --sizes 1000000x1000000x1", "run tiled --sizes 9 --alpha 2",
     ],
     "run-problems": [
         "run scaled.cu --sizes 17 --inputs signed --alpha 2",
         "run dot-tree --sizes 2^10 --inputs signed", "run good.cu --sizes 17 --replay 9f3C2b",
+        "run gemm.cu numpy --sizes 17 --alpha 1,-0.5 --beta 1 --batch 1,3",
     ],
     "run-claims": ["run good.cu claims.cu --sizes 33"],
     "run-functions": [
@@ -128,17 +131,19 @@ COMMANDS: dict[str, list[Any]] = {
     ],
     "blocks": ["blocks good.cu --sizes 33", "blocks liar.cu --sizes 33", "blocks numpy --sizes 33"],
     "blocks-json": ["blocks good.cu --sizes 33 --format json"],
-    "show": ["show good.cu", "show scaled.cu", "show numpy"],
+    "show": ["show good.cu", "show scaled.cu", "show gemm.cu", "show numpy"],
     "help": [f"{name} --help" for name in ("run", "compare", "check", "blocks", "show", "serve")],
 }  # fmt: skip
 
 #: Command lines that are refused.
 REFUSED = [
-    "rnu",
+    "xyzzy",
     *(f"run {words}" for words in (
         "tild", "xyzzy", "--sizes 256,0", "--set TILE=8,0", "--set THREDS=8", "--set THREADS",
         "block-1d --set THREADS=128 --set THREADS=64", "--device 99",
-        "--device abacus", "--group ladder --workload reverse", "--workload dot --baseline numpy",
+        "--device abacus", "--alpha x", "--beta 1e99", "--batch 0", "--batch \u0663",
+        "--replay 0x12", "empty.cu --adopt", "cubes-tree --baseline cublas",
+        "--group ladder --workload reverse", "--workload dot --baseline numpy",
         "--inputs uniform,ones", "--inputs ones", "--format word", "--seed=-1", "--timeout 0",
         "--timeout nan", "--max-time inf", "--uncertainty fine", "--graph", "--szies 8", "--sizes",
         "--kernel none.cu", "--kernel .", "--kernels-dir none", "--kernels-dir empty",
@@ -288,7 +293,7 @@ def test_verdicts(device: DeviceInfo, same: Callable[..., None]) -> None:
                 with pytest.raises(api.UsageError) as raised:
                     judge.compare("tiled", "tiled", **wrong)
                 yield f"compare({wrong})\n    UsageError: {raised.value}"
-            for pair in (("good.cu", "liar.cu"), ("tiled", "nowhere.cu")):
+            for pair in (("good.cu", "liar.cu"), ("tiled", "nowhere.cu"), ("tiled", "dot-tree")):
                 found = judge.compare(*pair)
                 yield f"compare{pair}\n    {found.verdict}: {found.reason}"
 

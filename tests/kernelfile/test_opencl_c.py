@@ -6,10 +6,9 @@ import re
 
 import msgspec
 import pytest
-from support.sources import PATH, SEVERAL, kernel, lines_of_the_kernel
+from support.sources import PATH, kernel, lines_of_the_kernel
 
 from matbench.kernelfile import catalogue, opencl_c
-from matbench.kernelfile.signature import SourceError
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import Kernel
 
@@ -58,9 +57,3 @@ def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
     assert "entry(A, B, C, M, N, K, alpha, staged);" in unit
     assert "__global ulong *matbench_stamps, __local float *staged)" in unit
     assert unit.count("= now();") == 2
-
-
-def test_a_source_without_its_entry_is_refused() -> None:
-    lost = msgspec.structs.replace(kernel(), source=SEVERAL.replace("void entry", "void other"))
-    with pytest.raises(SourceError, match="no entry"):
-        opencl_c.unit(lost, {})

@@ -14,7 +14,6 @@ from support.tables import (
     GPU,
     MIXED,
     compared,
-    environment,
     made,
     outcome,
     rows,
@@ -25,7 +24,7 @@ from support.tables import (
 from matbench.analysis import repetitions
 from matbench.analysis.ranking import Ranked
 from matbench.model import DeviceInfo, Skip
-from matbench.records import encoding, resuming
+from matbench.records import resuming
 from matbench.records.outcome import Outcome
 from matbench.show import comparisons, formats, outcomes, safe
 from matbench.show.formats import FORMATS, text
@@ -47,21 +46,6 @@ def test_csv_holds_the_numbers_as_they_are() -> None:
     assert broken["reason"] == MIXED[4].reason
     assert broken["median_ns"] == broken["interval_low_ns"] == broken["hot_samples"] == ""
     assert rows(made()) == []
-
-
-def test_json_is_the_records() -> None:
-    found = json.loads(text(made(*MIXED), "json"))
-    assert found == json.loads(encoding.array([environment(), *MIXED]))
-    assert [one["type"] for one in found] == ["environment"] + ["outcome"] * len(MIXED)
-
-
-@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt not in ("rich", "json")])
-def test_every_format_holds_every_row(fmt: str) -> None:
-    table = text(made(*MIXED), fmt)
-    for one in MIXED:
-        assert one.case.kernel in table
-    for size in ("1000", "256", "65x31x129"):
-        assert size in table
 
 
 def test_github_rows_have_the_cells_of_their_header() -> None:
@@ -89,23 +73,6 @@ def test_markup_of_a_record_stays_text() -> None:
     assert "[red]x[/red]" in shown(made(named))
     hostile = DeviceInfo("cuda", 0, "<img src=x>", "gpu", "1", "1", {})
     assert "<img" not in text(made(outcome("x", 1, hostile)), "html")
-
-
-HOSTILE = "a\x1b[31mb\x9b2Jc\rd\x07e\u202ef\u200bg\x00h\tq"
-
-
-@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt != "rich"])
-@pytest.mark.parametrize("status", ["measured", "failed"])
-def test_no_text_of_a_record_commands_a_terminal(fmt: str, status: str) -> None:
-    device = DeviceInfo("o" + HOSTILE, 0, HOSTILE, "cpu", HOSTILE, HOSTILE, {})
-    evil = outcome(
-        HOSTILE, 1, device, params={HOSTILE: 1}, reason=HOSTILE + "\nmore", status=status,
-        notes=(HOSTILE,), settled=False, stopped=HOSTILE,
-    )  # fmt: skip
-    alike = outcome("x", 2, device, params={HOSTILE: 1})
-    table = outcomes.report([evil, alike], [environment(devices=(device,), host=HOSTILE)])
-    for page in (text(table, fmt), shown(table), shown(table, 60)):
-        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", page.replace("\t", " "))
 
 
 def test_formats_that_cannot_hold_any_text_are_not_offered() -> None:
@@ -162,11 +129,6 @@ def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
     assert table.footer.startswith("no" if not found else str(measured))
     shown(table, width)
     shown(outcomes.report(found, [], fastest=True), 40)
-
-
-def test_a_case_of_which_nothing_is_known_is_a_row() -> None:
-    nameless = outcome("", params={}, status="skipped", skip=Skip("unavailable", "no luck"))
-    assert "skipped: no luck" in text(made(nameless), "plain")
 
 
 def test_json_has_the_records_as_they_are() -> None:

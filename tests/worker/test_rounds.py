@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.cli import Matbench, records_in
 from support.devices import CPU, GPU
 from support.kernels import own_file
 from support.optional import present
@@ -20,14 +19,13 @@ from matbench.backends import Backend
 from matbench.bench import checks
 from matbench.bench.launches import Launches
 from matbench.bench.loop import sample_until_known
-from matbench.bench.options import FIRST, Options, Round
+from matbench.bench.options import Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import Case, Conditions, DeviceInfo, Kernel, LaunchRules, Problem
+from matbench.model import Case, Conditions, Kernel, LaunchRules, Problem
 from matbench.records.outcome import Outcome, Timing
-from matbench.worker import worker
 from matbench.worker.rounds import Rounds, Visit, in_rounds, interrupted, joined
 from matbench.worker.scheduler import TaskGroup
 
@@ -279,29 +277,3 @@ def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
 
 
 # -- a run -----------------------------------------------------------------------------------------
-
-
-def test_a_run_takes_turns_and_checks_once(
-    matbench: Matbench, device: DeviceInfo, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    visited: list[tuple[str, int]] = []
-    measure = worker.Worker.measure
-
-    def noted(self: worker.Worker, case: Case, which: Round = FIRST) -> Outcome:
-        visited.append((case.kernel.name, which.number - 1))
-        return measure(self, case, which)
-
-    monkeypatch.setattr(worker.Worker, "measure", noted)
-    path = tmp_path / "out.jsonl"
-    matbench("run", "tiled", "naive-2d", "kahan", "--set", "TILE=8", "--sizes", "33",
-             "--max-time", "0.02", "--output", path)  # fmt: skip
-    names = ["tiled", "naive-2d", "kahan"]
-    assert visited[:3] == [(name, 0) for name in names]
-    for number in range(1, 7):
-        assert sorted(visited[3 * number : 3 * number + 3]) == sorted((n, number) for n in names)
-    for found in records_in(path):
-        assert found.hot is not None
-        assert len(found.hot.rounds) == 7
-        assert found.accuracy is not None
-        assert found.accuracy.max_rel_err is not None
-        assert found.blocks is not None

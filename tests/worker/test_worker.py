@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -28,7 +27,6 @@ from matbench.errors import (
     LackingError,
     MatbenchError,
     OutOfMemoryError,
-    UsageError,
 )
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Problem, Skip
@@ -148,14 +146,6 @@ def test_a_worker_does_not_hear_ctrl_c(pool: WorkerProcess) -> None:
     process = pool.call(os.getpid)
     os.kill(process, signal.SIGINT)
     assert pool.call(os.getpid) == process
-
-
-def test_no_process_is_left_behind(pool: WorkerProcess) -> None:
-    process = pool.call(os.getpid)
-    pool.kill()
-    with pytest.raises(ProcessLookupError):
-        os.kill(process, 0)
-    assert process not in [child.pid for child in multiprocessing.active_children()]
 
 
 def test_closed_builders_begin_nothing_more() -> None:
@@ -294,14 +284,6 @@ def test_what_this_machine_lacks_is_skipped(device: DeviceInfo, write_kernel: Ke
     assert outcome.skip == Skip("unavailable", "g++ is missing; install it")
 
 
-def test_what_is_wrong_with_every_case_ends_the_sweep(
-    device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
-    with pytest.raises(UsageError, match="other users can write to it"):
-        error = UsageError("cache folder: other users can write to it")
-        run_with(error, device, case_of(write_kernel("good"), device))
-
-
 def test_a_worker_that_cannot_be_started_is_one_line(
     device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,19 +298,6 @@ def test_a_worker_that_cannot_be_started_is_one_line(
             pool.start([device])
     told = "a worker process cannot be started: can't start new thread; raise `ulimit -u`"
     assert str(raised.value).startswith(told)
-
-
-def test_a_worker_does_not_run_the_main_module_again(tmp_path: Path) -> None:
-    """A short script can use one, and leave it."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from matbench.worker.process import WorkerProcess\n"
-        "process = WorkerProcess()\nprint(process.call(abs, -3))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
 
 
 def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(tmp_path: Path) -> None:

@@ -175,6 +175,22 @@ def test_nothing_that_a_folder_configures_is_run(
     assert found == commit
 
 
+@pytest.mark.parametrize("folders", [".", "", "bin", "{good}:."])
+def test_git_is_not_taken_from_the_folder(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: str
+) -> None:
+    assert shutil.which("git") is not None
+    committed(project, a_txt="1\n")
+    (project / "bin").mkdir()
+    for place in (project / "git", project / "bin" / "git"):
+        place.write_text(f"#!/bin/sh\ntouch {tmp_path / 'PWNED'}\n")
+        place.chmod(0o755)
+    (tmp_path / "none").mkdir()
+    monkeypatch.setenv("PATH", folders.format(good=tmp_path / "none"))
+    assert commit_of("HEAD") is None
+    assert not (tmp_path / "PWNED").exists()
+
+
 def test_variables_of_git_name_no_other_repository_and_no_program(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import candidates
-from support.cli import QUICK, Matbench, last_run, records_in
-from support.kernels import GOOD_BODY, kernel_text, own_file
+from support.cli import QUICK, Matbench, last_run
+from support.kernels import GOOD_BODY, kernel_text
 
 from matbench.records.outcome import Outcome
 from matbench.show import junit
@@ -65,14 +65,6 @@ def test_names_that_occur_twice_are_paths(matbench: Matbench) -> None:
     assert "wrong" not in done.stderr  # in a pipe, the table alone tells
     found = {name: status for name, (status, _) in by_kernel(last_run()).items()}
     assert found == {"a.cu": "measured", "b.cu": "wrong", "c.cu": "measured", "own": "measured"}
-
-
-def test_a_file_of_matbench_keeps_its_name(matbench: Matbench) -> None:
-
-    own = own_file("tiled")
-    files = write(d=kernel_text("own"))
-    matbench("run", str(own), *files, "--set", "TILE=8", "--sizes", "17", *QUICK)
-    assert {outcome.case.kernel for outcome in last_run()} == {"tiled", "own"}
 
 
 def test_an_output_cannot_be_one_of_the_files(matbench: Matbench) -> None:
@@ -146,39 +138,6 @@ def test_given_front_matter_pins_keys_of_a_file_that_is_adopted(matbench: Matben
 
 
 # -- names that several have -----------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_a_kernel_may_have_the_name_of_one_of_matbench(matbench: Matbench) -> None:
-    """In one table both are told apart, and the records of one are not those of the other."""
-    Path("kernels").mkdir()
-    Path("kernels/tiled.cu").write_text(kernel_text("tiled"))
-    given = ("--set", "TILE=8", "--sizes", "17", *QUICK)
-    matbench("run", "kernels/tiled.cu", "tiled", *given, "--output", "both.jsonl")
-    both = {outcome.case.kernel: outcome.case for outcome in records_in(Path("both.jsonl"))}
-    assert both.keys() == {"kernels/tiled.cu", "tiled"}
-    assert len({case.sha256 for case in both.values()}) == 2
-    matbench("run", "--baseline", "kernels/tiled.cu", "tiled", *given, "--resume", "both.jsonl")
-    assert len(records_in(Path("both.jsonl"))) == 2
-    for words in (
-        ("check", "kernels/tiled.cu"), ("run", "--smoke", "--kernel", "kernels/tiled.cu"),
-        ("compare", "tiled", "kernels/tiled.cu", "--sizes", "17", "--max-time", "0.1"),
-        ("grade", "kernels/tiled.cu"),
-        ("show", "kernels/tiled.cu"), ("list", "--kernel", "kernels/tiled.cu"),
-        ("tune", "kernels/tiled.cu", "--sizes", "17", "--budget", "1s"),
-    ):  # fmt: skip
-        assert "kernels/tiled.cu" in matbench(*words).stdout
-
-
-def test_names_of_libraries_are_free_but_make_no_baseline(matbench: Matbench) -> None:
-    write(cublas=kernel_text("cublas"))
-    Path("f.py").write_text("def numpy_matmul(A, B):\n    return A @ B\n\nnumpy = numpy_matmul\n")
-    matbench(
-        "run", "cublas.cu", "f.py::numpy_matmul", "--baseline", "numpy", "--sizes", "17", *QUICK
-    )
-    groups = {outcome.case.kernel: outcome.case.group for outcome in last_run()}
-    assert groups.pop("numpy") == "baseline"
-    assert groups == {"cublas.cu": "tutorial", "numpy_matmul": "tutorial"}
 
 
 # -- JUnit -----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, 
 from support.optional import present
 from support.products import PRODUCTS, problem
 from support.samples import check_trials
+from support.sources import arrived
 from support.workloads import right
 
 from matbench import backends
@@ -155,43 +156,9 @@ def test_a_kernel_that_does_not_compile_names_its_own_line(
     assert not refused.value.fatal
 
 
-VALUES = {
-    "int": -(2**31), "unsigned": 2**32 - 1, "unsigned int": 7, "float": 1.5, "double": 0.1,
-    "size_t": 2**40 + 1, "long": -(2**40), "unsigned long": 2**63, "long long": 2**40 + 3,
-    "unsigned long long": 2**64 - 1, "short": -300, "char": -5, "bool": 1,
-    "unsigned short": 65_535, "signed char": -128, "unsigned char": 255,
-    "__half": -0.375, "__nv_bfloat16": -3.5,
-}  # fmt: skip
-
-
 def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> None:
-    """One kernel with a parameter of every type: different sizes, so that a wrong one shows."""
-    kinds = list(signature.SCALARS)
-    names = [f"v{number}" for number in range(len(kinds))]
-    declared = ", ".join(f"const {kind} {name}" for kind, name in zip(kinds, names, strict=True))
-    literals = [f"{VALUES[kind]!r}{'ull' * (VALUES[kind] >= 2**63)}" for kind in kinds]
-    stores = " ".join(
-        f"C[{number}] = v{number} == ({kind})({literal});"
-        for number, (kind, literal) in enumerate(zip(kinds, literals, strict=True))
-    )
-    body = f"""
-    #include <cuda_bf16.h>
-    #include <cuda_fp16.h>
-    extern "C" __global__ void mine(const float *A, const float *B, float *C, {declared})
-    {{ {stores} }}
-    """
-    ones = ", ".join(['"1"'] * len(kinds))
-    path = tmp_path / "mine.cu"
-    path.write_text(
-        kernel_text(front=f'args = ["A", "B", "C", {ones}]', body=body), encoding="utf-8"
-    )
-    program = cuda.build(catalogue.load(path), {"TILE": 8})
-    C = cuda.allocate(4 * len(kinds))
-    program.launch(ONE, [C, C, C, *(VALUES[kind] for kind in kinds)])
-    found = np.empty(len(kinds), np.float32)
-    cuda.read(C, found)
-    assert dict(zip(kinds, found.tolist(), strict=True)) == dict.fromkeys(kinds, 1.0)
-    cuda.release(C)
+    kinds, head = list(signature.SCALARS), "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n"
+    assert arrived(cuda, tmp_path, kinds, head) == dict.fromkeys(kinds, 1.0)
 
 
 def test_parameters_that_the_compiler_sees_otherwise_are_refused(

@@ -25,10 +25,6 @@ CUBLASLT = [
     *("cublaslt-best-fp8", "cublaslt-best-int8", "cublaslt-best-tf32", "cublaslt-fp8"),
     *("cublaslt-fp8-rowwise", "cublaslt-int8"),
 ]
-NAMES = {
-    "thread-1d", "block-1d", "shared-row", "single-block", "naive-2d", "tiled", "tiled-dynamic",
-    "kahan", "host-loop", "numpy",
-}  # fmt: skip
 
 
 def load(path: Path, text: str) -> Kernel:
@@ -48,19 +44,6 @@ def refusal(path: Path) -> str:
 
 
 # -- built-in kernels ------------------------------------------------------------------------
-
-
-def test_the_kernels_of_the_sources_are_all_there() -> None:
-    kernels = {kernel.name: kernel for kernel in catalogue.builtin()}
-    assert kernels.keys() >= NAMES
-    tutorial = {name for name, kernel in kernels.items() if kernel.group == "tutorial"}
-    assert tutorial >= NAMES - {"host-loop", "numpy"}
-    assert {kernels[name].group for name in ("host-loop", "numpy")} == {"baseline"}
-    for name in ("naive-2d", "tiled", "tiled-dynamic", "kahan"):
-        assert kernels[name].sweep == {"TILE": (8, 16, 32)}
-    assert kernels["thread-1d"].sweep == {"THREADS": (256,)}
-    assert kernels["thread-1d"].tune["THREADS"][0] == 64
-    assert kernels["thread-1d"].tune["THREADS"][-1] == 1024
 
 
 @pytest.mark.parametrize("kernel", catalogue.builtin(), ids=lambda kernel: kernel.name)

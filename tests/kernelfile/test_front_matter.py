@@ -151,38 +151,7 @@ def test_front_matter_need_not_be_at_the_top(tmp_path: Path) -> None:
     assert load(tmp_path / "mine.cu", text).name == "mine"
 
 
-def test_an_entry_may_be_dressed_up(tmp_path: Path) -> None:
-    body = """
-    // __global__ void mine(int commented_out)
-    __device__ float helper(float x) { return x; }
-    /* extern "C" __global__ void mine(float *no) */
-    extern "C"
-    __global__ void __launch_bounds__(256, 2)
-    mine(const float *__restrict__ A,  // the left one
-         const float *__restrict__ B, float *__restrict__ C,
-         const int M, int N /* columns */, int K)
-    {}
-    """
-    kernel = load(tmp_path / "mine.cu", kernel_text(body=body))
-    assert [p.name for p in kernel.parameters] == ["A", "B", "C", "M", "N", "K"]
-    assert [p.type for p in kernel.parameters] == ["float"] * 3 + ["int"] * 3
-
-
 # -- mistakes, and their lines -------------------------------------------------------------------
-
-
-def test_only_a_single_number_can_be_added_up_by_the_host(tmp_path: Path) -> None:
-    """C of the other workloads cannot hold one partial sum per block."""
-    body = 'extern "C" __global__ void mine(const TYPE *A, TYPE *C, int N) {}\n'
-    dot = body.replace("const TYPE *A", "const TYPE *A, const TYPE *B").replace("TYPE", "float")
-    words = body.replace("TYPE", "int")
-    launch = 'block = [1]\ngrid = ["N"]'
-    for workload, source in (("dot", dot), ("cubes", words)):
-        front = f'workload = "{workload}"\nfinish = "sum"'
-        text = kernel_text(front=front, launch=launch, body=source)
-        assert load(tmp_path / "mine.cu", text).finish == "sum"
-    text = kernel_text(front='workload = "reverse"\nfinish = "sum"', launch=launch, body=words)
-    assert "C of reverse is not a single number" in refusal(tmp_path / "mine.cu", text)
 
 
 #: Marks the line that the message must name, in a file with one mistake.
@@ -518,20 +487,6 @@ lines = st.sampled_from(GOOD.splitlines()) | st.text(max_size=30).map("// {}".fo
 @example(GOOD.replace("// TILE", "//\tTILE").encode())
 def test_any_file_gives_a_kernel_or_a_clean_error(tmp_path: Path, data: bytes) -> None:
     read_or_refuse(tmp_path / "mine.cu", data)
-
-
-@fuzzing
-@given(st.data())
-def test_a_damaged_file_gives_a_kernel_or_a_clean_error(
-    tmp_path: Path, data: st.DataObject
-) -> None:
-    whole = FULL.encode()
-    start = data.draw(st.integers(0, len(whole)))
-    end = data.draw(st.integers(start, min(len(whole), start + 40)))
-    put = data.draw(
-        st.binary(max_size=10) | st.text(max_size=10).map(lambda t: t.encode("utf-8", "replace"))
-    )
-    read_or_refuse(tmp_path / "mine.cu", whole[:start] + put + whole[end:])
 
 
 def test_what_a_message_quotes_commands_no_terminal(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 
@@ -12,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cli import QUICK, Matbench, last_run
 from support.optional import present
-from support.sources import SEVERAL
 
 from matbench.kernelfile import signature, syntax
-from matbench.kernelfile.signature import SourceError
 from matbench.kernelfile.unpacking import unpacked
-from matbench.model import Parameter
 
 # -- comments ------------------------------------------------------------------------------------
 
@@ -50,39 +46,9 @@ def test_blanking_moves_nothing(source: str) -> None:
 # -- the signature -------------------------------------------------------------------------------
 
 
-def test_the_parameters_of_the_entry() -> None:
-    assert signature.parameters(SEVERAL, "entry") == (
-        Parameter("float", "A", True),
-        Parameter("float", "B", True),
-        Parameter("float", "C", True),
-        Parameter("unsigned int", "M", False),
-        Parameter("size_t", "N", False),
-        Parameter("long long", "K", False),
-        Parameter("float", "alpha", False),
-    )
-    assert [p.name for p in signature.parameters(SEVERAL, "helper")] == ["words", "n"]
-
-
 @pytest.mark.parametrize("empty", ["()", "(void)", "( /* none */ )"])
 def test_an_entry_may_take_nothing(empty: str) -> None:
     assert signature.parameters(f'extern "C" __global__ void entry{empty} {{}}', "entry") == ()
-
-
-@pytest.mark.parametrize(
-    ("source", "told", "line"),
-    [
-        ("\n\n__device__ void entry(int M) {}", "no entry `__global__ void entry(…)`", None),
-        ('extern "C" __global__ void entries(int M) {}', "no entry", None),
-        ('extern "C" __global__ void\nentry(int M', "cannot be parsed as CUDA C++", 1),
-        ('extern "C" __global__ void entry(int) {}', "a parameter of type `int` has no name", 1),
-        ('\nextern "C" __global__ void entry(float4 v) {}',
-         "v has type `float4`; supported are int", 2),
-    ],
-)  # fmt: skip
-def test_what_a_signature_lacks(source: str, told: str, line: int | None) -> None:
-    with pytest.raises(SourceError, match=re.escape(told)) as refused:
-        signature.parameters(source, "entry")
-    assert refused.value.line == line
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ GEMMS = st.fixed_dictionaries(
 ).map(lambda fields: Gemm(**cast(Any, fields)))
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(GEMMS, *[st.sampled_from(["float", "double"])] * 2, st.tuples(*[st.integers(1, 40)] * 3))
 @example(Gemm(), "double", "float", SIZE)
 def test_every_product_of_blas_is_right(
@@ -157,6 +157,10 @@ MISTAKES: dict[str, tuple[Gemm, str]] = {
 }  # fmt: skip
 
 
+#: Right kernels, which many mistakes have in common.
+ACCEPTED: set[Gemm] = set()
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(judged: Judged, name: str) -> None:
     gemm, reason = MISTAKES[name]
@@ -165,8 +169,9 @@ def test_a_mistake_is_found(judged: Judged, name: str) -> None:
     assert outcome.reason is not None
     assert reason in f"wrong {outcome.reason}"
     fixed = gemm._replace(mistakes=())  # the control: otherwise it is right
-    if fixed != gemm:
+    if fixed not in {gemm, *ACCEPTED}:
         assert judged(fixed, name="fixed").status == "measured"
+        ACCEPTED.add(fixed)
 
 
 LIKENESSES: dict[str, tuple[Gemm, dict[str, str]]] = {

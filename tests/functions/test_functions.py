@@ -31,7 +31,7 @@ from matbench.backends.functions.originals import Originals
 from matbench.backends.protocol import Address, Array
 from matbench.bench.launches import FunctionLaunches
 from matbench.errors import CaseError
-from matbench.kernelfile import catalogue
+from matbench.kernelfile import catalogue, sweep
 from matbench.model import Launch
 from matbench.worker import comparing
 
@@ -368,7 +368,11 @@ def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(
     assert present(case.median_ns) < 0.1e9
 
 
-def test_compare_and_check_take_a_function(matbench: Matbench) -> None:
+def test_compare_and_check_take_a_function(
+    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probed = sweep.probed
+    monkeypatch.setattr(sweep, "probed", lambda *given: probed(*given)[:6])
     function = f"{FILE}::honest"
     compared = matbench(
         *("compare", "naive-2d", function, "--sizes", "128", "--backend", "opencl"),

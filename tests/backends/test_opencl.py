@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.kernels import kernel_text
 from support.samples import check_trials
-from support.sources import arrived
+from support.sources import ONE, arrived, launched
 
 from matbench import backends
 from matbench.backends import Backend, UnavailableError, Work
@@ -33,8 +33,6 @@ from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import catalogue, front_matter, signature
 from matbench.model import DeviceInfo, Kernel, Launch, Problem
-
-ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 
 
 @pytest.fixture(scope="module")
@@ -225,12 +223,8 @@ extern "C" __global__ void mine(const float *A, const float *B, float *C, int M,
 {{ C[0] = AMOUNT; }}
 """
     kernel = kernel_of(folder, kernel_text(body=body))
-    C = opencl.allocate(4)
-    opencl.build(kernel, {"TILE": 8}).launch(ONE, [C, C, C, 1, 1, 1])
-    found = np.empty(1, np.float32)
-    opencl.read(C, found)
-    opencl.release(C)
-    return float(found[0])
+    [found] = launched(opencl, opencl.build(kernel, {"TILE": 8}), 1, 1, 1, 1)
+    return found
 
 
 @pytest.mark.parametrize("lines", INCLUDED)
@@ -336,12 +330,8 @@ def test_parameters_reach_the_kernel(opencl: Backend, tmp_path: Path) -> None:
     { C[threadIdx.x] = TILE * 1000 + blockDim.x * 10 + threadIdx.x; }
     """
     program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 77})
-    C = opencl.allocate(16)
-    program.launch(Launch(grid=(1, 1, 1), block=(4, 1, 1)), [C, C, C, 1, 1, 1])
-    found = np.empty(4, np.float32)
-    opencl.read(C, found)
-    assert found.tolist() == [77040, 77041, 77042, 77043]
-    opencl.release(C)
+    found = launched(opencl, program, 4, 1, 1, 1, launch=Launch((1, 1, 1), (4, 1, 1)))
+    assert found == [77040, 77041, 77042, 77043]
 
 
 def test_every_type_arrives_as_it_was_passed(opencl: Backend, tmp_path: Path) -> None:
@@ -377,13 +367,10 @@ def test_a_kernel_in_cplusplus(
         opencl.build(kernel, {"TILE": 5}, variant)  # a runtime that only knows C
     monkeypatch.undo()
     program = opencl.build(kernel, {"TILE": 5}, variant)
-    C, stamps = opencl.allocate(8), opencl.allocate(backends.STAMP_BYTES)
-    program.launch(ONE, [C, C, C, 1, 7, 1, *([stamps] if variant == "clocked" else [])])
-    found = np.empty(1, np.float32)
-    opencl.read(C, found)
-    assert found[0] == 5 * 3 * 2 * 7
-    for buffer in (C, stamps):
-        opencl.release(buffer)
+    stamps = opencl.allocate(backends.STAMP_BYTES)
+    more = [stamps] if variant == "clocked" else []
+    assert launched(opencl, program, 1, 1, 7, 1, *more) == [5 * 3 * 2 * 7]
+    opencl.release(stamps)
 
 
 def test_shared_memory_is_as_large_as_the_launch_says(opencl: Backend, tmp_path: Path) -> None:
@@ -399,12 +386,9 @@ def test_shared_memory_is_as_large_as_the_launch_says(opencl: Backend, tmp_path:
     """
     program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 1})
     count = opencl.info.limits["max_shared_bytes_per_block"] // 4
-    C = opencl.allocate(4)
-    program.launch(Launch((1, 1, 1), (1, 1, 1), 4 * count), [C, C, C, 1, count, 1])
-    found = np.empty(1, np.float32)
-    opencl.read(C, found)
-    assert found[0] == np.float32(count * (count - 1) // 2)
-    opencl.release(C)
+    launch = Launch((1, 1, 1), (1, 1, 1), 4 * count)
+    found = launched(opencl, program, 1, 1, count, 1, launch=launch)
+    assert found == [np.float32(count * (count - 1) // 2)]
 
 
 # -- time ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -35,12 +36,17 @@ from matbench.model import (
 from matbench.workloads import oracle
 
 
+@contextmanager
 def prepared_on(
     kernels: DeviceKernels,
     problem: Problem,
     contract: NumericContract = NumericContract(),  # noqa: B008
-) -> Prepared:
-    return Prepared(kernels, problem, contract, Cache(), guards=True)
+) -> Iterator[Prepared]:
+    prepared = Prepared(kernels, problem, contract, Cache(), guards=True)
+    try:
+        yield prepared
+    finally:
+        prepared.release()
 
 
 def downloaded(buffers: Buffers, backend: Backend, dtype: Any) -> list[Any]:
@@ -168,8 +174,8 @@ def check_sample(
 ) -> None:
     """Rows and terms have moved; the right C passes, one wrong element does not. Of a C that is a
     little off, the same elements are wrong as on the host."""
-    backend, prepared = kernels.backend, prepared_on(kernels, problem, contract)
-    try:
+    backend = kernels.backend
+    with prepared_on(kernels, problem, contract) as prepared:
         samples = Samples(prepared)
         kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
         shape = workloads.workload_of(problem).shape("C", problem)
@@ -199,8 +205,6 @@ def check_sample(
             [unwritten] = samples.verdicts()
             assert (unwritten.wrong, unwritten.first) == (C.size, 0)
         check_verdicts(samples, buffers, key, right, bound)
-    finally:
-        prepared.release()
 
 
 @with_corners
@@ -226,89 +230,84 @@ def test_the_device_knows_what_8_bit_inputs_and_scales_give(
 
 def test_scales_are_read_back_from_any_layout(kernels: DeviceKernels) -> None:
     contract = NumericContract("e4m3", "e4m3", scales="blocks")
-    prepared = prepared_on(kernels, Problem(5, 300, 400), contract)
-    plain = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales="blocks")
-    samples = Samples(prepared)
-    one, other = (
-        samples.trial(prepared.buffers((5, 300), kernel), samples.draw(7)).scales
-        for kernel in (plain, msgspec.structs.replace(plain, transpose="TT"))
-    )
-    prepared.release()
+    with prepared_on(kernels, Problem(5, 300, 400), contract) as prepared:
+        plain = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales="blocks")
+        samples = Samples(prepared)
+        one, other = (
+            samples.trial(prepared.buffers((5, 300), kernel), samples.draw(7)).scales
+            for kernel in (plain, msgspec.structs.replace(plain, transpose="TT"))
+        )
     assert all(map(np.array_equal, present(one), present(other)))
 
 
 def test_each_product_of_a_batch_has_inputs_of_its_own(kernels: DeviceKernels) -> None:
-    prepared = prepared_on(kernels, Problem(5, 6, 7, batch=3))
-    kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)))
-    samples, buffers = Samples(prepared), prepared.buffers((5, 6), kernel)
-    trials = [samples.trial(buffers, samples.draw(1), item) for item in buffers.items]
-    samples.write(buffers, samples.draw(1))
-    A, B, _ = (matrix.contents().view(np.float32).reshape(3, -1) for matrix in buffers.given)
-    for written, trial in zip(zip(A, B, strict=True), trials, strict=True):
-        assert all(map(np.array_equal, written, map(np.ravel, trial.inputs)))
-    prepared.release()
+    with prepared_on(kernels, Problem(5, 6, 7, batch=3)) as prepared:
+        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)))
+        samples, buffers = Samples(prepared), prepared.buffers((5, 6), kernel)
+        trials = [samples.trial(buffers, samples.draw(1), item) for item in buffers.items]
+        samples.write(buffers, samples.draw(1))
+        A, B, _ = (matrix.contents().view(np.float32).reshape(3, -1) for matrix in buffers.given)
+        for written, trial in zip(zip(A, B, strict=True), trials, strict=True):
+            assert all(map(np.array_equal, written, map(np.ravel, trial.inputs)))
 
 
 def test_the_sets_of_few_layouts_are_kept_and_what_they_are_made_from(
     kernels: DeviceKernels,
 ) -> None:
-    prepared = prepared_on(kernels, Problem(5, 6, 7))
-    before = len(prepared._held)
-    for padding in (1, 2, 3, 4, 1):
-        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=padding)
-        buffers = prepared.buffers((5, 6), kernel)
-        for matrix in (*buffers.inputs, buffers.C, *buffers.given):
-            assert matrix.arena.buffer in prepared._held
-        assert len(prepared._held) <= before + 3
-    prepared.move()
-    assert len(prepared._held) == before + 1  # what lies before those to come
-    prepared.release()
+    with prepared_on(kernels, Problem(5, 6, 7)) as prepared:
+        before = len(prepared._held)
+        for padding in (1, 2, 3, 4, 1):
+            kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=padding)
+            buffers = prepared.buffers((5, 6), kernel)
+            for matrix in (*buffers.inputs, buffers.C, *buffers.given):
+                assert matrix.arena.buffer in prepared._held
+            assert len(prepared._held) <= before + 3
+        prepared.move()
+        assert len(prepared._held) == before + 1  # what lies before those to come
 
 
 @pytest.fixture
 def at_33(kernels: DeviceKernels) -> Iterator[tuple[Samples, Buffers]]:
     problem = Problem(33, 40, 50, inputs="signed")
-    prepared = prepared_on(kernels, problem)
-    buffers = prepared.buffers((33, 40))
-    yield Samples(prepared), buffers
-    prepared.release()
+    with prepared_on(kernels, problem) as prepared:
+        buffers = prepared.buffers((33, 40))
+        yield Samples(prepared), buffers
 
 
 @pytest.mark.parametrize("side", ["before", "after", "between rows"])
 def test_overwritten_guards_are_told_and_restored(side: str, kernels: DeviceKernels) -> None:
     """All of them, to the very first and last; then they are as they were."""
-    prepared = prepared_on(kernels, Problem(33, 40, 50, inputs="signed"))
-    kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=3)
-    samples, buffers = Samples(prepared), prepared.buffers((33, 40), kernel)
-    C, draw = buffers.given[-1], samples.draw(1)
-    first, last = C.start // 4 - 2**16, C.start // 4 + C.words + 2**16 - 1
-    places, said = {
-        "before": (
-            [first, C.start // 4 - 1],
-            "wrote outside C: 2 elements, starting 65,536 before",
-        ),
-        "after": ([last - 2**16 + 1, last], "wrote outside C: 2 elements, starting 1 after"),
-        "between rows": (
-            [C.start // 4 + word for word in (40, 42, 43 + 41)],
-            "wrote between the rows of C: 3 elements",
-        ),
-    }[side]
+    with prepared_on(kernels, Problem(33, 40, 50, inputs="signed")) as prepared:
+        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=3)
+        samples, buffers = Samples(prepared), prepared.buffers((33, 40), kernel)
+        C, draw = buffers.given[-1], samples.draw(1)
+        first, last = C.start // 4 - 2**16, C.start // 4 + C.words + 2**16 - 1
+        places, said = {
+            "before": (
+                [first, C.start // 4 - 1],
+                "wrote outside C: 2 elements, starting 65,536 before",
+            ),
+            "after": ([last - 2**16 + 1, last], "wrote outside C: 2 elements, starting 1 after"),
+            "between rows": (
+                [C.start // 4 + word for word in (40, 42, 43 + 41)],
+                "wrote between the rows of C: 3 elements",
+            ),
+        }[side]
 
-    def touched(change: bool) -> bool:
-        samples.write(buffers, draw)
-        samples.hash_before([buffers])
-        for place in places if change else ():
-            kernels.fill(C.arena.buffer, place, 1, 7)
-        samples.hash_after()
-        samples.compare(buffers, draw, oracle.Bound(10 * U32))
-        return samples.verdicts()[0].touched
+        def touched(change: bool) -> bool:
+            samples.write(buffers, draw)
+            samples.hash_before([buffers])
+            for place in places if change else ():
+                kernels.fill(C.arena.buffer, place, 1, 7)
+            samples.hash_after()
+            samples.compare(buffers, draw, oracle.Bound(10 * U32))
+            return samples.verdicts()[0].touched
 
-    assert not touched(False)
-    assert touched(True)
-    assert present(C.arena.damage()).startswith(said)
-    assert C.arena.damage() is None
-    assert not touched(False)
-    prepared.release()
+        assert not touched(False)
+        assert touched(True)
+        assert present(C.arena.damage()).startswith(said)
+        assert C.arena.damage() is None
+        assert not touched(False)
 
 
 @pytest.mark.parametrize("word_bytes", [1, 2, 4, 8])
@@ -405,8 +404,7 @@ def test_nobody_can_foresee_a_hash(at_33: tuple[Samples, Buffers]) -> None:
 def test_answers_lie_masked(kernels: DeviceKernels) -> None:
     """The reference is nowhere on the device in plain form, and changing it makes C wrong."""
     backend = kernels.backend
-    prepared = prepared_on(kernels, Problem(33, 40, 50, inputs="signed"))
-    try:
+    with prepared_on(kernels, Problem(33, 40, 50, inputs="signed")) as prepared:
         for trial in (prepared.reference, *prepared.others):
             expected = trial.on_host().expected
             there = np.empty(expected.shape, np.uint64)
@@ -422,13 +420,10 @@ def test_answers_lie_masked(kernels: DeviceKernels) -> None:
         right, wrong = samples.verdicts()
         assert right.wrong == 0
         assert wrong.wrong > 1000
-    finally:
-        prepared.release()
 
 
 def test_copies_of_inputs_are_watched(kernels: DeviceKernels) -> None:
-    prepared = prepared_on(kernels, Problem(9, 9, 9))
-    try:
+    with prepared_on(kernels, Problem(9, 9, 9)) as prepared:
         assert prepared.is_intact()
         for trial in (prepared.reference, prepared.signed, *prepared.others):
             for buffer in (*trial.inputs, *(trial.norms or ())):
@@ -438,8 +433,6 @@ def test_copies_of_inputs_are_watched(kernels: DeviceKernels) -> None:
                 assert not prepared.is_intact()
                 kernels.backend.write(buffer, kept)
                 assert prepared.is_intact()
-    finally:
-        prepared.release()
 
 
 class WithoutDoubles:
@@ -462,8 +455,9 @@ def test_a_device_without_float64_cannot_check_results(backend: Backend) -> None
 @pytest.mark.parametrize("inputs", ["uniform", "normal"])
 def test_what_a_switch_takes_away(kernels: DeviceKernels, inputs: Inputs) -> None:
     """Without changes each launch has the original inputs; the switches are only for controls."""
-    prepared = prepared_on(kernels, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs))
-    try:
+    with prepared_on(
+        kernels, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs)
+    ) as prepared:
         buffers = prepared.buffers((40, 40))
         samples = Samples(prepared, vary=False, select=False)
         given_inputs = prepared.reference.on_host().inputs
@@ -473,8 +467,6 @@ def test_what_a_switch_takes_away(kernels: DeviceKernels, inputs: Inputs) -> Non
                 downloaded(buffers, kernels.backend, np.float32), given_inputs, strict=True
             ):
                 assert np.array_equal(mine, other.ravel())
-    finally:
-        prepared.release()
 
 
 @pytest.mark.gpu
@@ -513,8 +505,8 @@ def test_one_number_of_a_is_zero_while_inputs_are_altered(
     kernels: DeviceKernels, problem: Problem, key: int
 ) -> None:
     """What is expected changes with it; afterwards both are as before, bit for bit."""
-    backend, prepared = kernels.backend, prepared_on(kernels, problem)
-    try:
+    backend = kernels.backend
+    with prepared_on(kernels, problem) as prepared:
         samples, buffers = Samples(prepared), prepared.buffers((problem.M, problem.N))
         bound = oracle.Bound((problem.K + 4) * U32, of_term=4 * U32)
         given = prepared.signed
@@ -546,8 +538,6 @@ def test_one_number_of_a_is_zero_while_inputs_are_altered(
         assert np.array_equal(of_inputs()[2], before)
         assert wrong(before) == 0
         assert kernels.hashed(1, *sources) == before_all
-    finally:
-        prepared.release()
 
 
 def test_inputs_below_the_range_count_as_its_end() -> None:

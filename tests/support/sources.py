@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from matbench.backends import Backend
+from matbench.backends import Argument, Backend
+from matbench.backends.protocol import Program
 from matbench.kernelfile import catalogue, signature
 from matbench.model import Kernel, Launch, LaunchRules
 from support.kernels import kernel_text
 
 PATH = "folder/mine.cu"
+ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 SEVERAL = """
 __device__ float twice(const float *x) { return 2 * *x; }
 /* extern "C" __global__ void
@@ -53,6 +55,17 @@ VALUES = {
 }  # fmt: skip
 
 
+def launched(
+    backend: Backend, program: Program, count: int, *more: Argument, launch: Launch = ONE
+) -> list[float]:
+    """The first numbers of C after a launch that is given it as A, B and C, and more."""
+    C, found = backend.allocate(4 * count), np.empty(count, np.float32)
+    program.launch(launch, [C, C, C, *more])
+    backend.read(C, found)
+    backend.release(C)
+    return [float(number) for number in found]
+
+
 def arrived(backend: Backend, folder: Path, kinds: list[str], head: str = "") -> dict[str, float]:
     """Of each type, whether a kernel with a parameter of every one gets the value."""
     declared = ", ".join(f"const {kind} v{number}" for number, kind in enumerate(kinds))
@@ -66,10 +79,5 @@ def arrived(backend: Backend, folder: Path, kinds: list[str], head: str = "") ->
     path = folder / "mine.cu"
     path.write_text(kernel_text(front=front, body=body), encoding="utf-8")
     program = backend.build(catalogue.load(path), {"TILE": 8})
-    C = backend.allocate(4 * len(kinds))
-    launch = Launch(grid=(1, 1, 1), block=(1, 1, 1))
-    program.launch(launch, [C, C, C, *(VALUES[kind] for kind in kinds)])
-    found = np.empty(len(kinds), np.float32)
-    backend.read(C, found)
-    backend.release(C)
-    return dict(zip(kinds, found.tolist(), strict=True))
+    found = launched(backend, program, len(kinds), *(VALUES[kind] for kind in kinds))
+    return dict(zip(kinds, found, strict=True))

@@ -289,7 +289,7 @@ def test_before_each_timed_launch_each_one_holds_poison(
     batches: bool, file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launches, "_MOST_SETS", 4)
-    changes = {"cold": not batches, "hot": batches, "back_to_back": batches}
+    changes: dict[str, Any] = {"cold": not batches, "hot": batches, "back_to_back": batches}
     changes["checks"] = CHECKS - {"surprises"}  # which look at all memory
     timed.options = msgspec.structs.replace(timed.options, **changes)
     case = case_of(file, text(), timed)

@@ -26,11 +26,6 @@ def test_collecting_tests_leaves_the_users_cache_alone() -> None:
     assert os.devnull == COLLECTED_WITH
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Cache:
-    return Cache(tmp_path / "cache")
-
-
 def entry(cache: Cache) -> Path:
     """The one file that the cache holds."""
     [path] = cache.folder.iterdir()

@@ -68,28 +68,32 @@ def test_a_submodule_and_a_worktree_have_their_own_revision(
 # Hostile folders
 
 
-def attribute(folder: Path, name: str) -> None:
+def attribute(folder: Path, names: str = "filter") -> None:
     info = folder / ".git" / "info"
     info.mkdir(exist_ok=True)
-    (info / "attributes").write_text(f"*.txt {name}=evil\n")
+    told = " ".join(f"{name}=evil" for name in names.split())
+    (info / "attributes").write_text(f"*.txt {told}\n")
 
 
-def configured(*settings: str, attributes: str | None = None) -> Callable[[Path, Path], None]:
-    """Writes settings to the repository's configuration; `EVIL` stands for the program."""
+#: Settings that name a program, or an alias for it.
+NAMING = """filter.evil.clean filter.evil.smudge filter.evil.process core.fsmonitor
+diff.evil.textconv diff.evil.command diff.external merge.evil.driver core.pager
+pager.rev-parse pager.ls-files pager.ls-tree pager.check-attr core.editor
+core.askPass core.sshCommand core.gitProxy gpg.program credential.helper alias.rev-
+parse alias.ls-files alias.ls-tree alias.describe"""
 
-    def set_up(folder: Path, evil: Path) -> None:
-        if attributes:
-            attribute(folder, attributes)
-        for setting in settings:
-            name, _, value = setting.partition(" ")
-            git(folder, "config", name, value.replace("EVIL", str(evil)))
 
-    return set_up
+def settings(folder: Path, evil: Path) -> None:
+    attribute(folder, "filter diff merge")
+    for name in NAMING.split():
+        git(folder, "config", name, f"{'!' * name.startswith('alias')}{evil}")
+    git(folder, "config", "filter.evil.required", "true")
+    git(folder, "config", "core.hooksPath", "../hooks")
 
 
 def included(folder: Path, evil: Path) -> None:
     """A clean filter from a file that the configuration includes."""
-    attribute(folder, "filter")
+    attribute(folder)
     (folder / "more").write_text(f'[filter "evil"]\n\tclean = {evil}\n')
     git(folder, "config", "include.path", str(folder / "more"))
 
@@ -123,34 +127,12 @@ def lazily_fetched(folder: Path, evil: Path) -> None:
 
 
 HOSTILE = {
-    "clean filter": configured("filter.evil.clean EVIL", attributes="filter"),
-    "smudge filter": configured("filter.evil.smudge EVIL", attributes="filter"),
-    "process filter": configured(
-        "filter.evil.process EVIL", "filter.evil.required true", attributes="filter"
-    ),
+    "settings": settings,
     "included": included,
     "committed attributes": committed_attributes,
-    "fsmonitor": configured("core.fsmonitor EVIL"),
     "hooks": hooks,
-    "hooks elsewhere": configured("core.hooksPath ../hooks"),
-    "textconv": configured("diff.evil.textconv EVIL", attributes="diff"),
-    "diff driver": configured("diff.evil.command EVIL", attributes="diff"),
-    "external diff": configured("diff.external EVIL"),
-    "merge driver": configured("merge.evil.driver EVIL", attributes="merge"),
-    "pagers": configured(
-        "core.pager EVIL", "pager.rev-parse EVIL", "pager.ls-files EVIL", "pager.ls-tree EVIL",
-        "pager.check-attr EVIL",
-    ),
-    "aliases": configured(
-        "alias.rev-parse !EVIL", "alias.ls-files !EVIL", "alias.ls-tree !EVIL",
-        "alias.describe !EVIL",
-    ),
-    "editor, askpass, ssh, proxy": configured(
-        "core.editor EVIL", "core.askPass EVIL", "core.sshCommand EVIL", "core.gitProxy EVIL",
-        "gpg.program EVIL", "credential.helper EVIL",
-    ),
     "lazy fetch": lazily_fetched,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("set_up", HOSTILE.values(), ids=HOSTILE)
@@ -199,7 +181,7 @@ def test_variables_of_git_name_no_other_repository_and_no_program(
     committed(other, o_txt="other\n")
     commit = committed(project, a_txt="1\n")
     evil = f"touch {tmp_path / 'PWNED'}"
-    attribute(project, "filter")
+    attribute(project)
     for name, value in {
         "GIT_DIR": str(other / ".git"),
         "GIT_WORK_TREE": str(other),

@@ -51,11 +51,6 @@ needs_nvcc = pytest.mark.skipif(NVCC is None, reason="needs nvcc and g++")
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Cache:
-    return Cache(tmp_path / "cache")
-
-
-@pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder for temporary files."""
     folder = tmp_path / "temporary"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -17,37 +16,30 @@ from matbench.model import DeviceInfo
 
 
 @pytest.fixture
-def own_cache(tmp_path: Path) -> Cache:
-    folder = tmp_path / "cache"
-    folder.mkdir(mode=0o700)
-    return Cache(folder)
-
-
-@pytest.fixture
 def small_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies of 32 MB instead of half a GB."""
     monkeypatch.setattr(bandwidth, "_MOST_BYTES", 2**25)
 
 
 @pytest.mark.usefixtures("small_copies")
-def test_it_is_measured_once_and_kept(backend: Backend, own_cache: Cache) -> None:
-    found = bandwidth.measured(backend, own_cache)
+def test_it_is_measured_once_and_kept(backend: Backend, cache: Cache) -> None:
+    found = bandwidth.measured(backend, cache)
     # Any machine moves more than 100 MB/s and less than a petabyte per second.
     assert 1e8 < found.copy_bytes_per_s < 1e15
     assert found.read_bytes_per_s >= found.copy_bytes_per_s
-    assert bandwidth.measured(backend, own_cache) == found
+    assert bandwidth.measured(backend, cache) == found
 
 
 def test_that_of_another_device_driver_or_program_is_not_taken(
-    device: DeviceInfo, own_cache: Cache, monkeypatch: pytest.MonkeyPatch
+    device: DeviceInfo, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bandwidth, "_bytes_per_s", lambda _: Bandwidth(1.0, 1.0))
 
     def kept(**change: str) -> int:
         """The number of devices whose bandwidth is known, once that of this one is."""
         info = msgspec.structs.replace(device, **change)
-        bandwidth.measured(SimpleNamespace(info=info), own_cache)
-        return len(list(own_cache.folder.iterdir()))
+        bandwidth.measured(SimpleNamespace(info=info), cache)
+        return len(list(cache.folder.iterdir()))
 
     changes = [{}, *({name: "another"} for name in ("backend", "name", "driver", "toolkit"))]
     assert [kept(**change) for change in changes * 2] == [1, 2, 3, 4, 5, *[5] * 5]
@@ -58,9 +50,9 @@ def test_that_of_another_device_driver_or_program_is_not_taken(
 
 
 @pytest.mark.usefixtures("small_copies")
-def test_measuring_anew_keeps_the_better_figure(backend: Backend, own_cache: Cache) -> None:
-    first = bandwidth.measured(backend, own_cache)
-    again = bandwidth.measured(backend, own_cache, anew=True)
+def test_measuring_anew_keeps_the_better_figure(backend: Backend, cache: Cache) -> None:
+    first = bandwidth.measured(backend, cache)
+    again = bandwidth.measured(backend, cache, anew=True)
     assert again.copy_bytes_per_s >= first.copy_bytes_per_s
     assert again.read_bytes_per_s >= first.read_bytes_per_s
-    assert bandwidth.measured(backend, own_cache) == again
+    assert bandwidth.measured(backend, cache) == again

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from support.kernels import GOOD_BODY, KernelWriter
@@ -13,7 +12,6 @@ from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import CaseError
-from matbench.features.watch import versions
 from matbench.features.watch.versions import Saves
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, Problem
@@ -56,18 +54,6 @@ def test_a_header_is_saved(tmp_path: Path) -> None:
     (tmp_path / "y.h").write_text("int y;")
     assert saves.new() is None
     header.unlink()
-    assert saves.new() == path.read_bytes()
-
-
-def test_a_header_that_is_being_written_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, header = tmp_path / "mine.cu", tmp_path / "x.h"
-    path.write_text('#include "x.h"\n')
-    saves = Saves(path)
-    writing = SimpleNamespace(sleep=lambda _: header.write_text("whole"))
-    monkeypatch.setattr(versions, "time", writing)
-    assert saves.new() is None
     assert saves.new() == path.read_bytes()
 
 

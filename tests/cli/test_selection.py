@@ -308,20 +308,6 @@ def test_a_workspace_is_missing_like_any_other_key(matbench: Matbench) -> None:
 
 
 @pytest.mark.usefixtures("own_state")
-def test_the_command_line_says_how_large_a_workspace_is(matbench: Matbench) -> None:
-    Path("scratch.cu").write_text(SCRATCH)
-    told = (*front("args=['A', 'B', 'C', 'workspace', 'M', 'N', 'K']"), *LAUNCH)
-    size = front("launch.workspace_bytes=4 * M * N")
-    small = front("launch.workspace_bytes=4 * M * (N - 1)")
-    done = matbench("run", "scratch.cu", *told, *small, "--sizes", "20", *QUICK, code=1)
-    assert "guards: wrote outside the workspace" in done.stdout
-    assert "workspace (bytes)" in matbench("show", "scratch.cu", *told, *size).stdout
-    without = front("args=['A', 'B', 'C', 'C', 'M', 'N', 'K']", "launch.workspace_bytes=4")
-    [wrong] = refused(matbench, "run", "scratch.cu", *LAUNCH, *without)
-    assert "`workspace` is missing in args (from --front-matter)" in wrong
-
-
-@pytest.mark.usefixtures("own_state")
 def test_what_only_cuda_can_run_is_skipped_with_one_line(matbench: Matbench) -> None:
     Path("mine.cuh").write_text(SOURCE.replace("float sum = 0;", 'asm("exit;"); float sum = 0;'))
     done = matbench("run", "mine.cuh", *ALL, "--sizes", "20", "--allow-skips")

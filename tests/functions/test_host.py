@@ -14,7 +14,6 @@ from support.functions import measured
 from support.optional import present
 from support.paths import FUNCTIONS
 
-import matbench as api
 from matbench.backends.functions import libraries
 from matbench.backends.functions.calls import TRUSTED
 from matbench.backends.functions.libraries import Target
@@ -59,40 +58,6 @@ def test_numbers_of_all_types_templates_and_a_workspace(factors: dict[str, float
 def test_a_number_that_is_wrong_is_a_wrong_product() -> None:
     args = [*SCALED["args"][:5], "K - 1", *SCALED["args"][6:]]
     assert measured(load(**SCALED | {"args": args}), "33x47x16").status == "wrong"
-
-
-@pytest.mark.long
-def test_run_compare_and_check_take_a_function(matbench: Matbench, tmp_path: Path) -> None:
-    (tmp_path / "mine.cpp").write_text(FILE.read_text())
-    (tmp_path / "mine.toml").write_text(
-        'entry = "host honest"\nrequires = ["host"]\nlink = ["pthread"]\n'
-    )
-    file = tmp_path / "mine.cpp"
-    matbench("run", file, "--sizes", "64,32x48x16", "--backend", "opencl")
-    assert [outcome.status for outcome in last_run()] == ["measured"] * 2
-    matbench("run", file, "--sizes", "64", "--backend", "opencl", "--sustained", "0.3", *QUICK)
-    [lasting] = [present(outcome.sustained) for outcome in last_run()]
-    assert len(lasting.blocks_ns) == 5
-    matbench("check", file, "--backend", "opencl", "--no-large")
-    compared = matbench(
-        "compare", "naive-2d", file, "--sizes", "64", "--backend", "opencl", code=None
-    )
-    assert "candidate mine against baseline naive-2d" in compared.output
-    for command in ("explain", "blocks"):
-        said = matbench(command, file, code=2).output
-        assert "is a function on the host" in said
-
-
-@pytest.mark.long
-def test_two_functions_of_a_file_have_a_process_each() -> None:
-    with api.Judge("64", backend="opencl") as judge:
-        processes = set()
-        for entry in ("host twin_memory", "host honest"):
-            given = {"requires": ["host"], "link": ["pthread"]}
-            verdict = judge.run(FILE, entry=entry, front_matter=given)
-            assert (verdict.status, verdict.reason) == ("measured", None)
-            processes |= {function for _, function in judge._pool.workers if function}
-        assert len(processes) == 2
 
 
 PLAIN = """

@@ -8,12 +8,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from support import any_record
-from support.tables import compared, outcome
+from support.tables import outcome
 
 from matbench.model import Skip, SkipKind
 from matbench.records.outcome import Outcome
-from matbench.show import comparisons, formats
-from matbench.show.reasons import comparison_reason, kind, outcome_reason, skip_reason
+from matbench.show.reasons import kind, outcome_reason, skip_reason
 
 _GIVEN: dict[str, int | float | str] = {"asked": 2000, "allowed": 1024}
 
@@ -49,14 +48,6 @@ def skipped(what: SkipKind, needs: str, **given: int | float | str) -> Outcome:
     return outcome("x", status="skipped", skip=Skip(what, needs, given))
 
 
-def test_several_that_lack_the_same_are_one_text_with_ranges() -> None:
-    sizes = [skipped("condition", "N % T == 0", N=n, T=32) for n in (100, 50, 70)]
-    assert len(set(map(kind, sizes))) == 1
-    assert outcome_reason(*sizes) == "needs N % T == 0 (N = 50…100, T = 32)"
-    launches = [skipped("limit", "max_block_x", asked=n, allowed=1024) for n in (4000, 2000)]
-    assert outcome_reason(*launches) == "needs 2,000…4,000 threads in x; the device allows 1,024"
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -70,23 +61,6 @@ def test_several_that_lack_the_same_are_one_text_with_ranges() -> None:
 def test_those_that_lack_something_else_are_of_another_kind(other: Outcome) -> None:
     assert kind(skipped("condition", "N <= 8", N=9)) != kind(other)
     assert kind(skipped("condition", "N <= 8", N=9)) == kind(skipped("condition", "N <= 8", N=10))
-
-
-def test_failures_are_of_one_kind_if_their_words_are() -> None:
-    said = [outcome("x", status="failed", reason=reason) for reason in ("no 1", "no 2", "no 1")]
-    assert kind(said[0]) == kind(said[2]) != kind(said[1])
-    assert outcome_reason(said[0], said[2]) == "no 1"
-    assert outcome_reason(outcome("x")) == ""
-
-
-def test_each_side_without_times_has_its_reason() -> None:
-    done, never = compared(), compared(None, 9000)
-    assert comparison_reason(done) == "the whole interval is above 1"
-    assert comparison_reason(never) == "shared-row: skipped: needs K * 4 <= 49152 (K = 9000)"
-    several = comparison_reason(never, compared(None, 20_000))
-    assert several == "shared-row: skipped: needs K * 4 <= 49152 (K = 9000…20000)"
-    (row,) = formats.text(comparisons.report([never]), "csv").splitlines()[1:]
-    assert "shared-row: skipped: needs K * 4 <= 49152 (K = 9000)" in row
 
 
 @given(any_record.outcomes())

@@ -16,6 +16,7 @@ from matbench import signals
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import FIRST, Round
 from matbench.bench.outcomes import skipped
+from matbench.cache import Cache
 from matbench.features.tune import search
 from matbench.model import Case, DeviceInfo, Skip
 from matbench.records import provenance
@@ -25,6 +26,12 @@ from support.cli import Matbench, Plan, Pretended, Refusal, last_run
 from support.paths import ROOT
 from support.records import timing
 from support.repository import git
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    """A cache of the test's own."""
+    return Cache(tmp_path / "cache")
 
 
 @pytest.fixture

@@ -34,11 +34,6 @@ def label(problem: Problem) -> str:
     return f"{problem.size}-{problem.inputs}"
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Cache:
-    return Cache(tmp_path / "cache")
-
-
 def exact_product(A: Float32, B: Float32) -> Float64:
     """The product in float64."""
     product: Float64 = A.astype(np.float64) @ B.astype(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -22,8 +23,13 @@ def small_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_copies")
-def test_it_is_measured_once_and_kept(backend: Backend, cache: Cache) -> None:
+def test_it_is_measured_once_and_kept(
+    backend: Backend, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = Mock(wraps=backend.release)
+    monkeypatch.setattr(backend, "release", released)
     found = bandwidth.measured(backend, cache)
+    assert released.call_count == 2
     # Any machine moves more than 100 MB/s and less than a petabyte per second.
     assert 1e8 < found.copy_bytes_per_s < 1e15
     assert found.read_bytes_per_s >= found.copy_bytes_per_s
@@ -50,7 +56,12 @@ def test_that_of_another_device_driver_or_program_is_not_taken(
 
 
 @pytest.mark.usefixtures("small_copies")
-def test_measuring_anew_keeps_the_better_figure(backend: Backend, cache: Cache) -> None:
+def test_measuring_anew_keeps_the_better_figure(
+    backend: Backend, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a device that does not tell the size of its cache."""
+    silent = msgspec.structs.replace(backend.info, properties={})
+    monkeypatch.setattr(backend, "info", silent)
     first = bandwidth.measured(backend, cache)
     again = bandwidth.measured(backend, cache, anew=True)
     assert again.copy_bytes_per_s >= first.copy_bytes_per_s

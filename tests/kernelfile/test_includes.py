@@ -158,6 +158,13 @@ def test_what_would_take_too_long_is_refused(folder: Path, monkeypatch: pytest.M
     with pytest.raises(UsageError, match=r"x\.h: included file is larger than 10 bytes"):
         catalogue.load(path)
     monkeypatch.undo()
+    needed = 2 * 1000 + len('#include "y.h"')
+    monkeypatch.setattr(includes, "MAX_BYTES", needed)
+    catalogue.load(path)
+    monkeypatch.setattr(includes, "MAX_BYTES", needed - 1)
+    with pytest.raises(UsageError, match=r"mine\.cu: includes too many files, or too large ones"):
+        catalogue.load(path)
+    monkeypatch.undo()
     monkeypatch.setattr(includes, "MAX_FILES", 1)
     with pytest.raises(UsageError, match=r"mine\.cu: includes more than 1 files"):
         catalogue.load(path)

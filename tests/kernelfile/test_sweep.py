@@ -329,6 +329,11 @@ def test_probes_are_of_sizes_that_are_allowed(where: tuple[str, ...], allowed: A
     assert {*problems} <= {case.problem for case in moved}
 
 
+def test_an_allowed_size_is_a_near_one() -> None:
+    kernel = changed(launch=LaunchRules(block=(8,), grid=(1,), where=("N % 32 == 0",)))
+    assert sweep.allowed(kernel, (70, 70, 70), {}, GPU) == (96, 96, 96)
+
+
 def test_what_a_kernel_scales_by_is_probed() -> None:
     found = sweep.probed(changed(args=("alpha", "beta", "batch")), {}, GPU, None)
     given = {(case.problem.alpha, case.problem.beta, case.problem.batch) for _, case in found}

@@ -9,11 +9,9 @@ import importlib
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench.backends.host import bind_to, device, judged_by
-from matbench.backends.host import conditions as host_conditions
 from matbench.backends.protocol import (
     STAMP_BYTES,
     STAMP_WORDS,
@@ -23,7 +21,6 @@ from matbench.backends.protocol import (
     Backend,
     Buffer,
     Call,
-    CudaCode,
     Function,
     Handle,
     KernelCall,
@@ -42,10 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
-    "Call", "CudaCode", "Function", "Handle", "KernelCall", "NoDeviceError", "Program", "TensorMap",
+    "Call", "Function", "Handle", "KernelCall", "NoDeviceError", "Program", "TensorMap",
     "UnavailableError", "Variant", "Work", "bind_to", "can_precompile", "choose", "choose_all",
-    "compiled_by_nvcc", "devices", "host_conditions", "host_device", "open_backend", "precompile",
-    "preload", "toolkit_program",
+    "devices", "host_device", "open_backend", "precompile", "preload",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")
@@ -153,24 +149,6 @@ def precompile(
 ) -> None:
     """Put these builds of a kernel into the cache, without opening the device."""
     _module(info.backend).precompile(info, kernel, params, cache, variants)
-
-
-def compiled_by_nvcc(
-    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
-) -> CudaCode:
-    """What nvcc makes of a kernel for a compute capability, with or without a GPU.
-
-    `UnavailableError` if there is no nvcc, or none that compiles for it; `BuildError` for a bad
-    source.
-    """
-    return _module("cuda").compiled_by_nvcc(  # type: ignore[no-any-return]
-        capability, kernel, params, cache
-    )
-
-
-def toolkit_program(name: str) -> Path | None:
-    """A program of the CUDA toolkit; None if it is missing."""
-    return _module("cuda").find(name)  # type: ignore[no-any-return]
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:

@@ -13,7 +13,16 @@ from typing import Any, cast
 
 import msgspec
 
-from matbench.backends.protocol import Argument, Array, Backend, Call, Program, Variant, Work
+from matbench.backends.protocol import (
+    Argument,
+    Array,
+    Backend,
+    Call,
+    KernelCall,
+    Program,
+    Variant,
+    Work,
+)
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import BASELINE, Conditions, DeviceInfo, Kernel, Launch, Resources
 
@@ -94,8 +103,8 @@ def _called(function: Callable[[], Any]) -> Any:
     return function()
 
 
-class HostProgram:
-    """One of matbench's own functions in Python, with arrays of the host."""
+class HostProgram(Program):
+    """One of matbench's own functions in Python, called with copies of its matrices."""
 
     def __init__(self, kernel: Kernel, judging: Backend, version: str) -> None:
         names: dict[str, Any] = {}
@@ -103,55 +112,27 @@ class HostProgram:
         self.function: Callable[..., None] = names[kernel.entry]
         self.args, self.judging = kernel.args, judging
         self.resources = Resources(library=version)
-        self.allocates, self.variable_bytes = False, 0
-        self.warnings: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
 
-    def restore(self) -> None:
-        pass  # it keeps nothing
-
-    def reload(self) -> None:
-        pass
-
-    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
-        return _HostCall(self, arguments)
-
-    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        import numpy as np
-
-        call = self.call(launch, arguments)
-        with np.errstate(all="ignore"):
-            call.run()
-        call.give()
-
-    def resident_blocks(self, launch: Launch) -> int | None:
-        return None
-
-
-class _HostCall:
-    """A call with copies of its matrices; C is copied back after it."""
-
-    runs_on_host = True
-
-    def __init__(self, program: HostProgram, arguments: Sequence[Argument]) -> None:
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
         import numpy as np
 
         matrices = [argument for argument in arguments if isinstance(argument, Array)]
         arrays = [np.empty(matrix.shape, matrix.storage) for matrix in matrices]
-        self.judging, self.C, self.array = program.judging, matrices[-1].matrix, arrays[-1]
         for matrix, array in zip(matrices, arrays, strict=True):
             self.judging.read(matrix.matrix, array)
-        named = dict(zip(program.args[len(arrays) :], arguments[len(arrays) :], strict=True))
+        named = dict(zip(self.args[len(arrays) :], arguments[len(arrays) :], strict=True))
         if sum(array.nbytes for array in arrays) < _SMALL_BYTES:
             with np.errstate(all="ignore"):  # another thread may have copied, on another core
-                program.function(*[array.copy() for array in arrays], **named)
-        self.run: Callable[[], None] = functools.partial(program.function, *arrays, **named)
+                self.function(*[array.copy() for array in arrays], **named)
+        give = functools.partial(self.judging.write, matrices[-1].matrix, arrays[-1])
+        run = functools.partial(self.function, *arrays, **named)
+        return KernelCall(run, self, arguments, runs_on_host=True, give=give)
 
-    def take(self) -> None:
-        pass  # it is in the host's memory
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        import numpy as np
 
-    def give(self) -> None:
-        self.judging.write(self.C, self.array)
+        with np.errstate(all="ignore"):
+            super().launch(launch, arguments)
 
 
 def conditions() -> Conditions:

@@ -75,6 +75,10 @@ def _describe(index: int, device: Any) -> DeviceInfo:
     cl = pyopencl()
     is_gpu = bool(device.type & cl.device_type.GPU)
     block = [*device.max_work_item_sizes, 1, 1][:3]
+    warp_size = 32 if is_gpu else 1
+    for attribute in ("wavefront_width_amd", "warp_size_nv"):
+        with suppress(AttributeError, cl.Error):
+            warp_size = int(getattr(device, attribute))
     toolkit = device.platform.name.strip(), device.opencl_c_version.strip()
     return DeviceInfo(
         backend="opencl",
@@ -89,7 +93,7 @@ def _describe(index: int, device: Any) -> DeviceInfo:
             **dict.fromkeys(("max_grid_x", "max_grid_y", "max_grid_z"), 2**31 - 1),
             "max_shared_bytes_per_block": device.local_mem_size,
             "max_static_shared_bytes": device.local_mem_size,
-            "warp_size": _warp_size(device, is_gpu),
+            "warp_size": warp_size,
             "multiprocessors": device.max_compute_units,
         },
         properties={
@@ -99,7 +103,7 @@ def _describe(index: int, device: Any) -> DeviceInfo:
             "last-level cache (bytes)": device.global_mem_cache_size,
             "shared memory per block (bytes)": device.local_mem_size,
             "registers per block": None,
-            "warp size": _warp_size(device, is_gpu),
+            "warp size": warp_size,
             "memory pitch (bytes)": None,
             "largest block (threads)": device.max_work_group_size,
             "largest block (x, y, z)": " × ".join(map(str, block)),
@@ -115,20 +119,8 @@ def _describe(index: int, device: Any) -> DeviceInfo:
     )
 
 
-def _warp_size(device: Any, is_gpu: bool) -> int:
-    cl = pyopencl()
-    for attribute in ("warp_size_nv", "wavefront_width_amd"):
-        try:
-            return int(getattr(device, attribute))
-        except (AttributeError, cl.Error):
-            continue
-    return 32 if is_gpu else 1
-
-
 #: ptxas refuses more.
 _MOST_STATIC_BYTES = sweep.GPU_LIMITS["max_static_shared_bytes"]
-#: How many built programs are kept: several kernels may come from one.
-_PROGRAMS = 8
 
 
 class _UnknownOptionError(Exception):
@@ -144,40 +136,27 @@ class _Buffer:
         return _Buffer(self.handle.get_sub_region(offset_bytes, nbytes), nbytes)
 
 
-class _Program:
+class _Program(Program):
     def __init__(
-        self, backend: OpenCLBackend, program: Any, entry: str, scalars: list[str], local: bool
+        self, backend: OpenCLBackend, program: Any, unit: opencl_c.Unit, scalars: list[str]
     ) -> None:
+        cl = pyopencl()
         self.backend = backend
         self.is_reordered = False
         self.program = program
-        self.entry = entry
+        self.unit = unit
         self.scalars = scalars
-        self.local = local
-        self.allocates = False  # OpenCL C has no malloc
-        self.warnings: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
         with _errors("build"):
-            self.kernel = pyopencl().Kernel(program, entry)
-        self.variable_bytes = self._variable_bytes()
-        group = pyopencl().kernel_work_group_info
+            self.kernel = cl.Kernel(program, unit.entry)
+        with suppress(AttributeError, cl.Error):  # before OpenCL 2.0, which introduced them
+            size = cl.program_build_info.GLOBAL_VARIABLE_TOTAL_SIZE
+            self.variable_bytes = int(program.get_build_info(backend.device, size))
+        group = cl.kernel_work_group_info
         get = self.kernel.get_work_group_info
         self.resources = Resources(
             static_shared_bytes=get(group.LOCAL_MEM_SIZE, backend.device),
             max_threads_per_block=get(group.WORK_GROUP_SIZE, backend.device),
         )
-
-    def _variable_bytes(self) -> int:
-        cl = pyopencl()
-        try:
-            size = cl.program_build_info.GLOBAL_VARIABLE_TOTAL_SIZE
-            return int(self.program.get_build_info(self.backend.device, size))
-        except (AttributeError, cl.Error):  # before OpenCL 2.0, which introduced them
-            return 0
-
-    def restore(self) -> None:
-        if self.variable_bytes:
-            self.reload()
 
     def reload(self) -> None:
         cl, backend = pyopencl(), self.backend
@@ -185,7 +164,7 @@ class _Program:
         with _errors("build"), warnings.catch_warnings(), apart():
             warnings.simplefilter("ignore")  # compiler warnings, again
             self.program = cl.Program(backend.context, [backend.device], [binary]).build()
-            self.kernel = cl.Kernel(self.program, self.entry)
+            self.kernel = cl.Kernel(self.program, self.unit.entry)
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
         return KernelCall(partial(self.launch, launch, arguments), self, arguments)
@@ -209,7 +188,7 @@ class _Program:
                 values.append(np.dtype(scalar).type(argument))
             else:
                 values.append(argument.handle)
-        if self.local:
+        if self.unit.dynamic is not None:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
         with _errors("launch"):
             self.kernel.set_args(*values)
@@ -217,9 +196,6 @@ class _Program:
                 self.backend.queue, self.kernel, cells, list(launch.block), offset
             )
         self.backend.events[1:] = [event]
-
-    def resident_blocks(self, launch: Launch) -> int | None:
-        return None  # OpenCL does not say
 
 
 @contextmanager
@@ -258,7 +234,6 @@ class OpenCLBackend:
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
         self.clock_is_sm = False
-        self._programs: dict[str, tuple[Any, str]] = {}
         self._held: list[_Buffer] = []
         self.events: list[Any] = []  # of the first launch of what is timed, and of the last
         self._reading: Any = None  # a kernel that does nothing
@@ -313,10 +288,19 @@ class OpenCLBackend:
     ) -> Program:
         if kernel.kind.is_apart:
             return self._function(kernel, params, variant)
-        clocked = variant == "clocked"
-        clock = self.clock_expression if clocked else None
+        clock = self.clock_expression if variant == "clocked" else None
+
+        def translated() -> bytes:
+            try:
+                return msgspec.msgpack.encode(opencl_c.unit(kernel, params, clock))
+            except signature.SourceError as error:
+                raise BuildError(str(error)) from None
+
         keep = not includes.operands(kernel.source)  # OpenCL has no headers, so all may change
-        unit = self._unit(kernel, params, clock, keep)
+        # Making a unit takes longer than loading its binary.
+        key = repr(("unit", catalogue.revision(), kernel, params, clock))
+        packed = self.cache.get_or_make(key, translated) if keep else translated()
+        unit = msgspec.msgpack.decode(packed, type=opencl_c.Unit)
         options = [f"-D{name}={value}" for name, value in unit.macros.items()]
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
@@ -327,8 +311,7 @@ class OpenCLBackend:
             options += [f'-I "{folder}"' for folder in includes.folders(kernel)]
         program, log = self._compiled(unit.text, [*options, *_WARNED], keep=keep)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
-        buffers = [*scalars, ""] if clocked else scalars
-        built = _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
+        built = _Program(self, program, unit, [*scalars, ""] if clock else scalars)
         built.warnings = warnings_of(log, kernel)
         built.is_reordered = variant == "reordered"
         static, most = built.resources.static_shared_bytes or 0, _MOST_STATIC_BYTES
@@ -338,32 +321,14 @@ class OpenCLBackend:
         return built
 
     def _function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
-        from matbench.backends.functions import calls, libraries
-        from matbench.backends.functions.arrays import process_bytes
+        from matbench.backends.functions import arrays, calls, libraries
 
         if self.info.kind != "cpu":
             raise BuildError("functions need CUDA or a CPU; this is a GPU through OpenCL")
         if kernel.arrays:
-            return calls.on_host(kernel, params, self)
-        target = libraries.host_target(variant)
-        pointers = libraries.Pointers(f"g++ {target.version}", process_bytes)
-        return libraries.function(kernel, params, target, self.cache, pointers, self, {})
-
-    def _unit(
-        self, kernel: Kernel, params: dict[str, int], clock: str | None, keep: bool
-    ) -> opencl_c.Unit:
-        """The kernel as OpenCL C. It is kept, because making it takes longer than loading its
-        binary."""
-
-        def translated() -> bytes:
-            try:
-                return msgspec.msgpack.encode(opencl_c.unit(kernel, params, clock))
-            except signature.SourceError as error:
-                raise BuildError(str(error)) from None
-
-        key = repr(("unit", catalogue.revision(), kernel, params, clock))
-        packed = self.cache.get_or_make(key, translated) if keep else translated()
-        return msgspec.msgpack.decode(packed, type=opencl_c.Unit)
+            return calls.PythonFunction(kernel, params, self)
+        target, used_bytes = libraries.host_target(variant), arrays.process_bytes
+        return libraries.HostFunction(kernel, params, target, self, used_bytes, {})
 
     def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> tuple[Any, str]:
         """A program built as OpenCL C or, if that fails and the runtime knows it, as C++, and the
@@ -384,8 +349,6 @@ class OpenCLBackend:
         cl = pyopencl()
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
         key = repr(("opencl and log", unit, options, toolkit))
-        if keep and key in self._programs:
-            return self._programs[key]
         kept = self.cache.get(key) if keep else None
         with warnings.catch_warnings(), apart():
             warnings.simplefilter("ignore")  # compiler warnings; errors come as exceptions
@@ -393,23 +356,16 @@ class OpenCLBackend:
                 if kept is not None:
                     log, binary = msgspec.msgpack.decode(kept, type=tuple[str, bytes])
                     program = cl.Program(self.context, [self.device], [binary])
-                else:
-                    program = cl.Program(self.context, unit)
-                program.build(options, cache_dir=False)
+                    return program.build(options, cache_dir=False), log
+                program = cl.Program(self.context, unit).build(options, cache_dir=False)
             except cl.Error as error:
                 if error.code == cl.status_code.INVALID_BUILD_OPTIONS:
                     raise _UnknownOptionError from None
                 raise BuildError(_compiler_message(str(error))) from None
-        if kept is None:
-            log = program.get_build_info(self.device, cl.program_build_info.LOG)
-        if keep and kept is None:
+        log = program.get_build_info(self.device, cl.program_build_info.LOG)
+        if keep:
             binary = program.get_info(cl.program_info.BINARIES)[0]
             self.cache.put(key, msgspec.msgpack.encode((log, binary)))
-        if keep:
-            self._programs = {
-                **dict(list(self._programs.items())[-_PROGRAMS:]),
-                key: (program, log),
-            }
         return program, log
 
     def timed_ns(self, work: Work) -> float:

@@ -71,15 +71,6 @@ class Address(NamedTuple):
     keeper: Any
 
 
-class CudaCode(NamedTuple):
-    """A kernel's machine code: `entry` in a cubin for `architecture` (`sm_90a`)."""
-
-    cubin: bytes
-    entry: str
-    architecture: str
-    resources: Resources
-
-
 Argument = Buffer | TensorMap | Array | Handle | int | float
 Variant = Literal["plain", "clocked", "staggered", "reordered"]
 VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered", "reordered")
@@ -89,35 +80,44 @@ STAMP_WORDS = 5
 STAMP_BYTES = 8 * STAMP_WORDS
 
 
-class Program(Protocol):
-    """One built kernel."""
+class Program:
+    """One built kernel. Most keep nothing from one launch to the next."""
 
     resources: Resources
     #: Whether it allocates from the device's heap, which outlives a launch.
-    allocates: bool
+    allocates: bool = False
     #: The size of its source's variables, which outlive a launch.
-    variable_bytes: int
+    variable_bytes: int = 0
     #: What its compiler warned of, also if the build was kept from another time.
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What to say of all its results."""
+        return ()
 
     def restore(self) -> None:
         """Reset those variables to their initial values."""
+        if self.variable_bytes:
+            self.reload()
 
     def reload(self) -> None:
         """Load the same machine code again, which may place it elsewhere."""
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
         """A call with these arguments, which is not made yet."""
+        raise NotImplementedError
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         """Make such a call, without waiting for the device."""
+        call = self.call(launch, arguments)
+        call.run()
+        call.take()
+        call.give()
 
     def resident_blocks(self, launch: Launch) -> int | None:
         """Resident blocks of such a launch per multiprocessor, according to the driver."""
+        return None
 
 
 class Call(Protocol):
@@ -139,18 +139,14 @@ class Call(Protocol):
 
 
 class KernelCall(NamedTuple):
-    """A launch of a kernel, or of several; its C is where the caller wants it."""
+    """A launch of a kernel, or of several, or a call of one of matbench's own functions."""
 
     run: Callable[[], object]
     program: Program | None = None
     arguments: Sequence[Argument] = ()
-
-    @property
-    def runs_on_host(self) -> bool:
-        return False
-
-    def take(self) -> None: ...
-    def give(self) -> None: ...
+    runs_on_host: bool = False
+    take: Callable[[], None] = lambda: None
+    give: Callable[[], None] = lambda: None
 
 
 class Work(NamedTuple):
@@ -168,17 +164,15 @@ class Work(NamedTuple):
     is_graph: bool = False
 
 
-class Function(Program, Protocol):
+class Function(Program):
     """A function on the host that computes a product with whatever it calls."""
 
     #: Of its first call, which may trace and compile; None before it.
-    first_call_s: float | None
-
-    def replaced(self) -> str | None:
-        """The name of a function that matbench measures with, if code of this one replaced it."""
-
-    def used_bytes(self) -> int | None:
-        """The memory that its arrays use, or on a CPU its process; None if nothing says so."""
+    first_call_s: float | None = None
+    #: The name of a function that matbench measures with, if code of this one replaced it.
+    replaced: Callable[[], str | None]
+    #: The memory that its arrays use, or on a CPU its process; None if nothing says so.
+    used_bytes: Callable[[], int | None]
 
 
 class Backend(Protocol):

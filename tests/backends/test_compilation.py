@@ -143,11 +143,11 @@ def test_a_kernel_is_compiled_for_the_architecture_it_requires(
 
 @needs_nvcc
 def test_registers_are_known_without_gpu_and_pycuda(cache: Cache, temporary: Path) -> None:
-    found = backends.compiled_by_nvcc(SM_90, tiled(), TILE, cache).resources
+    found = compilation.compiled_by_nvcc(SM_90, tiled(), TILE, cache).resources
     assert found.registers
     assert found == Resources(found.registers, 2 * 8 * 8 * 4, spilled_bytes=0)
     with pytest.raises(UnavailableError, match=r"nvcc [\d.]+ does not know sm_61"):
-        backends.compiled_by_nvcc((6, 1), tiled(), TILE, cache)
+        compilation.compiled_by_nvcc((6, 1), tiled(), TILE, cache)
     assert not list(temporary.iterdir())
 
 
@@ -156,7 +156,7 @@ def test_an_error_is_shown_with_its_line(cache: Cache, write_kernel: KernelWrite
     path = write_kernel(body=kernel_text().replace("sum += ", "summ += "))
     line = next(n for n, one in enumerate(path.read_text().splitlines(), 1) if "summ +=" in one)
     with pytest.raises(BuildError) as refused:
-        backends.compiled_by_nvcc(SM_90, catalogue.load(path), TILE, cache)
+        compilation.compiled_by_nvcc(SM_90, catalogue.load(path), TILE, cache)
     message, source, caret = refused.value.reason.splitlines()
     assert message == f'{path}({line}): error: identifier "summ" is undefined'
     assert source.lstrip().startswith("summ += A[")
@@ -178,7 +178,7 @@ def test_headers_that_only_host_code_needs_need_not_be_there(cache: Cache, tmp_p
         path.write_text(text.replace("USED", used))
         given = {"args": ["A", "B", "C", "N"], "launch": {"block": [1], "grid": [1]}}
         kernel = catalogue.load(path, given=given)
-        found = backends.compiled_by_nvcc(SM_90, kernel, {}, cache).resources
+        found = compilation.compiled_by_nvcc(SM_90, kernel, {}, cache).resources
         clocked = compilation.request(kernel, {}, "clocked", SM_90)
         assert compilation.through_nvcc(clocked, cache, kernel)
         return found
@@ -223,7 +223,7 @@ def test_code_is_used_again_without_nvcc(
 ) -> None:
     first = compiled(tiled(), cache)
     assert first.cubin.startswith(b"\x7fELF")
-    assert first.given == Resources(first.given.registers, 512, spilled_bytes=0)
+    assert first.resources == Resources(first.resources.registers, 512, spilled_bytes=0)
     use_nvcc(monkeypatch, tmp_path / "nvcc", 'echo "this nvcc compiles nothing: error"; exit 1')
     assert compiled(tiled(), cache) == first
     with pytest.raises(BuildError, match="this nvcc compiles nothing"):
@@ -241,7 +241,7 @@ def test_damaged_code_is_compiled_anew(damage: str, cache: Cache) -> None:
     path.write_bytes(damaged)
     again = compiled(tiled(), cache)
     assert again.cubin == path.read_bytes() != damaged
-    assert again.given == first.given
+    assert again.resources == first.resources
     assert len(again.cubin) == len(whole)
 
 
@@ -254,7 +254,7 @@ def test_code_of_another_request_is_compiled_anew(cache: Cache) -> None:
     contents = [path.read_bytes() for path in paths]
     for path, content in zip(paths, reversed(contents), strict=True):
         path.write_bytes(content)
-    assert compiled(tiled(), cache).given == small.given != large.given
+    assert compiled(tiled(), cache).resources == small.resources != large.resources
 
 
 @needs_nvcc
@@ -268,7 +268,7 @@ def test_nvcc_runs_again_if_anything_has_changed(
     def runs(capability: tuple[int, int] = SM_90, tile: int = 8, **change: Any) -> int:
         """How often it has run, with a build of `tiled` that is changed like this."""
         kernel = msgspec.structs.replace(tiled(), **change)
-        backends.compiled_by_nvcc(capability, kernel, {"TILE": tile}, cache)
+        compilation.compiled_by_nvcc(capability, kernel, {"TILE": tile}, cache)
         return len(log.read_text())
 
     changes: list[dict[str, Any]] = [
@@ -305,8 +305,8 @@ def test_pycuda_is_told_of_lines_and_headers_that_changed(with_header: Kernel) -
 def shared_bytes_of(kernel: Kernel, cache: Cache, through: str) -> int | None:
     """Four times the value that the kernel uses for AMOUNT."""
     if through == "pycuda":
-        return compiled(kernel, cache).given.static_shared_bytes
-    found = backends.compiled_by_nvcc(SM_90, kernel, TILE, cache).resources
+        return compiled(kernel, cache).resources.static_shared_bytes
+    found = compilation.compiled_by_nvcc(SM_90, kernel, TILE, cache).resources
     return found.static_shared_bytes
 
 
@@ -407,9 +407,10 @@ def test_an_instrumented_build_has_no_more_registers(
         compilation.compiled(kernel, {"TILE": 16, "THREADS": 256}, which, SM_90, cache)
         for which in ("plain", variant)
     )
-    assert plain.given.registers is not None
-    assert other.given.registers is not None
-    assert other.given.registers <= max(plain.given.registers, 24)  # no cap is lower than 24
+    most, used = plain.resources.registers, other.resources.registers
+    assert most is not None
+    assert used is not None
+    assert used <= max(most, 24)  # no cap is lower than 24
 
 
 @pytest.mark.usefixtures("pycuda")
@@ -426,7 +427,7 @@ def test_a_full_disk_keeps_nothing_and_breaks_nothing(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert len(found.cubin) > 9000
-    assert found.given.registers
+    assert found.resources.registers
     again = compiled(tiled(), cache)
     assert len(again.cubin) == len(found.cubin)
 

@@ -20,6 +20,7 @@ from support.kernels import KernelWriter
 from support.records import environment, outcome
 
 from matbench import backends, cli
+from matbench.backends.cuda import compilation
 from matbench.errors import UsageError
 from matbench.model import Skip
 from matbench.records import KINDS, encoding, reading
@@ -127,7 +128,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = mock.Mock(side_effect=backends.UnavailableError("no compiler in this test"))
     monkeypatch.setattr(WorkerProcess, "start", lambda *_: None)
     monkeypatch.setattr(WorkerProcess, "call", dead)
-    monkeypatch.setattr(backends, "compiled_by_nvcc", missing)
+    monkeypatch.setattr(compilation, "compiled_by_nvcc", missing)
 
 
 @settings(suppress_health_check=list(HealthCheck))

@@ -235,6 +235,7 @@ def test_inputs_are_incomplete_between_calls(judged: Judged) -> None:
 class Memory:
     """Memory of the host, whose buffers are NumPy's arrays."""
 
+    cache: Any = None
     mapped_buffers = 0
 
     def mapped(self, buffer: Any) -> Address:
@@ -265,7 +266,7 @@ class Words:
 def in_this_process(folder: Path, text: str, *buffers: Any) -> Any:
     """A call of the function of this text with matrices of 4×4 numbers."""
     (folder / "f.py").write_text(text)
-    function = calls.on_host(catalogue.load(folder / "f.py"), {}, Memory())
+    function = calls.PythonFunction(catalogue.load(folder / "f.py"), {}, Memory())
     given = buffers or [np.ones(16, np.float32) for _ in "ABC"]
     arrays = [Array(Words(b, 64), "float32", (4, 4), (4, 1)) for b in given]
     return function.call(Launch((1, 1, 1), (1, 1, 1)), arrays)
@@ -298,7 +299,7 @@ def test_a_result_in_another_layout_is_copied_row_by_row_and_kept(tmp_path: Path
 def test_only_a_first_call_that_is_long_is_worth_a_note(tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text("def f(A, B): return A @ B\n")
-    function = calls.on_host(catalogue.load(file), {}, Memory())
+    function = calls.PythonFunction(catalogue.load(file), {}, Memory())
     noted = {None: (), 0.099: (), 0.1: ("first call 0.1 s",), 123.4: ("first call 123.4 s",)}
     for function.first_call_s, notes in noted.items():
         assert function.notes == (TRUSTED, *notes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -95,12 +96,12 @@ def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> 
 
 
 def test_a_process_that_has_loaded_a_function_stores_nothing(tmp_path: Path) -> None:
-    file, cache, memory = tmp_path / "mine.c", Cache(tmp_path / "cache"), cast(Any, None)
+    file, cache = tmp_path / "mine.c", Cache(tmp_path / "cache")
     file.write_text(PLAIN)
     kernel = catalogue.load(file, given={"entry": "host sgemm"})
-    pointers = libraries.Pointers("g++", lambda: 0)
+    memory: Any = SimpleNamespace(cache=cache)
     cache.put("before", b"1")
-    libraries.function(kernel, {}, libraries.host_target(), cache, pointers, memory, {})
+    libraries.HostFunction(kernel, {}, libraries.host_target(), memory, lambda: 0, {})
     cache.put("after", b"1")
     assert cache.get("before") is not None
     assert cache.get("after") is None

@@ -11,10 +11,11 @@ from support.cli import Matbench
 from support.optional import present
 from support.products import FILES
 
-from matbench import backends, workloads
+from matbench import workloads
 from matbench.analysis import architectures
 from matbench.analysis.limits import of_clock
 from matbench.backends import Backend
+from matbench.backends.cuda import compilation
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -96,7 +97,7 @@ def test_the_driver_agrees_for_any_block(
 def test_nvcc_alone_gives_what_the_driver_says(cuda: Backend, info: DeviceInfo) -> None:
     kernel, params = KERNELS["tiled"], {"TILE": 16}
     capability = present(info.compute_capability)
-    compiled = backends.compiled_by_nvcc(capability, kernel, params, Cache()).resources
+    compiled = compilation.compiled_by_nvcc(capability, kernel, params, Cache()).resources
     built = cuda.build(kernel, params).resources
     assert (compiled.registers, compiled.static_shared_bytes) == (
         built.registers,

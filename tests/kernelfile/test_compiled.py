@@ -12,7 +12,6 @@ from support.cli import Matbench, Refusal, last_run
 from support.devices import GPU
 from support.nvcc import find_nvcc
 
-from matbench import backends
 from matbench.backends.cuda import compilation
 from matbench.cache import Cache
 from matbench.errors import UsageError
@@ -251,7 +250,7 @@ def test_another_architecture_is_named(
 @needs_nvcc
 def test_both_forms_become_the_machine_code_of_the_source(tmp_path: Path) -> None:
     kernels = [catalogue.load(files.make(tmp_path / f"gemm.{form}")) for form in ("ptx", "cubin")]
-    codes = [backends.compiled_by_nvcc((9, 0), kernel, {}, Cache()) for kernel in kernels]
+    codes = [compilation.compiled_by_nvcc((9, 0), kernel, {}, Cache()) for kernel in kernels]
     assert [(code.entry, code.architecture) for code in codes] == [("gemm", "sm_90")] * 2
     first, second = (_instructions(code.cubin) for code in codes)
     assert first == second

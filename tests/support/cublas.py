@@ -76,7 +76,7 @@ class Ready:
     def __init__(self, name: str, fake: Fake) -> None:
         self.kernel: Kernel = BASELINES[name]
         self.fake = fake
-        self.program = fake.library().program(self.kernel, {}, Cache())
+        self.program = cublas.Baseline(fake.library(), self.kernel, {}, Cache())
 
     def launch(self, A: Any, B: Any, C: Any, *, scales: Any = (), **numbers: float) -> Any:
         """Launch once on copies of A and B, and on C; the result."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matbench.backends.cuda import compilation
 from matbench.backends.cuda.backend import CudaBackend
-from matbench.backends.cuda.compilation import compiled_by_nvcc, find
+from matbench.backends.cuda.compilation import compiled, compiled_by_nvcc
 from matbench.backends.cuda.device import devices, preload
 from matbench.backends.cuda.libcuda import gpu_is_present
 from matbench.backends.protocol import Variant
 from matbench.cache import Cache
+from matbench.errors import BuildError
 from matbench.model import HOST, DeviceInfo, Kernel
 
 __all__ = [
-    "compiled_by_nvcc", "devices", "find", "gpu_is_present", "open_device", "precompile", "preload",
+    "compiled_by_nvcc", "devices", "gpu_is_present", "open_device", "precompile", "preload"
 ]  # fmt: skip
 
 #: Opens a device that `devices` listed, with the cache for compiled code.
@@ -28,9 +28,15 @@ def precompile(
     cache: Cache,
     variants: Sequence[Variant],
 ) -> None:
-    """Put these builds of a kernel, or of a function on the host, into the cache."""
+    """Put these builds of a kernel, or a function on the host, into the cache; needs no context, so
+    any process can do it."""
     from matbench.backends.functions import libraries
 
-    ahead = {None: compilation.precompile, HOST: libraries.precompile}.get(kernel.library)
-    if ahead is not None:
-        ahead(info, kernel, params, cache, variants)
+    if kernel.library == HOST:
+        libraries.prepare(kernel, params, libraries.cuda_target(kernel, info), cache)
+    for variant in variants if kernel.library is None else ():
+        try:
+            compiled(kernel, params, variant, info.compute_capability or (0, 0), cache)
+        except BuildError:  # for an instrumented build, the error comes again when it is needed
+            if variant == "plain":
+                raise

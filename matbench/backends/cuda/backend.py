@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from matbench.backends.cuda import cublas, nvml
@@ -133,19 +134,14 @@ class CudaBackend:
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
-        builders = {
-            HOST: self._host_function,
-            PYTHON: self._python_function,
-            BASELINE: self._baseline,
-        }
-        return builders.get(kernel.library or "", self._kernel)(kernel, params, variant)
-
-    def _kernel(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
+        if kernel.library == BASELINE:
+            return cublas.Baseline(self._library(), kernel, params, self.cache)
+        if kernel.library in (HOST, PYTHON):
+            return self._function(kernel, params, variant)
         from pycuda.compiler import SourceModule
 
         capability = self.info.compute_capability or (0, 0)
         code = compiled(kernel, params, variant, capability, self.cache)
-
         try:
             if kernel.code:
                 module = driver().module_from_buffer(code.cubin)
@@ -158,20 +154,13 @@ class CudaBackend:
                 f"the driver ({self.info.driver}) rejected {built}: {message(error)}"
             ) from None
 
-    def _baseline(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
-        return self._library().program(kernel, params, self.cache)
-
-    def _python_function(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
-        from matbench.backends.functions import calls, timer
+    def _function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
+        from matbench.backends.functions import arrays, calls, libraries, timer
 
         timer.loaded(self.cache)
-        index, stream = self.info.index, self.stream.handle
-        return calls.on_cuda(kernel, params, self, device=index, stream=stream)
-
-    def _host_function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
-        from matbench.backends.functions import libraries, timer
-
-        timer.loaded(self.cache)
+        if kernel.library == PYTHON:
+            place = self.info.index, self.stream.handle
+            return calls.PythonFunction(kernel, params, self, partial(arrays.on_cuda, *place))
 
         def used_bytes() -> int:
             free, total = driver().mem_get_info()
@@ -181,8 +170,7 @@ class CudaBackend:
         handles = {"stream": self.stream.handle}
         if "cublas" in kernel.args:
             handles = self._library().handles
-        pointers = libraries.Pointers(f"nvcc {target.version}", used_bytes)
-        return libraries.function(kernel, params, target, self.cache, pointers, self, handles)
+        return libraries.HostFunction(kernel, params, target, self, used_bytes, handles)
 
     def _library(self) -> cublas.Library:
         if self.cublas is None:
@@ -190,7 +178,9 @@ class CudaBackend:
         return self.cublas
 
     def timed_ns(self, work: Work) -> float:
-        calls = work.calls
+        """The host enqueues the calls while the device is busy with what comes before them, so that
+        the host's own time does not count."""
+        calls, stream = work.calls, self.stream
 
         def before() -> None:
             work.hold()
@@ -204,31 +194,21 @@ class CudaBackend:
 
         def finish() -> None:
             calls[0].take()
-            self.stream.synchronize()
+            stream.synchronize()
 
         with errors():
             if calls[0].runs_on_host:  # with events that its code cannot find
                 from matbench.backends.functions import timer
 
-                stream = self.stream.handle
-                return timer.timed_ns(self.cache, stream, before, calls[0].run, finish)
-            if not work.is_graph:
-                return self._between_events_ns(before, run) / len(calls)
-            with captured(self.stream, run) as start:
-                return self._between_events_ns(before, start) / len(calls)
-
-    def _between_events_ns(
-        self, before: Callable[[], object], enqueue: Callable[[], object]
-    ) -> float:
-        """Event time of the enqueued work. The host enqueues it while the device is busy with the
-        work `before`, so that the host's own time does not count."""
-        start, end = driver().Event(), driver().Event()
-        before()
-        start.record(self.stream)
-        enqueue()
-        end.record(self.stream)
-        end.synchronize()
-        return float(start.time_till(end)) * 1e6
+                return timer.timed_ns(self.cache, stream.handle, before, calls[0].run, finish)
+            with captured(stream, run) if work.is_graph else nullcontext(run) as enqueue:
+                start, end = driver().Event(), driver().Event()
+                before()
+                start.record(stream)
+                enqueue()
+                end.record(stream)
+                end.synchronize()
+                return float(start.time_till(end)) * 1e6 / len(calls)
 
     def mapped(self, buffer: Buffer) -> Address:
         """See `functions.calls.FunctionMemory`."""
@@ -254,7 +234,7 @@ class CudaBackend:
         return True
 
     def reset_cache(self) -> None:
-        with contextlib.suppress(CaseError):  # GPUs without a persisting cache
+        with suppress(CaseError):  # GPUs without a persisting cache
             Bindings("resetting the cache").call("cuCtxResetPersistingL2Cache")
 
     def conditions(self) -> Conditions:

@@ -14,8 +14,7 @@ import re
 import subprocess
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +26,7 @@ from matbench import programs, temporary
 from matbench.backends import building
 from matbench.backends.building import INCLUDE, apart, first_error, includes_own_files
 from matbench.backends.cuda import symbols
-from matbench.backends.protocol import CudaCode, UnavailableError, Variant
+from matbench.backends.protocol import UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import entry as entries
@@ -197,73 +196,12 @@ def may_change(kernel: Kernel) -> bool:
     )
 
 
-class Compiled(NamedTuple):
-    """The machine code of a request, what ptxas reports about its entry and its variables, and all
-    that nvcc said."""
-
-    request: CompileRequest
-    entry: str
-    cubin: bytes
-    given: Resources
-    variable_bytes: int
-    said: str = ""
+#: What compiles a request: with the kernel, for what the result depends on. It returns the report,
+#: and the machine code.
+Compiler = Callable[[CompileRequest, Cache, Kernel], tuple[str, bytes]]
 
 
-def compiled(
-    kernel: Kernel,
-    params: dict[str, int],
-    variant: Variant,
-    capability: tuple[int, int],
-    cache: Cache,
-) -> Compiled:
-    """One build of a kernel, from the cache if nothing that it depends on has changed.
-
-    An instrumented build gets no more registers than the plain one, or fewer blocks might fit on a
-    multiprocessor.
-    """
-    if kernel.code:
-        return _given(kernel, capability, cache)
-    with _explained(kernel):
-        build = _compiled(request(kernel, params, variant, capability), cache)
-    if variant != "plain" and build.given.registers is not None:
-        plain = compiled(kernel, params, "plain", capability, cache).given.registers
-        if plain is not None and build.given.registers > plain:
-            options = (*build.request.options, f"-maxrregcount={plain}")
-            return _compiled(build.request._replace(options=options), cache)
-    return build
-
-
-def _given(kernel: Kernel, capability: tuple[int, int], cache: Cache) -> Compiled:
-    """The machine code in a kernel's file, or what ptxas makes of its PTX."""
-    asked = CompileRequest("", kernel.entry, (), architecture(kernel, capability), ())
-    report, cubin = "", kernel.code
-    if kernel.path.endswith(".ptx"):
-        options = ("-Xptxas", "-v", f"-DMATBENCH_SETTINGS={_checksum(settings_in_force())}")
-        asked = asked._replace(text=cubin.decode("utf-8-sig"), options=options, is_ptx=True)
-        try:
-            report, cubin = through_nvcc(asked, cache, kernel)
-        except BuildError as error:
-            raise BuildError(error.reason.replace(_PTX_NAME, kernel.path)) from None
-    needs, _, variable_bytes = of_cubin(cubin)
-    asked = asked._replace(architecture=needs.strip("sm_f"))
-    return Compiled(asked, kernel.entry, cubin, reported(report, kernel.entry), variable_bytes)
-
-
-@contextmanager
-def _explained(kernel: Kernel) -> Iterator[None]:
-    """Name the headers that were left out if a build fails, since it may need them after all."""
-    try:
-        yield
-    except BuildError as error:
-        headers = [f"{name}, line {line}" for name, line in instrument.left_out(kernel).items()]
-        if not headers or settings_in_force():
-            raise
-        first, *more = error.reason.split("\n")
-        told = f"{first} (built without host code and its headers: {'; '.join(headers)})"
-        raise BuildError("\n".join([told, *more])) from None
-
-
-def _compiled(asked: CompileRequest, cache: Cache) -> Compiled:
+def with_pycuda(asked: CompileRequest, cache: Cache, _kernel: Kernel) -> tuple[str, bytes]:
     """Compile, and detect damaged or exchanged code in PyCUDA's cache.
 
     PyCUDA writes its cache in place and does not verify it, so a killed process or a failing disk
@@ -272,22 +210,19 @@ def _compiled(asked: CompileRequest, cache: Cache) -> Compiled:
     """
     from pycuda.compiler import compile as compile_cubin
 
-    report = ""
     what = asked._replace(entry="")  # all entries of a text are compiled, and reported, together
     for _ in range(2):
         cubin, report = through_pycuda(compile_cubin, asked, cache)
         key = repr(("ptxas", what, hashlib.sha256(cubin).hexdigest()))
         if report:
             cache.put(key, report.encode())
-            break
-        kept = cache.get(key)
-        if kept is not None:
+        elif (kept := cache.get(key)) is not None:
             report = bytes(kept).decode()
-            break
-        cache.drop(".cubin", cubin)
-    variables = sum(map(int, re.findall(r"(\d+) bytes gmem", report)))
-    entry = symbols.lowered(report, asked.entry)
-    return Compiled(asked, entry, bytes(cubin), reported(report, entry), variables, report)
+        else:
+            cache.drop(".cubin", cubin)
+            continue
+        break
+    return report, bytes(cubin)
 
 
 def through_pycuda(
@@ -327,37 +262,6 @@ def through_pycuda(
     return result, "\n".join(str(warning.message) for warning in said)
 
 
-def precompile(
-    info: Any, kernel: Kernel, params: dict[str, int], cache: Cache, variants: Sequence[Variant]
-) -> None:
-    """Put these builds of a kernel into the cache; needs no context, so any process can do it."""
-    for variant in variants:
-        try:
-            compiled(kernel, params, variant, info.compute_capability, cache)
-        except BuildError:  # for an instrumented build, the error comes again when it is needed
-            if variant == "plain":
-                raise
-
-
-def compiled_by_nvcc(
-    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
-) -> CudaCode:
-    """What nvcc makes of a kernel for a compute capability; needs no GPU or PyCUDA.
-
-    `UnavailableError` without an nvcc for it, `BuildError` for a bad source.
-    """
-    if "{}{}".format(*capability) not in architectures():
-        raise UnavailableError("nvcc {} does not know sm_{}{}".format(nvcc().release, *capability))
-    if kernel.code:
-        given = _given(kernel, capability, cache)
-        return CudaCode(given.cubin, given.entry, given.request.virtual_and_real[1], given.given)
-    asked = request(kernel, params, "plain", capability)
-    with _explained(kernel):
-        report, cubin = through_nvcc(asked, cache, kernel)
-    entry = symbols.lowered(report, asked.entry)
-    return CudaCode(cubin, entry, asked.virtual_and_real[1], reported(report, entry))
-
-
 def through_nvcc(asked: CompileRequest, cache: Cache, kernel: Kernel) -> tuple[str, bytes]:
     """What nvcc and ptxas report, and the machine code; from the cache unless it may change."""
     if may_change(kernel):
@@ -381,6 +285,91 @@ def _through_nvcc(asked: CompileRequest) -> bytes:
         said = building.run([nvcc().path, *options, "-o", "made.cubin", *source], empty, asked.text)
         cubin = (empty / "made.cubin").read_bytes()
     return msgspec.msgpack.encode((said, cubin))
+
+
+class Compiled(NamedTuple):
+    """The machine code of a request, what ptxas reports about its `entry` and its variables, and
+    all that nvcc said."""
+
+    request: CompileRequest
+    entry: str
+    cubin: bytes
+    resources: Resources
+    variable_bytes: int
+    said: str = ""
+
+    @property
+    def architecture(self) -> str:
+        """That of the machine code: `sm_90a`."""
+        return self.request.virtual_and_real[1]
+
+
+def compiled(
+    kernel: Kernel,
+    params: dict[str, int],
+    variant: Variant,
+    capability: tuple[int, int],
+    cache: Cache,
+    compiler: Compiler = with_pycuda,
+) -> Compiled:
+    """One build of a kernel, from the cache if nothing that it depends on has changed.
+
+    An instrumented build gets no more registers than the plain one, or fewer blocks might fit on a
+    multiprocessor.
+    """
+    if kernel.code:
+        return _given(kernel, capability, cache)
+    asked = request(kernel, params, variant, capability)
+    try:
+        build = _read(asked, *compiler(asked, cache, kernel))
+    except BuildError as error:
+        # It may need the headers that were left out after all.
+        headers = [f"{name}, line {line}" for name, line in instrument.left_out(kernel).items()]
+        if not headers or settings_in_force():
+            raise
+        first, *more = error.reason.split("\n")
+        told = f"{first} (built without host code and its headers: {'; '.join(headers)})"
+        raise BuildError("\n".join([told, *more])) from None
+    if variant != "plain" and build.resources.registers is not None:
+        plain = compiled(kernel, params, "plain", capability, cache, compiler).resources.registers
+        if plain is not None and build.resources.registers > plain:
+            asked = asked._replace(options=(*asked.options, f"-maxrregcount={plain}"))
+            return _read(asked, *compiler(asked, cache, kernel))
+    return build
+
+
+def compiled_by_nvcc(
+    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
+) -> Compiled:
+    """What nvcc makes of a kernel for a compute capability; needs no GPU or PyCUDA.
+
+    `UnavailableError` without an nvcc for it, `BuildError` for a bad source.
+    """
+    if "{}{}".format(*capability) not in architectures():
+        raise UnavailableError("nvcc {} does not know sm_{}{}".format(nvcc().release, *capability))
+    return compiled(kernel, params, "plain", capability, cache, through_nvcc)
+
+
+def _read(asked: CompileRequest, report: str, cubin: bytes) -> Compiled:
+    variables = sum(map(int, re.findall(r"(\d+) bytes gmem", report)))
+    entry = symbols.lowered(report, asked.entry)
+    return Compiled(asked, entry, cubin, reported(report, entry), variables, report)
+
+
+def _given(kernel: Kernel, capability: tuple[int, int], cache: Cache) -> Compiled:
+    """The machine code in a kernel's file, or what ptxas makes of its PTX."""
+    asked = CompileRequest("", kernel.entry, (), architecture(kernel, capability), ())
+    report, cubin = "", kernel.code
+    if kernel.path.endswith(".ptx"):
+        options = ("-Xptxas", "-v", f"-DMATBENCH_SETTINGS={_checksum(settings_in_force())}")
+        asked = asked._replace(text=cubin.decode("utf-8-sig"), options=options, is_ptx=True)
+        try:
+            report, cubin = through_nvcc(asked, cache, kernel)
+        except BuildError as error:
+            raise BuildError(error.reason.replace(_PTX_NAME, kernel.path)) from None
+    needs, _, variable_bytes = of_cubin(cubin)
+    asked = asked._replace(architecture=needs.strip("sm_f"))
+    return Compiled(asked, kernel.entry, cubin, reported(report, kernel.entry), variable_bytes)
 
 
 def try_out() -> None:

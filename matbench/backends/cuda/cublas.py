@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from matbench.backends.cuda import libcuda
-from matbench.backends.protocol import Address, Argument, Array, Backend, KernelCall, Work
+from matbench.backends.protocol import Address, Argument, Array, Backend, KernelCall, Program, Work
 from matbench.errors import BuildError, CaseError, LackingError
 from matbench.model import Kernel, Launch, Resources
 
@@ -82,16 +82,13 @@ class Library:
         if status := self.library[name](*values):
             raise CaseError(f"cuBLAS: {name}: status {status}", fatal=True)
 
-    def program(self, kernel: Kernel, params: dict[str, int], cache: Cache) -> Baseline:
-        """A function of matbench's own that calls the library. `LackingError`: no C++ compiler."""
-        return Baseline(self, kernel, params, cache)
-
     def close(self) -> None:
         self.library.cublasDestroy_v2(c_void_p(self.handles["cublas"]))  # the device may be lost
 
 
-class Baseline:
-    """A program that calls the library, by one call of C++ for each launch."""
+class Baseline(Program):
+    """A program that calls the library, by one call of C++ for each launch. `LackingError`: no C++
+    compiler."""
 
     def __init__(
         self, library: Library, kernel: Kernel, params: dict[str, int], cache: Cache
@@ -100,8 +97,6 @@ class Baseline:
 
         self.cublas, self.kernel = library, kernel
         self.resources = Resources(library=library.version)
-        self.allocates, self.variable_bytes = False, 0
-        self.warnings: tuple[str, ...] = ()
         try:
             target = libraries.host_target()
         except BuildError as error:
@@ -124,24 +119,12 @@ class Baseline:
         note = c_char_p.in_dll(self.code, "baseline_note").value
         return (note.decode(),) if note else ()
 
-    def restore(self) -> None:
-        pass  # the library's state is its own
-
-    def reload(self) -> None:
-        pass  # as is the place of its code
-
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
         from matbench.backends.functions import libraries
 
         given = [Address(a.matrix.handle, a) if isinstance(a, Array) else a for a in arguments]
         run = libraries.bound(self.code, "cuBLAS", given, self.cublas.handles)
         return KernelCall(run, self, arguments)
-
-    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        self.call(launch, arguments).run()
-
-    def resident_blocks(self, launch: Launch) -> int | None:
-        return None  # the library chooses its launches
 
     def _fastest(self, count: int, nbytes: int, launch: Callable[..., int], context: int) -> int:
         """The number of the fastest launch; they write to memory of their own. -1: a failure."""

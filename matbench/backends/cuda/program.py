@@ -12,7 +12,7 @@ from typing import Any
 from matbench.backends.building import warnings_of
 from matbench.backends.cuda.compilation import Compiled
 from matbench.backends.cuda.device import driver, errors
-from matbench.backends.protocol import Argument, KernelCall, TensorMap
+from matbench.backends.protocol import Argument, KernelCall, Program, TensorMap
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.model import EIGHT_BITS, WORD_BYTES, Kernel, Launch, Parameter, Resources
@@ -50,6 +50,20 @@ class Bindings:
             yield self.call("cuModuleGetFunction", module, code.entry.encode())
         finally:
             self.cu.cuModuleUnload(module)
+
+    def parameters(self, code: Compiled) -> list[tuple[int, int]]:
+        """The offset and the size of each parameter in bytes; none if the driver does not tell."""
+        ask: Any = getattr(self.cu, "cuFuncGetParamInfo", None)  # since CUDA 12.4
+        results, found = self.cu.CUresult, list[tuple[int, int]]()
+        with self.function(code) as function:
+            for index in range(1024) if ask else ():
+                status, *place = ask(function, index)
+                if status == results.CUDA_ERROR_INVALID_VALUE:  # there are no more
+                    break
+                if status != results.CUDA_SUCCESS:
+                    return []
+                found.append((int(place[0]), int(place[1])))
+        return found
 
 
 @contextmanager
@@ -102,18 +116,6 @@ def _encoded(tensor: TensorMap) -> bytes:
     return ctypes.string_at(encoded.getPtr(), 128)
 
 
-def _parameter_sizes(cu: Any, function: Any) -> Iterator[int | None]:
-    """The size in bytes of each parameter of a function; None if the driver does not tell."""
-    ask = getattr(cu, "cuFuncGetParamInfo", None)  # since CUDA 12.4
-    for index in range(1024):
-        status, *values = ask(function, index) if ask else (None,)
-        if status == cu.CUresult.CUDA_ERROR_INVALID_VALUE:  # there are no more
-            return
-        yield int(values[1]) if status == cu.CUresult.CUDA_SUCCESS else None
-        if status != cu.CUresult.CUDA_SUCCESS:
-            return
-
-
 def _maker(parameter: Parameter) -> Any:
     """What converts an argument for PyCUDA: a NumPy type, or a function."""
     import numpy as np
@@ -130,7 +132,7 @@ def _maker(parameter: Parameter) -> Any:
     return np.dtype(kind).type
 
 
-class CudaProgram:
+class CudaProgram(Program):
     """One build of a kernel: a function of a module that PyCUDA loaded, and reloads to reset it."""
 
     def __init__(self, kernel: Kernel, function: Any, code: Compiled, stream: Any) -> None:
@@ -140,71 +142,65 @@ class CudaProgram:
         self.stream = stream
         self.allocates = b"\0malloc\0" in code.cubin
         self.variable_bytes = code.variable_bytes
-        self.notes: tuple[str, ...] = ()
         self.warnings = warnings_of(code.said, kernel)
         self.make: list[Any] = [_maker(parameter) for parameter in kernel.parameters]
         if code.entry == "matbench_entry":  # instrumented: it takes one more buffer
             self.make.append(np.uintp)
-        self.passed = [np.uint16 if isinstance(make, partial) else make for make in self.make]
-        self._check_parameters()
-        self.types = [self._layout()] if _encoded in self.make else self.passed
+        self.types = self._types()
         self._use(function)
         self.resources = Resources(
             registers=function.num_regs,
             static_shared_bytes=function.shared_size_bytes,
             local_bytes=function.local_size_bytes,
-            spilled_bytes=code.given.spilled_bytes,
+            spilled_bytes=code.resources.spilled_bytes,
             max_threads_per_block=function.max_threads_per_block,
         )
 
-    def _use(self, function: Any) -> None:
-        self.function = function
-        function.prepare(self.types)
-        self.allowed_shared_bytes = _SHARED_BYTES - function.shared_size_bytes
-
-    def restore(self) -> None:
-        if self.variable_bytes:
-            self.reload()
-
-    def reload(self) -> None:
-        with errors():  # for `SourceModule`, nvcc would read the included files again
-            module = driver().module_from_buffer(self.code.cubin)
-            self._use(module.get_function(self.code.entry))
-
-    def _check_parameters(self) -> None:
-        """Check the parameter sizes read from the source against the compiler's."""
-        import numpy as np
-
-        try:
-            bindings = Bindings("the entry's parameters")
-            with bindings.function(self.code) as function:
-                actual = list(_parameter_sizes(bindings.cu, function))
-        except CaseError:  # no cuda-bindings, or a bad module, which loading reports
-            return
-        wanted = [128 if kind is _encoded else np.dtype(kind).itemsize for kind in self.passed]
-        if actual and None not in actual and actual != wanted:
-            shown = [", ".join(map(str, sizes)) for sizes in (actual, wanted)]
-            raise BuildError(
-                f"{self.code.entry} has parameters of {shown[0]} bytes, but its source declares "
-                f"{shown[1]}; use parameter types that do not depend on `#if`"
-            )
-
-    def _layout(self) -> str:
-        """The parameters as a `struct` format, for kernels with tensor maps.
+    def _types(self) -> list[Any]:
+        """The parameters for PyCUDA, after a check of the sizes read from the source against the
+        compiler's: NumPy types or, for kernels with tensor maps, one `struct` format.
 
         Tensor maps are aligned in constant memory, and only the driver knows where the parameters
         begin there, and so the offset of each one.
         """
         import numpy as np
 
-        bindings = Bindings("a kernel with tensor maps")
+        has_maps = _encoded in self.make
+        passed = [np.uint16 if isinstance(make, partial) else make for make in self.make]
+        formats = ["128s" if kind is _encoded else np.dtype(kind).char for kind in passed]
+        purpose = "a kernel with tensor maps" if has_maps else "the entry's parameters"
+        try:
+            actual = Bindings(purpose).parameters(self.code)
+        except CaseError:  # no cuda-bindings, or a bad module, which loading reports
+            if has_maps:
+                raise
+            actual = []
+        sizes = [size for _, size in actual]
+        wanted = [struct.calcsize(letter) for letter in formats]
+        if actual and sizes != wanted:
+            shown = [", ".join(map(str, listed)) for listed in (sizes, wanted)]
+            raise BuildError(
+                f"{self.code.entry} has parameters of {shown[0]} bytes, but its source declares "
+                f"{shown[1]}; use parameter types that do not depend on `#if`"
+            )
+        if not has_maps:
+            return passed
+        if not actual:
+            raise CaseError(f"{purpose}: the driver does not tell where its parameters are")
         layout = ""
-        with bindings.function(self.code) as function:
-            for index, kind in enumerate(self.passed):
-                offset, _ = bindings.call("cuFuncGetParamInfo", function, index)
-                letter = "128s" if kind is _encoded else np.dtype(kind).char
-                layout += f"{offset - struct.calcsize(layout)}x{letter}"
-        return layout
+        for (offset, _), letter in zip(actual, formats, strict=True):
+            layout += f"{offset - struct.calcsize(layout)}x{letter}"
+        return [layout]
+
+    def _use(self, function: Any) -> None:
+        self.function = function
+        function.prepare(self.types)
+        self.allowed_shared_bytes = _SHARED_BYTES - function.shared_size_bytes
+
+    def reload(self) -> None:
+        with errors():  # for `SourceModule`, nvcc would read the included files again
+            module = driver().module_from_buffer(self.code.cubin)
+            self._use(module.get_function(self.code.entry))
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
         """The launch with converted arguments, so that calling it costs the host little time."""
@@ -225,12 +221,11 @@ class CudaProgram:
         return KernelCall(run, self, arguments)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        call = self.call(launch, arguments)
         with errors(
             f"launching {launch.blocks:,} blocks of {launch.threads_per_block:,} threads "
             f"with {launch.shared_bytes:,} bytes of dynamic shared memory"
         ):
-            call.run()
+            super().launch(launch, arguments)
 
     def resident_blocks(self, launch: Launch) -> int | None:
         """By the driver's occupancy call; None without cuda-bindings, or if the call fails."""

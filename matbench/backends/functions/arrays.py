@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import platform
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from matbench.backends.cuda.program import Bindings
 from matbench.backends.protocol import Address, Array
 from matbench.errors import BuildError, CaseError
-from matbench.model import WORD_BYTES, Storage
+from matbench.model import WORD_BYTES, Kernel, Storage
 
 #: How the types of elements are written in array interfaces; bfloat16 has no code there.
 _CODES: dict[Storage, str] = {
@@ -25,8 +26,192 @@ _CODES: dict[Storage, str] = {
 _NO_TIMING = 2
 
 
-def _interface(array: Array, address: int) -> dict[str, Any]:
-    """An array for whatever reads version 3 of an array interface, NumPy's or CUDA's."""
+class Arrays(NamedTuple):
+    """How a function takes matrices, and returns one: as arrays of one library, or as addresses."""
+
+    version: str
+    #: An array over memory.
+    array: Callable[[Array, int], Any]
+    #: The memory of a returned array, row by row; it is copied if its layout is another. Work on
+    #: matbench's stream that is enqueued later waits for it.
+    result: Callable[[Any, Array], Address]
+    #: What its arrays use of the device's memory, or on a CPU its process; None if it does not say.
+    used_bytes: Callable[[], int | None] = lambda: None
+    #: Within, the library works on matbench's stream.
+    running: Callable[[], AbstractContextManager[Any]] = nullcontext
+    #: Whether its arrays must be made when the function is called.
+    is_late: bool = False
+
+
+def addresses(version: str, used_bytes: Callable[[], int | None]) -> Arrays:
+    """For a function that takes pointers, and returns nothing."""
+
+    def array(_: Array, address: int) -> Address:
+        return Address(address, None)
+
+    return Arrays(version, array, lambda *_: Address(0, None), used_bytes)
+
+
+def on_host(kernel: Kernel) -> Arrays:
+    """Arrays of the host: NumPy's, or what another library makes of them."""
+    module, name = {"torch": ("torch", "from_numpy"), "jax": ("jax.numpy", "asarray")}.get(
+        kernel.arrays, ("numpy", "asarray")
+    )
+    make, numpy = getattr(_imported(module), name), _imported("numpy")
+
+    def array(array: Array, address: int) -> Any:
+        over = SimpleNamespace(__array_interface__=_interface(array, address, "NumPy"))
+        return make(numpy.asarray(over))
+
+    def result(returned: Any, wanted: Array) -> Address:
+        _require_own(hasattr(returned, "__array__"), returned, "an array")
+        returned = numpy.asarray(returned)
+        _require(returned, wanted)
+        returned = numpy.ascontiguousarray(returned)
+        return Address(returned.ctypes.data, returned)
+
+    return Arrays(f"Python {platform.python_version()}", array, result, process_bytes)
+
+
+def process_bytes() -> int:
+    """The memory that this process uses."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def on_cuda(device: int, stream: int, kernel: Kernel) -> Arrays:
+    """Arrays on a device and stream. `BuildError`: the kernel's library is not installed."""
+    if kernel.arrays not in _LIBRARIES:
+        raise BuildError(
+            f"{kernel.path} imports no library with arrays of a GPU: torch, cupy, numba or jax"
+        )
+    return _LIBRARIES[kernel.arrays](device, stream)
+
+
+def _torch(device: int, stream: int) -> Arrays:
+    torch = _imported("torch")
+    if not torch.cuda.is_available():
+        raise BuildError("this PyTorch cannot use CUDA; install one that can")
+    torch.cuda.set_device(device)
+    place = torch.device("cuda", device)
+
+    def array(array: Array, address: int) -> Any:
+        tensor = torch.as_tensor(_on_cuda(array, address), device=place)
+        return tensor.view(torch.bfloat16) if array.storage == "bfloat16" else tensor
+
+    def result(returned: Any, wanted: Array) -> Address:
+        where = getattr(returned, "device", None)
+        is_own = isinstance(returned, torch.Tensor) and where == place
+        _require_own(is_own, returned, f"a tensor on {place}", where)
+        _require(returned, wanted)
+        returned = returned.contiguous()
+        return Address(returned.data_ptr(), returned)
+
+    used_bytes = partial(torch.cuda.memory_allocated, place)
+    running = partial(torch.cuda.stream, torch.cuda.ExternalStream(stream, place))
+    return Arrays(_version("torch", torch), array, result, used_bytes, running)
+
+
+def _cupy(device: int, stream: int) -> Arrays:
+    cupy = _imported("cupy")
+    cupy.cuda.Device(device).use()
+    external = cupy.cuda.ExternalStream(stream, device)
+
+    def array(array: Array, address: int) -> Any:
+        return cupy.asarray(_on_cuda(array, address, "CuPy"))
+
+    def result(returned: Any, wanted: Array) -> Address:
+        _require_own(isinstance(returned, cupy.ndarray), returned, "an array of CuPy")
+        _require(returned, wanted)
+        returned = cupy.ascontiguousarray(returned)
+        return Address(int(returned.data.ptr), returned)
+
+    def used_bytes() -> int:
+        return int(cupy.get_default_memory_pool().used_bytes())
+
+    return Arrays(_version("cupy", cupy), array, result, used_bytes, lambda: external)
+
+
+def _numba(device: int, stream: int) -> Arrays:
+    """Numba launches on CUDA's default stream, which waits for matbench's, and it for that."""
+    numba = _imported("numba.cuda")
+    numba.select_device(device)
+
+    def array(array: Array, address: int) -> Any:
+        return numba.as_cuda_array(_on_cuda(array, address, "Numba"))
+
+    def result(returned: Any, wanted: Array) -> Address:
+        _require_own(numba.is_cuda_array(returned), returned, "an array of numba.cuda")
+        returned = numba.as_cuda_array(returned, sync=False)
+        _require(returned, wanted)
+        if not returned.is_c_contiguous():
+            raise CaseError("returned an array whose rows are not one after the other")
+        return Address(int(returned.__cuda_array_interface__["data"][0]), returned)
+
+    return Arrays(_version("numba", numba), array, result)
+
+
+def _jax(device: int, stream: int) -> Arrays:
+    """JAX has streams of its own: one of them waits for matbench's, and matbench's for the result.
+
+    An array is only ordered after what matbench's stream was asked for when it is made.
+    """
+    # By default it takes three quarters of the device's memory.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax = _imported("jax")
+    place = jax.devices("gpu")[device]
+    jax.config.update("jax_default_device", place)
+    numpy = _imported("jax.numpy")
+
+    def array(array: Array, address: int) -> Any:
+        over = _on_cuda(array, address, "JAX")
+        waiting = place.get_stream_for_external_ready_events()
+        driver = Bindings("JAX")
+        event = driver.call("cuEventCreate", _NO_TIMING)
+        driver.call("cuEventRecord", event, stream)
+        driver.call("cuStreamWaitEvent", waiting, event, 0)
+        driver.call("cuEventDestroy", event)
+        over.__cuda_array_interface__["stream"] = waiting
+        return numpy.asarray(over)
+
+    def result(returned: Any, wanted: Array) -> Address:
+        _require_own(isinstance(returned, jax.Array), returned, "an array of JAX")
+        _require(returned, wanted)
+        returned.__dlpack__(stream=stream)  # matbench's stream waits for it
+        return Address(int(returned.unsafe_buffer_pointer()), returned)
+
+    def used_bytes() -> int | None:
+        statistics = place.memory_stats()
+        return None if statistics is None else int(statistics["bytes_in_use"])
+
+    return Arrays(_version("jax", jax), array, result, used_bytes, is_late=True)
+
+
+_LIBRARIES = {"torch": _torch, "cupy": _cupy, "numba": _numba, "jax": _jax}
+
+
+def _imported(module: str) -> Any:
+    """`BuildError`: it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise BuildError(f"{module} cannot be imported: {error}") from None
+
+
+def _version(name: str, library: Any) -> str:
+    return f"{name} {getattr(library, '__version__', '')}".strip()
+
+
+def _on_cuda(array: Array, address: int, lacking: str = "") -> SimpleNamespace:
+    return SimpleNamespace(__cuda_array_interface__=_interface(array, address, lacking))
+
+
+def _interface(array: Array, address: int, lacking: str = "") -> dict[str, Any]:
+    """An array for whatever reads version 3 of an array interface, NumPy's or CUDA's; `CaseError`
+    for bfloat16 if the library is `lacking` it."""
+    if lacking and array.storage == "bfloat16":
+        raise CaseError(f"matbench cannot pass bfloat16 to {lacking}; a function of PyTorch can")
     item_bytes = WORD_BYTES[array.storage]
     return {
         "shape": array.shape,
@@ -37,235 +222,15 @@ def _interface(array: Array, address: int) -> dict[str, Any]:
     }
 
 
-class _OnCuda:
-    def __init__(self, array: Array, address: int, stream: int | None = None) -> None:
-        self.__cuda_array_interface__ = _interface(array, address)
-        if stream is not None:
-            self.__cuda_array_interface__["stream"] = stream
+def _require_own(is_own: bool, returned: Any, wanted: str, where: object = None) -> None:
+    if not is_own:
+        kind = "nothing" if returned is None else type(returned).__name__
+        on = f" on {where}" if where else ""
+        raise CaseError(f"returned {kind}{on} instead of {wanted}")
 
 
-class _OnHost:
-    def __init__(self, array: Array, address: int) -> None:
-        self.__array_interface__ = _interface(array, address)
-
-
-class Arrays:
-    """Arrays of one library. `BuildError`: it is not installed."""
-
-    module = ""
-    #: Whether its arrays must be made when the function is called.
-    is_late = False
-
-    def __init__(self) -> None:
-        try:
-            self.library: Any = importlib.import_module(self.module)
-        except ImportError as error:
-            raise BuildError(f"{self.module} cannot be imported: {error}") from None
-
-    def array(self, array: Array, address: int) -> Any:
-        """An array over memory."""
-        raise NotImplementedError
-
-    def result(self, returned: Any, wanted: Array) -> Address:
-        """The memory of a returned array, row by row; it is copied if its layout is another.
-
-        Work on matbench's stream that is enqueued later waits for it.
-        """
-        raise NotImplementedError
-
-    def running(self) -> AbstractContextManager[Any]:
-        """Within, the library works on matbench's stream."""
-        return contextlib.nullcontext()
-
-    def used_bytes(self) -> int | None:
-        """What its arrays use of the device's memory, or on a CPU its process; None if it does not
-        say."""
-        return None
-
-    @property
-    def version(self) -> str:
-        return f"{self.module.partition('.')[0]} {getattr(self.library, '__version__', '')}".strip()
-
-
-class HostArrays(Arrays):
-    """Arrays of the host: NumPy's, or what another library makes of them."""
-
-    def __init__(self, module: str) -> None:
-        self.module, self.make = {
-            "torch": ("torch", "from_numpy"), "jax": ("jax.numpy", "asarray")
-        }.get(module, ("numpy", "asarray"))  # fmt: skip
-        super().__init__()
-        self.numpy = importlib.import_module("numpy")
-
-    def array(self, array: Array, address: int) -> Any:
-        _require_numpy_type(array, "NumPy")
-        return getattr(self.library, self.make)(self.numpy.asarray(_OnHost(array, address)))
-
-    def result(self, returned: Any, wanted: Array) -> Address:
-        if not hasattr(returned, "__array__"):
-            raise _unlike(returned, None, "an array")
-        returned = self.numpy.asarray(returned)
-        _require(str(returned.dtype), returned.shape, wanted)
-        returned = self.numpy.ascontiguousarray(returned)
-        return Address(returned.ctypes.data, returned)
-
-    def used_bytes(self) -> int | None:
-        return process_bytes()
-
-    @property
-    def version(self) -> str:
-        return f"Python {platform.python_version()}"
-
-
-def process_bytes() -> int:
-    """The memory that this process uses."""
-    import psutil
-
-    return int(psutil.Process().memory_info().rss)
-
-
-class CudaArrays(Arrays):
-    """Arrays on one device and stream."""
-
-    def __init__(self, device: int, stream: int) -> None:
-        super().__init__()
-        self.device, self.stream = device, stream
-
-
-class Torch(CudaArrays):
-    module = "torch"
-
-    def __init__(self, device: int, stream: int) -> None:
-        super().__init__(device, stream)
-        if not self.library.cuda.is_available():
-            raise BuildError("this PyTorch cannot use CUDA; install one that can")
-        self.library.cuda.set_device(device)
-        self.place = self.library.device("cuda", device)
-        self.external = self.library.cuda.ExternalStream(stream, self.place)
-
-    def array(self, array: Array, address: int) -> Any:
-        tensor = self.library.as_tensor(_OnCuda(array, address), device=self.place)
-        return tensor.view(self.library.bfloat16) if array.storage == "bfloat16" else tensor
-
-    def running(self) -> AbstractContextManager[Any]:
-        context: AbstractContextManager[Any] = self.library.cuda.stream(self.external)
-        return context
-
-    def result(self, returned: Any, wanted: Array) -> Address:
-        if not isinstance(returned, self.library.Tensor) or returned.device != self.place:
-            raise _unlike(returned, getattr(returned, "device", None), f"a tensor on {self.place}")
-        kind = str(returned.dtype).removeprefix("torch.")
-        _require(kind, tuple(returned.shape), wanted)
-        returned = returned.contiguous()
-        return Address(returned.data_ptr(), returned)
-
-    def used_bytes(self) -> int | None:
-        return int(self.library.cuda.memory_allocated(self.place))
-
-
-class CuPy(CudaArrays):
-    module = "cupy"
-
-    def __init__(self, device: int, stream: int) -> None:
-        super().__init__(device, stream)
-        self.library.cuda.Device(device).use()
-        self.external = self.library.cuda.ExternalStream(stream, device)
-
-    def array(self, array: Array, address: int) -> Any:
-        _require_numpy_type(array, "CuPy")
-        return self.library.asarray(_OnCuda(array, address))
-
-    def running(self) -> AbstractContextManager[Any]:
-        context: AbstractContextManager[Any] = self.external
-        return context
-
-    def result(self, returned: Any, wanted: Array) -> Address:
-        if not isinstance(returned, self.library.ndarray):
-            raise _unlike(returned, None, "an array of CuPy")
-        _require(str(returned.dtype), returned.shape, wanted)
-        returned = self.library.ascontiguousarray(returned)
-        return Address(int(returned.data.ptr), returned)
-
-    def used_bytes(self) -> int | None:
-        return int(self.library.get_default_memory_pool().used_bytes())
-
-
-class Numba(CudaArrays):
-    """Numba launches on CUDA's default stream, which waits for matbench's, and it for that."""
-
-    module = "numba.cuda"
-
-    def __init__(self, device: int, stream: int) -> None:
-        super().__init__(device, stream)
-        self.library.select_device(device)
-
-    def array(self, array: Array, address: int) -> Any:
-        _require_numpy_type(array, "Numba")
-        return self.library.as_cuda_array(_OnCuda(array, address))
-
-    def result(self, returned: Any, wanted: Array) -> Address:
-        if not self.library.is_cuda_array(returned):
-            raise _unlike(returned, None, "an array of numba.cuda")
-        returned = self.library.as_cuda_array(returned, sync=False)
-        _require(str(returned.dtype), returned.shape, wanted)
-        if not returned.is_c_contiguous():
-            raise CaseError("returned an array whose rows are not one after the other")
-        return Address(int(returned.__cuda_array_interface__["data"][0]), returned)
-
-
-class Jax(CudaArrays):
-    """JAX has streams of its own: one of them waits for matbench's, and matbench's for the result.
-
-    An array is only ordered after what matbench's stream was asked for when it is made.
-    """
-
-    module = "jax"
-    is_late = True
-
-    def __init__(self, device: int, stream: int) -> None:
-        # By default it takes three quarters of the device's memory.
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-        super().__init__(device, stream)
-        self.place = self.library.devices("gpu")[device]
-        self.library.config.update("jax_default_device", self.place)
-        self.numpy = importlib.import_module("jax.numpy")
-
-    def array(self, array: Array, address: int) -> Any:
-        _require_numpy_type(array, "JAX")
-        waiting = self.place.get_stream_for_external_ready_events()
-        driver = Bindings("JAX")
-        event = driver.call("cuEventCreate", _NO_TIMING)
-        driver.call("cuEventRecord", event, self.stream)
-        driver.call("cuStreamWaitEvent", waiting, event, 0)
-        driver.call("cuEventDestroy", event)
-        return self.numpy.asarray(_OnCuda(array, address, waiting))
-
-    def result(self, returned: Any, wanted: Array) -> Address:
-        if not isinstance(returned, self.library.Array):
-            raise _unlike(returned, None, "an array of JAX")
-        _require(str(returned.dtype), returned.shape, wanted)
-        returned.__dlpack__(stream=self.stream)  # matbench's stream waits for it
-        return Address(int(returned.unsafe_buffer_pointer()), returned)
-
-    def used_bytes(self) -> int | None:
-        statistics = self.place.memory_stats()
-        return None if statistics is None else int(statistics["bytes_in_use"])
-
-
-LIBRARIES: dict[str, type[CudaArrays]] = {"torch": Torch, "cupy": CuPy, "numba": Numba, "jax": Jax}
-
-
-def _require(kind: str, shape: Sequence[int], wanted: Array) -> None:
-    if (kind, tuple(shape)) != (wanted.storage, wanted.shape):
+def _require(returned: Any, wanted: Array) -> None:
+    kind, shape = str(returned.dtype).removeprefix("torch."), tuple(returned.shape)
+    if (kind, shape) != (wanted.storage, wanted.shape):
         sides, asked = ("×".join(map(str, s)) for s in (shape, wanted.shape))
         raise CaseError(f"returned {kind}, {sides}, instead of {wanted.storage}, {asked}")
-
-
-def _require_numpy_type(array: Array, library: str) -> None:
-    if array.storage == "bfloat16":
-        raise CaseError(f"matbench cannot pass bfloat16 to {library}; a function of PyTorch can")
-
-
-def _unlike(returned: Any, where: object, wanted: str) -> CaseError:
-    kind = "nothing" if returned is None else type(returned).__name__
-    return CaseError(f"returned {kind}{f' on {where}' if where else ''} instead of {wanted}")

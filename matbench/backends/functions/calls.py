@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from matbench.backends.functions.arrays import LIBRARIES, Arrays, HostArrays
+from matbench.backends.functions.arrays import Arrays, on_host
 from matbench.backends.functions.loading import blaming, loaded
 from matbench.backends.functions.originals import Originals
-from matbench.backends.protocol import Address, Argument, Array, Buffer, Call
+from matbench.backends.protocol import Address, Argument, Array, Buffer, Call, Function
+from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile.python_file import RETURNED
 from matbench.model import SCALE_OF, WORKSPACE, Kernel, Launch, Resources
@@ -28,6 +29,8 @@ TRUSTED = "trusted host code; blocks are not timed, and `explain` needs a kernel
 class FunctionMemory(Protocol):
     """The memory of a device, for functions on the host."""
 
+    cache: Cache
+
     def mapped(self, buffer: Buffer) -> Address:
         """Where a function may read and write it, until `unmap`."""
 
@@ -40,15 +43,12 @@ class FunctionMemory(Protocol):
         """Write what was last copied apart."""
 
 
-class CalledFunction:
-    """A function that computes a product; see `protocol.Function`."""
+class CalledFunction(Function):
+    """A function that is called with arrays over a device's memory; what it keeps is its own."""
 
     def __init__(self, kernel: Kernel, arrays: Arrays, memory: FunctionMemory) -> None:
         self.replaced = _originals().replaced
         self.kernel, self.arrays, self.memory = kernel, arrays, memory
-        self.allocates, self.variable_bytes = False, 0
-        self.warnings: tuple[str, ...] = ()
-        self.first_call_s: float | None = None
         buffers = [text for text in kernel.args if text in (*"ABC", WORKSPACE, *SCALE_OF.values())]
         #: Where C is among what it gets, and whether that is a parameter.
         self.index_of_C = buffers.index("C")
@@ -62,27 +62,12 @@ class CalledFunction:
         first = self.first_call_s or 0.0
         return (TRUSTED,) if first < _LONG_S else (TRUSTED, f"first call {first:.1f} s")
 
-    def restore(self) -> None:
-        pass  # what it keeps is its own
-
-    def reload(self) -> None:
-        pass  # nor can its code be moved
-
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
         """What calls the function with these arrays, and what it returns."""
         raise NotImplementedError
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
         return _Call(self, arguments)
-
-    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        call = self.call(launch, arguments)
-        call.run()
-        call.take()
-        call.give()
-
-    def resident_blocks(self, launch: Launch) -> int | None:
-        return None  # it chooses its launches
 
     def __call__(self, once: Callable[[], Any]) -> Any:
         """Make a call that is `prepared`; an error names the line of its file."""
@@ -95,13 +80,18 @@ class CalledFunction:
 
 
 class PythonFunction(CalledFunction):
-    """A function in a Python file."""
+    """A function in a Python file, which takes arrays of the host or those that are made."""
 
     def __init__(
-        self, kernel: Kernel, params: dict[str, int], arrays: Arrays, memory: FunctionMemory
+        self,
+        kernel: Kernel,
+        params: dict[str, int],
+        memory: FunctionMemory,
+        made: Callable[[Kernel], Arrays] = on_host,
     ) -> None:
-        super().__init__(kernel, arrays, memory)
-        self.function = loaded(kernel)
+        with blaming(kernel, BuildError):
+            super().__init__(kernel, made(kernel), memory)
+            self.function = loaded(kernel)
         _unhook()
         taken = inspect.signature(self.function).parameters
         #: The numbers among its arguments that it takes by name, and its constants.
@@ -111,25 +101,6 @@ class PythonFunction(CalledFunction):
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
         named = {name: arguments[index] for index, name in self.names}
         return functools.partial(self.function, *arrays, **named, **self.constants)
-
-
-def on_host(kernel: Kernel, params: dict[str, int], memory: FunctionMemory) -> CalledFunction:
-    """A function in Python that takes arrays of the host."""
-    with blaming(kernel, BuildError):
-        return PythonFunction(kernel, params, HostArrays(kernel.arrays), memory)
-
-
-def on_cuda(
-    kernel: Kernel, params: dict[str, int], memory: FunctionMemory, *, device: int, stream: int
-) -> CalledFunction:
-    """A function in Python that takes arrays of a CUDA device, on a stream."""
-    of = LIBRARIES.get(kernel.arrays)
-    if of is None:
-        raise BuildError(
-            f"{kernel.path} imports no library with arrays of a GPU: torch, cupy, numba or jax"
-        )
-    with blaming(kernel, BuildError):
-        return PythonFunction(kernel, params, of(device, stream), memory)
 
 
 def _unhook() -> None:

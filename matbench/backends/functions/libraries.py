@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from matbench import programs, temporary
 from matbench.backends import building, host
 from matbench.backends.cuda import compilation
-from matbench.backends.functions.arrays import Arrays
+from matbench.backends.functions.arrays import addresses
 from matbench.backends.functions.calls import CalledFunction, FunctionMemory
 from matbench.backends.protocol import Address, Argument, Array, Handle, Variant
 from matbench.cache import Cache, seal
@@ -89,25 +89,6 @@ def host_target(variant: Variant = "plain") -> Target:
     return Target(path, version, None, variant)
 
 
-def function(
-    kernel: Kernel,
-    params: Mapping[str, int],
-    target: Target,
-    cache: Cache,
-    pointers: Pointers,
-    memory: FunctionMemory,
-    handles: Mapping[str, int],
-) -> CalledFunction:
-    """A function on the host; `handles` are matbench's, by name. `BuildError`: why it cannot be
-    built or loaded."""
-    lacking = [name for name in kernel.args if name in HANDLES.values() and name not in handles]
-    if lacking:
-        raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
-    made = prepare(kernel, params, target, cache)
-    seal()
-    return HostFunction(kernel, loaded(kernel, made), pointers, memory, handles)
-
-
 def loaded(kernel: Kernel, made: bytes) -> ctypes.CDLL:
     """The shared library that was made of a function's file; `BuildError`: it cannot be loaded."""
     with temporary.folder() as folder:
@@ -153,13 +134,6 @@ def prepare(
     return made(target, options, links, text, Path(kernel.file).name, cache, depends)
 
 
-def precompile(
-    info: DeviceInfo, kernel: Kernel, params: Mapping[str, int], cache: Cache, _: Sequence[Variant]
-) -> None:
-    """Put the library of a function into the cache, for a CUDA device."""
-    prepare(kernel, params, cuda_target(kernel, info), cache)
-
-
 def made(
     target: Target, own: list[str], links: list[str], text: str, name: str, cache: Cache,
     depends: object = None,
@@ -193,36 +167,27 @@ extern "C" int {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
 """
 
 
-class Pointers(Arrays):
-    """Addresses, for a function that takes pointers."""
-
-    def __init__(self, version: str, used_bytes: Callable[[], int | None]) -> None:
-        self._version, self._used_bytes = version, used_bytes
-
-    def array(self, array: Array, address: int) -> Any:
-        return Address(address, None)
-
-    def used_bytes(self) -> int | None:
-        return self._used_bytes()
-
-    @property
-    def version(self) -> str:
-        return self._version
-
-
 class HostFunction(CalledFunction):
-    """A function that takes pointers, from the shared library that was built of its file."""
+    """A function that takes pointers, from the shared library that is built of its file; `handles`
+    are matbench's, by name. `BuildError`: why it cannot be built or loaded."""
 
     def __init__(
         self,
         kernel: Kernel,
-        library: ctypes.CDLL,
-        pointers: Pointers,
+        params: Mapping[str, int],
+        target: Target,
         memory: FunctionMemory,
+        used_bytes: Callable[[], int | None],
         handles: Mapping[str, int],
     ) -> None:
-        super().__init__(kernel, pointers, memory)
-        self.library, self.handles = library, handles
+        lacking = [name for name in kernel.args if name in HANDLES.values() and name not in handles]
+        if lacking:
+            raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
+        compiler = f"{Path(target.compiler).name} {target.version}"
+        super().__init__(kernel, addresses(compiler, used_bytes), memory)
+        made = prepare(kernel, params, target, memory.cache)
+        seal()
+        self.library, self.handles = loaded(kernel, made), handles
 
     @property
     def notes(self) -> tuple[str, ...]:

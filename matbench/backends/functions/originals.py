@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
-from types import FunctionType, ModuleType
 from typing import Any
 
 #: Modules, besides matbench's own, whose functions and classes decide what is measured.
-_OTHERS = ("pycuda._driver", "pyopencl._cl")
+_OTHERS = ("time", "pycuda._driver", "pyopencl._cl")
 
 
 class Originals:
@@ -16,24 +14,20 @@ class Originals:
 
     def __init__(self) -> None:
         sys.addaudithook(_refuse_monitors)
-        modules = [
-            time,
-            *(m for name, m in sys.modules.items() if name in _OTHERS or _is_own(name)),
-        ]
         self._known: list[tuple[Any, str, str, Any]] = []
-        for module in modules:
-            self._keep(module, module.__name__)
+        for called, module in list(sys.modules.items()):
+            if called not in _OTHERS and called.partition(".")[0] != "matbench":
+                continue
+            owners: dict[str, Any] = {called: module}
             for name, value in list(vars(module).items()):
-                if isinstance(value, type) and value.__module__ == module.__name__:
-                    self._keep(value, f"{module.__name__}.{name}")
-
-    def _keep(self, owner: ModuleType | type, called: str) -> None:
-        kept = dict(vars(owner))
-        self._known += [
-            (owner, called, name, value)
-            for name, value in kept.items()
-            if callable(value) or isinstance(value, FunctionType | property)
-        ]
+                if isinstance(value, type) and value.__module__ == called:
+                    owners[f"{called}.{name}"] = value
+            for owned, owner in owners.items():
+                self._known += [
+                    (owner, owned, name, value)
+                    for name, value in list(vars(owner).items())
+                    if callable(value) or isinstance(value, property)
+                ]
 
     def replaced(self) -> str | None:
         """The name of a function that is another one now; None if all are as they were."""
@@ -41,10 +35,6 @@ class Originals:
             if vars(owner).get(name) is not value:
                 return f"{called}.{name}"
         return None
-
-
-def _is_own(name: str) -> bool:
-    return name == "matbench" or name.startswith("matbench.")
 
 
 def _refuse_monitors(event: str, given: tuple[Any, ...]) -> None:

@@ -243,7 +243,8 @@ def _fits(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from matbench import backends
+    from matbench.backends import UnavailableError
+    from matbench.backends.cuda import compilation
     from matbench.cache import Cache
     from matbench.features.explain import occupancy
     from matbench.features.explain.other_devices import device_of
@@ -258,8 +259,8 @@ def _fits(
     def compiled(architecture: Architecture, params: dict[str, int]) -> Resources | None:
         at = architecture.compute_capability
         try:
-            return backends.compiled_by_nvcc(at, kernel, params, cache).resources
-        except backends.UnavailableError:
+            return compilation.compiled_by_nvcc(at, kernel, params, cache).resources
+        except UnavailableError:
             return None
 
     def fitted(wanted: tuple[DeviceInfo, dict[str, int]]) -> Fit:

@@ -8,8 +8,9 @@ import subprocess
 from functools import cache
 from typing import NamedTuple
 
-from matbench import backends, temporary
+from matbench import temporary
 from matbench.backends import UnavailableError
+from matbench.backends.cuda import compilation
 from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.model import Kernel, Resources
@@ -27,7 +28,7 @@ class Disassembly(NamedTuple):
 @cache
 def nvdisasm() -> str:
     """The path of nvdisasm; `UnavailableError` says how to get it."""
-    path = backends.toolkit_program("nvdisasm")
+    path = compilation.find("nvdisasm")
     if path is None:
         raise UnavailableError(
             "nvdisasm is missing", "install the CUDA toolkit, or pip install nvidia-cuda-nvdisasm"
@@ -43,7 +44,7 @@ def disassembled(
     `UnavailableError` without nvcc and nvdisasm for it, `BuildError` for a bad source.
     """
     nvdisasm()
-    code = backends.compiled_by_nvcc(capability, kernel, params, cache)
+    code = compilation.compiled_by_nvcc(capability, kernel, params, cache)
     key = repr(("nvdisasm", hashlib.sha256(code.cubin).hexdigest(), code.entry))
     listing = cache.get_or_make(key, lambda: _listing(code.cubin, code.entry).encode())
     return Disassembly(bytes(listing).decode(), code.entry, code.architecture, code.resources)

@@ -19,6 +19,7 @@ from support.machine_code import missing
 from support.nvcc import find_nvcc
 
 from matbench import backends, programs
+from matbench.backends.cuda import compilation
 from matbench.features.explain import counters, disassembly
 from matbench.features.explain.record import Explanation
 from matbench.model import DeviceInfo, Problem
@@ -52,7 +53,7 @@ def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         def missing(*_: object) -> None:
             raise backends.UnavailableError("nvcc is missing")
 
-        monkeypatch.setattr(backends, "compiled_by_nvcc", missing)
+        monkeypatch.setattr(compilation, "compiled_by_nvcc", missing)
         monkeypatch.setattr(disassembly, "nvdisasm", lambda: "nvdisasm")
 
 

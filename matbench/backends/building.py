@@ -30,15 +30,11 @@ _ERROR = re.compile(r"(?:^|\s)(?:error|fatal)\b[^:]*:")
 
 def includes_own_files(kernel: Kernel) -> bool:
     """Whether it includes files that do not belong to the compiler and so can change any time."""
+    folders = includes.folders(kernel) if kernel.file else ()
     return bool(kernel.includes) or any(
-        not name.startswith("<") or _is_own(kernel, name[1:].partition(">")[0])
+        not name.startswith("<")
+        or any((folder / name[1:].partition(">")[0]).is_file() for folder in folders)
         for name in includes.operands(kernel.source)
-    )
-
-
-def _is_own(kernel: Kernel, name: str) -> bool:
-    return bool(kernel.file) and any(
-        (folder / name).is_file() for folder in includes.folders(kernel)
     )
 
 

@@ -123,10 +123,6 @@ def _describe(index: int, device: Any) -> DeviceInfo:
 _MOST_STATIC_BYTES = sweep.GPU_LIMITS["max_static_shared_bytes"]
 
 
-class _UnknownOptionError(Exception):
-    """The runtime does not know C++ for OpenCL."""
-
-
 class _Buffer:
     def __init__(self, handle: Any, nbytes: int) -> None:
         self.handle = handle
@@ -238,7 +234,7 @@ class OpenCLBackend:
         self.events: list[Any] = []  # of the first launch of what is timed, and of the last
         self._reading: Any = None  # a kernel that does nothing
         self._apart = b""  # what was last copied apart
-        self._is_host_clock = False
+        self._is_host_clock: bool | None = None
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
         if info.kind == "cpu" and device.address_bits == 64:
@@ -336,37 +332,32 @@ class OpenCLBackend:
 
         `keep` allows taking it from the cache and storing it there.
         """
-        try:
-            return self._built(unit, [*self.language, *options], keep)
-        except BuildError:
-            try:
-                return self._built(unit, [*_CPLUSPLUS, *options], keep)
-            except _UnknownOptionError:
-                pass
-            raise
-
-    def _built(self, unit: str, options: list[str], keep: bool) -> tuple[Any, str]:
         cl = pyopencl()
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
-        key = repr(("opencl and log", unit, options, toolkit))
-        kept = self.cache.get(key) if keep else None
-        with warnings.catch_warnings(), apart():
-            warnings.simplefilter("ignore")  # compiler warnings; errors come as exceptions
+        failed: BuildError | None = None
+        for language in (self.language, _CPLUSPLUS):
+            given = [*language, *options]
+            key = repr(("opencl and log", unit, given, toolkit))
+            kept = self.cache.get(key) if keep else None
             try:
-                if kept is not None:
-                    log, binary = msgspec.msgpack.decode(kept, type=tuple[str, bytes])
-                    program = cl.Program(self.context, [self.device], [binary])
-                    return program.build(options, cache_dir=False), log
-                program = cl.Program(self.context, unit).build(options, cache_dir=False)
+                with warnings.catch_warnings(), apart():
+                    warnings.simplefilter("ignore")  # compiler warnings; errors are exceptions
+                    if kept is not None:
+                        log, binary = msgspec.msgpack.decode(kept, type=tuple[str, bytes])
+                        program = cl.Program(self.context, [self.device], [binary])
+                        return program.build(given, cache_dir=False), log
+                    program = cl.Program(self.context, unit).build(given, cache_dir=False)
             except cl.Error as error:
-                if error.code == cl.status_code.INVALID_BUILD_OPTIONS:
-                    raise _UnknownOptionError from None
-                raise BuildError(_compiler_message(str(error))) from None
-        log = program.get_build_info(self.device, cl.program_build_info.LOG)
-        if keep:
-            binary = program.get_info(cl.program_info.BINARIES)[0]
-            self.cache.put(key, msgspec.msgpack.encode((log, binary)))
-        return program, log
+                if failed is None or error.code != cl.status_code.INVALID_BUILD_OPTIONS:
+                    failed = BuildError(_compiler_message(str(error)))
+                continue
+            log = program.get_build_info(self.device, cl.program_build_info.LOG)
+            if keep:
+                binary = program.get_info(cl.program_info.BINARIES)[0]
+                self.cache.put(key, msgspec.msgpack.encode((log, binary)))
+            return program, log
+        assert failed is not None
+        raise failed
 
     def timed_ns(self, work: Work) -> float:
         if work.is_graph:
@@ -465,15 +456,14 @@ class OpenCLBackend:
             unit = "__kernel void nothing(__global uint *unused) {}"
             self._reading = pyopencl().Kernel(self._compiled(unit, [])[0], "nothing")
             self._reading.set_args(self.allocate(4).handle)
-            self._is_host_clock = self._is_within()
-        return not self._is_host_clock or self._is_within()
-
-    def _is_within(self) -> bool:
         before = time.perf_counter_ns()
         event = pyopencl().enqueue_nd_range_kernel(self.queue, self._reading, [1], [1])
         event.wait()
         start, end = event.profile.start, event.profile.end
-        return bool(before <= start <= end <= time.perf_counter_ns())
+        is_within = before <= start <= end <= time.perf_counter_ns()
+        if self._is_host_clock is None:
+            self._is_host_clock = is_within
+        return is_within or not self._is_host_clock
 
     def close(self) -> None:
         pass  # its memory and programs go with it

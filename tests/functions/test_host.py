@@ -335,8 +335,8 @@ def test_other_options_are_refused(option: str, says: str) -> None:
 
 def test_nvcc_passes_on_what_is_for_the_host() -> None:
     options = ["-march=native", "-fopenmp", "-DX=1", "--use_fast_math", "-O2", "-Ofast"]
-    usual = Target("nvcc", "13.0", "90").options
-    built = Target("nvcc", "13.0", "90").with_own(options)
+    usual = Target("nvcc", "13.0", "90").options([])
+    built = Target("nvcc", "13.0", "90").options(options)
     assert [option for option in built if option not in usual] == [
         "-Xcompiler=-march=native", "-Xcompiler=-fopenmp", "-DX=1", "--use_fast_math",
         "-Xcompiler=-Ofast", "-O2",

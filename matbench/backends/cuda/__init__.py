@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matbench.backends.cuda.backend import CudaBackend
-from matbench.backends.cuda.compilation import compiled, compiled_by_nvcc
+from matbench.backends.cuda.compilation import compiled
 from matbench.backends.cuda.device import devices, preload
 from matbench.backends.cuda.libcuda import gpu_is_present
 from matbench.backends.protocol import Variant
@@ -13,9 +13,7 @@ from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.model import HOST, DeviceInfo, Kernel
 
-__all__ = [
-    "compiled_by_nvcc", "devices", "gpu_is_present", "open_device", "precompile", "preload"
-]  # fmt: skip
+__all__ = ["devices", "gpu_is_present", "open_device", "precompile", "preload"]
 
 #: Opens a device that `devices` listed, with the cache for compiled code.
 open_device = CudaBackend

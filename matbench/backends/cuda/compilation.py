@@ -119,7 +119,7 @@ class CompileRequest(NamedTuple):
     """A request to nvcc: a text and options, for one architecture (`90`, `90a`).
 
     `entry` is its name in the machine code, or, for a C++ entry, the mark that reveals its name.
-    The text is CUDA C++ unless `is_ptx`.
+    The text is CUDA C++ unless `is_ptx`. `may_change`: see there.
     """
 
     text: str
@@ -128,6 +128,7 @@ class CompileRequest(NamedTuple):
     architecture: str
     include_folders: tuple[str, ...]
     is_ptx: bool = False
+    may_change: bool = False
 
     @property
     def virtual_and_real(self) -> tuple[str, str]:
@@ -157,7 +158,8 @@ def request(
     # change; nvcc's change only with its release, which PyCUDA hashes anyway.
     if settings := settings_in_force():
         options.append(f"-DMATBENCH_SETTINGS={_checksum(settings)}")
-    if may_change(kernel):
+    changes = may_change(kernel)
+    if changes:
         # PyCUDA's hash ignores line numbers, which the line table depends on; so hash the text.
         options.append(f"-DMATBENCH_TEXT={_checksum((text, includes.again(kernel)))}")
         text += "// #include\n"  # however the kernel writes it
@@ -166,7 +168,8 @@ def request(
     # Without extra include folders, no header can shadow the toolkit's.
     includes_own = kernel.file and includes_own_files(kernel)
     folders = tuple(map(str, includes.folders(kernel))) if includes_own else ()
-    return CompileRequest(text, entry, tuple(options), architecture(kernel, capability), folders)
+    target = architecture(kernel, capability)
+    return CompileRequest(text, entry, tuple(options), target, folders, may_change=changes)
 
 
 def architecture(kernel: Kernel, capability: tuple[int, int]) -> str:
@@ -196,12 +199,11 @@ def may_change(kernel: Kernel) -> bool:
     )
 
 
-#: What compiles a request: with the kernel, for what the result depends on. It returns the report,
-#: and the machine code.
-Compiler = Callable[[CompileRequest, Cache, Kernel], tuple[str, bytes]]
+#: What compiles a request: the compiler's report, and the machine code.
+Compiler = Callable[[CompileRequest, Cache], tuple[str, bytes]]
 
 
-def with_pycuda(asked: CompileRequest, cache: Cache, _kernel: Kernel) -> tuple[str, bytes]:
+def with_pycuda(asked: CompileRequest, cache: Cache) -> tuple[str, bytes]:
     """Compile, and detect damaged or exchanged code in PyCUDA's cache.
 
     PyCUDA writes its cache in place and does not verify it, so a killed process or a failing disk
@@ -262,9 +264,9 @@ def through_pycuda(
     return result, "\n".join(str(warning.message) for warning in said)
 
 
-def through_nvcc(asked: CompileRequest, cache: Cache, kernel: Kernel) -> tuple[str, bytes]:
+def through_nvcc(asked: CompileRequest, cache: Cache) -> tuple[str, bytes]:
     """What nvcc and ptxas report, and the machine code; from the cache unless it may change."""
-    if may_change(kernel):
+    if asked.may_change:
         packed: bytes | memoryview = _through_nvcc(asked)
     else:
         key = repr(("nvcc", asked, nvcc().release))
@@ -321,7 +323,7 @@ def compiled(
         return _given(kernel, capability, cache)
     asked = request(kernel, params, variant, capability)
     try:
-        build = _read(asked, *compiler(asked, cache, kernel))
+        build = _read(asked, *compiler(asked, cache))
     except BuildError as error:
         # It may need the headers that were left out after all.
         headers = [f"{name}, line {line}" for name, line in instrument.left_out(kernel).items()]
@@ -334,7 +336,7 @@ def compiled(
         plain = compiled(kernel, params, "plain", capability, cache, compiler).resources.registers
         if plain is not None and build.resources.registers > plain:
             asked = asked._replace(options=(*asked.options, f"-maxrregcount={plain}"))
-            return _read(asked, *compiler(asked, cache, kernel))
+            return _read(asked, *compiler(asked, cache))
     return build
 
 
@@ -364,7 +366,7 @@ def _given(kernel: Kernel, capability: tuple[int, int], cache: Cache) -> Compile
         options = ("-Xptxas", "-v", f"-DMATBENCH_SETTINGS={_checksum(settings_in_force())}")
         asked = asked._replace(text=cubin.decode("utf-8-sig"), options=options, is_ptx=True)
         try:
-            report, cubin = through_nvcc(asked, cache, kernel)
+            report, cubin = through_nvcc(asked, cache)
         except BuildError as error:
             raise BuildError(error.reason.replace(_PTX_NAME, kernel.path)) from None
     needs, _, variable_bytes = of_cubin(cubin)

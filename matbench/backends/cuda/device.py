@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,12 @@ def devices() -> list[DeviceInfo]:
 def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
     """One device, with the release of nvcc and the CUDA version that the driver supports."""
     device = driver().Device(index)
+
+    def get(name: str) -> int:
+        return int(device.get_attribute(getattr(driver().device_attribute, name)))
+
+    static_shared, clock_mhz = get("MAX_SHARED_MEMORY_PER_BLOCK"), get("CLOCK_RATE") // 1000
+    most_shared = get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
     return DeviceInfo(
         backend="cuda",
         index=index,
@@ -96,58 +102,42 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
         driver=f"{driver_release() or 'unknown'} (CUDA {supported})",
         toolkit=", ".join((f"nvcc {toolkit}", *compilation.settings_in_force())),
         compute_capability=device.compute_capability(),
-        limits=_limits(device),
-        properties=_properties(device, index),
+        limits={
+            "max_threads_per_block": get("MAX_THREADS_PER_BLOCK"),
+            **{f"max_block_{axis.lower()}": get(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"},
+            **{f"max_grid_{axis.lower()}": get(f"MAX_GRID_DIM_{axis}") for axis in "XYZ"},
+            "max_shared_bytes_per_block": max(most_shared, static_shared),
+            "max_static_shared_bytes": static_shared,
+            "warp_size": get("WARP_SIZE"),
+            "multiprocessors": get("MULTIPROCESSOR_COUNT"),
+        },
+        properties={
+            "global memory (bytes)": device.total_memory(),
+            "last-level cache (bytes)": get("L2_CACHE_SIZE"),
+            "shared memory per block (bytes)": static_shared,
+            "shared memory per block, opted in (bytes)": most_shared,
+            "shared memory per multiprocessor (bytes)": get("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+            "registers per block": get("MAX_REGISTERS_PER_BLOCK"),
+            "warp size": get("WARP_SIZE"),
+            "memory pitch (bytes)": get("MAX_PITCH"),
+            "largest block (threads)": get("MAX_THREADS_PER_BLOCK"),
+            "largest block (x, y, z)": " × ".join(str(get(f"MAX_BLOCK_DIM_{a}")) for a in "XYZ"),
+            "largest grid (x, y, z)": " × ".join(str(get(f"MAX_GRID_DIM_{a}")) for a in "XYZ"),
+            "constant memory (bytes)": get("TOTAL_CONSTANT_MEMORY"),
+            "compute capability": ".".join(map(str, device.compute_capability())),
+            "clock rate (MHz)": clock_mhz,
+            "memory clock rate (MHz)": get("MEMORY_CLOCK_RATE") // 1000,
+            "texture alignment (bytes)": get("TEXTURE_ALIGNMENT"),
+            "copy and compute overlap": "yes" if get("GPU_OVERLAP") else "no",
+            "multiprocessors": get("MULTIPROCESSOR_COUNT"),
+            "double precision": "yes",
+            "UUID": libcuda.uuid(index),
+            "PCI address": device.pci_bus_id(),
+            # A hint for the GPU's owner; matbench never changes clocks.
+            "to lock its clock": f"sudo nvidia-smi -i {index} --lock-gpu-clocks={clock_mhz} "
+            "(undo: --reset-gpu-clocks)",
+        },
     )
-
-
-def _attribute(device: Any, name: str) -> int:
-    return int(device.get_attribute(getattr(driver().device_attribute, name)))
-
-
-def _limits(device: Any) -> dict[str, int]:
-    get = partial(_attribute, device)
-    static_shared = get("MAX_SHARED_MEMORY_PER_BLOCK")
-    return {
-        "max_threads_per_block": get("MAX_THREADS_PER_BLOCK"),
-        **{f"max_block_{axis.lower()}": get(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"},
-        **{f"max_grid_{axis.lower()}": get(f"MAX_GRID_DIM_{axis}") for axis in "XYZ"},
-        "max_shared_bytes_per_block": max(get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"), static_shared),
-        "max_static_shared_bytes": static_shared,
-        "warp_size": get("WARP_SIZE"),
-        "multiprocessors": get("MULTIPROCESSOR_COUNT"),
-    }
-
-
-def _properties(device: Any, index: int) -> dict[str, str | int | None]:
-    get = partial(_attribute, device)
-    clock_mhz = get("CLOCK_RATE") // 1000
-    return {
-        "global memory (bytes)": device.total_memory(),
-        "last-level cache (bytes)": get("L2_CACHE_SIZE"),
-        "shared memory per block (bytes)": get("MAX_SHARED_MEMORY_PER_BLOCK"),
-        "shared memory per block, opted in (bytes)": get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-        "shared memory per multiprocessor (bytes)": get("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
-        "registers per block": get("MAX_REGISTERS_PER_BLOCK"),
-        "warp size": get("WARP_SIZE"),
-        "memory pitch (bytes)": get("MAX_PITCH"),
-        "largest block (threads)": get("MAX_THREADS_PER_BLOCK"),
-        "largest block (x, y, z)": " × ".join(str(get(f"MAX_BLOCK_DIM_{a}")) for a in "XYZ"),
-        "largest grid (x, y, z)": " × ".join(str(get(f"MAX_GRID_DIM_{a}")) for a in "XYZ"),
-        "constant memory (bytes)": get("TOTAL_CONSTANT_MEMORY"),
-        "compute capability": ".".join(map(str, device.compute_capability())),
-        "clock rate (MHz)": clock_mhz,
-        "memory clock rate (MHz)": get("MEMORY_CLOCK_RATE") // 1000,
-        "texture alignment (bytes)": get("TEXTURE_ALIGNMENT"),
-        "copy and compute overlap": "yes" if get("GPU_OVERLAP") else "no",
-        "multiprocessors": get("MULTIPROCESSOR_COUNT"),
-        "double precision": "yes",
-        "UUID": libcuda.uuid(index),
-        "PCI address": device.pci_bus_id(),
-        # A hint for the GPU's owner; matbench never changes clocks.
-        "to lock its clock": f"sudo nvidia-smi -i {index} --lock-gpu-clocks={clock_mhz} "
-        "(undo: --reset-gpu-clocks)",
-    }
 
 
 def driver_release() -> str | None:

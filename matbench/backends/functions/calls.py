@@ -69,15 +69,6 @@ class CalledFunction(Function):
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
         return _Call(self, arguments)
 
-    def __call__(self, once: Callable[[], Any]) -> Any:
-        """Make a call that is `prepared`; an error names the line of its file."""
-        started = _clock_ns()
-        with blaming(self.kernel):
-            returned = once()
-        if self.first_call_s is None:
-            self.first_call_s = (_clock_ns() - started) / 1e9
-        return returned
-
 
 class PythonFunction(CalledFunction):
     """A function in a Python file, which takes arrays of the host or those that are made."""
@@ -135,9 +126,13 @@ class _Call:
     def run(self) -> None:
         function = self.function
         with function.arrays.running():
-            returned = function(self.once or self._prepared())
-            if not function.fills_C:
-                with blaming(function.kernel):
+            once = self.once or self._prepared()
+            started = _clock_ns()
+            with blaming(function.kernel):  # an error names the line of its file
+                returned = once()
+                if function.first_call_s is None:
+                    function.first_call_s = (_clock_ns() - started) / 1e9
+                if not function.fills_C:
                     self.result = function.arrays.result(returned, self.C)
         _unhook()
 

@@ -47,29 +47,26 @@ class Target(NamedTuple):
     architecture: str | None
     variant: Variant = "plain"
 
-    @property
-    def options(self) -> list[str]:
+    def options(self, own: list[str]) -> list[str]:
+        """The options for it with the user's, of which nvcc passes some on."""
+        own = [*own, *(["-O0"] if self.variant == "staggered" else [])]
         if self.architecture is None:
             # Two versions of a file in one process must not share the statics of inline functions.
-            return ["-shared", "-fPIC", "-O3", "-fno-gnu-unique"]
+            return ["-shared", "-fPIC", "-O3", "-fno-gnu-unique", *own]
         folder = compilation.root(self.compiler)
-        found = [] if folder is None else [f"-Xlinker=-rpath,{folder}/lib64"]
+        level = [option for option in ("-O3", *own) if re.fullmatch("-O[0-3]", option)][-1]
         return [
             "-shared",
             "-Xcompiler=-fPIC,-fno-gnu-unique",
-            "-O3",
             f"-gencode=arch=compute_{self.architecture},code=sm_{self.architecture}",
-            *found,
+            *([] if folder is None else [f"-Xlinker=-rpath,{folder}/lib64"]),
+            *(
+                f"-Xcompiler={option}" if native.is_for_host(option) else option
+                for option in own
+                if not re.fullmatch("-O[0-3]", option)
+            ),
+            level,  # nvcc takes one
         ]
-
-    def with_own(self, own: list[str]) -> list[str]:
-        """These options with the user's, of which nvcc passes some on."""
-        every = [*self.options, *own, *(["-O0"] if self.variant == "staggered" else [])]
-        if self.architecture is None:
-            return every
-        level = [option for option in every if re.fullmatch("-O[0-3]", option)][-1]
-        every = [*(o for o in every if not re.fullmatch("-O[0-3]", o)), level]  # nvcc takes one
-        return [f"-Xcompiler={o}" if native.is_for_host(o) else o for o in every]
 
 
 def cuda_target(kernel: Kernel, device: DeviceInfo, variant: Variant = "plain") -> Target:
@@ -139,7 +136,7 @@ def made(
     depends: object = None,
 ) -> bytes:  # fmt: skip
     """The shared library that a compiler makes of a text with the user's `own` options."""
-    options = target.with_own(own)
+    options = target.options(own)
 
     def build() -> bytes:
         kind = "c++" if target.architecture is None else "cu"

@@ -23,7 +23,6 @@ from matbench.backends.protocol import (
     Call,
     Function,
     Handle,
-    KernelCall,
     NoDeviceError,
     Program,
     TensorMap,
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
-    "Call", "Function", "Handle", "KernelCall", "NoDeviceError", "Program", "TensorMap",
+    "Call", "Function", "Handle", "NoDeviceError", "Program", "TensorMap",
     "UnavailableError", "Variant", "Work", "bind_to", "can_precompile", "choose", "choose_all",
     "devices", "host_device", "open_backend", "precompile", "preload",
 ]  # fmt: skip

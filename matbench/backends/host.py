@@ -18,7 +18,6 @@ from matbench.backends.protocol import (
     Array,
     Backend,
     Call,
-    KernelCall,
     Program,
     Variant,
     Work,
@@ -113,7 +112,7 @@ class HostProgram(Program):
         self.args, self.judging = kernel.args, judging
         self.resources = Resources(library=version)
 
-    def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
         import numpy as np
 
         matrices = [argument for argument in arguments if isinstance(argument, Array)]
@@ -126,7 +125,7 @@ class HostProgram(Program):
                 self.function(*[array.copy() for array in arrays], **named)
         give = functools.partial(self.judging.write, matrices[-1].matrix, arrays[-1])
         run = functools.partial(self.function, *arrays, **named)
-        return KernelCall(run, self, arguments, runs_on_host=True, give=give)
+        return Call(run, give=give, runs_on_host=True)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         import numpy as np

@@ -22,8 +22,8 @@ from matbench.backends.protocol import (
     Argument,
     Array,
     Buffer,
+    Call,
     Handle,
-    KernelCall,
     Program,
     TensorMap,
     Variant,
@@ -162,8 +162,8 @@ class _Program(Program):
             self.program = cl.Program(backend.context, [backend.device], [binary]).build()
             self.kernel = cl.Kernel(self.program, self.unit.entry)
 
-    def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
-        return KernelCall(partial(self.launch, launch, arguments), self, arguments)
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
+        return Call(partial(self.launch, launch, arguments), program=self, arguments=arguments)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         import numpy as np

@@ -120,33 +120,19 @@ class Program:
         return None
 
 
-class Call(Protocol):
-    """One launch of a kernel, or one call of a function on the host."""
+class Call(NamedTuple):
+    """One launch of a kernel, or of several, or one call of a function on the host."""
 
-    @property
-    def runs_on_host(self) -> bool:
-        """Whether a function runs on the host, which no other call may share a timing with."""
-
-    @property
-    def run(self) -> Callable[[], object]:
-        """Start it; a GPU may still be computing C afterwards."""
-
-    def take(self) -> None:
-        """Copy what C is now, as soon as the device has done what the call asked of it."""
-
-    def give(self) -> None:
-        """Write that copy to C, and let go of all arrays."""
-
-
-class KernelCall(NamedTuple):
-    """A launch of a kernel, or of several, or a call of one of matbench's own functions."""
-
+    #: Start it; a GPU may still be computing C afterwards.
     run: Callable[[], object]
+    #: Copy what C is now, as soon as the device has done what the call asked of it.
+    take: Callable[[], None] = lambda: None
+    #: Write that copy to C, and let go of all arrays.
+    give: Callable[[], None] = lambda: None
+    #: Whether a function runs on the host, which no other call may share a timing with.
+    runs_on_host: bool = False
     program: Program | None = None
     arguments: Sequence[Argument] = ()
-    runs_on_host: bool = False
-    take: Callable[[], None] = lambda: None
-    give: Callable[[], None] = lambda: None
 
 
 class Work(NamedTuple):

@@ -416,8 +416,6 @@ def _keys(count: int) -> list[int]:
 class _Timed:
     """A call whose time on the host is known; without `takes`, its result is taken late."""
 
-    runs_on_host = True
-
     def __init__(self, call: Call, *, takes: bool) -> None:
         self.call, self.takes = call, takes
         self.host_ns = 0.0
@@ -483,7 +481,8 @@ class FunctionLaunches(Launches):
         before = used()
         call = function.call(self.launch, self.arguments)
         timed = _Timed(call, takes="returned" in self.options.checks)
-        work = Work([timed], self._hold_for_call, self._complete, is_cold=is_cold)
+        once = Call(timed.run, timed.take, runs_on_host=True)
+        work = Work([once], self._hold_for_call, self._complete, is_cold=is_cold)
         taken_ns = self.backend.timed_ns(work)
         self._last_host_ns = timed.host_ns
         self.backend.synchronize()

@@ -7,13 +7,13 @@ C and something of its inputs, from which it sees whether they have changed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.backends import Work
+from matbench.backends import Call, Work
 from matbench.bench.loop import SLOW_NS
 from matbench.bench.runnable import Runnable
 from matbench.bench.samples import FEW_LINES
@@ -86,7 +86,7 @@ def _longer_ns(runnable: Runnable, start: Callable[[], None], repeated_ns: float
         return min(
             runnable.backend.timed_ns(
                 Work(
-                    [_Pairs(runnable, start, pairs, changes)],
+                    [_pairs(runnable, start, pairs, changes=changes)],
                     hold=lambda: runnable.kernels.hold(_HOLD_NS),
                 )
             )
@@ -96,35 +96,25 @@ def _longer_ns(runnable: Runnable, start: Callable[[], None], repeated_ns: float
     return (time_ns(changes=True) - time_ns(changes=False)) / (2 * pairs)
 
 
-class _Pairs(NamedTuple):
+def _pairs(runnable: Runnable, start: Callable[[], None], pairs: int, *, changes: bool) -> Call:
     """A call of pairs of launches. Before each pair A changes and changes back; with `changes`, it
-    changes back between the two, so that neither has the inputs of the launch before."""
+    changes back between the two, so that neither has the inputs of the launch before.
 
-    runnable: Runnable
-    start: Callable[[], None]
-    pairs: int
-    changes: bool
+    It runs on the host as those of functions do; on a CPU, no launch's own clock sees them all.
+    """
+    is_cpu = runnable.backend.info.kind == "cpu"
 
-    @property
-    def runs_on_host(self) -> bool:
-        """As those of functions do; on a CPU, no launch's own clock sees them all."""
-        return self.runnable.case.kernel.kind.is_apart or self.runnable.backend.info.kind == "cpu"
-
-    def run(self) -> None:
-        for _ in range(self.pairs):
-            put_back = _changed(self.runnable)
-            if self.changes:
-                self.start()
+    def run() -> None:
+        for _ in range(pairs):
+            put_back = _changed(runnable)
+            if changes:
+                start()
                 put_back()
             else:
                 put_back()
-                self.start()
-            self.start()
-        if self.runnable.backend.info.kind == "cpu":
-            self.runnable.backend.synchronize()
+                start()
+            start()
+        if is_cpu:
+            runnable.backend.synchronize()
 
-    def take(self) -> None:
-        pass
-
-    def give(self) -> None:
-        pass
+    return Call(run, runs_on_host=is_cpu or runnable.case.kernel.kind.is_apart)

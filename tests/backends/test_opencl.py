@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -392,6 +393,20 @@ def test_shared_memory_is_as_large_as_the_launch_says(opencl: Backend, tmp_path:
 
 
 # -- time ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agreed_first", [True, False])
+def test_a_clock_that_agreed_at_first_must_still_agree(
+    agreed_first: bool, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = OpenCLBackend(info, Cache())
+    with monkeypatch.context() as patched:
+        if not agreed_first:
+            patched.setattr(time, "perf_counter_ns", lambda: 0)
+        assert opened.clock_agrees()
+    assert opened.clock_agrees()
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: 0)
+    assert opened.clock_agrees() is not agreed_first
 
 
 def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:

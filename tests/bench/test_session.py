@@ -6,7 +6,7 @@ from itertools import count, pairwise
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
 
 from matbench.analysis import leaders, limits, statistics
-from matbench.backends import Backend, KernelCall, Work
+from matbench.backends import Backend, Work
 from matbench.bench import launches, prepared
 from matbench.bench.launches import Launches, Times
 from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places
@@ -194,7 +194,7 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
 
     def counted(work: Work) -> float:
         if is_batch(work):
-            sets.append([id(cast(KernelCall, call).arguments[2]) for call in work.calls])
+            sets.append([id(call.arguments[2]) for call in work.calls])
         return min(take(work), 5e3)  # also on a loaded machine
 
     monkeypatch.setattr(timed.backend, "timed_ns", counted)

@@ -15,7 +15,7 @@ from support.kernels import GOOD_BODY, SIZES, STORED, changed, kernel_text
 from support.optional import present, some
 
 from matbench.analysis import statistics
-from matbench.backends import Backend, Buffer, KernelCall, Work
+from matbench.backends import Backend, Buffer, Work
 from matbench.bench import launches
 from matbench.bench.device_kernels import OUTSIDE_WORKSPACE, UNWORKED
 from matbench.bench.matrices import BatchArena, Guarded
@@ -256,7 +256,7 @@ def test_an_input_beside_it_that_a_timed_launch_changes_is_noticed(
     def overwritten(work: Work) -> float:
         taken = take(work)
         [call] = work.calls
-        A = cast(Buffer, cast(KernelCall, call).arguments[0])
+        A = cast(Buffer, call.arguments[0])
         timed.kernels.fill(A, 5, 1, 7)
         return taken
 
@@ -304,7 +304,7 @@ def test_before_each_timed_launch_each_one_holds_poison(
     take, taken = timed.backend.timed_ns, []
 
     def looked_at(work: Work) -> float:
-        given: list[Any] = [cast(KernelCall, call).arguments[3] for call in work.calls]
+        given: list[Any] = [call.arguments[3] for call in work.calls]
         decoys = [decoy[3].data for decoy in laid_out[-1]] if batches and laid_out else []
         for own in (*given, *decoys):
             found = np.empty(own.nbytes // 4, np.uint32)

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from matbench.backends.cuda import libcuda
-from matbench.backends.protocol import Address, Argument, Array, Backend, KernelCall, Program, Work
+from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Program, Work
 from matbench.errors import BuildError, CaseError, LackingError
 from matbench.model import Kernel, Launch, Resources
 
@@ -119,12 +119,12 @@ class Baseline(Program):
         note = c_char_p.in_dll(self.code, "baseline_note").value
         return (note.decode(),) if note else ()
 
-    def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
         from matbench.backends.functions import libraries
 
         given = [Address(a.matrix.handle, a) if isinstance(a, Array) else a for a in arguments]
         run = libraries.bound(self.code, "cuBLAS", given, self.cublas.handles)
-        return KernelCall(run, self, arguments)
+        return Call(run, program=self, arguments=arguments)
 
     def _fastest(self, count: int, nbytes: int, launch: Callable[..., int], context: int) -> int:
         """The number of the fastest launch; they write to memory of their own. -1: a failure."""
@@ -142,7 +142,7 @@ class Baseline(Program):
 
 def fastest(launches: Sequence[Callable[[], object]], backend: Backend) -> int:
     """The number of the launch with the least median time, timed in turns with a cold cache."""
-    works = [Work([KernelCall(launch)], is_cold=True) for launch in launches]
+    works = [Work([Call(launch)], is_cold=True) for launch in launches]
     for work in works:
         backend.timed_ns(work)  # loads its code
     taken: list[list[float]] = [[] for _ in launches]

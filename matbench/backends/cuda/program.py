@@ -12,7 +12,7 @@ from typing import Any
 from matbench.backends.building import warnings_of
 from matbench.backends.cuda.compilation import Compiled
 from matbench.backends.cuda.device import driver, errors
-from matbench.backends.protocol import Argument, KernelCall, Program, TensorMap
+from matbench.backends.protocol import Argument, Call, Program, TensorMap
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.model import EIGHT_BITS, WORD_BYTES, Kernel, Launch, Parameter, Resources
@@ -202,7 +202,7 @@ class CudaProgram(Program):
             module = driver().module_from_buffer(self.code.cubin)
             self._use(module.get_function(self.code.entry))
 
-    def call(self, launch: Launch, arguments: Sequence[Argument]) -> KernelCall:
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
         """The launch with converted arguments, so that calling it costs the host little time."""
         if launch.shared_bytes > self.allowed_shared_bytes:
             attribute = driver().function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -218,7 +218,7 @@ class CudaProgram(Program):
             *(launch.grid, launch.block, self.stream, *values),
             shared_size=launch.shared_bytes,
         )
-        return KernelCall(run, self, arguments)
+        return Call(run, program=self, arguments=arguments)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         with errors(

@@ -67,7 +67,8 @@ class CalledFunction(Function):
         raise NotImplementedError
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
-        return _Call(self, arguments)
+        one = _OneCall(self, arguments)
+        return Call(one.run, one.take, one.give, runs_on_host=True)
 
 
 class PythonFunction(CalledFunction):
@@ -101,9 +102,7 @@ def _unhook() -> None:
             replace(None)
 
 
-class _Call:
-    runs_on_host = True
-
+class _OneCall:
     def __init__(self, function: CalledFunction, arguments: Sequence[Argument]) -> None:
         self.function = function
         self.arguments = arguments

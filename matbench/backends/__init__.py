@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
     "Call", "Function", "Handle", "NoDeviceError", "Program", "TensorMap",
-    "UnavailableError", "Variant", "Work", "bind_to", "can_precompile", "choose", "choose_all",
-    "devices", "host_device", "open_backend", "precompile", "preload",
+    "UnavailableError", "Variant", "Work", "bind_to", "choose", "choose_all", "devices",
+    "host_device", "open_backend", "precompiler", "preload",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")
@@ -93,8 +93,11 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
         raise NoDeviceError(f"no device to run on; {reasons or 'no backend found one'}")
     if device is None:
         best = min(infos, key=lambda info: info.kind != "gpu")
-        if best.kind == "cpu":
-            _say_why_no_gpu(missing.get("cuda"))
+        reason = missing.get("cuda")
+        if best.kind == "cpu" and reason is not None and _module("cuda").gpu_is_present():
+            more = "" if reason.fix else " (see matbench doctor)"
+            instead = f"the CPU is used instead of the NVIDIA GPU: {reason}{more}"
+            logging.getLogger(__name__).warning("%s", instead)
         return best
     wanted = device.strip().lower()
     exact = [d for d in infos if wanted in (str(d.index), d.place)]
@@ -111,14 +114,6 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
     return named[0]
 
 
-def _say_why_no_gpu(reason: UnavailableError | None) -> None:
-    """One line if there is an NVIDIA GPU and a driver, but CUDA cannot be used."""
-    if reason is not None and _module("cuda").gpu_is_present():
-        more = "" if reason.fix else " (see matbench doctor)"
-        instead = f"the CPU is used instead of the NVIDIA GPU: {reason}{more}"
-        logging.getLogger(__name__).warning("%s", instead)
-
-
 def host_device(kernel: Kernel | None = None) -> DeviceInfo:
     """The CPU that kernels of the host run on, through OpenCL, or a baseline without it.
 
@@ -131,23 +126,12 @@ def host_device(kernel: Kernel | None = None) -> DeviceInfo:
     raise UnavailableError("no OpenCL CPU device", "pip install 'matbench-cuda[cpu]'")
 
 
-def can_precompile(info: DeviceInfo) -> bool:
-    """Whether other processes can compile kernels for this device while one is being timed.
-
-    Never for a CPU, where a compiler would slow down the kernel that is being timed.
+def precompiler(info: DeviceInfo) -> Callable[..., None] | None:
+    """What puts builds of a kernel into the cache without opening the device, so that other
+    processes can do it while one is being timed: of this device, the kernel, its parameters, the
+    cache and the builds. None for a CPU, where that would slow down what is being timed.
     """
-    return info.kind == "gpu" and hasattr(_module(info.backend), "precompile")
-
-
-def precompile(
-    info: DeviceInfo,
-    kernel: Kernel,
-    params: dict[str, int],
-    cache: Cache,
-    variants: Sequence[Variant],
-) -> None:
-    """Put these builds of a kernel into the cache, without opening the device."""
-    _module(info.backend).precompile(info, kernel, params, cache, variants)
+    return getattr(_module(info.backend), "precompile", None) if info.kind == "gpu" else None
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:

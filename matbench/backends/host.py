@@ -201,9 +201,7 @@ class _Others:
         return time.process_time(), total_s - idle_s, total_s
 
 
-@functools.cache
-def _others() -> _Others:
-    return _Others()
+_others = functools.cache(_Others)
 
 
 def _processor() -> str:

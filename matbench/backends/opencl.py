@@ -283,7 +283,14 @@ class OpenCLBackend:
         block_width: int = 32,
     ) -> Program:
         if kernel.kind.is_apart:
-            return self._function(kernel, params, variant)
+            from matbench.backends.functions import arrays, calls, libraries
+
+            if self.info.kind != "cpu":
+                raise BuildError("functions need CUDA or a CPU; this is a GPU through OpenCL")
+            if kernel.arrays:
+                return calls.PythonFunction(kernel, params, self)
+            target, used_bytes = libraries.host_target(variant), arrays.process_bytes
+            return libraries.HostFunction(kernel, params, target, self, used_bytes, {})
         clock = self.clock_expression if variant == "clocked" else None
 
         def translated() -> bytes:
@@ -315,16 +322,6 @@ class OpenCLBackend:
             needs = f"{kernel.entry} needs {static:,} bytes of static shared memory per block"
             raise BuildError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
         return built
-
-    def _function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
-        from matbench.backends.functions import arrays, calls, libraries
-
-        if self.info.kind != "cpu":
-            raise BuildError("functions need CUDA or a CPU; this is a GPU through OpenCL")
-        if kernel.arrays:
-            return calls.PythonFunction(kernel, params, self)
-        target, used_bytes = libraries.host_target(variant), arrays.process_bytes
-        return libraries.HostFunction(kernel, params, target, self, used_bytes, {})
 
     def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> tuple[Any, str]:
         """A program built as OpenCL C or, if that fails and the runtime knows it, as C++, and the
@@ -378,7 +375,6 @@ class OpenCLBackend:
             return float(last.profile.end - first.profile.start) / len(work.calls)
 
     def mapped(self, buffer: Buffer) -> Address:
-        """See `functions.calls.FunctionMemory`, for a CPU."""
         cl = pyopencl()
         with _errors("mapping memory"):
             words, _ = cl.enqueue_map_buffer(

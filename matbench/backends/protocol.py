@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from matbench.cache import Cache
+
 
 class UnavailableError(MatbenchError):
     """A backend cannot be used here: what is `missing`, and the `fix` if there is one."""
@@ -165,6 +167,7 @@ class Backend(Protocol):
     """An open device. Errors are `CaseError`s, `fatal` if the device is lost."""
 
     info: DeviceInfo
+    cache: Cache
     #: Whether the stamps' `start` and `end` count cycles of the multiprocessors' clock.
     clock_is_sm: bool
     #: The builds of a kernel that this backend can make.
@@ -187,6 +190,17 @@ class Backend(Protocol):
 
     def copy(self, target: Buffer, source: Buffer) -> None:
         """Copy within the device, between buffers of equal size."""
+
+    def mapped(self, buffer: Buffer) -> Address:
+        """Where a function on the host may read and write it, until `unmap`."""
+
+    def unmap(self, place: Address) -> None: ...
+
+    def copy_apart(self, address: int, nbytes: int) -> None:
+        """Copy memory to a place that no function knows, as soon as the device gets there."""
+
+    def copy_back(self, target: Buffer) -> None:
+        """Write what was last copied apart."""
 
     def build(
         self,

@@ -42,9 +42,9 @@ class Builders:
         self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
     ) -> None:
         """Start compiling every distinct build of these cases, in order."""
-        from matbench.backends import can_precompile
+        from matbench.backends import precompiler
 
-        for case in cases if can_precompile(device) else ():
+        for case in cases if precompiler(device) else ():
             key = (device.backend, device.name), case.build_key, variants
             if case.skip is None and key not in self.futures:
                 given = device, case.kernel, case.params, variants
@@ -52,10 +52,10 @@ class Builders:
 
     def start_own(self, device: DeviceInfo) -> None:
         """Start compiling matbench's own kernels."""
-        from matbench.backends import can_precompile
+        from matbench.backends import precompiler
 
         model = device.backend, device.name
-        wanted = can_precompile(device) and model not in self._own
+        wanted = precompiler(device) and model not in self._own
         self._own.add(model)
         for own in _OWN if wanted else ():
             self._begun(_precompile_own, device, *own)
@@ -101,4 +101,6 @@ def _precompile(
     from matbench import backends
     from matbench.cache import Cache
 
-    backends.precompile(device, kernel, params, Cache(), variants)
+    make = backends.precompiler(device)
+    assert make is not None
+    make(device, kernel, params, Cache(), variants)

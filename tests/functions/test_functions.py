@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -25,9 +25,10 @@ from support.repository import commit, git
 
 import matbench as api
 from matbench import backends
+from matbench.backends import Backend
 from matbench.backends.functions import calls
 from matbench.backends.functions.calls import TRUSTED
-from matbench.backends.functions.originals import Originals
+from matbench.backends.functions.loading import Originals
 from matbench.backends.protocol import Address, Array
 from matbench.bench.launches import FunctionLaunches
 from matbench.errors import CaseError
@@ -235,7 +236,6 @@ def test_inputs_are_incomplete_between_calls(judged: Judged) -> None:
 class Memory:
     """Memory of the host, whose buffers are NumPy's arrays."""
 
-    cache: Any = None
     mapped_buffers = 0
 
     def mapped(self, buffer: Any) -> Address:
@@ -266,7 +266,7 @@ class Words:
 def in_this_process(folder: Path, text: str, *buffers: Any) -> Any:
     """A call of the function of this text with matrices of 4×4 numbers."""
     (folder / "f.py").write_text(text)
-    function = calls.PythonFunction(catalogue.load(folder / "f.py"), {}, Memory())
+    function = calls.PythonFunction(catalogue.load(folder / "f.py"), {}, cast(Backend, Memory()))
     given = buffers or [np.ones(16, np.float32) for _ in "ABC"]
     arrays = [Array(Words(b, 64), "float32", (4, 4), (4, 1)) for b in given]
     return function.call(Launch((1, 1, 1), (1, 1, 1)), arrays)
@@ -299,7 +299,7 @@ def test_a_result_in_another_layout_is_copied_row_by_row_and_kept(tmp_path: Path
 def test_only_a_first_call_that_is_long_is_worth_a_note(tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text("def f(A, B): return A @ B\n")
-    function = calls.PythonFunction(catalogue.load(file), {}, Memory())
+    function = calls.PythonFunction(catalogue.load(file), {}, cast(Backend, Memory()))
     noted = {None: (), 0.099: (), 0.1: ("first call 0.1 s",), 123.4: ("first call 123.4 s",)}
     for function.first_call_s, notes in noted.items():
         assert function.notes == (TRUSTED, *notes)

@@ -211,7 +211,6 @@ class CudaBackend:
                 return float(start.time_till(end)) * 1e6 / len(calls)
 
     def mapped(self, buffer: Buffer) -> Address:
-        """See `functions.calls.FunctionMemory`."""
         return Address(buffer.handle, None)
 
     def unmap(self, place: Address) -> None:

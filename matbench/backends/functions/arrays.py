@@ -14,13 +14,7 @@ from typing import Any, NamedTuple
 from matbench.backends.cuda.program import Bindings
 from matbench.backends.protocol import Address, Array
 from matbench.errors import BuildError, CaseError
-from matbench.model import WORD_BYTES, Kernel, Storage
-
-#: How the types of elements are written in array interfaces; bfloat16 has no code there.
-_CODES: dict[Storage, str] = {
-    "float32": "<f4", "float64": "<f8", "float16": "<f2", "bfloat16": "<i2"
-}  # fmt: skip
-
+from matbench.model import Kernel
 
 #: CU_EVENT_DISABLE_TIMING
 _NO_TIMING = 2
@@ -210,14 +204,17 @@ def _on_cuda(array: Array, address: int, lacking: str = "") -> SimpleNamespace:
 def _interface(array: Array, address: int, lacking: str = "") -> dict[str, Any]:
     """An array for whatever reads version 3 of an array interface, NumPy's or CUDA's; `CaseError`
     for bfloat16 if the library is `lacking` it."""
+    import numpy as np
+
     if lacking and array.storage == "bfloat16":
         raise CaseError(f"matbench cannot pass bfloat16 to {lacking}; a function of PyTorch can")
-    item_bytes = WORD_BYTES[array.storage]
+    # Array interfaces have no code for bfloat16.
+    dtype = np.dtype("int16" if array.storage == "bfloat16" else array.storage)
     return {
         "shape": array.shape,
-        "typestr": _CODES[array.storage],
+        "typestr": dtype.str,
         "data": (address, False),
-        "strides": tuple(step * item_bytes for step in array.steps),
+        "strides": tuple(step * dtype.itemsize for step in array.steps),
         "version": 3,
     }
 

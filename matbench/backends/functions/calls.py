@@ -7,13 +7,11 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from matbench.backends.functions.arrays import Arrays, on_host
-from matbench.backends.functions.loading import blaming, loaded
-from matbench.backends.functions.originals import Originals
-from matbench.backends.protocol import Address, Argument, Array, Buffer, Call, Function
-from matbench.cache import Cache
+from matbench.backends.functions.loading import Originals, blaming, loaded
+from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Function
 from matbench.errors import BuildError
 from matbench.kernelfile.python_file import RETURNED
 from matbench.model import SCALE_OF, WORKSPACE, Kernel, Launch, Resources
@@ -26,29 +24,12 @@ _LONG_S = 0.1
 TRUSTED = "trusted host code; blocks are not timed, and `explain` needs a kernel file"
 
 
-class FunctionMemory(Protocol):
-    """The memory of a device, for functions on the host."""
-
-    cache: Cache
-
-    def mapped(self, buffer: Buffer) -> Address:
-        """Where a function may read and write it, until `unmap`."""
-
-    def unmap(self, place: Address) -> None: ...
-
-    def copy_apart(self, address: int, nbytes: int) -> None:
-        """Copy memory to a place that the function does not know, when the device gets there."""
-
-    def copy_back(self, target: Buffer) -> None:
-        """Write what was last copied apart."""
-
-
 class CalledFunction(Function):
     """A function that is called with arrays over a device's memory; what it keeps is its own."""
 
-    def __init__(self, kernel: Kernel, arrays: Arrays, memory: FunctionMemory) -> None:
+    def __init__(self, kernel: Kernel, arrays: Arrays, backend: Backend) -> None:
         self.replaced = _originals().replaced
-        self.kernel, self.arrays, self.memory = kernel, arrays, memory
+        self.kernel, self.arrays, self.backend = kernel, arrays, backend
         buffers = [text for text in kernel.args if text in (*"ABC", WORKSPACE, *SCALE_OF.values())]
         #: Where C is among what it gets, and whether that is a parameter.
         self.index_of_C = buffers.index("C")
@@ -78,11 +59,11 @@ class PythonFunction(CalledFunction):
         self,
         kernel: Kernel,
         params: dict[str, int],
-        memory: FunctionMemory,
+        backend: Backend,
         made: Callable[[Kernel], Arrays] = on_host,
     ) -> None:
         with blaming(kernel, BuildError):
-            super().__init__(kernel, made(kernel), memory)
+            super().__init__(kernel, made(kernel), backend)
             self.function = loaded(kernel)
         _unhook()
         taken = inspect.signature(self.function).parameters
@@ -109,7 +90,7 @@ class _OneCall:
         matrices = [argument for argument in arguments if isinstance(argument, Array)]
         self.C = matrices[function.index_of_C]
         self.matrices = matrices if function.fills_C else matrices[:2]
-        self.places = [function.memory.mapped(matrix.matrix) for matrix in self.matrices]
+        self.places = [function.backend.mapped(matrix.matrix) for matrix in self.matrices]
         self.once = None if function.arrays.is_late else self._prepared()
         self.result = self.places[function.index_of_C] if function.fills_C else Address(0, None)
 
@@ -136,11 +117,11 @@ class _OneCall:
         _unhook()
 
     def take(self) -> None:
-        self.function.memory.copy_apart(self.result.value, self.C.matrix.nbytes)
+        self.function.backend.copy_apart(self.result.value, self.C.matrix.nbytes)
 
     def give(self) -> None:
-        memory, places = self.function.memory, self.places
+        backend, places = self.function.backend, self.places
         self.once, self.places, self.result = None, [], Address(0, None)
         for place in places:
-            memory.unmap(place)
-        memory.copy_back(self.C.matrix)
+            backend.unmap(place)
+        backend.copy_back(self.C.matrix)

@@ -15,8 +15,8 @@ from matbench import programs, temporary
 from matbench.backends import building, host
 from matbench.backends.cuda import compilation
 from matbench.backends.functions.arrays import addresses
-from matbench.backends.functions.calls import CalledFunction, FunctionMemory
-from matbench.backends.protocol import Address, Argument, Array, Handle, Variant
+from matbench.backends.functions.calls import CalledFunction
+from matbench.backends.protocol import Address, Argument, Array, Backend, Handle, Variant
 from matbench.cache import Cache, seal
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import entry as entries
@@ -109,7 +109,15 @@ def prepare(
 
     What it depends on is in the key, unless the environment adds folders of headers.
     """
-    text = _text(kernel, params)
+    # The user's file, and below it the function that calls theirs with an array of values.
+    text = f"""{kernel.source}
+#line 1 "{_GLUE.name}"
+{_GLUE.read_text(encoding="utf-8")}
+extern "C" int {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
+    matbench::run(&{entries.written(entries.entry_of(kernel), params)}, values, {{text, size}});
+    return text[0];
+}}
+"""
     macros = entries.macros(kernel, params)
     options = [
         *native.options(kernel), *(f"-D{name}={value}" for name, value in macros.items()),
@@ -152,18 +160,6 @@ def made(
     return bytes(cache.get_or_make(key, build))
 
 
-def _text(kernel: Kernel, params: Mapping[str, int]) -> str:
-    """The user's file, and below it the function that calls theirs with an array of values."""
-    return f"""{kernel.source}
-#line 1 "{_GLUE.name}"
-{_GLUE.read_text(encoding="utf-8")}
-extern "C" int {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
-    matbench::run(&{entries.written(entries.entry_of(kernel), params)}, values, {{text, size}});
-    return text[0];
-}}
-"""
-
-
 class HostFunction(CalledFunction):
     """A function that takes pointers, from the shared library that is built of its file; `handles`
     are matbench's, by name. `BuildError`: why it cannot be built or loaded."""
@@ -173,7 +169,7 @@ class HostFunction(CalledFunction):
         kernel: Kernel,
         params: Mapping[str, int],
         target: Target,
-        memory: FunctionMemory,
+        backend: Backend,
         used_bytes: Callable[[], int | None],
         handles: Mapping[str, int],
     ) -> None:
@@ -181,8 +177,8 @@ class HostFunction(CalledFunction):
         if lacking:
             raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
         compiler = f"{Path(target.compiler).name} {target.version}"
-        super().__init__(kernel, addresses(compiler, used_bytes), memory)
-        made = prepare(kernel, params, target, memory.cache)
+        super().__init__(kernel, addresses(compiler, used_bytes), backend)
+        made = prepare(kernel, params, target, backend.cache)
         seal()
         self.library, self.handles = loaded(kernel, made), handles
 

@@ -73,7 +73,7 @@ class Arithmetic(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Arithmetic:
-        """Parse `3 tf32` as in `[model]`; `ValueError` for anything else."""
+        """Parse `3 tf32` as in front matter; `ValueError` for anything else."""
         number, _, precision = text.strip().partition(" ")
         if not (number.isascii() and number.isdecimal() and len(number) <= 2):
             raise ValueError(f"no number of products in {text!r:.40}")
@@ -285,6 +285,7 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     requires: tuple[Requirement, ...] = ()
     precision: Precision = "float32"
     error_constant: ErrorConstant = 0.0
+    arithmetic: str | None = None
     exponents: tuple[Exponent, Exponent] | None = None
     finish: Finish | None = None
     deterministic: bool = True
@@ -377,12 +378,6 @@ class Kernel(FrontMatter, frozen=True):
     @property
     def kind(self) -> KernelKind:
         return _COMPILED if self.code else _KINDS[self.library]
-
-    @property
-    def arithmetic(self) -> Arithmetic | None:
-        """How it multiplies, if its `[model]` says so."""
-        text = self.model.get("arithmetic")
-        return Arithmetic.parse(text) if text is not None else None
 
     @property
     def truncates(self) -> bool:

@@ -6,6 +6,7 @@
 // requires = ["cuda", "sm_90a"]
 // entry = "host double_int8"
 // precision = "float64"
+// arithmetic = "15 int8"
 // exponents = [-8, 8]
 // args = ["A", "B", "C", "workspace", "M", "N", "K"]
 // [sweep]
@@ -15,8 +16,6 @@
 // workspace_bytes = """(32768 * MODULI * (ceil_div(M, 256) + ceil_div(N, 256)) * ceil_div(K, 128)
 //     + 65536 * MODULI * ceil_div(M, 256) * ceil_div(N, 256)
 //     + 2048 * (ceil_div(M, 256) + ceil_div(N, 256) * (1 + ceil_div(K, 512))))"""
-// [model]
-// arithmetic = "15 int8"
 // ///
 
 // Adds: exact products of 60-bit integers from int8 products. Doubles become integers, and these

@@ -5,6 +5,7 @@
 // previous = "tf32x3"
 // requires = ["cuda", "sm_90a"]
 // error_constant = 8.0
+// arithmetic = "3 float16"
 // exponents = [-12, 15]
 // args = ["tensor_map(A, 128, 32)", "A", "B", "C", "workspace", "M", "N", "K"]
 // [sweep]
@@ -24,7 +25,6 @@
 // global_loads = "K * N + M * N * K / BN + M * N * K / 256"
 // global_stores = "K * N + M * N"
 // tensor_operations = "6 * M * N * K"
-// arithmetic = "3 float16"
 // ///
 
 // Adds: float16 parts in place of TF32 parts. Tensor cores multiply them at twice the rate.

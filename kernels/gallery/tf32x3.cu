@@ -5,6 +5,7 @@
 // previous = "pipelined"
 // requires = ["cuda", "sm_90a"]
 // error_constant = 8.0
+// arithmetic = "3 tf32"
 // args = ["tensor_map(A, 128, 32)", "A", "B", "C", "workspace", "M", "N", "K"]
 // [sweep]
 // BN = [64, 256]
@@ -21,7 +22,6 @@
 // global_loads = "K * N + M * N * K / BN + M * N * K / 128"
 // global_stores = "2 * K * N + M * N"
 // tensor_operations = "6 * M * N * K"
-// arithmetic = "3 tf32"
 // ///
 
 // Adds: tensor cores. Each float32 is split into two TF32 parts, and three products of parts

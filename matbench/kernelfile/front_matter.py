@@ -417,8 +417,7 @@ class Reader:
         for condition in rules.where:
             self.attempt(kernel, condition, "launch", "where", whole=False)
         for key, text in kernel.model.items():
-            if key != products.ARITHMETIC:
-                self.attempt(kernel, text, "model", key, whole=False)
+            self.attempt(kernel, text, "model", key, whole=False)
 
     def check_arguments(self, kernel: Kernel) -> None:
         """Check that each parameter takes its argument, and that no buffer is left out."""

@@ -15,8 +15,6 @@ from matbench.model import EIGHT_BITS, Arithmetic, FrontMatter, Kernel, Precisio
 NAMES = (
     "lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"
 )  # fmt: skip
-#: The key of `[model]` that is not an expression.
-ARITHMETIC = "arithmetic"
 #: Beyond this power of two, products with alpha and beta could leave float32's range.
 _EXPONENT = 60
 FACTORS = f"must be 0, or 2^-{_EXPONENT} to 2^{_EXPONENT} in magnitude"
@@ -33,14 +31,13 @@ INT32_CONDITIONS = (
 
 def check(kernel: Kernel, wrong: Callable[..., NoReturn]) -> None:
     """Say what is `wrong` with these keys of a kernel file, and the key."""
-    text = kernel.model.get(ARITHMETIC)
     try:
-        if text is not None:
-            Arithmetic.parse(text)
+        if kernel.arithmetic is not None:
+            Arithmetic.parse(kernel.arithmetic)
     except ValueError:
         known = ", ".join(get_args(Precision))
         what = f"must be a number of products, 1 to 16, and their precision ({known})"
-        wrong(f'model.arithmetic {text!r:.40}: {what}, as in "3 tf32"', "model", ARITHMETIC)
+        wrong(f'arithmetic {kernel.arithmetic!r:.40}: {what}, as in "3 tf32"', "arithmetic")
     if kernel.workload != workloads.DEFAULT:
         usual = {field.name: field.default for field in msgspec.structs.fields(FrontMatter)}
         for key in _KEYS:

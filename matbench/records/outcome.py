@@ -110,7 +110,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
             group=kernel.group,
             summary=kernel.summary,
             claims=Claims.from_kernel(kernel),
-            arithmetic=kernel.arithmetic,
+            arithmetic=Arithmetic.parse(kernel.arithmetic) if kernel.arithmetic else None,
             placing=kernel.placing,
             storage=kernel.contract.storage,
             params=case.params,

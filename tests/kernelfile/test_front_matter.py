@@ -18,6 +18,7 @@ from support.kernels import kernel_text
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, instrument, opencl_c, sweep
 from matbench.model import Arithmetic, Kernel, LaunchRules, Problem
+from matbench.records.outcome import CaseRecord
 
 FULL = """// /// matbench
 // name = "full-one"
@@ -117,13 +118,14 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
 
 
 def test_what_a_kernel_multiplies_with(tmp_path: Path) -> None:
-    def arithmetic(text: str) -> Arithmetic | None:
-        front = f'[model]\narithmetic = "{text}"' if text else ""
-        return load(tmp_path / "mine.cu", kernel_text(front=front)).arithmetic
+    def arithmetic(front: str = "") -> Arithmetic | None:
+        kernel = load(tmp_path / "mine.cu", kernel_text(front=front))
+        case = sweep.case(kernel, Problem(8, 8, 8), {"TILE": 8}, H200)
+        return CaseRecord.from_case(case, H200).arithmetic
 
-    assert arithmetic("3 tf32") == Arithmetic(3, "tf32")
-    assert arithmetic(" 16  bfloat16 ") == Arithmetic(16, "bfloat16")
-    assert arithmetic("") is None
+    assert arithmetic('arithmetic = "3 tf32"') == Arithmetic(3, "tf32")
+    assert arithmetic('arithmetic = " 16  bfloat16 "') == Arithmetic(16, "bfloat16")
+    assert arithmetic() is None
 
 
 def test_an_error_constant_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
@@ -330,8 +332,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     **{
         f"arithmetic of {text!r}": (
-            after(GRID, f'// [model]\n// arithmetic = "{text}" # here\n'),
-            f"model.arithmetic {text!r}: must be a number of products, 1 to 16, and their "
+            after(NAME, f'// arithmetic = "{text}" # here\n'),
+            f"arithmetic {text!r}: must be a number of products, 1 to 16, and their "
             "precision (float32, tf32, float16, bfloat16, float64, e4m3, e5m2, int8), "
             'as in "3 tf32"',
         )

@@ -9,7 +9,7 @@ import msgspec
 from matbench.features.explain.record import Limits
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
-from matbench.records.outcome import Build, Claims, Outcome
+from matbench.records.outcome import Build, CaseRecord, Claims, Outcome
 from support import records
 
 KERNELS = catalogue.Catalogue(catalogue.builtin())
@@ -41,7 +41,8 @@ def outcome_of(case: Case, median_ns: float, **changes: Any) -> Outcome:
     """Its outcome on the H200: 32 registers per thread, 8 KiB of static shared memory."""
     given = Resources(registers=32, static_shared_bytes=8192, spilled_bytes=0)
     fields: dict[str, Any] = {
-        "claims": Claims.from_kernel(case.kernel), "arithmetic": case.kernel.arithmetic,
+        "claims": Claims.from_kernel(case.kernel),
+        "arithmetic": CaseRecord.from_case(case, H200).arithmetic,
         "params": case.params, "problem": case.problem, "backend": "cuda", "device": H200.name,
         "device_kind": "gpu", "launch": case.launch,
         "build": Build(resources=given, resident_blocks=2),

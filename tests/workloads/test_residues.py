@@ -100,7 +100,7 @@ def some(longest: int, count: int = 300) -> Iterator[int]:
 
 def test_the_default_is_what_is_swept() -> None:
     assert f"#define MODULI {MODULI}\n" in KERNEL.source
-    assert KERNEL.model["arithmetic"] == f"{MODULI} int8"
+    assert KERNEL.arithmetic == f"{MODULI} int8"
     assert f"modulo {MODULI} coprime numbers" in KERNEL.summary
 
 

@@ -59,9 +59,7 @@ def test_the_ceilings_are_derived_again(name: str) -> None:
     case = sweep.case(KERNELS.get(name), Problem(n, n, n), rung["params"], device)
     made = disassembly.disassembled((9, 0), case.kernel, case.params, Cache())
     found = machine_code.machine_code(
-        (made.listing, made.entry, made.architecture), case, named("sm_90"),
-        resources=made.resources, multiprocessors=committed.multiprocessors,
-        sm_mhz=committed.sm_mhz,
-    )  # fmt: skip
+        made, case, named("sm_90"), committed.multiprocessors, committed.sm_mhz
+    )
     assert found.least_ns == pytest.approx(committed.least_ns)
     assert next(iter(found.cycles)) == next(iter(committed.cycles))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-import msgspec
-
 from matbench import workloads
 from matbench.analysis.architectures import Architecture
+from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.occupancy import occupancy
 from matbench.features.explain.other_devices import limits
 from matbench.features.explain.record import HotLoop, MachineCode, NotDerived
@@ -28,57 +27,88 @@ _BUFFER_BYTES = 1 << 40
 
 
 def machine_code(
-    disassembled: tuple[str, str, str],
+    code: Disassembly,
     case: Case,
     architecture: Architecture,
-    *,
-    resources: Resources | None = None,
     multiprocessors: int | None = None,
     sm_mhz: float | None = None,
 ) -> MachineCode:
     """What a case's machine code shows about its launch, which it must have.
 
-    `disassembled` has nvdisasm's listing, the entry and `sm_90a`; the last two arguments are those
-    of a device. `ListingError` if the listing cannot be read.
+    The last two arguments are those of a device. `ListingError` if the listing cannot be read.
     """
-    text, entry, name = disassembled
-    launch = case.launch
+    launch, capability = case.launch, architecture.compute_capability
     assert launch is not None
-    function = listing.function(text, entry)
-    code = flow.code(function)
+    function = listing.function(code.listing, code.entry)
+    graph = flow.code(function)
     constants = _constants(function, case, launch, architecture)
     rates = dict[str, int](architecture.tensor_fma.items())
-    totals = tally(code, launch.block, launch.grid, constants, rates)
-    used = prediction.demand(totals, architecture.compute_capability)
-    not_derived = list(totals.unknown)
+    totals = tally(graph, launch.block, launch.grid, constants, rates)
+    used = prediction.demand(totals, capability)
+    not_derived = totals.unknown
     if not used:
-        not_derived.append(NotDerived("cycles", architecture.name))
-    shared, cached = (_path(totals, kind) for kind in ("shared", "global"))
-    record = MachineCode(
-        architecture=name,
-        registers=resources.registers if resources is not None else None,
-        spilled_bytes=resources.spilled_bytes if resources is not None else None,
-        static_shared_bytes=resources.static_shared_bytes if resources is not None else None,
-        instructions=prediction.most_first(totals.classes),
-        loop=_loop(totals, code),
-        cycles=used,
-        shared_cycles=shared[0],
-        shared_least_cycles=shared[1],
-        global_cycles=cached[0],
-        global_least_cycles=cached[1],
-        not_derived=tuple(not_derived),
+        not_derived = (*not_derived, NotDerived("cycles", architecture.name))
+
+    loop = None
+    if totals.loop is not None and totals.passes:
+        blocks = [graph.graph[start] for start in totals.loop.blocks]
+        loop = HotLoop(
+            first=min(block.start for block in blocks),
+            last=max(block.instructions[-1].address for block in blocks),
+            passes=totals.passes,
+            instructions=prediction.most_first(
+                {name: count / totals.passes for name, count in totals.in_loop.items()}
+            ),
+            share=sum(totals.in_loop.values()) / totals.instructions,
+        )
+
+    loads, stores = (totals.traffic.get(f"global {kind}", Cost()) for kind in ("loads", "stores"))
+    shared, cached = (
+        [part for name, part in totals.traffic.items() if name.startswith(kind)]
+        for kind in ("shared", "global")
     )
-    record = _with_traffic(record, totals, launch)
-    if not used or not totals.is_complete:
-        return record
-    resident = _resident(launch, architecture, resources, multiprocessors)
-    waiting = _with_waits(totals, used, resident, architecture.compute_capability)
-    record = msgspec.structs.replace(
-        record, resident_blocks=resident, block_cycles=max(*used.values(), waiting)
+    warps = totals.warps * launch.blocks
+    are_bytes_known = (
+        totals.is_complete
+        and not totals.bulk
+        and all(missing.what != "addresses" for missing in totals.unknown)
     )
+
     operations = workloads.workload_of(case.problem).operations(case.problem)
-    record = _with_ceiling(record, operations / launch.blocks, architecture.fp32_lanes)
-    return _on_device(record, operations, launch, multiprocessors, sm_mhz)
+    resident = block_cycles = per_cycle = least_cycles = least_ns = None
+    if used and totals.is_complete:
+        resident = _resident(launch, architecture, code.resources, multiprocessors)
+        block_cycles = max(*used.values(), _waiting(totals, used, resident, capability))
+    if block_cycles:
+        per_cycle = operations / launch.blocks / block_cycles or None
+    if block_cycles and multiprocessors:
+        # The multiprocessor with the most blocks finishes last.
+        least_cycles = -(-launch.blocks // multiprocessors) * block_cycles
+        least_ns = least_cycles / sm_mhz * 1e3 if sm_mhz else None
+    return MachineCode(
+        architecture=code.architecture,
+        spilled_bytes=code.resources.spilled_bytes,
+        instructions=prediction.most_first(totals.classes),
+        loop=loop,
+        cycles=used,
+        block_cycles=block_cycles,
+        resident_blocks=resident,
+        operations_per_cycle=per_cycle,
+        peak_share=per_cycle / (2 * architecture.fp32_lanes) if per_cycle else None,
+        multiprocessors=multiprocessors if least_cycles else None,
+        sm_mhz=sm_mhz if least_cycles else None,
+        least_cycles=least_cycles,
+        least_ns=least_ns,
+        ceiling_operations_per_s=operations / least_ns * 1e9 if least_ns and operations else None,
+        global_load_bytes=warps * loads.requested_bytes if are_bytes_known else None,
+        global_store_bytes=warps * stores.requested_bytes if are_bytes_known else None,
+        global_sectors=warps * (loads.sectors + stores.sectors) if are_bytes_known else None,
+        shared_cycles=totals.warps * sum(part.cycles for part in shared),
+        shared_least_cycles=totals.warps * sum(part.least for part in shared),
+        global_cycles=totals.warps * sum(part.cycles for part in cached),
+        global_least_cycles=totals.warps * sum(part.least for part in cached),
+        not_derived=not_derived,
+    )
 
 
 def busy(code: MachineCode) -> dict[str, float]:
@@ -88,24 +118,17 @@ def busy(code: MachineCode) -> dict[str, float]:
 
 
 def _resident(
-    launch: Launch,
-    architecture: Architecture,
-    resources: Resources | None,
-    multiprocessors: int | None,
-) -> int | None:
-    """The blocks of a multiprocessor that run at a time; None if their registers are not known."""
-    if resources is None:
-        return None
-    x, y, z = launch.block
+    launch: Launch, architecture: Architecture, resources: Resources, multiprocessors: int | None
+) -> int:
+    """The blocks of a multiprocessor that run at a time."""
     shared = launch.shared_bytes + (resources.static_shared_bytes or 0)
-    blocks = occupancy(
-        architecture, x * y * z, registers=resources.registers, shared_bytes=shared
-    ).blocks
+    threads, registers = launch.threads_per_block, resources.registers
+    blocks = occupancy(architecture, threads, registers=registers, shared_bytes=shared).blocks
     return min(blocks, -(-launch.blocks // multiprocessors)) if multiprocessors else blocks
 
 
-def _with_waits(
-    totals: Tally, used: Mapping[str, float], resident: int | None, capability: tuple[int, int]
+def _waiting(
+    totals: Tally, used: Mapping[str, float], resident: int, capability: tuple[int, int]
 ) -> float:
     """Cycles of a multiprocessor that a block takes if waits in the hot loop are counted too."""
     known = capability in waits.LATENCIES and not totals.tensor_cycles  # their waits are others
@@ -115,39 +138,6 @@ def _with_waits(
     a_pass = waits.pass_cycles(path, totals.warps, resident) / resident
     rest = max(0.0, 1 - len(path) * totals.passes / totals.instructions)
     return a_pass * totals.passes + rest * used[prediction.ISSUE]
-
-
-def _with_ceiling(record: MachineCode, operations: float, lanes: int) -> MachineCode:
-    """The ceiling of a block with so many operations, and its share of the multiply-adds."""
-    if not operations or not record.block_cycles:
-        return record
-    per_cycle = operations / record.block_cycles
-    return msgspec.structs.replace(
-        record, operations_per_cycle=per_cycle, peak_share=per_cycle / (2 * lanes)
-    )
-
-
-def _on_device(
-    record: MachineCode,
-    operations: int,
-    launch: Launch,
-    multiprocessors: int | None,
-    sm_mhz: float | None,
-) -> MachineCode:
-    """The ceiling of the whole launch, on a device with so many multiprocessors."""
-    if not multiprocessors or not record.block_cycles:
-        return record
-    # The multiprocessor with the most blocks finishes last.
-    cycles = -(-launch.blocks // multiprocessors) * record.block_cycles
-    least_ns = cycles / sm_mhz * 1e3 if sm_mhz else None
-    return msgspec.structs.replace(
-        record,
-        multiprocessors=multiprocessors,
-        sm_mhz=sm_mhz,
-        least_cycles=cycles,
-        least_ns=least_ns,
-        ceiling_operations_per_s=operations / least_ns * 1e9 if least_ns and operations else None,
-    )
 
 
 def _constants(
@@ -186,47 +176,3 @@ def _bits(value: int | float, kind: str, nbytes: int) -> int:
         code = "<f" if nbytes == 4 else "<d"
         return int.from_bytes(struct.pack(code, value), "little")
     return int(value)
-
-
-def _path(totals: Tally, kind: str) -> tuple[float, float]:
-    """Cycles of a block's accesses, and the least that their bytes need."""
-    parts = [traffic for name, traffic in totals.traffic.items() if name.startswith(kind)]
-    return (
-        totals.warps * sum(part.cycles for part in parts),
-        totals.warps * sum(part.least for part in parts),
-    )
-
-
-def _with_traffic(record: MachineCode, totals: Tally, launch: Launch) -> MachineCode:
-    """The bytes of global memory that the whole launch requests, unless some are not known."""
-    if (
-        totals.bulk
-        or not totals.is_complete
-        or any(missing.what == "addresses" for missing in totals.unknown)
-    ):
-        return record
-    times = totals.warps * launch.blocks
-    loads = totals.traffic.get("global loads", Cost())
-    stores = totals.traffic.get("global stores", Cost())
-    return msgspec.structs.replace(
-        record,
-        global_load_bytes=times * loads.requested_bytes,
-        global_store_bytes=times * stores.requested_bytes,
-        global_sectors=times * (loads.sectors + stores.sectors),
-    )
-
-
-def _loop(totals: Tally, code: flow.FlowGraph) -> HotLoop | None:
-    if totals.loop is None or not totals.passes:
-        return None
-    inside = sum(totals.in_loop.values())
-    blocks = [code.graph[start] for start in totals.loop.blocks]
-    return HotLoop(
-        first=min(block.start for block in blocks),
-        last=max(block.instructions[-1].address for block in blocks),
-        passes=totals.passes,
-        instructions=prediction.most_first(
-            {name: count / totals.passes for name, count in totals.in_loop.items()}
-        ),
-        share=inside / totals.instructions,
-    )

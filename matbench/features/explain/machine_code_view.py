@@ -8,13 +8,12 @@ from matbench.features.explain.machine_code import busy
 from matbench.features.explain.record import (
     Explanation,
     HardwareCounters,
-    HotLoop,
     MachineCode,
     NotDerived,
 )
 from matbench.features.explain.sass import prediction
 from matbench.show.table import Fact, Section, facts_section
-from matbench.show.units import Formatter, count, duration, percent, rates
+from matbench.show.units import count, duration, percent, rates
 
 #: Classes and resources with a smaller share are summed up.
 _SMALL = 0.02
@@ -51,33 +50,35 @@ _TRY: dict[str, str] = {
 
 def section(code: MachineCode, counters: HardwareCounters | None = None) -> Section:
     """The table of the machine code, with what ncu counted beside it."""
-    facts = _facts(code, counters.busy if counters is not None else {})
+    facts = [
+        *_instructions(code),
+        *_accesses(code),
+        *_busy(code, counters.busy if counters is not None else {}),
+        *(Fact("not derived", "", _missing(each)) for each in code.not_derived[:_MOST_REASONS]),
+    ]
+    if (more := len(code.not_derived) - _MOST_REASONS) > 0:
+        facts.append(Fact("not derived", "", f"{more} more of these"))
     return facts_section((f"machine code: {code.architecture}",), "of the code", facts)
 
 
-def _facts(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
-    total = sum(code.instructions.values())
-    if total:
-        yield Fact("instructions", count(round(total)), f"of a warp: {_shares(code.instructions)}")
-    if code.loop is not None:
-        loop = code.loop
+def _instructions(code: MachineCode) -> Iterator[Fact]:
+    if total := sum(code.instructions.values()):
+        shares = {name: n / total for name, n in code.instructions.items()}
+        shown = [f"{share:.0%} {name}" for name, share in shares.items() if share >= _SMALL]
+        yield Fact("instructions", count(round(total)), f"of a warp: {', '.join(shown)}")
+    if (loop := code.loop) is not None:
         size = sum(loop.instructions.values())
         remark = (
             f"instructions × passes, {loop.share:.0%} of all, {loop.first:#x} to {loop.last:#x}"
         )
         yield Fact("hot loop", f"{size:,.0f} × {loop.passes:,.0f}", remark)
-        yield Fact("of one pass", "", _counts(loop))
-    yield from _accesses(code)
-    yield from _busy(code, counted)
-    for missing in code.not_derived[:_MOST_REASONS]:
-        yield Fact("not derived", "", _missing(missing))
-    if (more := len(code.not_derived) - _MOST_REASONS) > 0:
-        yield Fact("not derived", "", f"{more} more of these")
+        most = list(loop.instructions.items())[:_MOST_CLASSES]
+        yield Fact("of one pass", "", ", ".join(f"{n:,.0f} {name}" for name, n in most if n >= 0.5))
 
 
 def _missing(reason: NotDerived) -> str:
     where = f"{reason.address:#x}"
-    words = {
+    return {
         "addresses": f"the addresses of {reason.name} at {where}",
         "branch": f"the branch at {where} depends on loaded values",
         "target": f"the branch at {where} goes to a computed address",
@@ -85,21 +86,19 @@ def _missing(reason: NotDerived) -> str:
         "opcode": f"what {reason.name} takes: an opcode that is not known",
         "rate": f"the rate of {reason.name} on tensor cores",
         "cycles": f"cycles: no rates are known for {reason.name}",
-    }
-    return words[reason.what]
+    }[reason.what]
 
 
 def _accesses(code: MachineCode) -> Iterator[Fact]:
-    if code.shared_cycles:
-        ratio = code.shared_cycles / code.shared_least_cycles
-        remark = "no bank conflicts"
-        if ratio > 1.005:
-            remark = "times the cycles of the same bytes without bank conflicts"
-        yield Fact("shared memory cycles", f"{ratio:.2f} ×", remark)
-    if code.global_cycles:
-        ratio = code.global_cycles / code.global_least_cycles
-        remark = "coalesced" if ratio <= 1.005 else "times the cycles of coalesced accesses"
-        yield Fact("L1 cache cycles", f"{ratio:.2f} ×", remark)
+    for name, cycles, least, good, bad in (
+        ("shared memory", code.shared_cycles, code.shared_least_cycles, "no bank conflicts",
+         "times the cycles of the same bytes without bank conflicts"),
+        ("L1 cache", code.global_cycles, code.global_least_cycles, "coalesced",
+         "times the cycles of coalesced accesses"),
+    ):  # fmt: skip
+        if cycles:
+            ratio = cycles / least
+            yield Fact(f"{name} cycles", f"{ratio:.2f} ×", good if ratio <= 1.005 else bad)
     if code.global_load_bytes is not None and code.global_sectors:
         moved = code.global_load_bytes + (code.global_store_bytes or 0.0)
         if moved:
@@ -109,14 +108,13 @@ def _accesses(code: MachineCode) -> Iterator[Fact]:
 
 
 def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
-    together = prediction.MEMORY
-    for name, share in busy(code).items():
+    shares = busy(code)
+    for name, share in shares.items():
         if share >= _SMALL:
-            remark = "binds: busy all the time at the ceiling" if share == 1 else ""
-            measured = counted.get(together if name in _PATH else name)
-            if measured is not None:
-                remark = "; ".join(filter(None, [remark, f"{measured:.0%} counted by ncu"]))
-            yield Fact(name, f"{share:.0%}", remark)
+            binds = ["binds: busy all the time at the ceiling"] if share == 1 else []
+            measured = counted.get(prediction.MEMORY if name in _PATH else name)
+            ncu = [f"{measured:.0%} counted by ncu"] if measured is not None else []
+            yield Fact(name, f"{share:.0%}", "; ".join(binds + ncu))
     if (idle := _idle(code)) >= _ROUNDED:
         blocks = f"of a multiprocessor with {count(code.resident_blocks)} resident blocks"
         yield Fact("waits", f"{idle:.0%}", f"{blocks}, for loads, registers and barriers")
@@ -136,21 +134,9 @@ def _idle(code: MachineCode) -> float:
     return 1 - max(busy(code).values(), default=1.0)
 
 
-def _shares(counts: Mapping[str, float]) -> str:
-    total = sum(counts.values())
-    shown = [f"{n / total:.0%} {name}" for name, n in counts.items() if n / total >= _SMALL]
-    return ", ".join(shown)
-
-
-def _counts(loop: HotLoop) -> str:
-    most = list(loop.instructions.items())[:_MOST_CLASSES]
-    shown = [f"{n:,.0f} {name}" for name, n in most if n >= 0.5]
-    return ", ".join(shown)
-
-
 def words(explanation: Explanation) -> Iterator[str]:
     """The ceiling, what sets it, and what to try next."""
-    code = explanation.code
+    code, outcome = explanation.code, explanation.outcome
     if code is None:
         return
     if code.spilled_bytes:
@@ -161,50 +147,36 @@ def words(explanation: Explanation) -> Iterator[str]:
     if not code.cycles or (code.operations_per_cycle is None and code.least_cycles is None):
         yield "No ceiling follows from the machine code: the table says what is not derived."
         return
+    if code.ceiling_operations_per_s is not None:
+        ceiling = rates([code.ceiling_operations_per_s], "FLOP/s")(code.ceiling_operations_per_s)
+    elif code.operations_per_cycle is not None:
+        ceiling = (
+            f"{code.operations_per_cycle:.1f} operations per cycle of a multiprocessor "
+            f"({percent(code.peak_share)} of its float32 multiply-adds)"
+        )
+    else:
+        ceiling = f"one launch per {duration(code.least_ns)}"
     (resource, most), *rest = busy(code).items()
     beside = [f"{name} {share:.0%}" for name, share in rest[:3] if share >= 0.5]
     if (idle := _idle(code)) >= _ROUNDED:
         beside.insert(0, f"{most:.0%} busy, {idle:.0%} waits")
     bound = f"{resource} ({', '.join(beside)})" if beside else resource
-    yield f"Its machine code allows at most {_ceiling(explanation, code)}, bound by {bound}."
-    share = _reached(explanation, code)
-    if share is not None:
-        yield f"It reaches {percent(share)} of that."
-    yield f"{_next(code, resource, share)}."
+    yield f"Its machine code allows at most {ceiling}, bound by {bound}."
+    reached = None
+    if outcome is not None and outcome.median_ns and code.least_ns is not None:
+        reached = code.least_ns / outcome.median_ns
+        yield f"It reaches {percent(reached)} of that."
+    yield f"{_next(code, resource, reached)}."
 
 
-def _ceiling(explanation: Explanation, code: MachineCode) -> str:
-    if code.ceiling_operations_per_s is not None:
-        rate: Formatter = rates([code.ceiling_operations_per_s], "FLOP/s")
-        return rate(code.ceiling_operations_per_s)
-    if code.operations_per_cycle is not None:
-        return (
-            f"{code.operations_per_cycle:.1f} operations per cycle of a multiprocessor "
-            f"({percent(code.peak_share)} of its float32 multiply-adds)"
-        )
-    return f"one launch per {duration(code.least_ns)}"
-
-
-def _reached(explanation: Explanation, code: MachineCode) -> float | None:
-    """The measured share of the ceiling."""
-    outcome = explanation.outcome
-    if outcome is None or not outcome.median_ns or code.least_ns is None:
-        return None
-    return code.least_ns / outcome.median_ns
-
-
-def _next(code: MachineCode, resource: str, share: float | None) -> str:
-    if (share is not None and share < _WAITS) or _idle(code) > 1 - _WAITS:
+def _next(code: MachineCode, resource: str, reached: float | None) -> str:
+    if (reached is not None and reached < _WAITS) or _idle(code) > 1 - _WAITS:
         return (
             "The rest is waiting, for memory or at barriers: load the next tile while this one is "
             "computed, give each thread more independent work, or let more warps be resident"
         )
-    if resource == prediction.SHARED and _ratio(code.shared_cycles, code.shared_least_cycles):
+    if resource == prediction.SHARED and code.shared_cycles > _SCATTERED * code.shared_least_cycles:
         return "Remove bank conflicts: pad the rows of the tiles, or permute the lanes"
-    if resource == prediction.L1 and _ratio(code.global_cycles, code.global_least_cycles):
+    if resource == prediction.L1 and code.global_cycles > _SCATTERED * code.global_least_cycles:
         return "Coalesce: let neighbouring lanes access neighbouring addresses"
     return _TRY.get(resource, f"Use the {resource} less")
-
-
-def _ratio(cycles: float, least: float) -> bool:
-    return least > 0 and cycles / least > _SCATTERED

@@ -51,6 +51,12 @@ class HardwareCounters(msgspec.Struct, frozen=True, kw_only=True):
     achieved_occupancy: Amount | None = None
     busy: dict[str, Amount] = {}
 
+    @property
+    def dram_bytes(self) -> float | None:
+        """The bytes read and written; None if either was not counted."""
+        read, written = self.dram_read_bytes, self.dram_written_bytes
+        return None if read is None or written is None else read + written
+
 
 class Occupancy(msgspec.Struct, frozen=True):
     """How many blocks a multiprocessor holds at once; `by` has each resource's own limit.
@@ -159,9 +165,7 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     architecture: str
-    registers: Count | None = None
     spilled_bytes: Count | None = None
-    static_shared_bytes: Count | None = None
     instructions: dict[str, Amount]
     loop: HotLoop | None = None
     cycles: dict[str, Amount] = {}

@@ -1,4 +1,4 @@
-"""What determines the speed of a case: its figures, and its occupancy on each architecture."""
+"""What determines the speed of a case: its figures, occupancy on each architecture, and why."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from matbench import workloads
 from matbench.analysis.ranking import spread
 from matbench.errors import listed
-from matbench.features.explain import machine_code_view, roofline
-from matbench.features.explain.bounds import dram_traffic_bytes
-from matbench.features.explain.bounds_view import rates_of, words
+from matbench.features.explain import machine_code_view
+from matbench.features.explain.explanation import BOUND_SHARE
 from matbench.features.explain.other_devices import named
-from matbench.features.explain.record import Explanation, Fit, Limiter
+from matbench.features.explain.record import Explanation, Fit, Limiter, Limits
 from matbench.model import WORD_BYTES
 from matbench.records import encoding
 from matbench.records.environment import Environment
+from matbench.show.reasons import outcome_reason
 from matbench.show.table import (
     Column,
     Fact,
@@ -28,7 +28,29 @@ from matbench.show.table import (
     section,
     under,
 )
-from matbench.show.units import UNKNOWN, bandwidth, bytes_, count, duration, number, percent
+from matbench.show.units import (
+    UNKNOWN,
+    Formatter,
+    bandwidth,
+    bytes_,
+    count,
+    duration,
+    number,
+    percent,
+    rates,
+)
+
+PAGE = "explanations"
+#: Below this occupancy there are few warps to hide latency.
+_FEW = 0.5
+_CONCLUSIONS = {
+    "doubtful limit": "That limit does not apply to it, or was measured while the machine was "
+    "busier.",
+    "arithmetic": "It is compute-bound.",
+    "memory": "It is memory-bound: no kernel can move less.",
+    "cache": "All data fits in the last-level cache, which is faster than memory, so that share "
+    "does not show what limits it.",
+}
 
 
 def _by(limiter: Limiter) -> Callable[[Fit], int | None]:
@@ -43,7 +65,6 @@ def _resident(fit: Fit, text: str) -> str:
     return f"{text} (driver: {fit.driver_blocks})" if differs else text
 
 
-PAGE = "explanations"
 #: Of what fits.
 _COLUMNS = (
     *under("", "architecture here"),
@@ -63,93 +84,97 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def report(
-    explanation: Explanation, environments: Sequence[Environment], *, chart: int | None = 76
-) -> Report:
-    """The explanation in every format; `chart` is the width of the roofline, None omits it."""
-    device = _device(explanation, environments)
-    heading = (
-        f"{explanation.case.label}{f' on {device}' if device else ', no device'}",
-        *_on_a_cpu(explanation),
-        *(roofline.chart(explanation, chart) if chart is not None else ()),
-    )
-    groups = grouped(explanation.fits, lambda fit: (fit.here, fit.architecture))
+def report(explanations: Iterable[Explanation], environments: Sequence[Environment]) -> Report:
+    """Explanations in every format."""
+    shown = list(explanations)
     return Report(
-        sections=(
-            facts_section(heading, "of the case", facts(explanation)),
-            *(
-                [machine_code_view.section(explanation.code, explanation.counters)]
-                if explanation.code is not None
-                else []
-            ),
-            *(_fits_section(explanation, fits, device) for fits in groups.values()),
-        ),
-        footer="\n".join(words(explanation)),
+        sections=tuple(part for each in shown for part in _sections(each, environments)),
+        footer="\n".join(line for each in shown for line in words(each)),
         columns=_COLUMNS,
-        rows=lambda: explanation.fits,
-        json=lambda: encoding.array([*environments, explanation]),
+        rows=lambda: [fit for each in shown for fit in each.fits],
+        json=lambda: encoding.array([*environments, *shown]),
     )
 
 
-def recorded(
-    found: Iterable[tuple[Explanation, object]], environments: Sequence[Environment]
-) -> Report:
-    """Explanations of record files, as `explain` prints them, without the text chart."""
-    shown = [report(explanation, environments, chart=None) for explanation, _ in found]
-    return Report(
-        sections=tuple(section for each in shown for section in each.sections),
-        footer="\n".join(each.footer for each in shown),
-        columns=_COLUMNS,
-        rows=lambda: [fit for each in shown for fit in each.rows()],
-        json=lambda: encoding.array([*environments, *(explanation for explanation, _ in found)]),
-    )
-
-
-def _on_a_cpu(explanation: Explanation) -> Iterator[str]:
-    """What a CPU shows of a kernel that is meant for GPUs."""
-    if explanation.case.device_kind == "cpu":
+def _sections(explanation: Explanation, environments: Sequence[Environment]) -> Iterator[Section]:
+    """The figures of the case, those of its machine code, and what fits on each architecture."""
+    case = explanation.case
+    infos = [info for environment in environments for info in environment.devices]
+    labels = [i.label for i in infos if (i.backend, i.name) == (case.backend, case.device)]
+    device = next(iter(labels), f"{case.backend} {case.device}" if case.device else "")
+    heading = [f"{case.label}{f' on {device}' if device else ', no device'}"]
+    if case.device_kind == "cpu":
         others = dict.fromkeys(fit.architecture for fit in explanation.fits if fit.architecture)
-        yield "this is a CPU: times and limits are its own; " + (
-            f"{listed(others, 'and')}: as computed"
-            if others
-            else "for occupancy and machine code of a GPU, add --arch hopper"
+        told = "for occupancy and machine code of a GPU, add --arch hopper"
+        told = f"{listed(others, 'and')}: as computed" if others else told
+        heading.append(f"this is a CPU: times and limits are its own; {told}")
+    yield facts_section(heading, "of the case", facts(explanation))
+    if explanation.code is not None:
+        yield machine_code_view.section(explanation.code, explanation.counters)
+    for fits in grouped(explanation.fits, lambda fit: (fit.here, fit.architecture)).values():
+        yield _fits_section(explanation, fits, device)
+
+
+def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) -> Section:
+    heading = [f"this device: {device}"] if fits[0].here else []
+    if fits[0].architecture is not None:
+        a = named(fits[0].architecture)
+        heading.append(
+            f"{a.name}: a multiprocessor holds {a.threads:,} threads, {a.blocks} blocks, "
+            f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
+            f"a block has at most {a.threads_per_block:,} threads"
+        )
+        fitting = [fit for fit in fits if fit.occupancy is not None]
+        if any(fit.registers is None for fit in fitting):
+            heading.append("registers unknown: assumed not to limit")
+        if any(fit.shared_bytes is None for fit in fitting):
+            heading.append("static shared memory unknown: assumed to be 0")
+        if fitting and a.compute_capability < (2, 0):
+            heading.append(
+                "not counted: launch parameters, which are in shared memory here (≤ 256 bytes)"
+            )
+
+    def row(fit: Fit) -> Row:
+        limiters = UNKNOWN if fit.occupancy is None else ", ".join(fit.occupancy.limiters)
+        return Row(
+            status="illegal" if fit.reason else limiters,
+            reason=fit.reason or "",
+            best=fit.params == explanation.case.params,
         )
 
-
-def _device(explanation: Explanation, environments: Sequence[Environment]) -> str:
-    """The device as its environment labels it; empty if there is none."""
-    case = explanation.case
-    for info in (info for environment in environments for info in environment.devices):
-        if (info.backend, info.name) == (case.backend, case.device):
-            return info.label
-    return f"{case.backend} {case.device}"
+    rows = Row.each(_COLUMNS, fits, row)
+    return section(heading, _COLUMNS, "limited by", [Group("", rows)])
 
 
 def facts(explanation: Explanation) -> list[Fact]:
     """The figures of a case; later ones build on earlier ones."""
-    return [
-        *_traffic(explanation),
-        *_measured(explanation),
-        *_launched(explanation),
-        *_counted(explanation),
-    ]
+    return [*_traffic(explanation), *_measured(explanation), *_counted(explanation)]
 
 
 def _traffic(explanation: Explanation) -> Iterator[Fact]:
     moved, problem = explanation.traffic, explanation.case.problem
     claims, workload = moved.claims, workloads.workload_of(problem)
     yield Fact("operations", count(moved.operations), workload.title)
-    if moved.loads is not None:
+    if moved.bytes is not None:
         once = moved.stores == workload.words("C", problem) * problem.batch
         stores = "the output, once" if once else "a partial result per block"
         stores, loads = claims.get("global_stores", stores), claims.get("global_loads")
         how = "modelled"
         if moved.is_derived:
             how, loads, stores = "derived", "in the machine code", "in the machine code"
+        times = f"without caches: {moved.bytes / moved.least_bytes:,.1f} × the minimum"
         yield Fact(f"{how} loads", count(moved.loads), f"elements: {loads}")
         yield Fact(f"{how} stores", count(moved.stores), f"elements: {stores}")
-        yield Fact(f"{how} traffic", bytes_(moved.bytes), "without caches")
+        yield Fact(f"{how} traffic", bytes_(moved.bytes), times)
         yield Fact(f"{how} intensity", number(moved.intensity), "operations per byte")
+    elif moved.claimed_bytes is not None:
+        invalid = "less than the minimum: the model is not valid at this size"
+        yield Fact("modelled traffic", bytes_(moved.claimed_bytes), invalid)
+    else:
+        why = "[model] has no global_loads, and no machine code was read"
+        if explanation.code is not None:
+            why = "[model] has no global_loads, nor does all of it follow from the machine code"
+        yield Fact("modelled traffic", UNKNOWN, why)
     if moved.shared_loads is not None:
         claim = f"elements: {claims['shared_loads']}"
         yield Fact("modelled shared loads", count(moved.shared_loads), claim)
@@ -159,7 +184,9 @@ def _traffic(explanation: Explanation) -> Iterator[Fact]:
 
 
 def _measured(explanation: Explanation) -> Iterator[Fact]:
+    """Its time, rate and launch beside the device's limits."""
     rate, outcome, limits = rates_of(explanation), explanation.outcome, explanation.limits
+    moved = explanation.traffic
     if outcome is not None and outcome.median_ns:
         how = f"median of a short run, {outcome.mode}"
         if (timing := outcome.timing) is not None and timing.interval_ns is not None:
@@ -168,30 +195,42 @@ def _measured(explanation: Explanation) -> Iterator[Fact]:
         if explanation.operations_per_s:
             what = "operations on integers" if explanation.whole_numbers else ""
             yield Fact("measured rate", rate(explanation.operations_per_s), what)
-        least = explanation.traffic.least_bytes / outcome.median_ns * 1e9
+        least = moved.least_bytes / outcome.median_ns * 1e9
         yield Fact("minimum bandwidth", bandwidth(least), "the minimum traffic in that time")
     if limits is not None:
         copied = bandwidth(limits.copy_bytes_per_s)
         yield Fact("measured copy", copied, "this device's limit, bytes read and written")
         if not explanation.whole_numbers:
-            fastest = rate(limits.fma_flop_per_s)
-            yield Fact("measured multiply-adds", fastest, "this device's limit, float32")
+            flat = rate(limits.fma_flop_per_s)
+            yield Fact("measured multiply-adds", flat, "this device's limit, float32")
+            yield from _roofs(explanation, limits)
     if explanation.clock_flop_per_s is not None:
         clock, arithmetic = f"at {count(explanation.sm_mhz)} MHz", explanation.case.arithmetic
         if arithmetic is not None:
             clock += f", with {arithmetic.products} × {arithmetic.precision} for each product"
         yield Fact("peak at this clock", rate(explanation.clock_flop_per_s), clock)
-
-
-def _launched(explanation: Explanation) -> Iterator[Fact]:
-    """Its launch; what a block takes is in the tables of what fits."""
     if (launch := explanation.case.launch) is not None:
         yield Fact("blocks", count(launch.blocks), f"of {count(launch.threads_per_block)} threads")
-    build = explanation.outcome.build if explanation.outcome is not None else None
+    build = outcome.build if outcome is not None else None
     if build is not None and build.resources is not None and build.resources.spilled_bytes:
-        yield Fact(
-            "spilled registers", f"{count(build.resources.spilled_bytes)} bytes", "per thread"
-        )
+        spilled = f"{count(build.resources.spilled_bytes)} bytes"
+        yield Fact("spilled registers", spilled, "per thread")
+
+
+def _roofs(explanation: Explanation, limits: Limits) -> Iterator[Fact]:
+    """The highest rates at the intensities of the traffic: by S. Williams and others, "Roofline",
+    Communications of the ACM 52 (2009)."""
+    rate, moved = rates_of(explanation), explanation.traffic
+    intensities = {
+        "minimum": moved.least_intensity,
+        "derived" if moved.is_derived else "modelled": moved.intensity,
+    }
+    for traffic, intensity in intensities.items():
+        if intensity:
+            slope = limits.copy_bytes_per_s * intensity
+            limit = "the copy" if slope < limits.fma_flop_per_s else "multiply-adds"
+            roof = rate(min(slope, limits.fma_flop_per_s))
+            yield Fact(f"roof at the {traffic} traffic", roof, f"of the roofline: {limit}")
 
 
 def _counted(explanation: Explanation) -> Iterator[Fact]:
@@ -199,12 +238,11 @@ def _counted(explanation: Explanation) -> Iterator[Fact]:
     counters, moved = explanation.counters, explanation.traffic
     if counters is None:
         return
-    dram_bytes = dram_traffic_bytes(counters)
-    if dram_bytes is not None:
-        compared = f"{dram_bytes / moved.least_bytes:.2f} × the minimum"
+    if counters.dram_bytes is not None:
+        compared = f"{counters.dram_bytes / moved.least_bytes:.2f} × the minimum"
         if moved.bytes:
-            compared += f", {dram_bytes / moved.bytes:.2f} × the modelled"
-        yield Fact("measured DRAM traffic", bytes_(dram_bytes), compared)
+            compared += f", {counters.dram_bytes / moved.bytes:.2f} × the modelled"
+        yield Fact("measured DRAM traffic", bytes_(counters.dram_bytes), compared)
     if counters.shared_bytes is not None:
         compared = "moved by its instructions"
         if moved.shared_loads:
@@ -218,36 +256,79 @@ def _counted(explanation: Explanation) -> Iterator[Fact]:
         yield Fact("measured occupancy", active, "share of warps active, on average")
 
 
-def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) -> Section:
-    first = fits[0]
-    heading = [f"this device: {device}"] if first.here else []
-    if first.architecture is not None:
-        a = named(first.architecture)
-        heading.append(
-            f"{a.name}: a multiprocessor holds {a.threads:,} threads, {a.blocks} blocks, "
-            f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
-            f"a block has at most {a.threads_per_block:,} threads"
+def rates_of(explanation: Explanation) -> Formatter:
+    """All rates of an explanation in the unit of the largest."""
+    if explanation.whole_numbers:
+        return rates([explanation.operations_per_s], "op/s")
+    most = explanation.limits.fma_flop_per_s if explanation.limits is not None else None
+    return rates([explanation.operations_per_s, explanation.clock_flop_per_s, most], "FLOP/s")
+
+
+def words(explanation: Explanation) -> Iterator[str]:
+    """What limits the case, in sentences that say only what was modelled or measured."""
+    bound, outcome, limits = explanation.bound, explanation.outcome, explanation.limits
+    if bound.by == "not known":
+        if outcome is None:
+            why = "the run was interrupted" if explanation.case.device else "there is no device"
+        elif outcome.status == "measured":
+            why = "no limits were measured"
+        else:
+            first, _, _ = outcome_reason(outcome).partition("\n")
+            why = f"{outcome.status}, {first}"
+        yield f"What limits it is not known: {why}."
+        yield from machine_code_view.words(explanation)
+        return
+    rate, counted = rates_of(explanation), bound.counted_share
+    if explanation.tensor_cores:
+        computed = "It uses tensor cores, whose limit is not measured"
+    elif not explanation.operations_per_s:
+        computed = "It does no arithmetic"
+    else:
+        computed = f"It computes at {rate(explanation.operations_per_s)}"
+        if explanation.whole_numbers or limits is None:
+            computed += " with integers, for which no limit is measured"
+        else:
+            share = percent(bound.computed_share)
+            most = rate(limits.fma_flop_per_s)
+            computed += f", {share} of the {most} measured for multiply-adds alone"
+    moved = "the minimum traffic" if counted is None else "its measured DRAM traffic"
+    share = percent(bound.least_share if counted is None else counted)
+    yield f"{computed}; {moved} takes {share} of the bandwidth of a copy."
+    if bound.by == "memory" and counted is not None:
+        yield "It is memory-bound."
+    elif bound.by != "neither":
+        yield _CONCLUSIONS[bound.by]
+    else:
+        yield from _neither(explanation)
+    yield from machine_code_view.words(explanation)
+
+
+def _neither(explanation: Explanation) -> Iterator[str]:
+    bound, launch = explanation.bound, explanation.case.launch
+    idle, modelled = bound.idle_multiprocessors, bound.modelled_share or 0.0
+    if idle and launch is not None:
+        blocks = "1 block" if launch.blocks == 1 else f"{launch.blocks:,} blocks"
+        yield (
+            f"The launch has {blocks} for {launch.blocks + idle} multiprocessors: {idle} are idle."
         )
-
-    def row(fit: Fit) -> Row:
-        limiters = UNKNOWN if fit.occupancy is None else ", ".join(fit.occupancy.limiters)
-        return Row(
-            status="illegal" if fit.reason else limiters,
-            reason=fit.reason or "",
-            best=fit.params == explanation.case.params,
+    if modelled > 1:
+        yield (
+            f"The modelled traffic would need {modelled:.1f} times the bandwidth of a copy, so "
+            f"caches serve at least {1 - 1 / modelled:.0%} of it. These figures do not show "
+            "whether caches, shared memory, barriers or latency limit it."
         )
-
-    rows = Row.each(_COLUMNS, fits, row)
-    return section([*heading, *_unknown(fits)], _COLUMNS, "limited by", [Group("", rows)])
-
-
-def _unknown(fits: Sequence[Fit]) -> Iterator[str]:
-    """The resources that were unknown when the occupancy on this architecture was computed."""
-    fitting = [fit for fit in fits if fit.occupancy is not None]
-    if any(fit.registers is None for fit in fitting):
-        yield "registers unknown: assumed not to limit"
-    if any(fit.shared_bytes is None for fit in fitting):
-        yield "static shared memory unknown: assumed to be 0"
-    first = fitting[0].architecture if fitting else None
-    if first is not None and named(first).compute_capability < (2, 0):
-        yield "not counted: launch parameters, which are in shared memory here (≤ 256 bytes)"
+    elif modelled >= BOUND_SHARE and bound.counted_share is None:
+        yield (
+            f"The modelled traffic would take {modelled:.0%} of the bandwidth of a copy: the "
+            "kernel is memory-bound if caches serve none of it, which the model does not show."
+        )
+    elif explanation.case.device_kind == "cpu":
+        yield "It reaches neither limit; a CPU's caches and vector instructions are not modelled."
+    elif not idle:
+        yield "It reaches neither limit; the model does not show what limits it."
+    for fit in explanation.fits:
+        if fit.here and fit.params == explanation.case.params and fit.occupancy is not None:
+            few = ": few warps to hide latency" if fit.occupancy.share < _FEW else ""
+            yield f"Its occupancy is {fit.occupancy.share:.0%}{few}."
+    if bound.counted_share is None and explanation.case.backend == "cuda":
+        yield "`--counters` measures DRAM traffic, bank conflicts and occupancy."

@@ -10,11 +10,9 @@ from support import records
 from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
 
 from matbench.features.explain import occupancy
-from matbench.features.explain.bounds import bound
-from matbench.features.explain.bounds_view import words
 from matbench.features.explain.explanation import explanation
 from matbench.features.explain.record import Bottleneck, HardwareCounters
-from matbench.features.explain.traffic import traffic
+from matbench.features.explain.view import words
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
 from matbench.records.outcome import Build
@@ -22,11 +20,8 @@ from matbench.records.outcome import Build
 
 def bounded(n: int, median_ns: float, name: str = "tiled", **more: Any) -> Bottleneck:
     """A kernel with T = 32 at size n that took this long on an H200."""
-    case = case_of(name, n)
-    moved = traffic(case.kernel, case.problem, case.params, H200.limits)
-    hot = {"hot": records.timing(median_ns / 1e6)} if more.pop("hot", False) else {}
-    outcome = outcome_of(case, median_ns, **hot)
-    return bound(outcome, moved, LIMITS, more.pop("device", H200), **more)
+    case, device = case_of(name, n), more.pop("device", H200)
+    return explanation(case, device, H200, outcome_of(case, median_ns), LIMITS, **more).bound
 
 
 def at(flop_per_s: float, n: int = 4096) -> float:
@@ -61,11 +56,6 @@ def test_half_a_count_is_none() -> None:
     assert bounded(4096, 16e6, counters=counted).counted_share is None
 
 
-def test_what_has_no_measured_limit_is_not_bounded_by_arithmetic() -> None:
-    found = bounded(4096, at(50e12), has_own_limit=False)
-    assert (found.by, found.computed_share) == ("neither", None)
-
-
 def test_a_launch_with_few_blocks_leaves_multiprocessors_idle() -> None:
     assert bounded(256, 20e3).idle_multiprocessors == 132 - 64
     assert bounded(4096, 20e3).idle_multiprocessors == 0
@@ -75,13 +65,13 @@ def test_a_launch_with_few_blocks_leaves_multiprocessors_idle() -> None:
 
 def test_nothing_is_known_without_a_time_a_device_or_its_limits() -> None:
     case = case_of("tiled", 64)
-    moved = traffic(case.kernel, case.problem, case.params, H200.limits)
     timed = outcome_of(case, 1e6)
     wrong = outcome_of(case, 1e6, status="wrong")
     for outcome, limits, device in (
         (None, LIMITS, H200), (wrong, LIMITS, H200), (timed, None, H200), (timed, LIMITS, None),
     ):  # fmt: skip
-        assert bound(outcome, moved, limits, device) == Bottleneck(by="not known")
+        found = explanation(case, device, H200, outcome, limits)
+        assert found.bound == Bottleneck(by="not known")
 
 
 # In words: only what was modelled or measured
@@ -133,14 +123,6 @@ COMPUTE = "It is compute-bound"
         ("tiled", 256, 20e3, "", [
             "The launch has 64 blocks for 132 multiprocessors: 68 are idle.",
         ]),
-        ("tiled", 1000, 1e6, "", [
-            "In the model, threads load 62,500,000 elements; loads and stores are 21.2 times the "
-            "minimum traffic.",
-        ]),
-        ("tiled", 1, 1e6, "", [
-            "The model gives 4.25 B of traffic, less than the minimum of 12.0 B: it is not valid "
-            "at this size.",
-        ]),
     ],
 )  # fmt: skip
 def test_no_more_is_said_than_was_modelled_or_measured(
@@ -152,7 +134,6 @@ def test_no_more_is_said_than_was_modelled_or_measured(
     limits = (MEMORY, COMPUTE)
     assert [b for b in limits if b in found] == [b for b in limits if b in bound]
     assert bound in found
-    assert ("In the model" in found) is (n > 1)
 
 
 def test_what_a_cpu_lacks_is_no_model_of_a_gpu() -> None:

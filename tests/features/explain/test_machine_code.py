@@ -7,6 +7,7 @@ import pytest
 from support.h200 import H200, LIMITS, case_of, outcome_of
 from support.machine_code import listing_of
 
+from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.explanation import explanation
 from matbench.features.explain.machine_code import machine_code
 from matbench.features.explain.machine_code_view import section, words
@@ -27,11 +28,9 @@ COPY = ("S2R R0, SR_TID.X", "LDG.E R1, [R0.X4]", "STG.E [R0.X4+0x1000], R1", "EX
 def read(*instructions: str, multiprocessors: int | None = None) -> MachineCode:
     """Read as the code of four blocks of 32 × 32 threads, which multiply matrices of n = 64."""
     text = listing_of(*((each, 0) for each in instructions))
-    return machine_code(
-        (text, "k", "sm_90"), case_of("tiled", 64), named("sm_90"),
-        resources=Resources(registers=16, static_shared_bytes=0, spilled_bytes=0),
-        multiprocessors=multiprocessors, sm_mhz=1000.0,
-    )  # fmt: skip
+    resources = Resources(registers=16, static_shared_bytes=0, spilled_bytes=0)
+    code = Disassembly(text, "k", "sm_90", resources)
+    return machine_code(code, case_of("tiled", 64), named("sm_90"), multiprocessors, 1000.0)
 
 
 def test_bytes_and_sectors_are_those_of_the_whole_launch() -> None:
@@ -89,7 +88,7 @@ def test_what_cannot_be_followed_or_rated_is_said(last: str, missing: NotDerived
 
 
 CODE = MachineCode(
-    architecture="sm_90", registers=32, spilled_bytes=0, static_shared_bytes=2048,
+    architecture="sm_90", spilled_bytes=0,
     instructions={"float32": 600.0, "shared memory": 300.0, "control": 100.0},
     loop=HotLoop(first=0x100, last=0x200, passes=10, instructions={"float32": 60.0}, share=0.99),
     cycles={"shared memory": 1000.0, "issue slots": 510.0, "integer pipe": 10.0}, least_cycles=1e6,

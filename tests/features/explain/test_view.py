@@ -47,7 +47,7 @@ def explained(
 
 
 def sections(found: Explanation) -> tuple[Section, ...]:
-    return report(found, [records.environment(devices=(H200,))], chart=None).sections
+    return report([found], [records.environment(devices=(H200,))]).sections
 
 
 def test_the_driver_stands_beside_the_table_where_they_differ() -> None:
@@ -141,21 +141,38 @@ def test_what_cannot_be_launched_has_its_reason_in_place_of_limiters() -> None:
     assert (row.status, row.reason) == ("illegal", TOO_WIDE)
 
 
-def test_the_heading_has_the_roofline_where_it_fits() -> None:
-    found = explained(n=1000)
-    environments = [records.environment(devices=(H200,))]
-    with_chart = report(found, environments).sections[0].heading
-    assert with_chart[0] == f"tiled TILE=32 at 1000 on {H200.label}"
-    assert any("●" in line for line in with_chart)
-    assert report(found, environments, chart=None).sections[0].heading == with_chart[:1]
+def test_the_roof_is_that_of_the_copy_or_of_multiply_adds() -> None:
+    found = {fact.name: fact[1:] for fact in facts(explained(n=1000))}
+    assert found["roof at the minimum traffic"] == (
+        "60.0 TFLOP/s",
+        "of the roofline: multiply-adds",
+    )
+    assert found["roof at the modelled traffic"] == ("31.5 TFLOP/s", "of the roofline: the copy")
+    case = case_of("tiled", 64)
+    unlimited = explanation(case, H200, H200, outcome_of(case, 1e6), None)
+    assert "roof" not in str(facts(unlimited))
+
+
+def test_what_is_known_of_the_traffic_is_said() -> None:
+    def traffic(n: int, **changes: Any) -> str:
+        case = case_of("tiled", n)
+        kernel = msgspec.structs.replace(case.kernel, **changes)
+        case = msgspec.structs.replace(case, kernel=kernel)
+        found = explanation(case, H200, H200, outcome_of(case, 1e6), LIMITS)
+        [fact] = [fact for fact in facts(found) if fact.name == "modelled traffic"]
+        return f"{fact.figure}, {fact.remark}"
+
+    assert traffic(1000) == "254 MB, without caches: 21.2 × the minimum"
+    assert traffic(1) == "4.25 B, less than the minimum: the model is not valid at this size"
+    assert traffic(1000, model={}).endswith("no global_loads, and no machine code was read")
 
 
 def test_without_an_environment_of_its_device_it_is_named_by_the_case() -> None:
-    assert report(explained(), []).sections[0].heading[0].endswith("on cuda NVIDIA H200")
+    assert report([explained()], []).sections[0].heading[0].endswith("on cuda NVIDIA H200")
 
 
 def test_csv_has_a_line_for_all_that_fits() -> None:
-    text = formats.text(report(explained("g80", tiles=(16, 32)), []), "csv")
+    text = formats.text(report([explained("g80", tiles=(16, 32))], []), "csv")
     names = ["architecture", "params", "resident_blocks", "limiters", "reason"]
     rows = [[row[name] for name in names] for row in csv.DictReader(io.StringIO(text))]
     assert rows == [
@@ -167,6 +184,6 @@ def test_csv_has_a_line_for_all_that_fits() -> None:
 
 def test_json_is_the_environment_and_the_record() -> None:
     found = explained("g80")
-    about, told = json.loads(report(found, [records.environment(devices=(H200,))]).json())
+    about, told = json.loads(report([found], [records.environment(devices=(H200,))]).json())
     assert about["type"] == "environment"
     assert msgspec.convert(told, Explanation) == found

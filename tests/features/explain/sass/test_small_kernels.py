@@ -173,9 +173,7 @@ def found(kernel: Kernel, n: int, arch: str, cache: Cache) -> MachineCode:
     problem, params = Problem(n, n, n), next(iter(sweep.parameter_sets(kernel, {})))
     case = sweep.case(kernel, problem, params, device)
     made = disassembly.disassembled(architecture.compute_capability, kernel, params, cache)
-    return machine_code.machine_code(
-        (made.listing, made.entry, made.architecture), case, architecture
-    )
+    return machine_code.machine_code(made, case, architecture)
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])

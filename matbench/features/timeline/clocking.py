@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from matbench.analysis.block_times import BlockSample
 from matbench.errors import CaseError
@@ -16,25 +16,18 @@ if TYPE_CHECKING:
     from matbench.bench.session import Session
 
 
-class Clocked(NamedTuple):
-    """The outcome of a case, and the stamps of its blocks; None if it was not right."""
-
-    outcome: Outcome
-    stamps: BlockSample | None = None
-
-
-def clocked(worker: Worker, case: Case) -> Clocked:
-    """Build and check one case, and time its blocks."""
+def clocked(worker: Worker, case: Case) -> tuple[Outcome, BlockSample | None]:
+    """The outcome of one case, and the stamps of its blocks; None if it was not right."""
     unfit = worker.unfit(case)
     if unfit is not None:
-        return Clocked(unfit)
+        return unfit, None
     try:
         return worker.run(clocked_here, case)
     except CaseError as error:
-        return Clocked(worker.failed(case, error))
+        return worker.failed(case, error), None
 
 
-def clocked_here(session: Session, case: Case) -> Clocked:
+def clocked_here(session: Session, case: Case) -> tuple[Outcome, BlockSample | None]:
     """Check a case, then time its blocks; without stamps if the kernel is not right."""
     from matbench.bench.launches import Launches
     from matbench.bench.loop import SLOW_NS
@@ -52,4 +45,4 @@ def clocked_here(session: Session, case: Case) -> Clocked:
         return times
 
     outcome = session.outcome_after(case, clock_all)
-    return Clocked(outcome, stamps if outcome.status == "measured" else None)
+    return outcome, stamps if outcome.status == "measured" else None

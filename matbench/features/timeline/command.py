@@ -80,17 +80,17 @@ def profile_blocks(
     ):
         display.begin(f"{chosen.name} at {problem.size}")
         case, _ = fastest(pool, info, cases)
-        clocked = clocking.clocked(pool.worker(info), case)
+        outcome, stamps = clocking.clocked(pool.worker(info), case)
     interruption.exit(0, 1, "cases")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
-    if clocked.stamps is None or case.launch is None:
-        show_report(outcomes.report([clocked.outcome], [about]), fmt)
-        sys.exit(0 if clocked.outcome.status == "skipped" else 1)
-    profile = analyse(clocked.stamps, case.launch, info)
+    if stamps is None or case.launch is None:
+        show_report(outcomes.report([outcome], [about]), fmt)
+        sys.exit(0 if outcome.status == "skipped" else 1)
+    profile = analyse(stamps, case.launch, info)
     if timeline is not None:
         path = Path(timeline)
         if drawing.suffix(path) == "html":
-            write_page(path, [clocked.outcome], [about], [(profile, [clocked.outcome])])
+            write_page(path, [outcome], [about], [(profile, [outcome])])
         else:
             picture.draw(profile, path, case.label)
-    show_report(view.report(profile, clocked.stamps, case.label, clocked.outcome, [about]), fmt)
+    show_report(view.recorded([(profile, [outcome])], [about], stamps), fmt)

@@ -6,16 +6,22 @@ use a clock that they share, or are None.
 
 from __future__ import annotations
 
+import heapq
 import math
 
-import msgspec
 import numpy as np
 
 from matbench.analysis import block_times
 from matbench.analysis.block_times import Blocks, BlockSample, Floats, Ints, Numbers
-from matbench.features.timeline import lanes
-from matbench.features.timeline.lanes import Placed
-from matbench.features.timeline.record import Bin, BlockProfile, Counters, Quartiles, Spread
+from matbench.features.timeline.record import (
+    MOST_BARS,
+    Bar,
+    Bin,
+    BlockProfile,
+    Counters,
+    Quartiles,
+    Timeline,
+)
 from matbench.model import DeviceInfo, Launch
 
 #: Counters are aligned if they differ by at most this share of the span plus two steps of the
@@ -29,11 +35,39 @@ _REACH = 3
 def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockProfile:
     """All figures from the stamps of one launch; `CaseError` if no block has both stamps."""
     blocks, rate = block_times.read(sample.stamps), sample.ticks_per_ns
-    durations = blocks.end - blocks.start
-    ticks = Quartiles(*np.percentile(durations, [0, 25, 50, 75, 100]).tolist())
+    known, durations = blocks.known, blocks.end - blocks.start
     ends = blocks.base[blocks.unit] + blocks.end.astype(np.uint64)
-    naive_ticks = int(ends.max()) - int(blocks.base.min())
-    profile = BlockProfile(
+    moments = _moments(blocks, rate) if known else np.zeros(1)
+
+    running = waves = tail = span_ns = timeline = None
+    if known or device.kind == "cpu":
+        # Within a multiprocessor by its ticks, which are finer than the shared clock.
+        start, end = (moments[blocks.unit] + ticks / rate for ticks in (blocks.start, blocks.end))
+        start, end = start - start.min(), end - start.min()
+        running = int(_most_together(start, end)[0])
+        waves = len(durations) / running
+        span_ns = float(end.max())
+        tail = (span_ns - _full_until(start, end, blocks)) / span_ns if span_ns > 0 else 0.0
+        timeline = make_timeline(start, end, blocks)
+
+    units = max(device.limits["multiprocessors"], len(blocks.names))
+    counters: Counters = "one" if device.kind == "cpu" else "not known"
+    resident = counts = imbalance = offset = None
+    if known:
+        resident = _most_together(blocks.start, blocks.end, blocks.unit)
+        counts = np.bincount(blocks.unit, minlength=units)
+        waves = len(durations) / int(resident.sum())
+        imbalance = block_times.imbalance(blocks, units)
+        span_ns = float(blocks.end_ns.max())
+        # Unsigned differences wrap around; converted to signed numbers they are right.
+        ahead = (blocks.base - blocks.base[0]).astype(np.int64)
+        offset = float(np.ptp(ahead - (moments - moments[0]) * rate))
+        seen = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
+        step_ns = float(np.diff(seen).min()) if len(seen) > 1 else 0.0
+        allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * step_ns, _LITTLE_SHARE * span_ns)
+        counters = "aligned" if offset / rate <= allowed_ns else "not aligned"
+        counters = "one" if len(blocks.names) == 1 else counters
+    return BlockProfile(
         backend=device.backend,
         device=device.name,
         device_kind=device.kind,
@@ -41,68 +75,31 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         blocks=len(durations),
         unstamped_blocks=blocks.unstamped,
         ticks_per_ns=rate,
-        duration_ticks=ticks,
-        duration_us=ticks.times(1e-3 / rate),
+        duration_ticks=_quartiles(durations),
         histogram=_histogram(durations, 1e-3 / rate),
         multiprocessors=device.limits["multiprocessors"],
-        counters="one" if device.kind == "cpu" else "not known",
-        naive_span_ticks=naive_ticks,
-        naive_span_ns=naive_ticks / rate,
+        multiprocessors_used=len(blocks.names) if known else None,
+        blocks_per_multiprocessor=_quartiles(counts) if counts is not None else None,
+        resident_most=int(resident.max()) if resident is not None else None,
+        resident_median=float(np.median(resident)) if resident is not None else None,
+        running_most=running,
+        waves=waves,
+        tail_share=tail,
+        imbalance=imbalance,
+        counters=counters,
+        counter_offset_ticks=offset,
+        naive_span_ticks=int(ends.max()) - int(blocks.base.min()),
+        span_ns=span_ns,
+        multiprocessor_span_ticks=int(blocks.end.max()) if known else None,
         event_ns=sample.event_ns,
         empty_ns=sample.empty_ns,
-        launch_ns=sample.event_ns - sample.empty_ns,
         perturbation=sample.perturbation,
-    )
-    placed = _place(blocks, rate, device.kind)
-    if placed is not None:
-        running = int(_most_together(placed.start_ns, placed.end_ns)[0])
-        profile = msgspec.structs.replace(
-            profile,
-            running_most=running,
-            waves=len(durations) / running,
-            tail_share=_tail_share(placed),
-            span_ns=float(placed.end_ns.max()),
-            timeline=lanes.make_timeline(placed),
-        )
-    if blocks.known:
-        profile = _by_multiprocessor(profile, blocks)
-    if not profile.launch_ns > 0:
-        return profile
-    spans = profile.naive_span_ns, profile.span_ns, profile.multiprocessor_span_ns
-    naive, span, unit = (ns / profile.launch_ns if ns is not None else None for ns in spans)
-    return msgspec.structs.replace(
-        profile, naive_span_ratio=naive, span_ratio=span, multiprocessor_span_ratio=unit
+        timeline=timeline,
     )
 
 
-def _by_multiprocessor(profile: BlockProfile, blocks: Blocks) -> BlockProfile:
-    """The profile with what is known if each block's multiprocessor is."""
-    rate, units = profile.ticks_per_ns, max(profile.multiprocessors, len(blocks.names))
-    resident = _most_together(blocks.start, blocks.end, blocks.unit)
-    counts = np.bincount(blocks.unit, minlength=units)
-    apart_ticks = _apart_ticks(blocks, rate)
-    span_ns, unit_ticks = float(blocks.end_ns.max()), int(blocks.end.max())
-    allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * _timer_step_ns(blocks), _LITTLE_SHARE * span_ns)
-    counters: Counters = "aligned" if apart_ticks / rate <= allowed_ns else "not aligned"
-    return msgspec.structs.replace(
-        profile,
-        multiprocessors_used=len(blocks.names),
-        blocks_per_multiprocessor=Spread(
-            float(counts.min()), float(np.median(counts)), float(counts.max())
-        ),
-        resident_most=int(resident.max()),
-        resident_median=float(np.median(resident)),
-        waves=profile.blocks / int(resident.sum()),
-        imbalance=block_times.imbalance(blocks, units),
-        counters="one" if len(blocks.names) == 1 else counters,
-        counter_offset_ticks=apart_ticks,
-        span_ns=span_ns,
-        multiprocessor_span_ticks=unit_ticks,
-        multiprocessor_span_ns=unit_ticks / rate,
-    )
-
-
-# Durations
+def _quartiles(values: Ints) -> Quartiles:
+    return Quartiles(*np.percentile(values, [0, 25, 50, 75, 100]).tolist())
 
 
 def _histogram(durations: Ints, us_per_tick: float) -> tuple[Bin, ...]:
@@ -115,19 +112,12 @@ def _histogram(durations: Ints, us_per_tick: float) -> tuple[Bin, ...]:
     reach = _REACH * (upper - lower)
     low, high = max(shortest, math.floor(lower - reach)), min(longest, math.ceil(upper + reach))
     width = -(-(high + 1 - low) // _BINS)
-    bounds = [*range(low, high + 1, width), high + 1]
-    if shortest < low:
-        bounds.insert(0, shortest)
-    if longest > high:
-        bounds.append(longest + 1)
+    bounds = sorted({shortest, *range(low, high + 1, width), high + 1, longest + 1})
     counts = np.diff(np.searchsorted(np.sort(durations), bounds))
     return tuple(
         Bin(first * us_per_tick, last * us_per_tick, int(count))
         for first, last, count in zip(bounds, bounds[1:], counts, strict=False)
     )
-
-
-# Multiprocessors, each by its own counter
 
 
 def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> Ints:
@@ -142,9 +132,6 @@ def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> In
     return np.maximum(most, 1)  # by a coarse clock, blocks may take no time
 
 
-# All multiprocessors, by a clock that they share
-
-
 def _moments(blocks: Blocks, rate: float) -> Floats:
     """When each multiprocessor's first block started, in ns by the shared clock.
 
@@ -157,39 +144,52 @@ def _moments(blocks: Blocks, rate: float) -> Floats:
     return moments
 
 
-def _apart_ticks(blocks: Blocks, rate: float) -> float:
-    """The largest difference between counters at one moment."""
-    moments = _moments(blocks, rate)
-    # Unsigned differences wrap around; converted to signed numbers they are right.
-    ahead = (blocks.base - blocks.base[0]).astype(np.int64)
-    return float(np.ptp(ahead - (moments - moments[0]) * rate))
+def _full_until(start: Floats, end: Floats, blocks: Blocks) -> float:
+    """Until when every multiprocessor had blocks or, if they are not known, as many ran as ever."""
+    if blocks.known:
+        return float(block_times.last(end, blocks.unit).min())
+    ends = np.sort(end)
+    # Before the i-th end, the blocks that have started minus the i that have ended are running.
+    running = np.searchsorted(np.sort(start), ends) - np.arange(len(ends))
+    return float(ends[running == running.max()].max())
 
 
-def _timer_step_ns(blocks: Blocks) -> float:
-    """The smallest observed step of the shared clock; 0 if none was."""
-    seen = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
-    return float(np.diff(seen).min()) if len(seen) > 1 else 0.0
+def make_timeline(start_ns: Floats, end_ns: Floats, blocks: Blocks) -> Timeline | None:
+    """A lane per multiprocessor, and in it all its blocks; None if these are too many to show.
 
-
-def _place(blocks: Blocks, rate: float, device_kind: str) -> Placed | None:
-    """Within a multiprocessor by its ticks, which are finer than the shared clock."""
-    if not blocks.known and device_kind != "cpu":
+    Times are since the first start. If multiprocessors are not known, lanes only keep apart what
+    ran at the same time.
+    """
+    if len(start_ns) > MOST_BARS:
         return None
-    shift: Floats | float = _moments(blocks, rate)[blocks.unit] if blocks.known else 0.0
-    start, end = blocks.start / rate + shift, blocks.end / rate + shift
-    first = start.min()
-    unit, names = (blocks.unit, blocks.names) if blocks.known else (None, None)
-    return Placed(blocks.row, start - first, end - first, unit, names)
+    start, end = (np.rint(ns).astype(np.int64) for ns in (start_ns, end_ns))
+    lane, slot = blocks.unit, apart(start, end, blocks.unit)
+    if not blocks.known:
+        lane, slot = slot, lane
+    order = np.lexsort((start, lane))
+    columns = (column[order].tolist() for column in (lane, start, end, slot, blocks.row))
+    return Timeline(
+        lanes=int(lane.max()) + 1,
+        slots=int(slot.max()) + 1,
+        multiprocessors=tuple(blocks.names.tolist()) if blocks.known else None,
+        bars=tuple(Bar(*bar) for bar in zip(*columns, strict=True)),
+    )
 
 
-def _tail_share(placed: Placed) -> float:
-    _, start, end, unit, _ = placed
-    span = float(end.max())
-    if unit is not None:
-        full_until = float(block_times.last(end, unit).min())
-    else:
-        ends = np.sort(end)
-        # Before the i-th end, the blocks that have started minus the i that have ended are running.
-        running = np.searchsorted(np.sort(start), ends) - np.arange(len(ends))
-        full_until = float(ends[running == running.max()].max())
-    return (span - full_until) / span if span > 0 else 0.0
+def apart(start: Ints, end: Ints, unit: Ints) -> Ints:
+    """A slot for each block, numbered from 0, so that no two blocks overlap in a unit's slot."""
+    slots = np.zeros(len(start), np.int64)
+    running: list[tuple[int, int]] = []
+    free: list[int] = []
+    here, used = -1, 0
+    for block in np.lexsort((start, unit)):
+        if unit[block] != here:
+            here, used, running, free = unit[block], 0, [], []
+        while running and running[0][0] <= start[block]:
+            heapq.heappush(free, heapq.heappop(running)[1])
+        if not free:
+            heapq.heappush(free, used)
+            used += 1
+        slots[block] = heapq.heappop(free)
+        heapq.heappush(running, (end[block], slots[block]))
+    return slots

@@ -21,15 +21,6 @@ class Quartiles(msgspec.Struct, frozen=True):
     upper: Amount
     maximum: Amount
 
-    def times(self, factor: float) -> Quartiles:
-        return Quartiles(*(value * factor for value in msgspec.structs.astuple(self)))
-
-
-class Spread(msgspec.Struct, frozen=True):
-    minimum: Amount
-    median: Amount
-    maximum: Amount
-
 
 class Bin(msgspec.Struct, frozen=True):
     """How many blocks took from `low_us` up to, but not including, `high_us`."""
@@ -96,10 +87,9 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
     - `naive_span_ticks` is the latest end minus the earliest start over all blocks, regardless of
       the counter. `counter_offset_ticks` is the largest difference between the counters of two
       multiprocessors at one moment.
-    - `span_ns` is by the clock that all share, `multiprocessor_span_ns` the longest on one
+    - `span_ns` is by the clock that all share, `multiprocessor_span_ticks` the longest on one
       multiprocessor by its own counter.
     - `timeline` is None without a clock that all share, and for more than `MOST_BARS` blocks.
-    - The ratios compare each span with `launch_ns`, the event time minus an empty launch's.
     """
 
     backend: str
@@ -110,11 +100,10 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
     unstamped_blocks: Count
     ticks_per_ns: Factor
     duration_ticks: Quartiles
-    duration_us: Quartiles
     histogram: Annotated[tuple[Bin, ...], msgspec.Meta(min_length=1)]
     multiprocessors: Count
     multiprocessors_used: Count | None = None
-    blocks_per_multiprocessor: Spread | None = None
+    blocks_per_multiprocessor: Quartiles | None = None
     resident_most: Count | None = None
     resident_median: Amount | None = None
     running_most: Count | None = None
@@ -124,16 +113,10 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
     counters: Counters
     counter_offset_ticks: Amount | None = None
     naive_span_ticks: Count
-    naive_span_ns: Amount
     span_ns: Amount | None = None
     multiprocessor_span_ticks: Count | None = None
-    multiprocessor_span_ns: Amount | None = None
     event_ns: float
     empty_ns: float
-    launch_ns: float
-    naive_span_ratio: Amount | None = None
-    span_ratio: Amount | None = None
-    multiprocessor_span_ratio: Amount | None = None
     perturbation: float
     timeline: Timeline | None = None
 
@@ -143,6 +126,20 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
             raise ValueError("multiprocessors are only partly known")
         if self.counters in ("aligned", "not aligned") and self.counter_offset_ticks is None:
             raise ValueError("counters are compared without an offset")
+
+    @property
+    def duration_us(self) -> Quartiles:
+        ticks = msgspec.structs.astuple(self.duration_ticks)
+        return Quartiles(*(value / self.ticks_per_ns / 1e3 for value in ticks))
+
+    @property
+    def naive_span_ns(self) -> float:
+        return self.naive_span_ticks / self.ticks_per_ns
+
+    @property
+    def launch_ns(self) -> float:
+        """The event time minus an empty launch's; noise can make it negative."""
+        return self.event_ns - self.empty_ns
 
     @property
     def perturbed(self) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
 from matbench.analysis.block_times import BlockSample
 from matbench.features.charts.definitions import Spec
 from matbench.features.timeline import chart
@@ -23,15 +21,18 @@ from matbench.show.table import (
     Row,
     Section,
     facts_section,
-    section,
+    numeric,
     under,
 )
-from matbench.show.units import UNKNOWN, count, number, percent, share
+from matbench.show.units import count, number, percent, share
 
-_SPAN_TITLES = ("measured by", "ticks", "µs", "ratio to events")
 _BAR_WIDTH = 40
 PAGE = "blocks"
-#: Of a launch in a record file.
+#: Of the stamps of a block, and of a launch.
+_STAMPS = under(
+    "",
+    "block_x=0 block_y=1 block_z=2 multiprocessor=3 start_ticks=4 end_ticks=5 start_ns=6 end_ns=7",
+)
 _COLUMNS = (
     *under("0", "backend device blocks unstamped_blocks"),
     *under("0.duration_us", "shortest_us=minimum median_us=median longest_us=maximum"),
@@ -40,38 +41,20 @@ _COLUMNS = (
 )
 
 
-def report(
-    profile: BlockProfile,
-    sample: BlockSample,
-    title: str,
-    outcome: Outcome,
-    environments: Sequence[Environment],
-) -> Report:
-    """One launch in every format; CSV has the stamps of each block, JSON the records.
-
-    `outcome` is that of the launch's case, `title` its label.
-    """
-    heading = [title, f"{profile.backend} · {profile.device}"]
-    if profile.device_kind == "cpu":
-        heading.append(CPU_TIMINGS)
-    return Report(
-        sections=_sections(heading, profile),
-        footer=explanation(profile),
-        columns=under("", " ".join(Stamp.__struct_fields__)),
-        rows=lambda: _stamps(sample, profile),
-        json=lambda: encoding.array([*environments, outcome, profile]),
-    )
-
-
 def recorded(
-    found: Sequence[tuple[BlockProfile, Sequence[Outcome]]], environments: Sequence[Environment]
+    found: Sequence[tuple[BlockProfile, Sequence[Outcome]]],
+    environments: Sequence[Environment],
+    sample: BlockSample | None = None,
 ) -> Report:
-    """Launches of record files, without their stamps, which are not recorded."""
+    """Launches, each with the outcome of its case, in every format.
+
+    CSV has the stamps of each block of a `sample`, which record files do not have.
+    """
     return Report(
-        sections=tuple(part for pair in found for part in _sections([_title(*pair)], pair[0])),
+        sections=tuple(part for pair in found for part in _sections(*pair)),
         footer="\n".join(explanation(profile) for profile, _ in found),
-        columns=_COLUMNS,
-        rows=lambda: found,
+        columns=_COLUMNS if sample is None else _STAMPS,
+        rows=lambda: found if sample is None else _stamps(sample, found[0][0]),
         json=lambda: encoding.array(
             [*environments, *(part for profile, about in found for part in (*about, profile))]
         ),
@@ -93,61 +76,48 @@ def charts(
             yield f"Timeline: {_title(profile, about)}", note, spec
 
 
-def _sections(heading: Sequence[str], profile: BlockProfile) -> tuple[Section, ...]:
-    """The figures of a launch, its length by each clock, and a histogram of its blocks."""
+def _sections(profile: BlockProfile, about: Sequence[Outcome]) -> tuple[Section, Section]:
+    """The figures of a launch, and a histogram of its blocks."""
+    heading = [_title(profile, about), f"{profile.backend} · {profile.device}"]
+    if profile.device_kind == "cpu":
+        heading.append(CPU_TIMINGS)
+    bins = profile.histogram
+    most = max(bar.blocks for bar in bins) or 1  # a record may say that there were none
+    narrowest = min(bar.high_us - bar.low_us for bar in bins)
+    decimals = min(6, max(0, 1 - math.floor(math.log10(narrowest))))
+    columns = (
+        Column(
+            "block duration (µs)",
+            value=lambda bar: f"{bar.low_us:,.{decimals}f} to {bar.high_us:,.{decimals}f}",
+        ),
+        numeric("blocks", value="blocks", form=count),
+        numeric("share", value=lambda bar: bar.blocks / profile.blocks, form=percent),
+        Column(" ", value=lambda bar: "█" * math.ceil(_BAR_WIDTH * bar.blocks / most)),
+    )
+    rows = Row.each(columns, bins, lambda _: Row())
     return (
         facts_section(heading, "of the launch", facts(profile)),
-        _section(["Length of the launch"], _SPAN_TITLES, spans(profile)),
-        _section(["Block durations"], ("duration (µs)", "blocks", "share", ""), _bars(profile)),
+        Section(("Block durations",), columns, "", (Group("", rows),)),
     )
 
 
-def _section(
-    heading: Sequence[str], titles: Sequence[str], rows: Iterable[tuple[str, ...]]
-) -> Section:
-    columns = [Column(title, right=bool(i and title)) for i, title in enumerate(titles)]
-    return section(heading, columns, "", [Group("", tuple(map(Row, rows)))])
-
-
-class Stamp(msgspec.Struct, frozen=True):
-    """The stamps of one block as a row of CSV; None if the device does not report it."""
-
-    block_x: int
-    block_y: int
-    block_z: int
-    multiprocessor: int | None
-    start_ticks: int
-    end_ticks: int | None
-    start_ns: int | None
-    end_ns: int | None
-
-
-def _stamps(sample: BlockSample, profile: BlockProfile) -> Iterator[Stamp]:
+def _stamps(sample: BlockSample, profile: BlockProfile) -> Iterator[tuple[int | None, ...]]:
+    """The place and the stamps of each block; None for what the device does not report."""
     width, height, _ = profile.launch.grid
     for index, row in enumerate(sample.stamps):
         start, end, start_ns, end_ns, unit = row.tolist()
         y, x = divmod(index, width)
         z, y = divmod(y, height)
         shared = (start_ns, end_ns or None) if start_ns else (None, None)
-        yield Stamp(x, y, z, unit if start_ns else None, start, end or None, *shared)
+        yield x, y, z, unit if start_ns else None, start, end or None, *shared
 
 
-def facts(profile: BlockProfile) -> Iterator[Fact]:
+def facts(p: BlockProfile) -> Iterator[Fact]:
     """The figures of the blocks and multiprocessors, and which of them are not known."""
-    yield from _durations(profile)
-    yield from _multiprocessors(profile)
-    yield from _shape(profile)
-    cost = "slowdown of the instrumented launch, in turns with the plain one"
-    if profile.perturbed:
-        cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
-    elif profile.perturbation < -PERTURBATION_LIMIT:
-        cost = "noise: plain launches were slower than instrumented ones"
-    yield Fact("cost of reading the clock", f"{profile.perturbation:+.1%}", cost)
-
-
-def _durations(p: BlockProfile) -> Iterator[Fact]:
     ticks, us = p.duration_ticks, p.duration_us
-    yield Fact("blocks", count(p.blocks), f"{_times(p.launch.block)} threads each")
+    threads = " × ".join(f"{side:,}" for side in p.launch.block).removesuffix(" × 1")
+    threads = threads.removesuffix(" × 1")
+    yield Fact("blocks", count(p.blocks), f"{threads} threads each")
     if p.unstamped_blocks:
         left_out = "excluded from the figures below"
         yield Fact("blocks without an end stamp", count(p.unstamped_blocks), left_out)
@@ -155,24 +125,28 @@ def _durations(p: BlockProfile) -> Iterator[Fact]:
     yield Fact("duration, shortest", f"{number(us.minimum, 4)} µs", f"{count(ticks.minimum)} ticks")
     yield Fact("duration, quartiles", f"{quarters} µs", f"median {count(ticks.median)} ticks")
     yield Fact("duration, longest", f"{number(us.maximum, 4)} µs", f"{count(ticks.maximum)} ticks")
+    yield from _filled(p)
+    yield from _lengths(p)
+    cost = "slowdown of the instrumented launch, in turns with the plain one"
+    if p.perturbed:
+        cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
+    elif p.perturbation < -PERTURBATION_LIMIT:
+        cost = "noise: plain launches were slower than instrumented ones"
+    yield Fact("cost of reading the clock", f"{p.perturbation:+.1%}", cost)
 
 
-def _multiprocessors(p: BlockProfile) -> Iterator[Fact]:
-    """How the blocks were spread over the multiprocessors."""
+def _filled(p: BlockProfile) -> Iterator[Fact]:
+    """How the blocks were spread over the multiprocessors, and how well they filled the device."""
     spread, used = p.blocks_per_multiprocessor, p.multiprocessors_used
     if spread is None or used is None:
         yield Fact("multiprocessor of a block", "not known", "on this device")
-        return
-    blocks = f"{count(spread.minimum)} to {count(spread.maximum)}, median {spread.median:,g}"
-    idle = p.multiprocessors - used
-    ran = f"{idle:,} of {p.multiprocessors:,} ran none" if idle else "all ran some"
-    yield Fact("blocks per multiprocessor", blocks, ran)
-    typical = f"on one multiprocessor; the median multiprocessor had {p.resident_median:,g}"
-    yield Fact("resident together", f"{count(p.resident_most)} at most", typical)
-
-
-def _shape(p: BlockProfile) -> Iterator[Fact]:
-    """How well the launch filled the device."""
+    else:
+        blocks = f"{count(spread.minimum)} to {count(spread.maximum)}, median {spread.median:,g}"
+        idle = p.multiprocessors - used
+        ran = f"{idle:,} of {p.multiprocessors:,} ran none" if idle else "all ran some"
+        yield Fact("blocks per multiprocessor", blocks, ran)
+        typical = f"on one multiprocessor; the median multiprocessor had {p.resident_median:,g}"
+        yield Fact("resident together", f"{count(p.resident_most)} at most", typical)
     if p.running_most is not None:
         units = "compute units" if p.device_kind == "cpu" else "multiprocessors"
         where = f"on {p.multiprocessors:,} {units}"
@@ -181,59 +155,38 @@ def _shape(p: BlockProfile) -> Iterator[Fact]:
         yield Fact("waves", number(p.waves, 4), "blocks ÷ blocks that the device held at once")
     if p.tail_share is not None:
         since = "after the first multiprocessor ran out of blocks"
-        if p.multiprocessors_used is None:
+        if used is None:
             since = f"once fewer than {count(p.running_most)} blocks ran together"
             if p.running_most == 1:
                 since = "blocks ran one at a time"
         yield Fact("tail", share(p.tail_share), f"of the launch: {since}")
-    if p.imbalance is not None:
-        busiest = "busiest multiprocessor's time above the mean"
-        yield Fact("imbalance", percent(p.imbalance), busiest)
-    else:
+    busiest = "busiest multiprocessor's time above the mean"
+    if p.imbalance is None:
         yield Fact("imbalance", "not known", "the blocks' multiprocessors are not known")
+    else:
+        yield Fact("imbalance", percent(p.imbalance), busiest)
 
 
-def spans(profile: BlockProfile) -> list[tuple[str, ...]]:
-    """The length of the launch by each available clock: cells below `_SPAN_TITLES`."""
-    p = profile
-    lengths = [
-        ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns, p.naive_span_ratio),
-        (
-            "longest on one multiprocessor",
-            p.multiprocessor_span_ticks,
-            p.multiprocessor_span_ns,
-            p.multiprocessor_span_ratio,
-        ),
-        ("global timer", None, p.span_ns, p.span_ratio),
-        ("events − an empty launch's", None, p.launch_ns, 1.0 if p.launch_ns > 0 else None),
-    ]
-    if p.multiprocessor_span_ns is None:
-        del lengths[1:3]
-    return [
-        (clock, count(ticks), number(ns / 1e3, 4), UNKNOWN if ratio is None else f"{ratio:,.3f}")
-        for clock, ticks, ns, ratio in lengths
-        if ns is not None
-    ]
+def _lengths(p: BlockProfile) -> Iterator[Fact]:
+    """The length of the launch by each available clock, compared with that by events."""
+    own = p.multiprocessor_span_ticks
+    lengths: dict[str, tuple[float | None, float | None]] = {
+        "latest end − earliest start": (p.naive_span_ticks, p.naive_span_ns)
+    }
+    if own is not None:
+        lengths["longest on one multiprocessor"] = own, own / p.ticks_per_ns
+        lengths["length by the global timer"] = None, p.span_ns
+    for clock, (ticks, ns) in lengths.items():
+        if ns is not None:
+            counted = [f"{count(ticks)} ticks"] if ticks is not None else []
+            times = [f"{ns / p.launch_ns:,.3f} × by events"] if p.launch_ns > 0 else []
+            yield Fact(clock, f"{number(ns / 1e3, 4)} µs", ", ".join(counted + times))
+    launch = number(p.launch_ns / 1e3, 4)
+    yield Fact("length by events", f"{launch} µs", "less that of an empty launch")
 
 
-def _bars(profile: BlockProfile) -> Iterator[tuple[str, ...]]:
-    """The histogram: from, to in µs, blocks, share and a bar; the outermost may be wider."""
-    bins = profile.histogram
-    narrowest = min(bar.high_us - bar.low_us for bar in bins)
-    decimals = min(6, max(0, 1 - math.floor(math.log10(narrowest))))
-    most = max(bar.blocks for bar in bins) or 1  # a record may say that there were none
-    for interval in bins:
-        yield (
-            f"{interval.low_us:,.{decimals}f} to {interval.high_us:,.{decimals}f}",
-            count(interval.blocks),
-            percent(interval.blocks / profile.blocks),
-            "█" * math.ceil(_BAR_WIDTH * interval.blocks / most),
-        )
-
-
-def explanation(profile: BlockProfile) -> str:
+def explanation(p: BlockProfile) -> str:
     """Whether "latest end minus earliest start" is the launch's length here, and why."""
-    p = profile
     figure = f"{count(p.naive_span_ticks)} ticks from the earliest start to the latest end"
     if p.counters == "not known":
         return (
@@ -242,11 +195,9 @@ def explanation(profile: BlockProfile) -> str:
             f"{figure} may not be the length of this launch."
         )
     if p.counters == "one":
-        cause = (
-            "All compute units of a CPU read one clock"
-            if p.device_kind == "cpu"
-            else "All blocks ran on one multiprocessor and read one counter"
-        )
+        cause = "All blocks ran on one multiprocessor and read one counter"
+        if p.device_kind == "cpu":
+            cause = "All compute units of a CPU read one clock"
         return (
             f"{cause}, so the {figure} are the length of this launch. On a GPU each multiprocessor "
             "has its own counter, and these need not be aligned."
@@ -262,7 +213,8 @@ def explanation(profile: BlockProfile) -> str:
             f"{apart}, which is small compared with the launch: the {figure} can be trusted here, "
             "but perhaps not on other devices."
         )
-    length = "" if p.naive_span_ratio is None else f", {p.naive_span_ratio:,.1f} times its length"
+    ratio = p.naive_span_ns / p.launch_ns if p.launch_ns > 0 else None
+    length = "" if ratio is None else f", {ratio:,.1f} times its length"
     return (
         "Latest end minus earliest start is not the length of this launch: each multiprocessor "
         "counts from its own start, and read at the same moment of the global timer the counters "
@@ -270,9 +222,3 @@ def explanation(profile: BlockProfile) -> str:
         "mostly show how far apart the counters are. Compare ticks only within one "
         "multiprocessor; between multiprocessors use the global timer."
     )
-
-
-def _times(sizes: tuple[int, ...]) -> str:
-    """`16 × 16` for the block or grid (16, 16, 1)."""
-    kept = [size for i, size in enumerate(sizes) if i == 0 or any(s > 1 for s in sizes[i:])]
-    return " × ".join(f"{size:,}" for size in kept)

@@ -18,20 +18,22 @@ from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
 from support.optional import present
 
 from matbench.analysis.block_times import BlockSample
-from matbench.features.timeline import lanes
+from matbench.features.timeline import profile
 from matbench.features.timeline import view as blocks
 from matbench.features.timeline.record import Bar, Timeline
-from matbench.model import DeviceInfo
+from matbench.model import DeviceInfo, Problem
 from matbench.records.outcome import BlockTimes
 from matbench.show import formats, outcomes, terminal
 from matbench.show.table import Report
-from matbench.show.units import UNKNOWN
 
 
 def reported(sample: BlockSample, on: DeviceInfo | None = None) -> Report:
-    outcome = records.outcome(params={"TILE": 8})
-    environments = [records.environment()]
-    return blocks.report(analysed(sample, on), sample, "tiled at 8", outcome, environments)
+    outcome = records.outcome("tiled", problem=Problem(8, 8, 8))
+    return blocks.recorded([(analysed(sample, on), [outcome])], [records.environment()], sample)
+
+
+def facts_of(sample: BlockSample, on: DeviceInfo | None = None) -> dict[str, list[str]]:
+    return {name: told for name, *told in blocks.facts(analysed(sample, on))}
 
 
 def test_counters_that_start_apart_are_said_to_mislead() -> None:
@@ -43,14 +45,14 @@ def test_counters_that_start_apart_are_said_to_mislead() -> None:
 
 
 def test_one_counter_needs_no_other_clock() -> None:
-    found = analysed(sampled([Block(7, 500, 1500)], event_ns=900.0, empty_ns=1000.0))
-    assert "one multiprocessor" in blocks.explanation(found)
-    assert blocks.spans(found)[-1][-1] == UNKNOWN
+    sample = sampled([Block(7, 500, 1500)], event_ns=900.0, empty_ns=1000.0)
+    assert "one multiprocessor" in blocks.explanation(analysed(sample))
+    assert facts_of(sample)["latest end − earliest start"] == ["1.000 µs", "2,000 ticks"]
 
 
 def test_idle_multiprocessors_are_counted() -> None:
-    found = analysed(sampled(UNEVEN), gpu_or_cpu(multiprocessors=4))
-    assert "2 of 4 ran none" in str(list(blocks.facts(found)))
+    found = facts_of(sampled(UNEVEN), gpu_or_cpu(multiprocessors=4))
+    assert found["blocks per multiprocessor"] == ["0 to 2, median 0.5", "2 of 4 ran none"]
 
 
 @pytest.mark.parametrize(
@@ -62,51 +64,46 @@ def test_idle_multiprocessors_are_counted() -> None:
 )
 def test_the_tail_on_a_cpu(second_start: int, tail: str) -> None:
     ran = [Block(0, 0, 100_000), Block(0, second_start, 300_000)]
-    found = analysed(sampled(ran, told=False), gpu_or_cpu("cpu"))
-    assert tail in {fact[-1] for fact in blocks.facts(found)}
+    assert facts_of(sampled(ran, told=False), gpu_or_cpu("cpu"))["tail"][1] == tail
 
 
 def test_unstamped_blocks_are_said_to_be_left_out() -> None:
     sample = sampled([*UNEVEN, Block(1, 10, 20), Block(0, 5, 6)])
     sample.stamps[3, 1] = 0
     sample.stamps[4, 1] = sample.stamps[4, 0] - 1
-    assert ("blocks without an end stamp", "2", "excluded from the figures below") in list(
-        blocks.facts(analysed(sample))
-    )
-    assert "without an end stamp" not in str(list(blocks.facts(analysed(sampled(UNEVEN)))))
+    found = facts_of(sample)["blocks without an end stamp"]
+    assert found == ["2", "excluded from the figures below"]
 
 
 def test_a_cpu_is_not_said_to_have_multiprocessors() -> None:
-    found = analysed(sampled(UNEVEN, told=False, event_ns=200_000), gpu_or_cpu("cpu", 2))
-    facts = {fact.name: fact for fact in blocks.facts(found)}
-    assert facts["multiprocessor of a block"].figure == "not known"
-    assert facts["imbalance"].figure == "not known"
-    assert "the blocks' multiprocessors are not known" in facts["imbalance"].remark
-    assert facts["running together"].remark == "on 2 compute units"
-    assert "read one clock" in blocks.explanation(found)
-    assert [clock for clock, *_ in blocks.spans(found)][1:] == ["events − an empty launch's"]
+    sample = sampled(UNEVEN, told=False, event_ns=200_000)
+    facts = facts_of(sample, gpu_or_cpu("cpu", 2))
+    assert facts["multiprocessor of a block"] == ["not known", "on this device"]
+    assert facts["imbalance"] == ["not known", "the blocks' multiprocessors are not known"]
+    assert facts["running together"][1] == "on 2 compute units"
+    assert "read one clock" in blocks.explanation(analysed(sample, gpu_or_cpu("cpu", 2)))
+    assert facts["latest end − earliest start"] == ["200.0 µs", "400,000 ticks, 1.000 × by events"]
+    assert "length by the global timer" not in facts
 
 
 def test_nothing_is_concluded_where_no_clock_is_shared() -> None:
-    found = analysed(sampled(UNEVEN, told=False, bases={1: 5_000_000}))
-    assert "is not known" in blocks.explanation(found)
-    assert not {"waves", "tail", "running together"} & {fact.name for fact in blocks.facts(found)}
+    sample = sampled(UNEVEN, told=False, bases={1: 5_000_000})
+    assert "is not known" in blocks.explanation(analysed(sample))
+    assert not {"waves", "tail", "running together"} & facts_of(sample).keys()
 
 
 @pytest.mark.parametrize(
     ("cost", "marked"), [(0.05, False), (0.051, True), (-0.01, False), (float("nan"), True)]
 )
 def test_a_clock_that_costs_more_than_the_limit_is_marked(cost: float, marked: bool) -> None:
-    found = analysed(sampled(UNEVEN)._replace(perturbation=cost))
-    [fact] = [f for f in blocks.facts(found) if f.name == "cost of reading the clock"]
-    assert fact.figure == f"{cost:+.1%}"
-    assert ("≈" in fact.remark) is marked
+    found = facts_of(sampled(UNEVEN)._replace(perturbation=cost))
+    figure, remark = found["cost of reading the clock"]
+    assert (figure, "≈" in remark) == (f"{cost:+.1%}", marked)
 
 
 def test_figures_for_people() -> None:
-    found = analysed(sampled(UNEVEN, event_ns=212_000, empty_ns=12_000))
-    facts = {fact.name: fact.figure for fact in blocks.facts(found)}
-    assert facts == {
+    found = facts_of(sampled(UNEVEN, event_ns=212_000, empty_ns=12_000))
+    assert {name: figure for name, (figure, _) in found.items()} == {
         "blocks": "3",
         "duration, shortest": "100.0 µs",
         "duration, quartiles": "100.0, 100.0, 125.0 µs",
@@ -117,9 +114,12 @@ def test_figures_for_people() -> None:
         "waves": "1.500",
         "tail": "25.0%",
         "imbalance": "14%",
+        "latest end − earliest start": "200.0 µs",
+        "longest on one multiprocessor": "200.0 µs",
+        "length by the global timer": "200.0 µs",
+        "length by events": "200.0 µs",
         "cost of reading the clock": "+1.0%",
     }
-    assert [us for _, _, us, _ in blocks.spans(found)] == ["200.0"] * 4
 
 
 def test_the_longest_bar_of_the_histogram_is_that_of_most_blocks() -> None:
@@ -135,8 +135,9 @@ def test_the_longest_bar_of_the_histogram_is_that_of_most_blocks() -> None:
 def test_a_histogram_without_blocks_has_no_bars() -> None:
     found = analysed(sampled(UNEVEN))
     empty = tuple(msgspec.structs.replace(bar, blocks=0) for bar in found.histogram)
-    rows = list(blocks._bars(msgspec.structs.replace(found, histogram=empty)))
-    assert {cells[1:] for cells in rows} == {("0", "0.0%", "")}
+    found = msgspec.structs.replace(found, histogram=empty)
+    *_, histogram = blocks.recorded([(found, [])], []).sections
+    assert {row.cells[1:] for row in histogram.rows} == {("0", "0.0%", "")}
 
 
 def test_stamps_as_csv_leave_out_what_the_device_does_not_tell() -> None:
@@ -144,20 +145,15 @@ def test_stamps_as_csv_leave_out_what_the_device_does_not_tell() -> None:
     sample.stamps[2, 1] = 0
     report = reported(sample, gpu_or_cpu("cpu"))
     assert formats.text(report, "csv").splitlines()[-1] == "2,0,0,,1000,,,"
-    *_, last = report.rows()
-    assert last == blocks.Stamp(2, 0, 0, None, 1000, None, None, None)
-    whole = reported(sampled(UNEVEN))
-    assert [column.key for column in whole.columns] == [
-        "block_x", "block_y", "block_z", "multiprocessor", "start_ticks", "end_ticks", "start_ns",
-        "end_ns",
-    ]  # fmt: skip
-    assert [stamp.multiprocessor for stamp in whole.rows()] == [0, 0, 1]  # type: ignore[attr-defined]
+    first, *rows = formats.text(reported(sampled(UNEVEN)), "csv").splitlines()
+    assert first == ("block_x,block_y,block_z,multiprocessor,start_ticks,end_ticks,start_ns,end_ns")
+    assert [row.split(",")[3] for row in rows] == ["0", "0", "1"]
 
 
 @pytest.mark.parametrize("fmt", ["plain", "github", "html"])
 def test_every_format_has_all_of_it(fmt: str) -> None:
     said = formats.text(reported(sampled(UNEVEN, told=False), gpu_or_cpu("cpu")), fmt)
-    for part in ("tiled at 8", "CPU timings", "earliest start", "duration (µs)", "█", "33%"):
+    for part in ("tiled TILE=16 at 8", "CPU timings", "earliest start", "block duration (µs)", "█", "33%"):
         assert part in said
 
 
@@ -171,7 +167,7 @@ def test_a_terminal_has_all_of_it() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(*terminal.renderables(report, 80))
     said = console.export_text()
-    for part in ("tiled at 8", "64 threads each", "global timer", "█" * 20, "can be trusted"):
+    for part in ("tiled TILE=16 at 8", "64 threads each", "global timer", "█" * 20, "can be trusted"):
         assert part in said
 
 
@@ -206,53 +202,44 @@ def test_any_launch_can_be_described(ran: list[Block], bases: dict[int, int], to
 # Lanes
 
 
-def placed(ran: list[tuple[int, float, float]], *, told: bool = True) -> lanes.Placed:
-    """Blocks as multiprocessor, start and end in ns."""
-    unit, start, end = (np.array(column) for column in zip(*ran, strict=True))
-    names, lane = np.unique(unit.astype(np.uint64), return_inverse=True)
-    told_unit = (lane.astype(np.int64), names) if told else (None, None)
-    return lanes.Placed(np.arange(len(ran)), start.astype(float), end.astype(float), *told_unit)
+def timeline(ran: list[Block], *, told: bool = True) -> Timeline | None:
+    kind = gpu_or_cpu("gpu" if told else "cpu")
+    return analysed(sampled(ran, told=told), kind).timeline
 
 
 def test_slots_of_one_unit_never_overlap() -> None:
-    start, end = np.array([0.0, 1, 2, 10, 11]), np.array([5.0, 3, 4, 12, 13])
-    slots = lanes.apart(start, end, np.array([0, 0, 0, 0, 1]))
+    start, end = np.array([0, 1, 2, 10, 11]), np.array([5, 3, 4, 12, 13])
+    slots = profile.apart(start, end, np.array([0, 0, 0, 0, 1]))
     assert slots.tolist() == [0, 1, 2, 0, 0]
 
 
 def test_few_blocks_are_all_there() -> None:
-    found = lanes.make_timeline(placed([(7, 0, 10), (3, 0, 30), (7, 5, 20), (7, 10, 12)]))
-    assert found == Timeline(
+    ran = [Block(7, 0, 10), Block(3, 0, 30), Block(7, 5, 20), Block(7, 10, 12)]
+    assert timeline(ran) == Timeline(
         lanes=2,
         slots=2,
         multiprocessors=(3, 7),
         bars=(Bar(0, 0, 30, 0, 1), Bar(1, 0, 10, 0, 0), Bar(1, 5, 20, 1, 2), Bar(1, 10, 12, 0, 3)),
     )
-    profile = analysed(sampled(UNEVEN))
-    assert profile.timeline is not None
-    assert len(profile.timeline.bars) == profile.blocks
 
 
 def test_without_multiprocessors_lanes_only_keep_blocks_apart() -> None:
-    found = present(lanes.make_timeline(placed([(0, 0, 10), (0, 5, 20), (0, 10, 30)], told=False)))
+    found = present(timeline([Block(0, 0, 10), Block(0, 5, 20), Block(0, 10, 30)], told=False))
     assert (found.multiprocessors, found.lanes, found.slots) == (None, 2, 1)
     assert [bar.lane for bar in found.bars] == [0, 0, 1]
 
 
 def test_too_many_blocks_have_no_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = [(unit, 100.0 * wave, 100.0 * wave + 90) for unit in range(3) for wave in range(20)]
-    monkeypatch.setattr(lanes, "MOST_BARS", 60)
-    assert lanes.make_timeline(placed(ran)) is not None
-    assert lanes.make_timeline(placed([*ran, (1, 3000, 3001)])) is None
+    ran = [Block(unit, 100 * wave, 100 * wave + 90) for unit in range(3) for wave in range(20)]
+    monkeypatch.setattr(profile, "MOST_BARS", 60)
+    assert timeline(ran) is not None
+    assert timeline([*ran, Block(1, 3000, 3001)]) is None
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1e4), st.floats(0, 1e3)), min_size=1))
-def test_any_timeline_can_be_read_again(ran: list[tuple[int, float, float]]) -> None:
-    ends = [(unit, start, start + took) for unit, start, took in ran]
-    for told in (True, False):
-        found = present(lanes.make_timeline(placed(ends, told=told)))
-        assert sorted(bar.block for bar in found.bars) == list(range(len(ran)))
-        for lane in range(found.lanes):
-            for slot in range(found.slots):
-                here = [bar for bar in found.bars if (bar.lane, bar.slot) == (lane, slot)]
-                assert all(a.end_ns <= b.start_ns for a, b in pairwise(here))
+@given(launches, st.booleans())
+def test_bars_of_a_slot_never_overlap(ran: list[Block], told: bool) -> None:
+    found = present(timeline(ran, told=told))
+    assert sorted(bar.block for bar in found.bars) == list(range(len(ran)))
+    for slot in {(bar.lane, bar.slot) for bar in found.bars}:
+        here = [bar for bar in found.bars if (bar.lane, bar.slot) == slot]
+        assert all(a.end_ns <= b.start_ns for a, b in pairwise(here))

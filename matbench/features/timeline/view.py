@@ -87,7 +87,7 @@ def _sections(profile: BlockProfile, about: Sequence[Outcome]) -> tuple[Section,
     decimals = min(6, max(0, 1 - math.floor(math.log10(narrowest))))
     columns = (
         Column(
-            "block duration (µs)",
+            "duration (µs)",
             value=lambda bar: f"{bar.low_us:,.{decimals}f} to {bar.high_us:,.{decimals}f}",
         ),
         numeric("blocks", value="blocks", form=count),

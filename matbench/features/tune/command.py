@@ -25,8 +25,7 @@ from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from matbench.features.tune.search import TuningSearch
-    from matbench.features.tune.search_space import Space
+    from matbench.features.tune.search import Candidate, TuningSearch
     from matbench.model import DeviceInfo
     from matbench.worker.worker import Worker
 
@@ -72,6 +71,7 @@ def tune(
     from matbench.features.tune import view, writing
     from matbench.features.tune.search_space import space
     from matbench.records import provenance
+    from matbench.show.reasons import skip_reason
 
     bounds = tuning.parse_budget(budget)
     chosen = files.one(kernel)
@@ -87,43 +87,37 @@ def tune(
         space(chosen, problem, infos[0], overrides, sizes.seed, bounds.candidates)
         for problem in problems
     ]
-    _tell_refused(spaces, err=fmt != "rich")
+    excluded = [
+        f"{len(skips):,} excluded: {skip_reason(*skips)}"
+        for space in spaces
+        if not space.cases
+        for skips in sorted(space.refused, key=len, reverse=True)
+    ]
+    for reason in dict.fromkeys(excluded):
+        say(reason, err=fmt != "rich")
+
     searches = [tuning.TuningSearch(space, bounds) for space in spaces]
     with Interruption() as interruption:
         _search(searches, infos, deadlines)
     done = sum(search.complete for search in searches)
-    if not any(search.standings for search in searches):
+    standings = [standing for search in searches for standing in search.standings]
+    if not standings:
         interruption.exit(done, len(searches), "sizes")
     about = provenance.environment(sys.argv[1:], infos, sizes.recorded)
-    show_report(view.report(tuning.records(searches), [about]), fmt)
-    _tell_broken(searches)
-    for search in searches:
-        if (leader := search.leader()) is not None:
-            values = " ".join(f"--set {name}={value}" for name, value in leader.case.params.items())
-            say(f"to use it at {leader.case.problem.size}: {values}", err=True)
+    show_report(view.report([one for each in searches for one in each.records()], [about]), fmt)
+    _tell_broken(standings)
+    for leader in filter(None, (search.leader() for search in searches)):
+        values = " ".join(f"--set {name}={value}" for name, value in leader.case.params.items())
+        say(f"to use it at {leader.case.problem.size}: {values}", err=True)
     if path is not None and searches[0].winner is not None:
         if files.one(kernel).sha256 != chosen.sha256:
             raise UsageError(f"--write: {chosen.path} changed during the search; tune it again")
         write_file(path, writing.written(chosen, path, searches[0].winner.case.params))
         say(f"wrote {path}", err=True)
     interruption.exit(done, len(searches), "sizes")
-    is_empty = not any(search.standings for search in searches)
-    if is_empty or any(search.is_fruitless() for search in searches):
+    fruitless = [search for search in searches if search.candidates and not search.leader()]
+    if fruitless or not standings:
         sys.exit(1)
-
-
-def _tell_refused(spaces: list[Space], *, err: bool) -> None:
-    """Say why sizes without any case have none."""
-    from matbench.show.reasons import skip_reason
-
-    reasons = [
-        f"{refused.many:,} excluded: {skip_reason(refused.example)}"
-        for space in spaces
-        if not space.cases
-        for refused in sorted(space.refused, key=lambda refused: -refused.many)
-    ]
-    for reason in dict.fromkeys(reasons):
-        say(reason, err=err)
 
 
 def _search(
@@ -144,25 +138,22 @@ def _search(
             search.run(worker, pool.builders, partial(display.begin, place=place))
             display.end(place)
 
-        groups = [
-            TaskGroup(devices, [search], _work(search)) for search in searches if search.space.cases
-        ]
+        groups = []
+        for search in searches:
+            if search.candidates:
+                problems = [case.problem for case in search.candidates]
+                work = sum(workloads.workload_of(problem).work(problem) for problem in problems)
+                groups.append(TaskGroup(devices, [search], work))
         for _ in pool.distribute(groups, run):
             pass
 
 
-def _work(search: TuningSearch) -> float:
-    """How long a search takes, compared with others."""
-    return sum(workloads.workload_of(case.problem).work(case.problem) for case in search.candidates)
-
-
-def _tell_broken(searches: list[TuningSearch]) -> None:
+def _tell_broken(standings: list[Candidate]) -> None:
     from matbench.show import safe
 
-    broken = [standing for search in searches for standing in search.broken()]
+    broken = [standing for standing in standings if standing.outcome.is_broken]
     for standing in broken[:_SHOWN_BROKEN]:
-        outcome = standing.outcome
-        first = (outcome.reason or "").partition("\n")[0]
-        say(safe.line(f"{standing.case.label} is {outcome.status}: {first}"), err=True)
+        first, _, _ = (standing.outcome.reason or "").partition("\n")
+        say(safe.line(f"{standing.case.label} is {standing.outcome.status}: {first}"), err=True)
     if len(broken) > _SHOWN_BROKEN:
         say(f"and {len(broken) - _SHOWN_BROKEN} more were wrong or failed", err=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,11 +91,6 @@ class Candidate:
         assert self.outcome.median_ns is not None
         return self.outcome.median_ns
 
-    @property
-    def rank(self) -> tuple[int, float]:
-        """The fastest of the last round first."""
-        return -self.round, self.median_ns
-
     def goes_on(self, outcome: Outcome, number: int) -> None:
         """Take the outcome of a later round, which may not have checked the candidate again."""
         accuracy = outcome.accuracy or self.outcome.accuracy
@@ -109,6 +104,10 @@ class TuningSearch:
     def __init__(self, space: Space, budget: Budget) -> None:
         self.space = space
         self.budget = budget
+        self.candidates = space.cases[: budget.candidates]
+        planned = rounds(len(self.candidates))
+        #: The most looks and measurements that it can take.
+        self.steps = sum(count for count, _ in planned) + planned[-1][0] + 1
         self.standings: list[Candidate] = []
         self.winner: Candidate | None = None
         #: The candidate that was last compared with the fastest default, and the result.
@@ -116,28 +115,14 @@ class TuningSearch:
         self.comparison: Comparison | None = None
         self.complete = False
 
-    @property
-    def candidates(self) -> list[Case]:
-        return self.space.cases[: self.budget.candidates]
-
-    @property
-    def steps(self) -> int:
-        """The most looks and measurements that it can take."""
-        planned = rounds(len(self.candidates))
-        return sum(count for count, _ in planned) + planned[-1][0] + 1
-
-    @property
-    def timed(self) -> list[Candidate]:
-        """All that were right and timed."""
-        return [standing for standing in self.standings if standing.outcome.median_ns is not None]
-
     def ranking(self) -> list[Candidate]:
-        """All that were right and timed, the best first."""
-        return sorted(self.timed, key=lambda standing: standing.rank)
+        """All that were right and timed: those of the last round first, the fastest first."""
+        timed = [standing for standing in self.standings if standing.outcome.median_ns is not None]
+        return sorted(timed, key=lambda standing: (-standing.round, standing.median_ns))
 
     def leader(self) -> Candidate | None:
         """The winner; before there is one, the best so far."""
-        return self.winner or min(self.timed, key=lambda standing: standing.rank, default=None)
+        return self.winner or next(iter(self.ranking()), None)
 
     def default(self) -> Candidate | None:
         """The fastest of the defaults."""
@@ -147,7 +132,7 @@ class TuningSearch:
         """Look at all candidates, continue with fewer and fewer, and compare the last in turns."""
         builders.start(worker.device, self.candidates, ("plain",))
         self._look_at_all(worker, advance)
-        planned = rounds(len(self.timed))
+        planned = rounds(len(self.ranking()))
         for number, (count, samples) in enumerate(planned[1:], start=1):
             ranked = self.ranking()
             for standing in ranked[:count]:
@@ -163,48 +148,47 @@ class TuningSearch:
         With a budget of time, none of the others takes what is left of it by hanging.
         """
         until = time.monotonic() + (self.budget.seconds or math.inf)
-        defaults = len(self.space.defaults)
         best: Candidate | None = None
         longest_s = 0.0
         for number, case in enumerate(self.candidates):
-            is_default, begun = number < defaults, time.monotonic()
-            if begun > until and not is_default:
-                break
-            limit_s = None
-            if self.budget.seconds is not None and not is_default:
-                limit_s = max(_LEAST_LOOK_S, min(_HANGING * longest_s, until - begun))
-            advance(_label(case, best))
             # Defaults are what all are compared with, so they are not cut short.
-            hopeless_ns = math.inf if is_default or best is None else _HOPELESS * best.median_ns
+            is_default, begun = number < len(self.space.defaults), time.monotonic()
+            limit_s, hopeless_ns = None, math.inf
+            if not is_default:
+                if begun > until:
+                    break
+                if self.budget.seconds is not None:
+                    limit_s = max(_LEAST_LOOK_S, min(_HANGING * longest_s, until - begun))
+                hopeless_ns = _HOPELESS * best.median_ns if best is not None else math.inf
+            advance(_label(case, best))
             outcome = looking.look(
                 worker, case, _FIRST_SAMPLES, hopeless_ns, check=True, limit_s=limit_s
             )
-            if outcome.median_ns is not None:
-                longest_s = max(longest_s, time.monotonic() - begun)
             standing = Candidate(case, outcome, is_default)
             self.standings.append(standing)
-            if outcome.median_ns is not None and (best is None or standing.rank < best.rank):
-                best = standing
+            if outcome.median_ns is not None:
+                longest_s = max(longest_s, time.monotonic() - begun)
+                if best is None or outcome.median_ns < best.median_ns:
+                    best = standing
 
     def _finals(
         self, worker: Worker, builders: Builders, advance: Callable[[str], None], last: int
     ) -> None:
         """Measure the finalists and the default as in a run, then compare the best in turns."""
-        finalists = self.ranking()[:_FINALISTS]
         default = self.default()
-        if default is not None and default not in finalists:
-            finalists.append(default)
-        builds = worker.options.builds
-        builders.start(worker.device, [standing.case for standing in finalists], builds)
-        by_case = {id(standing.case): standing for standing in finalists}
-        group = TaskGroup((worker.device,), [standing.case for standing in finalists])
+        finalists = {id(standing.case): standing for standing in self.ranking()[:_FINALISTS]}
+        if default is not None:
+            finalists.setdefault(id(default.case), default)
+        cases = [standing.case for standing in finalists.values()]
+        builders.start(worker.device, cases, worker.options.builds)
+        group = TaskGroup((worker.device,), cases)
         for rounds in in_rounds([group], worker.options)[0].tasks:
             if rounds.outcome is None:
                 advance(f"{rounds.case.label}: measuring and checking in full")
             if (which := rounds.next()) is not None:
                 visit = rounds.taken(worker.device, worker.measure(rounds.case, which))
                 if visit.share == 1.0:
-                    by_case[id(rounds.case)].goes_on(visit.outcome, last)
+                    finalists[id(rounds.case)].goes_on(visit.outcome, last)
         while self.winner is None:
             ranked = [standing for standing in self.ranking() if standing.round == last]
             if not ranked:
@@ -241,35 +225,24 @@ class TuningSearch:
                     standing.goes_on(outcome, standing.round)
         return record.comparison
 
-    def is_fruitless(self) -> bool:
-        """Whether there were candidates, but none was right."""
-        return bool(self.space.cases) and self.leader() is None
-
-    def broken(self) -> list[Candidate]:
-        """Candidates that were wrong, or failed."""
-        return [s for s in self.standings if s.outcome.is_broken]
+    def records(self) -> list[TuningRecord]:
+        """The candidates that were right, the winner first, compared with the default."""
+        leader, default = self.leader(), self.default()
+        return [
+            TuningRecord(
+                outcome=standing.outcome,
+                round=standing.round,
+                is_best=standing is leader,
+                is_default=standing.is_default,
+                complete=self.complete,
+                median_ratio=standing.median_ns / default.median_ns if default else None,
+                comparison=self.comparison if standing is self.compared else None,
+                tried=len(self.standings),
+                space=self.space.record,
+            )
+            for standing in sorted(self.ranking(), key=lambda standing: standing is not leader)
+        ]
 
 
 def _label(case: Case, best: Candidate | None) -> str:
     return case.label + (f"; best so far {best.case.label}" if best else "")
-
-
-def records(searches: Iterable[TuningSearch]) -> list[TuningRecord]:
-    """Each search's candidates, the winner first, compared with the default."""
-    return [record for search in searches for record in _records_of(search)]
-
-
-def _records_of(search: TuningSearch) -> Iterator[TuningRecord]:
-    leader, default = search.leader(), search.default()
-    for standing in sorted(search.ranking(), key=lambda standing: standing is not leader):
-        yield TuningRecord(
-            outcome=standing.outcome,
-            round=standing.round,
-            is_best=standing is leader,
-            is_default=standing.is_default,
-            complete=search.complete,
-            median_ratio=standing.median_ns / default.median_ns if default else None,
-            comparison=search.comparison if standing is search.compared else None,
-            tried=len(search.standings),
-            space=search.space.record(),
-        )

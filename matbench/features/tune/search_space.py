@@ -22,39 +22,20 @@ MOST_DEFAULTS = 16
 Values = Mapping[str, tuple[int, ...]]
 
 
-class Refused(NamedTuple):
-    """Combinations excluded by one condition or limit: how many, and one of them."""
-
-    many: int
-    example: Skip
-
-
 class Space(NamedTuple):
     """The candidates of a kernel on one problem: first the defaults, then the others at random.
 
-    `combinations` counts all, `drawn` those that were examined. `refused` groups illegal ones by
-    condition, and `merged` counts those that are the same launch as a candidate.
+    `refused` has why illegal combinations are, by condition or limit.
     """
 
     defaults: list[Case]
     others: list[Case]
-    refused: list[Refused]
-    combinations: int
-    drawn: int
-    merged: int = 0
+    refused: list[list[Skip]]
+    record: SearchSpace
 
     @property
     def cases(self) -> list[Case]:
         return [*self.defaults, *self.others]
-
-    def record(self) -> SearchSpace:
-        return SearchSpace(
-            combinations=self.combinations,
-            drawn=self.drawn,
-            candidates=len(self.cases),
-            refused=sum(refused.many for refused in self.refused),
-            merged=self.merged,
-        )
 
 
 def space(
@@ -72,11 +53,17 @@ def space(
     sample. Drawing stops at `most` candidates.
     """
     constants = kernel.sweep | kernel.tune
-    values = constants | {name: given for name, given in overrides.items() if name in constants}
+    given = {name: overrides[name] for name in constants if name in overrides}
+    values = constants | given
+    # The defaults among the values given, or the first of those given if none is a default.
+    kept = {
+        name: tuple(value for value in chosen if value in kernel.sweep.get(name, ())) or chosen[:1]
+        for name, chosen in given.items()
+    }
+    code = "\n".join((syntax.without_comments(kernel.source), kernel.entry, *kernel.args))
+    words = frozenset(re.findall(r"\w+", code))
     candidates: dict[object, Case] = {}
-    words = _words(kernel)
-    swept = kernel.sweep | _default_values(kernel, values, overrides)
-    for params in islice(sweep.combinations(swept), MOST_COMBINATIONS):
+    for params in islice(sweep.combinations(kernel.sweep | kept), MOST_COMBINATIONS):
         case = sweep.case(kernel, problem, params, device)
         if case.skip is None:
             candidates.setdefault(_identity(case, words), case)
@@ -84,7 +71,7 @@ def space(
             break
     defaults = list(candidates.values())
     known = {frozenset(case.params.items()) for case in defaults}
-    refused: dict[tuple[str, str], Refused] = {}
+    refused: dict[tuple[str, str], list[Skip]] = {}
     merged = drawn = 0
     for params in _drawn(values, seed):
         if most is not None and len(candidates) >= most:
@@ -94,19 +81,18 @@ def space(
             continue
         case = sweep.case(kernel, problem, params, device)
         if case.skip is not None:
-            kind = case.skip.kind, case.skip.needs
-            before = refused.get(kind, Refused(0, case.skip))
-            refused[kind] = Refused(before.many + 1, case.skip)
+            refused.setdefault((case.skip.kind, case.skip.needs), []).append(case.skip)
         elif candidates.setdefault(_identity(case, words), case) is not case:
             merged += 1
-    return Space(
-        defaults=defaults,
-        others=list(candidates.values())[len(defaults) :],
-        refused=list(refused.values()),
+    record = SearchSpace(
         combinations=math.prod(map(len, values.values())),
         drawn=drawn,
+        candidates=len(candidates),
+        refused=sum(map(len, refused.values())),
         merged=merged,
     )
+    others = list(candidates.values())[len(defaults) :]
+    return Space(defaults, others, list(refused.values()), record)
 
 
 def _drawn(values: Values, seed: int) -> Iterator[dict[str, int]]:
@@ -123,23 +109,6 @@ def _drawn(values: Values, seed: int) -> Iterator[dict[str, int]]:
             index, which = divmod(index, len(choices))
             chosen[name] = choices[which]
         yield chosen
-
-
-def _default_values(
-    kernel: Kernel, values: Values, overrides: Values
-) -> dict[str, tuple[int, ...]]:
-    """The default values among those given, or the first of those given if none is a default."""
-    defaults = {}
-    for name in overrides.keys() & values.keys():
-        kept = tuple(value for value in values[name] if value in kernel.sweep.get(name, ()))
-        defaults[name] = kept or values[name][:1]
-    return defaults
-
-
-def _words(kernel: Kernel) -> frozenset[str]:
-    """Every word of the source and of the arguments."""
-    code = "\n".join((syntax.without_comments(kernel.source), kernel.entry, *kernel.args))
-    return frozenset(re.findall(r"\w+", code))
 
 
 def _identity(case: Case, words: frozenset[str]) -> object:

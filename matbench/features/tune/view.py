@@ -50,11 +50,13 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
 
 def _section(records: Sequence[TuningRecord], environments: Sequence[Environment]) -> Section:
     sizes = grouped(records, lambda record: size_label(record.outcome.case.problem))
+    # All candidates have the claims of the kernel that weaken its checks.
+    weakened = "; ".join(claims.weakening(records[0].outcome.case.claims))
     return section(
         heading=(
             records[0].outcome.case.kernel,
             *device_lines([record.outcome for record in records], environments),
-            *_claimed(records[0]),
+            *([f"claims: {weakened}"] if weakened else []),
             *(f"size {size}: {_searched(group[0])}" for size, group in sizes.items()),
             "against default: in turns with the fastest default; by medians: of the samples shown",
         ),
@@ -62,12 +64,6 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
         last_title="place",
         groups=[_group(size, group) for size, group in sizes.items()],
     )
-
-
-def _claimed(record: TuningRecord) -> list[str]:
-    """The claims of the kernel that weaken its checks: all candidates have them."""
-    texts = claims.weakening(record.outcome.case.claims)
-    return [f"claims: {'; '.join(texts)}"] if texts else []
 
 
 def _searched(record: TuningRecord) -> str:
@@ -84,41 +80,30 @@ def _searched(record: TuningRecord) -> str:
 
 
 def _group(size: str, records: Sequence[TuningRecord]) -> Group:
-    best = [record for number, record in enumerate(records) if number < TOP or _place(record)]
-    equals = _equals(records)
+    # Finalists that cannot be told apart from the fastest of them, by the rule of `run`.
+    timed = [(record, record.outcome.timing) for record in records]
+    finals = [(record, t) for record, t in timed if t and t.median_ns and len(t.rounds) > 1]
+    kind = records[0].outcome.case.device_kind
+    flags = leaders.may_lead([timing for _, timing in finals], kind) if finals else []
+    equals = [record for (record, _), leads in zip(finals, flags, strict=True) if leads]
 
-    def row(record: TuningRecord) -> Row:
-        return Row(status=_place(record, is_equal=record in equals), best=record is best[0])
+    def place(record: TuningRecord) -> str:
+        best = "winner" if record.complete else "best so far"
+        equal = record in equals and record.complete and not record.is_best
+        places = ((best, record.is_best), ("as fast", equal), ("default", record.is_default))
+        return ", ".join(place for place, is_its in places if is_its)
 
-    return Group(f"size {size}", Row.each(_COLUMNS, best, row), size)
-
-
-def _equals(records: Sequence[TuningRecord]) -> list[TuningRecord]:
-    """The finalists that cannot be told apart from the fastest of them, by the rule of `run`."""
-    finalists = [record for record in records if _is_in_rounds(record)]
-    timings = [record.outcome.timing for record in finalists if record.outcome.timing is not None]
-    if not timings:
-        return []
-    flags = leaders.may_lead(timings, finalists[0].outcome.case.device_kind)
-    return [record for record, leads in zip(finalists, flags, strict=True) if leads]
-
-
-def _is_in_rounds(record: TuningRecord) -> bool:
-    timing = record.outcome.timing
-    return timing is not None and timing.median_ns is not None and len(timing.rounds) > 1
+    best = [r for i, r in enumerate(records) if i < TOP or r.is_best or r.is_default]
+    rows = Row.each(
+        _COLUMNS, best, lambda record: Row(status=place(record), best=record is best[0])
+    )
+    return Group(f"size {size}", rows, size)
 
 
 def _spread(record: TuningRecord) -> float | None:
     timing = record.outcome.timing
     known = timing is not None and timing.interval_ns is not None
     return ranking.spread(timing) if known else None
-
-
-def _place(record: TuningRecord, *, is_equal: bool = False) -> str:
-    best = "winner" if record.complete else "best so far"
-    equal = is_equal and record.complete and not record.is_best
-    places = ((best, record.is_best), ("as fast", equal), ("default", record.is_default))
-    return ", ".join(place for place, is_its in places if is_its)
 
 
 #: Ratios are times over that of the fastest default.

@@ -174,7 +174,7 @@ def test_the_default_stays_unless_it_is_beaten_beyond_doubt(
     search = searched(kernel, Clockwork(device, T7=7.96), TURNS=(7, 8))
     assert present(search.comparison).verdict == "SAME"
     assert present(search.winner).case.params["TURNS"] == 8
-    [winner, other] = tuning.records([search])
+    [winner, other] = search.records()
     assert (winner.outcome.case.params["TURNS"], winner.is_best, winner.is_default) == (
         8, True, True,
     )  # fmt: skip
@@ -189,10 +189,10 @@ def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> No
     search = searched(kernel, worker)
     assert present(search.winner).case.params["TURNS"] == 2
     assert worker.compared == [(2, 1), (3, 2), (8, 2)]
-    [broken] = search.broken()
+    [broken] = [each for each in search.standings if each.outcome.is_broken]
     assert (broken.case.params["TURNS"], broken.outcome.reason) == (1, "a race")
     assert broken not in search.ranking()
-    best = tuning.records([search])[0]
+    best = search.records()[0]
     assert (best.outcome.case.params["TURNS"], best.tried) == (2, 40)
     assert best.comparison == search.comparison
     assert present(best.comparison).ratio == pytest.approx(2 / 8)
@@ -204,17 +204,16 @@ def test_without_a_default_the_fastest_wins(kernel: Kernel, device: DeviceInfo) 
     search = searched(kernel, worker, TURNS=(8, 9))
     assert present(search.winner).case.params["TURNS"] == 9
     assert search.comparison is None
-    assert {record.median_ratio for record in tuning.records([search])} == {None}
+    assert {record.median_ratio for record in search.records()} == {None}
 
 
 def test_nothing_to_try_and_nothing_right(kernel: Kernel, device: DeviceInfo) -> None:
     nothing = searched(kernel, Clockwork(device), KIND=(3,))
-    assert (nothing.complete, nothing.leader(), nothing.is_fruitless()) == (True, None, False)
+    assert (nothing.complete, nothing.leader(), nothing.candidates) == (True, None, [])
     worker = Clockwork(device)
     worker.look = lambda case, *_, **__: not_measured(case, device, "failed", "no")  # type: ignore
     fruitless = searched(kernel, worker)
-    assert fruitless.is_fruitless()
-    assert len(fruitless.broken()) == 40
+    assert (len(fruitless.candidates), fruitless.leader(), fruitless.ranking()) == (40, None, [])
     assert worker.measured == []
 
 
@@ -260,7 +259,7 @@ def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceIn
     with pytest.raises(KeyboardInterrupt):
         search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
     assert not search.complete
-    records = tuning.records([search])
+    records = search.records()
     assert [record.complete for record in records] == [False] * 3
     assert [record.is_best for record in records] == [True, False, False]
     fastest = min(turns for turns, *_ in worker.looks)

@@ -49,8 +49,8 @@ def test_every_legal_combination_the_default_first(kernel: Kernel, device: Devic
     }  # fmt: skip
     assert found.cases == [*found.defaults, *found.others]
     assert all(case.skip is None for case in found.cases)
-    assert found.refused == [(3, Skip("condition", "KIND != 3", {"KIND": 3}))]
-    record = found.record()
+    assert found.refused == [[Skip("condition", "KIND != 3", {"KIND": 3})] * 3]
+    record = found.record
     assert (record.combinations, record.drawn, record.candidates, record.refused) == (12, 12, 9, 3)
     assert record.merged == 0
 
@@ -86,21 +86,21 @@ def test_one_launch_is_one_candidate(device: DeviceInfo) -> None:
     assert [case.params for case in few.defaults] == [{"THREADS": 256, "BLOCKS": 32}]
     threads = [case.params["THREADS"] for case in few.cases]
     assert len(threads) == len(set(threads))
-    assert few.merged == few.record().merged == 4 * len(threads)
+    assert few.record.merged == 4 * len(threads)
     many = of(kernel, 10**7)
-    assert (len(many.cases), many.merged) == (5 * len(threads), 0)
+    assert (len(many.cases), many.record.merged) == (5 * len(threads), 0)
     named = msgspec.structs.replace(kernel, source=f"{kernel.source}\n// BLOCKS\n")
-    assert of(named, 1000).merged == few.merged
+    assert of(named, 1000).record.merged == few.record.merged
     used = msgspec.structs.replace(kernel, source=f"{kernel.source}\nconstant int b = BLOCKS;\n")
-    assert of(used, 1000).merged == 0
+    assert of(used, 1000).record.merged == 0
 
 
 def test_a_large_space_is_drawn_from(kernel: Kernel, device: DeviceInfo) -> None:
     large = {name: tuple(range(1, 1000)) for name in ("TURNS", "KIND")}
     found = search_space.space(msgspec.structs.replace(kernel, tune=large), SIZE, device, {}, 3)
-    assert (found.combinations, found.drawn) == (999**2, search_space.MOST_COMBINATIONS)
+    record = found.record
+    assert (record.combinations, record.drawn) == (999**2, search_space.MOST_COMBINATIONS)
     assert len({str(case.params) for case in found.cases}) == len(found.cases) > 19_000
-    assert found.record().refused == sum(refused.many for refused in found.refused)
     # A fair sample: all values, about equally often.
     for name, middle in (("TURNS", 500), ("KIND", 500)):
         below = sum(case.params[name] < middle for case in found.others)
@@ -110,7 +110,7 @@ def test_a_large_space_is_drawn_from(kernel: Kernel, device: DeviceInfo) -> None
 def test_constants_vary_however_many_there_are(kernel: Kernel, device: DeviceInfo) -> None:
     many = kernel.tune | {f"X{number}": (1, 2) for number in range(70)}
     found = search_space.space(msgspec.structs.replace(kernel, tune=many), SIZE, device, {}, 3, 50)
-    assert msgspec.json.encode(found.record())
+    assert msgspec.json.encode(found.record)
     assert all({case.params[name] for case in found.others} == {1, 2} for name in ("X0", "X69"))
 
 
@@ -123,11 +123,11 @@ def test_a_huge_space_is_never_listed(
     started = time.process_time()
     found = search_space.space(catalogue.load(path), SIZE, device, {}, 0, most)
     assert time.process_time() - started < 20
-    assert found.combinations == 10**8
+    assert found.record.combinations == 10**8
     assert len(found.defaults) == (search_space.MOST_DEFAULTS if table == "sweep" else 1)
     assert len({str(case.params) for case in found.cases}) == len(found.cases)
     if most is None:
-        assert found.drawn == search_space.MOST_COMBINATIONS
+        assert found.record.drawn == search_space.MOST_COMBINATIONS
         assert len(found.cases) > 19_000
     else:
         assert len(found.cases) == max(most, len(found.defaults))
@@ -138,7 +138,7 @@ def test_a_budget_of_candidates_draws_no_more(device: DeviceInfo) -> None:
     whole = space(kernel, device)
     few = search_space.space(kernel, SIZE, device, {}, 0, 3)
     assert few.cases == whole.cases[:3]
-    assert few.drawn < whole.drawn
+    assert few.record.drawn < whole.record.drawn
 
 
 def test_what_the_source_uses_by_another_name_tells_candidates_apart(
@@ -151,7 +151,7 @@ def test_what_the_source_uses_by_another_name_tells_candidates_apart(
     path.write_text(text, encoding="utf-8")
     found = space(catalogue.load(path), device)
     assert len(found.cases) == 9
-    assert found.merged == 0
+    assert found.record.merged == 0
 
 
 # How a search is shown

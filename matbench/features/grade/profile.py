@@ -42,8 +42,7 @@ def grade(worker: Worker, case: Case, seed: int, on_progress: Callable[[str], No
         on_progress(step.doing)
         try:
             made = worker.run(steps.graded, case.kernel, case.params, name, seed, case=case)
-            said = msgspec.structs.asdict(made)
-            statements |= {field: one for field, one in said.items() if one is not None}
+            statements |= {name: one for name, one in msgspec.structs.asdict(made).items() if one}
         except BuildError as error:
             return not_graded(case, worker.device, seed, error.reason)
         except CaseError as error:

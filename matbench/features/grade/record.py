@@ -159,7 +159,23 @@ class Ulps(Statement, frozen=True, kw_only=True):
     correctly_rounded: Amount | None = None
 
 
-class Grade(msgspec.Struct, frozen=True, kw_only=True, tag="grade", tag_field="type"):
+class Statements(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stated about a kernel; a step states one or two of these."""
+
+    growth: Growth | None = None
+    bounds: Bounds | None = None
+    algorithm: Algorithm | None = None
+    range: Range | None = None
+    specials: Specials | None = None
+    runs: Runs | None = None
+    batches: Batches | None = None
+    constants: Constants | None = None
+    order: Order | None = None
+    sums: Sums | None = None
+    ulps: tuple[Ulps, ...] = ()
+
+
+class Grade(Statements, frozen=True, kw_only=True, tag="grade", tag_field="type"):
     """The numerical profile of one kernel with one set of parameters.
 
     `u` is the unit roundoff that errors are relative to, that of C's type. `reason` says why it
@@ -172,14 +188,3 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, tag="grade", tag_field="t
     seed: int
     duration_s: Amount
     reason: str | None = None
-    growth: Growth | None = None
-    bounds: Bounds | None = None
-    algorithm: Algorithm | None = None
-    range: Range | None = None
-    specials: Specials | None = None
-    runs: Runs | None = None
-    batches: Batches | None = None
-    constants: Constants | None = None
-    order: Order | None = None
-    sums: Sums | None = None
-    ulps: tuple[Ulps, ...] = ()

@@ -7,10 +7,9 @@ described by the others. Everything random follows from the seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from matbench.bench.kernel_arguments import Float64
@@ -27,7 +26,7 @@ from matbench.features.grade.record import (
     Runs,
     Specials,
     Statement,
-    Sums,
+    Statements,
     Ulps,
 )
 from matbench.kernelfile import sweep
@@ -194,13 +193,12 @@ def specials(subject: GradedKernel) -> Specials:
     probes = 0
     large = 1.5 * 2.0**most  # twice that is infinite
 
-    def drawn() -> tuple[Float64, Float64]:
+    for name, entries in _special_cases(row, column, k, other, large).items():
         A, B = subject.signed(random, side, K), subject.signed(random, K, side)
-        return np.where(A == 0, 0.5, A), np.where(B == 0, 0.5, B)
-
-    for name, set_A, set_B in _special_cases(row, column, k, other, large):
-        A, B = drawn()
-        set_A(A), set_B(B)
+        for matrix, changes in zip((A, B), entries, strict=True):
+            matrix[matrix == 0] = 0.5
+            for i, j, value in changes:
+                matrix[i, j] = value
         A, B = multiplier.stored(A), multiplier.stored(B)
         C = multiplier.multiply(A, B)
         with np.errstate(all="ignore"):
@@ -234,37 +232,29 @@ def specials(subject: GradedKernel) -> Specials:
     )
 
 
-_Set = Callable[[Float64], object]
+#: Entries of a matrix that are set: row, column, number.
+_Entries = list[tuple[int | slice, int | slice, float]]
 
 
 def _special_cases(
     row: int, column: int, k: int, other: int, large: float
-) -> Iterator[tuple[str, _Set, _Set]]:
-    """The name of each case, and how it changes A and B."""
-
-    def put(*entries: tuple[int | slice, int | slice, float]) -> _Set:
-        def change(matrix: Float64) -> None:
-            for i, j, value in entries:
-                matrix[i, j] = value
-
-        return change
-
-    inf, every = math.inf, slice(None)
-    yield "NaN in A", put((row, k, math.nan)), put()
-    yield "NaN in B", put(), put((k, column, math.nan))
-    yield "Inf in A", put((row, k, inf)), put()
-    yield "-Inf in B", put(), put((k, column, -inf))
-    yield "Inf · 0", put((row, k, inf)), put((k, column, 0.0))
-    yield (
-        "Inf - Inf",
-        put((row, k, inf), (row, other, inf)),
-        put((k, column, 1), (other, column, -1)),
-    )
-    small = 2.0**-10
-    sums = put((k, every, small), (other, every, small), (k, column, 1), (other, column, 1))
-    yield "overflow", put((row, k, large), (row, other, large)), sums
-    yield "-overflow", put((row, k, -large), (row, other, -large)), sums
-    yield "no overflow", put((row, every, 0), (row, k, large)), sums
+) -> dict[str, tuple[_Entries, _Entries]]:
+    """The name of each case, and what it sets in A and in B."""
+    inf, every, small = math.inf, slice(None), 2.0**-10
+    sums: _Entries = [
+        (k, every, small), (other, every, small), (k, column, 1), (other, column, 1)
+    ]  # fmt: skip
+    return {
+        "NaN in A": ([(row, k, math.nan)], []),
+        "NaN in B": ([], [(k, column, math.nan)]),
+        "Inf in A": ([(row, k, inf)], []),
+        "-Inf in B": ([], [(k, column, -inf)]),
+        "Inf · 0": ([(row, k, inf)], [(k, column, 0.0)]),
+        "Inf - Inf": ([(row, k, inf), (row, other, inf)], [(k, column, 1), (other, column, -1)]),
+        "overflow": ([(row, k, large), (row, other, large)], sums),
+        "-overflow": ([(row, k, -large), (row, other, -large)], sums),
+        "no overflow": ([(row, every, 0), (row, k, large)], sums),
+    }
 
 
 def runs(subject: GradedKernel) -> Runs:
@@ -342,27 +332,22 @@ def constants(subject: GradedKernel) -> Constants:
 
 def ulps(subject: GradedKernel) -> tuple[Ulps, ...]:
     """Errors in units in the last place on four kinds of inputs."""
-    K = 256
+    K, half, multiplier = 256, 128, subject.multiplier
     errors = []
     for kind in ("uniform", "signed", "normal", "ill-conditioned"):
         random = subject.random(f"ulps {kind}")
-        if kind == "uniform":
-            A, B = subject.uniform(random, _SIDE, K), subject.uniform(random, K, _SIDE)
-        elif kind == "normal":
-            A, B = (
-                subject.multiplier.stored(random.standard_normal(shape))
-                for shape in ((_SIDE, K), (K, _SIDE))
-            )
+        if kind == "normal":
+            A = multiplier.stored(random.standard_normal((_SIDE, K)))
+            B = multiplier.stored(random.standard_normal((K, _SIDE)))
         else:
-            A, B = subject.signed(random, _SIDE, K), subject.signed(random, K, _SIDE)
+            draw = subject.uniform if kind == "uniform" else subject.signed
+            A, B = draw(random, _SIDE, K), draw(random, K, _SIDE)
         if kind == "ill-conditioned":  # the second half of a sum nearly cancels the first
-            half = K // 2
-            A[:, half:] = subject.multiplier.stored(
-                A[:, :half] * (1 + 2.0**-6 * random.random((_SIDE, half)))
-            )
+            near = A[:, :half] * (1 + 2.0**-6 * random.random((_SIDE, half)))
+            A[:, half:] = multiplier.stored(near)
             B[half:] = -B[:half]
-        C = subject.multiply(A, B)
-        errors.append(accuracy.ulps(C, product(A, B), subject.multiplier.result, kind))
+        C = multiplier.multiply(A, B)
+        errors.append(accuracy.ulps(C, product(A, B), multiplier.result, kind))
     return tuple(errors)
 
 
@@ -374,10 +359,6 @@ class GradeStep(NamedTuple):
     failed: type[Statement] | None = None
 
 
-def _order(subject: GradedKernel) -> tuple[Statement, ...]:
-    return order_probes.order_and_sums(subject.multiplier, subject.random("order"))
-
-
 #: The steps by the field of a `Grade` that they fill; `order` also makes `sums`.
 STEPS = {
     "bounds": GradeStep(bounds, "bounds of errors", Bounds),
@@ -385,28 +366,16 @@ STEPS = {
     "algorithm": GradeStep(algorithm, "sums of zeros", Algorithm),
     "range": GradeStep(range_, "range of exponents", Range),
     "specials": GradeStep(specials, "special values", Specials),
-    "order": GradeStep(_order, "order of addition", Order),
+    "order": GradeStep(
+        lambda subject: order_probes.order_and_sums(subject.multiplier, subject.random("order")),
+        "order of addition",
+        Order,
+    ),
     "ulps": GradeStep(ulps, "units in the last place"),
     "batches": GradeStep(batches, "numbers of rows", Batches),
     "constants": GradeStep(constants, "constants", Constants),
     "runs": GradeStep(runs, "repeated runs", Runs),
 }
-
-
-class Statements(msgspec.Struct, frozen=True, kw_only=True):
-    """What one step states: fields of a `Grade`."""
-
-    bounds: Bounds | None = None
-    growth: Growth | None = None
-    algorithm: Algorithm | None = None
-    range: Range | None = None
-    specials: Specials | None = None
-    order: Order | None = None
-    sums: Sums | None = None
-    ulps: tuple[Ulps, ...] | None = None
-    batches: Batches | None = None
-    constants: Constants | None = None
-    runs: Runs | None = None
 
 
 def graded(

@@ -81,50 +81,35 @@ def _looked_up(
     return {other: known[first, other] for other in others if (first, other) in known}
 
 
-def terms_of(tree: Tree) -> list[int]:
-    """The indices of a tree's terms, ascending."""
-    left, terms = [tree], []
+def sums_of(tree: Tree) -> list[tuple[Tree, ...]]:
+    """The additions of a tree, operands first."""
+    sums, left = [], [tree]
     while left:
         node = left.pop()
-        if isinstance(node, int):
-            terms.append(node)
-        else:
+        if not isinstance(node, int):
+            sums.append(node)
             left.extend(node)
-    return sorted(terms)
+    return sums[::-1]
+
+
+def terms_of(tree: Tree) -> list[int]:
+    """The indices of a tree's terms, ascending."""
+    if isinstance(tree, int):
+        return [tree]
+    return sorted(x for node in sums_of(tree) for x in node if isinstance(x, int))
 
 
 def shared_in(tree: Tree, pairs: Sequence[Pair]) -> list[int]:
     """For each pair of terms, how many terms the smallest sum with both has in this tree."""
-
-    above: dict[int, list[int]] = {}  # for each term, the sums with it, from the whole one inwards
-    sizes: list[int] = []
-
-    def visit(node: Tree, sums: list[int]) -> int:
-        if isinstance(node, int):
-            above[node] = sums
-            return 1
-        index = len(sizes)
-        sizes.append(0)
-        sizes[index] = sum(visit(operand, [*sums, index]) for operand in node)
-        return sizes[index]
-
-    visit(tree, [])
-    return [sizes[max({*above[first]} & {*above[second]})] for first, second in pairs]
+    sums = [set(terms_of(node)) for node in sums_of(tree)]
+    return [min(len(terms) for terms in sums if terms.issuperset(pair)) for pair in pairs]
 
 
 def steps_of(tree: Tree) -> tuple[tuple[int, ...], ...]:
     """The additions, operands first: each lists terms, or K plus the index of an earlier one."""
-    terms = len(terms_of(tree))
-    steps: list[tuple[int, ...]] = []
-
-    def add(node: Tree) -> int:
-        if isinstance(node, int):
-            return node
-        steps.append(tuple(map(add, node)))
-        return terms + len(steps) - 1
-
-    add(tree)
-    return tuple(steps)
+    sums, terms = sums_of(tree), len(terms_of(tree))
+    number = {id(node): terms + index for index, node in enumerate(sums)}
+    return tuple(tuple(x if isinstance(x, int) else number[id(x)] for x in node) for node in sums)
 
 
 def from_steps(terms: int, steps: Sequence[Sequence[int]]) -> Tree:
@@ -167,7 +152,8 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
     for size in range(terms // 2, 1, -1):
         if terms % size:
             continue
-        groups = sorted(_subtrees(tree, size), key=lambda group: terms_of(group)[0])
+        groups = [node for node in sums_of(tree) if len(terms_of(node)) == size]
+        groups.sort(key=lambda group: terms_of(group)[0])
         if len(groups) * size != terms or len({_numbered(group) for group in groups}) > 1:
             continue
         block = _block([terms_of(group) for group in groups])
@@ -213,13 +199,13 @@ def _chain_level(added: Sequence[Sequence[int]], terms: int) -> Level | None:
 
 def joined_by_one(tree: Tree) -> list[Pair]:
     """Pairs of a term of some sum and a single term that is added to that sum."""
-    if isinstance(tree, int):
-        return []
-    single = [operand for operand in tree if isinstance(operand, int)]
-    pairs = [
-        (terms_of(operand)[-1], term) for operand in tree for term in single if operand != term
+    return [
+        (terms_of(operand)[-1], term)
+        for node in reversed(sums_of(tree))
+        for operand in node
+        for term in node
+        if isinstance(term, int) and operand != term
     ]
-    return [*pairs, *(pair for operand in tree for pair in joined_by_one(operand))]
 
 
 def chain_of(tree: Tree) -> list[list[int]] | None:
@@ -243,19 +229,6 @@ def _halved(terms: list[int], *, by_parity: bool) -> Tree:
     half = len(terms) // 2
     parts = (terms[::2], terms[1::2]) if by_parity else (terms[:half], terms[half:])
     return tuple(_halved(part, by_parity=by_parity) for part in parts)
-
-
-def _subtrees(tree: Tree, size: int) -> list[Tree]:
-    """The subtrees with so many terms."""
-    subtrees, left = [], [tree]
-    while left:
-        node = left.pop()
-        terms = len(terms_of(node))
-        if terms == size:
-            subtrees.append(node)
-        elif terms > size and not isinstance(node, int):
-            left.extend(node)
-    return subtrees
 
 
 def _replaced(tree: Tree, groups: Sequence[Tree]) -> Tree:

@@ -47,7 +47,7 @@ def graded(
     problem = multiplier.problem_of(kernel, size, size, size)
     worker: Any = Here(session, without)
     case = sweep.case(kernel, problem, params, worker.device)
-    return profile.grade(worker, case, seed, lambda what: None)
+    return profile.grade(worker, case, seed, "", lambda what: None)
 
 
 def said(grade: Grade) -> dict[str, Any]:

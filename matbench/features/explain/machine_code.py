@@ -70,7 +70,7 @@ def machine_code(
     warps = totals.warps * launch.blocks
     are_bytes_known = (
         totals.is_complete
-        and not totals.bulk
+        and not totals.has_bulk
         and all(missing.what != "addresses" for missing in totals.unknown)
     )
 

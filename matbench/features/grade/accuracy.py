@@ -144,25 +144,17 @@ def read_bits(read: Float64, given: Float64, storage: Storage) -> int:
     return max(0, math.floor(-math.log2(largest) + 1e-9)) if math.isfinite(largest) else 0
 
 
-def classes(values: Float64) -> npt.NDArray[np.str_]:
-    """`NaN`, `+Inf`, `-Inf` or `finite`."""
-    kinds: npt.NDArray[np.str_] = np.select(
-        [np.isnan(values), values == np.inf, values == -np.inf], ["NaN", "+Inf", "-Inf"], "finite"
-    )
-    return kinds
-
-
 def mistaken(C: Float64, R: Float64) -> str | None:
     """The most frequent class that C has where R has another: `NaN instead of Inf`."""
-    have, want = classes(C), classes(R)
+    have, want = (
+        np.select([np.isnan(X), np.isposinf(X), np.isneginf(X)], ["NaN", "+Inf", "-Inf"], "finite")
+        for X in (C, R)
+    )
     wrong = have != want
-    if not wrong.any():
-        return None
-    texts = [_mistake(got, wanted) for got, wanted in zip(have[wrong], want[wrong], strict=True)]
-    return max(sorted(set(texts)), key=texts.count)
-
-
-def _mistake(got: str, wanted: str) -> str:
-    if got[1:] == wanted[1:]:
-        return "Inf of the wrong sign"
-    return f"{got.lstrip('+-')} instead of {wanted.lstrip('+-')}"
+    texts = sorted(
+        "Inf of the wrong sign"
+        if got[1:] == wanted[1:]
+        else f"{got.lstrip('+-')} instead of {wanted.lstrip('+-')}"
+        for got, wanted in zip(have[wrong].tolist(), want[wrong].tolist(), strict=True)
+    )
+    return max(texts, key=texts.count, default=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -22,14 +21,13 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.outputs import require_apart
-from matbench.cli.progress import Display, progress
+from matbench.cli.progress import progress
 from matbench.cli.selection import SelectionOptions
 from matbench.cli.types import Seed
 
 if TYPE_CHECKING:
     from matbench.features.grade.record import Grade
     from matbench.model import Case, DeviceInfo, Kernel
-    from matbench.records.environment import Environment
 
 
 @main.command()
@@ -72,7 +70,8 @@ def grade(
     matbench grade mine.cu --baseline cublas --at-least A
     """
     from matbench.bench.options import Options
-    from matbench.features.grade import profile
+    from matbench.features.grade import profile, view
+    from matbench.features.grade.record import Letter
     from matbench.features.grade.steps import STEPS, variations
     from matbench.records import provenance
     from matbench.records.writing import RecordWriter
@@ -95,47 +94,25 @@ def grade(
         others = [(info, other) for info, case in cases for _, other in variations(case, info)]
         pool.build_ahead([*cases, *others])
         for info, case in cases:
-            begin = partial(_begin, display, case)
-            graded = profile.grade(pool.worker(info, case.kernel), case, seed, begin)
+            name, _, _ = case.label.rpartition(" at ")
+            graded = profile.grade(pool.worker(info, case.kernel), case, seed, name, display.begin)
             with signals.defer_interrupts():  # what is recorded counts as done
                 if writer is not None:
                     writer.write(graded)
                 grades.append(graded)
     if not grades:
         interruption.exit(0, len(cases), "kernels")
-    _show(grades, about, fmt, tree=tree)
-    interruption.exit(len(grades), len(cases), "kernels")
-    _exit(grades, cases, at_least)
-
-
-def _begin(display: Display, case: Case, what: str) -> None:
-    name, _, _ = case.label.rpartition(" at ")
-    display.begin(f"{name}: {what}")
-
-
-def _show(grades: list[Grade], about: Environment, fmt: str, *, tree: bool) -> None:
-    from matbench.features.grade import view
-
     show_report(view.report(grades, [about]), fmt)
-    if tree and fmt not in ("csv", "json"):
-        for graded in grades:
-            say("\n".join([f"\n{view.name_of(graded)}: order of addition", *view.tree(graded)]))
-
-
-def _exit(grades: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None) -> None:
-    """Exit 1 for a grade that is too low, and for a kernel that failed."""
-    from matbench.features.grade.record import Letter
-
-    failed = [
-        graded
-        for graded, (_, case) in zip(grades, cases, strict=True)
-        if graded.reason and not case.skip
-    ]
-    if at_least is not None:
-        letters = get_args(Letter)  # the best first
-        allowed = letters[: letters.index(at_least) + 1]
-        failed += [graded for graded in grades if graded.letter not in allowed]
-    if failed or all(case.skip for _, case in cases):
+    for graded in grades if tree and fmt not in ("csv", "json") else ():
+        say("\n".join([f"\n{view.name_of(graded)}: order of addition", *view.tree(graded)]))
+    interruption.exit(len(grades), len(cases), "kernels")
+    letters = get_args(Letter)  # the best first
+    allowed = letters[: letters.index(at_least) + 1] if at_least is not None else letters
+    skipped = [case.skip is not None for _, case in cases]
+    for graded, is_skipped in zip(grades, skipped, strict=True):
+        if graded.letter not in allowed or (graded.reason and not is_skipped):
+            sys.exit(1)
+    if all(skipped):
         sys.exit(1)
 
 

@@ -32,24 +32,26 @@ def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
     )
 
 
-def grade(worker: Worker, case: Case, seed: int, on_progress: Callable[[str], None]) -> Grade:
-    """Grade one case's kernel with its parameters; `on_progress` is told each step, in words."""
+def grade(
+    worker: Worker, case: Case, seed: int, name: str, on_progress: Callable[[str], None]
+) -> Grade:
+    """Grade one case's kernel with its parameters; `on_progress` is told its name and each step."""
     if case.skip is not None:
         return not_graded(case, worker.device, seed, skip_reason(case.skip))
     started, late = time.monotonic(), 0
     statements: dict[str, Any] = {}
-    for name, step in steps.STEPS.items():
-        on_progress(step.doing)
+    for field, step in steps.STEPS.items():
+        on_progress(f"{name}: {step.doing}")
         try:
-            made = worker.run(steps.graded, case.kernel, case.params, name, seed, case=case)
-            statements |= {name: one for name, one in msgspec.structs.asdict(made).items() if one}
+            made = worker.run(steps.graded, case.kernel, case.params, field, seed, case=case)
+            statements |= {key: one for key, one in msgspec.structs.asdict(made).items() if one}
         except BuildError as error:
             return not_graded(case, worker.device, seed, error.reason)
         except CaseError as error:
             late += isinstance(error, LateError)
             if late >= _MOST_LATE:
                 return not_graded(case, worker.device, seed, error.reason)
-            statements[name] = step.failed(reason=error.reason) if step.failed is not None else ()
+            statements[field] = step.failed(reason=error.reason) if step.failed is not None else ()
     if statements["runs"].verdict == "differ":
         reason = "runs differ"
         statements["batches"] = Batches(reason=reason, probes=statements["batches"].probes)

@@ -28,8 +28,7 @@ from matbench.model import DeviceInfo, Launch
 #: shared clock, but by no more than the second share.
 _ALIGNED_SHARE, _LITTLE_SHARE = 0.01, 0.05
 #: Bins of the histogram, and how many interquartile ranges they extend beyond the quartiles.
-_BINS = 12
-_REACH = 3
+_BINS, _REACH = 12, 3
 
 
 def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockProfile:
@@ -111,13 +110,10 @@ def _histogram(durations: Ints, us_per_tick: float) -> tuple[Bin, ...]:
     lower, upper = np.percentile(durations, [25, 75])
     reach = _REACH * (upper - lower)
     low, high = max(shortest, math.floor(lower - reach)), min(longest, math.ceil(upper + reach))
-    width = -(-(high + 1 - low) // _BINS)
-    bounds = sorted({shortest, *range(low, high + 1, width), high + 1, longest + 1})
-    counts = np.diff(np.searchsorted(np.sort(durations), bounds))
-    return tuple(
-        Bin(first * us_per_tick, last * us_per_tick, int(count))
-        for first, last, count in zip(bounds, bounds[1:], counts, strict=False)
-    )
+    inner = range(low, high + 1, -(-(high + 1 - low) // _BINS))
+    counts, bounds = np.histogram(durations, np.unique([shortest, *inner, high + 1, longest + 1]))
+    edges = [bound * us_per_tick for bound in bounds.tolist()]
+    return tuple(map(Bin, edges, edges[1:], counts.tolist()))
 
 
 def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> Ints:

@@ -25,25 +25,6 @@ from matbench.features.explain.record import Explanation
 from matbench.model import DeviceInfo, Problem
 from matbench.worker.worker import Worker
 
-MIRROR = """\
-// /// matbench
-// name = "mirror"
-// summary = "Each thread moves one word to the other end"
-// workload = "reverse"
-// args = ["A", "C", "N"]
-// [launch]
-// block = [64]
-// grid = ["ceil_div(N, 64)"]
-// ///
-
-extern "C" __global__ void mirror(const int *A, int *C, int N)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < N)
-        C[N - 1 - i] = A[i];
-}
-"""
-
 
 @pytest.fixture(autouse=True)
 def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,18 +75,6 @@ def nvcc_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_device")
-def test_the_least_traffic_stands_beside_the_modelled(matbench: Matbench) -> None:
-    result = matbench(
-        "explain", "naive-2d", "--sizes", "200x300x400", "--arch", "kepler", "--format", "json"
-    )
-    modelled = json.loads(result.stdout)[1]["traffic"]
-    assert modelled["operations"] == 2 * 200 * 300 * 400
-    assert modelled["least_bytes"] == 4 * (200 * 400 + 400 * 300 + 200 * 300)
-    assert modelled["bytes"] == 4 * (2 * 200 * 300 * 400 + 200 * 300)
-    assert modelled["intensity"] == pytest.approx(48e6 / modelled["bytes"])
-
-
-@pytest.mark.usefixtures("no_device")
 def test_each_block_stores_its_part_where_the_host_finishes(matbench: Matbench) -> None:
     result = matbench("explain", "dot-tree", "--sizes", "33792", "--arch", "kepler")
     [row] = lines_of(result, "modelled stores")
@@ -150,7 +119,12 @@ def printed(matbench: Matbench) -> Result:
 
 
 def test_a_case_is_measured_beside_its_limits(printed: Result, device: DeviceInfo) -> None:
-    for text in ("roof at the modelled traffic", "measured time", "measured copy", "measured multiply-adds"):
+    for text in (
+        "roof at the modelled traffic",
+        "measured time",
+        "measured copy",
+        "measured multiply-adds",
+    ):
         assert text in printed.stdout
     assert (f"this device: {device.label}" in printed.stdout) is (device.backend == "cuda")
     words = printed.stdout.strip().splitlines()
@@ -283,14 +257,6 @@ def test_counters_need_cuda(
 
 
 # -- other workloads -----------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_what_computes_nothing_has_no_roof(matbench: Matbench, tmp_path: Path) -> None:
-    path = tmp_path / "mirror.cu"
-    path.write_text(MIRROR, encoding="utf-8")
-    result = matbench("explain", path, "--sizes", "4099")
-    assert "It does no arithmetic; the minimum traffic takes" in result.stdout
 
 
 # -- machine code ----------------------------------------------------------------------------------

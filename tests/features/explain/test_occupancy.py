@@ -8,8 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.h200 import H200, KERNELS, case_of
 from support.nvcc import find_nvcc
 from support.optional import present
@@ -87,38 +85,6 @@ def test_what_cannot_be_launched_says_why(
 
 
 # -- invariants ----------------------------------------------------------------------------------
-
-any_architecture = st.sampled_from(ARCHITECTURES)
-any_threads = st.integers(1, 1024)
-any_registers = st.none() | st.integers(0, 255)
-any_shared_bytes = st.integers(0, 230_000)
-
-
-@given(any_architecture, any_threads, any_registers, any_shared_bytes)
-def test_resident_blocks_fit_into_the_multiprocessor(
-    a: Architecture, threads: int, registers: int | None, shared_bytes: int
-) -> None:
-    found = occupancy(a, threads, registers=registers, shared_bytes=shared_bytes)
-    assert (found.blocks == 0) == (found.refused is not None)
-    assert 0 <= found.share <= 1
-    assert found.blocks <= a.blocks
-    assert found.blocks * threads <= a.threads
-    assert found.blocks * shared_bytes <= a.shared_bytes
-    assert found.blocks * threads * (registers or 0) <= a.registers
-    if found.blocks:
-        assert found.limiters
-        assert all(found.by[resource] == found.blocks for resource in found.limiters)
-
-
-@given(any_architecture, any_threads, any_registers, any_shared_bytes, st.integers(0, 4096))
-def test_asking_for_more_never_makes_room_for_more(
-    a: Architecture, threads: int, registers: int | None, shared_bytes: int, more: int
-) -> None:
-    least = occupancy(a, threads, registers=registers, shared_bytes=shared_bytes)
-    larger = occupancy(a, threads, registers=registers, shared_bytes=shared_bytes + more)
-    assert larger.blocks <= least.blocks
-    unknown = occupancy(a, threads, registers=None, shared_bytes=shared_bytes)
-    assert least.blocks <= unknown.blocks
 
 
 # NVIDIA's header

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from typing import Any
 
 import msgspec
@@ -69,16 +68,6 @@ def test_counted_traffic_stands_beside_the_model() -> None:
     assert found["measured bank conflicts"].figure == "7"
     assert found["measured occupancy"].figure == "50%"
     assert found["measured shared memory"].figure == "4.10 kB"
-
-
-def test_modelled_and_measured_never_share_a_name() -> None:
-    names = [fact.name for fact in facts(explained(n=1000))]
-    assert "modelled traffic" in names
-    assert "measured time" in names
-    assert len(names) == len(set(names))
-    modelled = {name.removeprefix("modelled ") for name in names if name.startswith("modelled ")}
-    measured = {name.removeprefix("measured ") for name in names if name.startswith("measured ")}
-    assert not modelled & measured
 
 
 def test_each_figure_has_its_unit() -> None:
@@ -180,10 +169,3 @@ def test_csv_has_a_line_for_all_that_fits() -> None:
         ["G80 1.0", "TILE=32", "", "", TOO_WIDE],
         ["Hopper 9.0", "TILE=16", "8", "threads; registers", ""],
     ]
-
-
-def test_json_is_the_environment_and_the_record() -> None:
-    found = explained("g80")
-    about, told = json.loads(report([found], [records.environment(devices=(H200,))]).json())
-    assert about["type"] == "environment"
-    assert msgspec.convert(told, Explanation) == found

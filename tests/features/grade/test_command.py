@@ -81,22 +81,6 @@ def test_the_same_records_are_json_and_csv(matbench: Matbench, recorded: tuple[s
     assert len(rows) == 2
 
 
-def test_a_file_with_outcomes_too_is_not_mixed_up(
-    matbench: Matbench, recorded: tuple[str, Path], tmp_path: Path
-) -> None:
-    both = tmp_path / "both.jsonl"
-    matbench("run", "naive-2d", "--sizes", "8", "--output", both)
-    both.write_text(both.read_text() + recorded[1].read_text())
-    text = matbench("report", both).stdout
-    assert "naive-2d" in text
-    assert "tiled TILE=16: grade A" in text
-    refused = matbench("report", both, "--format", "csv", code=2).stderr
-    assert refused == (
-        "matbench: --format csv: outcomes and grades are not one table; report their files "
-        "separately, or with --format json\n"
-    )
-
-
 def test_a_page_has_a_section_for_grades(
     matbench: Matbench, recorded: tuple[str, Path], tmp_path: Path
 ) -> None:
@@ -151,14 +135,6 @@ def test_an_alpha_other_than_1_is_refused(matbench: Matbench, write_kernel: Kern
     path = write_kernel("doubles", front="alpha = 2.0")
     error = matbench("grade", path, code=2).stderr
     assert error == "matbench: doubles needs alpha = 2; it must be 1 to grade\n"
-
-
-def test_an_output_file_is_not_replaced(matbench: Matbench, tmp_path: Path) -> None:
-    kept = tmp_path / "kept.jsonl"
-    kept.write_text("mine\n")
-    error = matbench("grade", "tiled", "--output", kept, code=2).stderr
-    assert "already exists" in error
-    assert kept.read_text() == "mine\n"
 
 
 def test_another_seed_gives_other_inputs_and_the_same_grade(

@@ -253,7 +253,7 @@ def test_a_step_that_fails_leaves_the_others(device: DeviceInfo, failing: str) -
     case = Case(NUMPY, Problem(256, 256, 256), {}, None)
     told: list[str] = []
     worker: Any = Failing(device, failing)
-    grade = profile.grade(worker, case, 0, told.append)
+    grade = profile.grade(worker, case, 0, "", told.append)
     assert len(told) == len(steps.STEPS)
     assert grade.reason is None
     assert present(grade.bounds).verdict == "A"
@@ -270,7 +270,7 @@ def test_a_step_that_fails_leaves_the_others(device: DeviceInfo, failing: str) -
 def test_a_kernel_that_is_often_late_is_given_up(device: DeviceInfo) -> None:
     case = Case(NUMPY, Problem(256, 256, 256), {}, None)
     worker: Any = Failing(device, "growth", "order", error=LateError)
-    grade = profile.grade(worker, case, 0, lambda what: None)
+    grade = profile.grade(worker, case, 0, "", lambda what: None)
     assert (grade.letter, grade.reason, grade.bounds) == ("unclear", "it broke", None)
     assert grade.duration_s == 0
 

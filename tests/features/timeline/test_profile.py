@@ -16,7 +16,6 @@ from support.optional import present
 from matbench.analysis import block_times
 from matbench.errors import CaseError
 from matbench.features.timeline.record import Quartiles
-from matbench.records import encoding, reading
 
 TOLD = (
     "multiprocessors_used", "blocks_per_multiprocessor", "resident_most", "resident_median",
@@ -68,18 +67,6 @@ def test_counters_near_the_end_of_64_bits() -> None:
     assert found.counter_offset_ticks == pytest.approx(10_000_000, abs=2)
     assert found.multiprocessor_span_ticks == 400_000
     assert found.naive_span_ticks == 2**64 - 10_000_000 + 400_000
-
-
-def test_multiprocessors_that_ran_nothing_count_as_idle() -> None:
-    found = analysed(sampled(UNEVEN), gpu_or_cpu(multiprocessors=4))
-    assert found.multiprocessors_used == 2
-    assert present(found.blocks_per_multiprocessor).median == 0.5
-    assert found.imbalance == pytest.approx(200 / (350 / 4) - 1)
-
-
-def test_blocks_that_touch_are_not_resident_together() -> None:
-    assert analysed(sampled([Block(0, 0, 10), Block(0, 10, 20)])).resident_most == 1
-    assert analysed(sampled([Block(0, 0, 11), Block(0, 10, 20)])).resident_most == 2
 
 
 def test_a_single_block() -> None:
@@ -237,13 +224,6 @@ def test_a_cpus_figures_against_their_definition(ran: list[Block]) -> None:
         if sum(b.start <= a.start < b.end for b in ran) == most
     )
     assert found.tail_share == pytest.approx((end - full_until) / (end - begin))
-
-
-@given(launches, st.booleans())
-def test_a_profile_can_be_read_again(ran: list[Block], told: bool) -> None:
-    kind = "gpu" if told else "cpu"
-    found = analysed(sampled(ran, told=told), gpu_or_cpu(kind, 6))
-    assert reading.decode(encoding.line(found).encode()) == found
 
 
 def test_the_brief_figures_are_those_of_the_whole_analysis() -> None:

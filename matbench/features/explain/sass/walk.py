@@ -10,6 +10,7 @@ which branches depend, so that loops of thousands of iterations are counted exac
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -109,53 +110,42 @@ def walk(
     most: int = MOST_INSTRUCTIONS,
 ) -> Walk:
     """Follow a warp from the first instruction until its lanes exit or `most` are carried out."""
-    return _Walker(code, place, constants, full_visits, most).run()
+    walker = _Walker(code, place, constants, full_visits)
+    stopped = None
+    try:
+        while walker.waiting:
+            # Lanes that are behind go first, so that lanes that parted meet again.
+            start = min(walker.waiting)
+            if start not in code.graph:
+                raise _EndError("target", start)
+            if walker.carried_out > most:
+                raise _EndError("passes", start)
+            walker.visit(code.graph[start], walker.waiting.pop(start))
+    except _EndError as end:
+        stopped = end.reason
+    return Walk(walker.visits, walker.accesses, stopped, walker.carried_out)
 
 
 class _Walker:
+    """A warp on its way: `waiting` are its lanes by the address where they go on."""
+
     def __init__(
-        self,
-        code: FlowGraph,
-        place: WarpPlace,
-        constants: Mapping[int, int],
-        full_visits: int,
-        most: int,
+        self, code: FlowGraph, place: WarpPlace, constants: Mapping[int, int], full_visits: int
     ) -> None:
         self.code = code
-        self.graph = code.graph
         self.full_visits = full_visits
-        self.most = most
         self.lanes = Lanes({**_VARIABLES, **constants}, special_registers(place))
-        threads = place.block[0] * place.block[1] * place.block[2]
-        self.waiting = {next(iter(self.graph)): np.arange(LANES) + LANES * place.warp < threads}
+        lane = np.arange(LANES) + LANES * place.warp
+        self.waiting = {next(iter(code.graph)): lane < math.prod(place.block)}
         self.visits: Counter[int] = Counter()
         self.accesses: dict[int, list[Access]] = {}
         self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
         self.headers = {loop.header: loop for loop in code.loops}
         self.carried_out = 0
 
-    def run(self) -> Walk:
-        stopped = None
-        try:
-            while self.waiting:
-                self._step()
-        except _EndError as end:
-            stopped = end.reason
-        return Walk(self.visits, self.accesses, stopped, self.carried_out)
-
-    def _step(self) -> None:
-        """Carry out one block of code."""
-        # Lanes that are behind go first, so that lanes that parted meet again.
-        start = min(self.waiting)
-        if start not in self.graph:
-            raise _EndError("target", start)
-        if self.carried_out > self.most:
-            raise _EndError("passes", start)
-        self._visit(self.graph[start], self.waiting.pop(start))
-
-    def _visit(self, block: BasicBlock, active: npt.NDArray[Any]) -> None:
+    def visit(self, block: BasicBlock, rest: npt.NDArray[Any]) -> None:
+        """Carry out one block of code with the lanes that are there."""
         self.visits[block.start] += 1
-        rest = active
         # All of it is carried out at first, then only what branches depend on.
         in_full = self.full_visits > 0 and self.visits[block.start] <= _SEEN
         notes = self.visits[block.start] <= self.full_visits
@@ -174,80 +164,67 @@ class _Walker:
             if notes and any(operand.kind == "address" for operand in step.operands):
                 self._access(step, reached)
             self._carry_out(step, reached, known=taken is not None)
-        follows = block.instructions[-1].address + INSTRUCTION_BYTES
-        self._wait(follows, rest)
+        self._wait(block.instructions[-1].address + INSTRUCTION_BYTES, rest)
 
     def _wait(self, start: int, lanes: npt.NDArray[Any]) -> None:
-        if not lanes.any():
-            return
-        others = self.waiting.get(start)
-        self.waiting[start] = lanes if others is None else lanes | others
+        if lanes.any():
+            self.waiting[start] = lanes | self.waiting.get(start, False)
 
     def _active(self, instruction: Instruction, rest: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-        """The lanes that carry it out; None if its predicate is not known."""
-        if instruction.guard is None:
-            return rest
+        """The lanes that carry it out, by its guard and a branch's own predicates; None if these
+        are not known."""
+        own = instruction.operands if instruction.stem == "BRA" else ()
+        guards = [operand for operand in own if operand.kind == "predicate"]
+        if instruction.guard is not None:
+            guards.insert(0, instruction.guard)
         try:
-            lanes: npt.NDArray[Any] = rest & self.lanes.truth(instruction.guard)
-            return lanes
+            for guard in guards:
+                rest = rest & self.lanes.truth(guard)
         except UnknownError:
             return None
+        return rest
 
     def _branch(
-        self, instruction: Instruction, rest: npt.NDArray[Any], taken: npt.NDArray[Any] | None
+        self, branch: Instruction, rest: npt.NDArray[Any], taken: npt.NDArray[Any] | None
     ) -> npt.NDArray[Any]:
         """Send the lanes on their way; returns those that go on to the next instruction."""
         # With DIV, only if lanes have parted: they have met again.
-        if instruction.stem in ("BSSY", "WARPSYNC") or instruction.modifiers[:1] == ("DIV",):
+        if branch.stem in ("BSSY", "WARPSYNC") or branch.modifiers[:1] == ("DIV",):
             return rest
-        if taken is not None and instruction.stem == "BRA":
-            taken = self._agreed(instruction, taken)
-        if taken is None and polls(instruction, self.code.control):
+        if taken is None and polls(branch, self.code.control):
             return rest
-        if taken is None and self._enters_wait(instruction):
-            taken = rest
         if taken is None:
-            raise _EndError("branch", instruction.address)
-        if instruction.stem != "EXIT":
-            self._wait(self._goal(instruction, taken), taken)
+            # Past a loop that waits for another block: that is over already.
+            loop = self.headers.get(branch.address + INSTRUCTION_BYTES)
+            blocks = [self.code.graph[start] for start in (loop.blocks if loop is not None else ())]
+            if not any(watches(step) for block in blocks for step in block.instructions):
+                raise _EndError("branch", branch.address)
+            taken = rest
+        if branch.stem != "EXIT":
+            goal = branch.target
+            if goal is None and branch.stem == "RET":
+                with suppress(UnknownError):
+                    goal = int(self.lanes.number(branch.operands[0])[np.argmax(taken)])
+            if goal is None:
+                raise _EndError("target", branch.address)
+            self._wait(goal, taken)
         others: npt.NDArray[Any] = rest & ~taken
         return others
-
-    def _agreed(self, branch: Instruction, taken: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-        """The lanes for which a branch's own predicates are true, too; None if not known."""
-        try:
-            for operand in branch.operands:
-                if operand.kind == "predicate":
-                    taken = taken & self.lanes.truth(operand)
-        except UnknownError:
-            return None
-        return taken
-
-    def _goal(self, branch: Instruction, taken: npt.NDArray[Any]) -> int:
-        """The address that a branch goes to."""
-        if branch.target is not None:
-            return branch.target
-        if branch.stem == "RET":
-            with suppress(UnknownError):
-                return int(self.lanes.number(branch.operands[0])[np.argmax(taken)])
-        raise _EndError("target", branch.address)
-
-    def _enters_wait(self, branch: Instruction) -> bool:
-        """Whether it goes past a loop that waits for another block, if that is over already."""
-        loop = self.headers.get(branch.address + INSTRUCTION_BYTES)
-        blocks = loop.blocks if loop is not None else ()
-        return any(watches(step) for start in blocks for step in self.graph[start].instructions)
 
     def _carry_out(
         self, instruction: Instruction, active: npt.NDArray[Any], *, known: bool
     ) -> None:
         names = self.code.written[instruction.address]
-        if not names:
-            return
-        try:
-            values = self._computed(instruction)
-        except UnknownError:
-            values = {}
+        values: dict[str, npt.NDArray[Any]] = {}
+        with suppress(UnknownError):
+            if instruction.opcode.startswith(WAITS):
+                values = dict.fromkeys(names, np.ones(LANES, dtype=bool))
+            elif instruction.stem == "ELECT":
+                values = {instruction.operands[0].name: np.arange(LANES) == 0}
+            elif instruction.opcode.startswith(ARRIVES):
+                values = dict.fromkeys(names, np.zeros(LANES, dtype=np.int64))
+            elif names:
+                values = compute(instruction, self.lanes)
         for name in names:
             value = values.get(name)
             if value is not None and not known:
@@ -260,18 +237,6 @@ class _Walker:
                 continue
             self.lanes.values[name] = value
 
-    def _computed(self, instruction: Instruction) -> dict[str, npt.NDArray[Any]]:
-        if instruction.opcode.startswith(WAITS):
-            return {instruction.operands[0].name: np.ones(LANES, dtype=bool)}
-        if instruction.stem == "ELECT":
-            return {instruction.operands[0].name: np.arange(LANES) == 0}
-        if instruction.opcode.startswith(ARRIVES):
-            return {
-                name: np.zeros(LANES, dtype=np.int64)
-                for name in self.code.written[instruction.address]
-            }
-        return compute(instruction, self.lanes)
-
     def _access(self, instruction: Instruction, active: npt.NDArray[Any]) -> None:
         """Note where a memory instruction reads and writes: the last address first."""
         if instruction.stem in ("LDC", "ULDC", "LDCU"):
@@ -279,10 +244,10 @@ class _Walker:
         noted = self.accesses.setdefault(instruction.address, [])
         for operand in instruction.operands:
             if operand.kind == "address" and active.any():
-                try:
-                    noted.append(Access(self.lanes.address(operand), active))
-                except UnknownError:
-                    noted.append(Access(None, active))
+                addresses = None
+                with suppress(UnknownError):
+                    addresses = self.lanes.address(operand)
+                noted.append(Access(addresses, active))
 
     def _plan(self, block: BasicBlock, *, in_full: bool) -> list[Instruction | tuple[str, ...]]:
         """What is carried out, in full or as far as branches depend on it; between, the names of
@@ -293,16 +258,14 @@ class _Walker:
             plan = self.plans[block.start, in_full] = []
             forgotten: dict[str, None] = {}
             for instruction in block.instructions:
-                if instruction.address in needed or (in_full and _matters(instruction)):
+                # In full: what accesses memory or gives a known number.
+                matters = instruction.stem.removeprefix("U") in KNOWN_STEMS or any(
+                    operand.kind == "address" for operand in instruction.operands
+                )
+                if instruction.address in needed or (in_full and matters):
                     plan += [tuple(forgotten), instruction]
                     forgotten.clear()
                 else:
                     forgotten.update(dict.fromkeys(self.code.written[instruction.address]))
             plan.append(tuple(forgotten))
         return plan
-
-
-def _matters(instruction: Instruction) -> bool:
-    """Whether it accesses memory or gives a known number."""
-    accesses = any(operand.kind == "address" for operand in instruction.operands)
-    return accesses or instruction.stem.removeprefix("U") in KNOWN_STEMS

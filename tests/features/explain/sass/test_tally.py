@@ -46,7 +46,7 @@ def test_everything_that_a_loop_does() -> None:
     assert found.costs == {
         0x20: {"shared loads": 4}, 0x80: {"global stores": 1}, 0x90: {"global loads": 2},
     }  # fmt: skip
-    assert (found.bulk, found.is_complete, found.unknown) == (frozenset({"UTMALDG"}), True, ())
+    assert (found.has_bulk, found.is_complete, found.unknown) == (True, True, ())
 
 
 def test_accesses_of_one_pattern_that_begin_elsewhere_or_have_fewer_lanes() -> None:
@@ -169,3 +169,9 @@ def test_kinds_of_accesses(text: str, kind: str, cost: Cost) -> None:
     found = tallied("S2R R0, SR_TID.X", text, "EXIT")
     assert found.traffic == ({kind: cost} if kind else {})
     assert found.unknown == ()
+
+
+def test_a_loop_that_is_entered_behind_its_header_has_no_pass() -> None:
+    found = tallied("@P0 BRA 0x20", "BRA 0x30", "NOP", "@P1 BRA 0x20", "EXIT")
+    assert found.loop == flow.Loop(0x20, frozenset({0x20, 0x30}))
+    assert (found.passes, found.path, found.is_complete) == (0, (), True)

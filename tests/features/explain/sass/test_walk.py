@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from support.machine_code import code_of
 from support.optional import present
 
@@ -185,30 +183,6 @@ def test_what_may_have_been_written_is_not_known() -> None:
         "@P0 MOV R1, 0x2", "ISETP.EQ.AND P1, PT, R1, 0x1, PT", "@P1 EXIT", "EXIT",
     )  # fmt: skip
     assert found.stopped == NotDerived("branch", address=0x50)
-
-
-@given(
-    outer=st.integers(1, 70), passes=st.integers(1, 90), later=st.integers(1, 90),
-    turn=st.integers(0, 70), stages=st.integers(1, 40), ends=st.sampled_from(["EXIT", "BRA 0x120"]),
-)  # fmt: skip
-@example(outer=17, passes=64, later=40, turn=15, stages=8, ends="EXIT")
-def test_blocks_of_loops_in_loops_are_counted(
-    outer: int, passes: int, later: int, turn: int, stages: int, ends: str
-) -> None:
-    """A loop of `passes`, or from `turn` on of `later`, in a loop; both go on with a ring."""
-    program = (
-        "MOV R1, RZ", "MOV R2, RZ", "MOV R3, RZ", f"ISETP.GE.AND P0, PT, R1, {turn:#x}, PT",
-        f"MOV R5, {later:#x}", f"MOV R6, {passes:#x}", "SEL R4, R5, R6, P0", "VIADD R3, R3, 0x1",
-        "VIADD R2, R2, 0x1", f"ISETP.NE.AND P1, PT, R2, {stages:#x}, PT", "@P1 BRA 0xc0",
-        "MOV R2, RZ", "ISETP.GE.AND P2, PT, R3, R4, PT", "@!P2 BRA 0x70", "VIADD R1, R1, 0x1",
-        f"ISETP.GE.AND P3, PT, R1, {outer:#x}, PT", f"@P3 {ends}", "@!P3 BRA 0x20", "EXIT",
-    )  # fmt: skip
-    found = walked(*program, most=10**6)
-    assert found.stopped is None
-    inner = sum(later if i >= turn else passes for i in range(outer))
-    assert found.visits[0x20] == outer
-    assert found.visits[0x70] == found.visits[0xC0] == inner
-    assert found.visits[0xB0] == inner // stages
 
 
 # Loops

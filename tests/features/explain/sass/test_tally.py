@@ -173,5 +173,6 @@ def test_kinds_of_accesses(text: str, kind: str, cost: Cost) -> None:
 
 def test_a_loop_that_is_entered_behind_its_header_has_no_pass() -> None:
     found = tallied("@P0 BRA 0x20", "BRA 0x30", "NOP", "@P1 BRA 0x20", "EXIT")
-    assert found.loop == flow.Loop(0x20, frozenset({0x20, 0x30}))
+    assert found.loop is not None
+    assert found.loop.header == 0x20
     assert (found.passes, found.path, found.is_complete) == (0, (), True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Mapping
 
 from matbench import workloads
@@ -11,12 +12,19 @@ from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.occupancy import occupancy
 from matbench.features.explain.other_devices import limits
 from matbench.features.explain.record import HotLoop, MachineCode, NotDerived
-from matbench.features.explain.sass import flow, listing, prediction, waits
+from matbench.features.explain.sass import flow, listing, waits
 from matbench.features.explain.sass.memory import Cost
+from matbench.features.explain.sass.pipes import RATES, SCHEDULERS
 from matbench.features.explain.sass.tally import Tally, tally
 from matbench.kernelfile import expressions
 from matbench.model import Case, Launch, Resources
 
+ISSUE = "issue slots"
+BANKS = "register banks"
+MEMORY = "shared memory and L1"
+L1 = "L1 cache"
+SHARED = "shared memory"
+TENSOR = "tensor cores"
 #: Where a launch's geometry is in constant bank 0: blocks of threads, then the grid. NVIDIA does
 #: not document this; it is what nvcc 13.0 reads `blockDim` and `gridDim` from.
 _GEOMETRY = {7: (0x0, 0xC), 8: (0x0, 0xC), 9: (0x0, 0xC), 10: (0x360, 0x370), 12: (0x360, 0x370)}
@@ -44,7 +52,7 @@ def machine_code(
     constants = _constants(function, case, launch, architecture)
     rates = dict[str, int](architecture.tensor_fma.items())
     totals = tally(graph, launch.block, launch.grid, constants, rates)
-    used = prediction.demand(totals, capability)
+    used = demand(totals, capability)
     not_derived = totals.unknown
     if not used:
         not_derived = (*not_derived, NotDerived("cycles", architecture.name))
@@ -56,7 +64,7 @@ def machine_code(
             first=min(block.start for block in blocks),
             last=max(block.instructions[-1].address for block in blocks),
             passes=totals.passes,
-            instructions=prediction.most_first(
+            instructions=_most_first(
                 {name: count / totals.passes for name, count in totals.in_loop.items()}
             ),
             share=sum(totals.in_loop.values()) / totals.instructions,
@@ -88,7 +96,7 @@ def machine_code(
     return MachineCode(
         architecture=code.architecture,
         spilled_bytes=code.resources.spilled_bytes,
-        instructions=prediction.most_first(totals.classes),
+        instructions=_most_first(totals.classes),
         loop=loop,
         cycles=used,
         block_cycles=block_cycles,
@@ -109,6 +117,40 @@ def machine_code(
         global_least_cycles=totals.warps * sum(part.least for part in cached),
         not_derived=not_derived,
     )
+
+
+def demand(totals: Tally, capability: tuple[int, int]) -> dict[str, float]:
+    """Cycles of a multiprocessor that one block takes of each resource, the most first.
+
+    Empty if the rates of this compute capability are not known.
+    """
+    rates = RATES.get(capability)
+    if rates is None:
+        return {}
+    n = Counter(totals.classes)
+    paths = {
+        kind: sum(traffic.cycles for name, traffic in totals.traffic.items() if kind in name)
+        for kind in ("shared", "global", "local")
+    }
+    shared, cached = paths["shared"], paths["global"] + paths["local"]
+    per_warp = {
+        ISSUE: totals.instructions / SCHEDULERS,
+        BANKS: max(totals.bank_reads) / SCHEDULERS,
+        "float32 pipe": (n["float32"] + n["integer multiply"]) / rates.fma,
+        "integer multiplier": n["integer multiply"] / rates.imad,
+        "integer pipe": n["integer and logic"] / rates.alu,
+        "float64 pipe": n["float64"] / rates.fp64,
+        "float16 pipe": n["float16"] / rates.half,
+        "special functions": n["special and conversion"] / rates.xu,
+        TENSOR: totals.tensor_cycles,
+        SHARED if shared >= cached else L1: shared + cached,
+    }
+    cycles = {name: totals.warps * value for name, value in per_warp.items() if value}
+    return _most_first(cycles)
+
+
+def _most_first(amounts: Mapping[str, float]) -> dict[str, float]:
+    return dict(sorted(amounts.items(), key=lambda item: -item[1]))
 
 
 def busy(code: MachineCode) -> dict[str, float]:
@@ -137,7 +179,7 @@ def _waiting(
     path = waits.steps(totals.path, totals.costs, capability)
     a_pass = waits.pass_cycles(path, totals.warps, resident) / resident
     rest = max(0.0, 1 - len(path) * totals.passes / totals.instructions)
-    return a_pass * totals.passes + rest * used[prediction.ISSUE]
+    return a_pass * totals.passes + rest * used[ISSUE]
 
 
 def _constants(
@@ -164,15 +206,11 @@ def _constants(
                 value = expressions.evaluate(text, values)
             except expressions.ExpressionError:
                 continue
-            number = _bits(value, parameter.type, nbytes)
+            number = int(value)
+            if parameter.type in ("float", "double"):
+                packed = struct.pack("<f" if nbytes == 4 else "<d", value)
+                number = int.from_bytes(packed, "little")
         constants[offset] = number & 0xFFFFFFFF
         if nbytes == 8:
             constants[offset + 4] = number >> 32 & 0xFFFFFFFF
     return constants
-
-
-def _bits(value: int | float, kind: str, nbytes: int) -> int:
-    if kind in ("float", "double"):
-        code = "<f" if nbytes == 4 else "<d"
-        return int.from_bytes(struct.pack(code, value), "little")
-    return int(value)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from matbench.features.explain.machine_code import busy
+from matbench.features.explain.machine_code import (
+    BANKS,
+    ISSUE,
+    L1,
+    MEMORY,
+    SHARED,
+    TENSOR,
+    busy,
+)
 from matbench.features.explain.record import (
     Explanation,
     HardwareCounters,
     MachineCode,
     NotDerived,
 )
-from matbench.features.explain.sass import prediction
 from matbench.show.table import Fact, Section, facts_section
 from matbench.show.units import count, duration, percent, rates
 
@@ -26,18 +33,18 @@ _ROUNDED = 0.005
 _MOST_REASONS = 3
 _MOST_CLASSES = 5
 #: What ncu counts as one: both use the same path.
-_PATH = (prediction.SHARED, prediction.L1)
+_PATH = (SHARED, L1)
 
 #: What to try next, by the resource that binds.
 _TRY: dict[str, str] = {
-    prediction.ISSUE: "Let each instruction do more: compute more elements per thread, and access "
+    ISSUE: "Let each instruction do more: compute more elements per thread, and access "
     "memory 16 bytes at a time",
-    prediction.BANKS: "Order the products so that neighbouring ones share an operand, which then "
+    BANKS: "Order the products so that neighbouring ones share an operand, which then "
     "is not read again, or compute more elements per thread",
-    prediction.SHARED: "Use each value fetched more often: compute more elements per thread, and "
+    SHARED: "Use each value fetched more often: compute more elements per thread, and "
     "fetch 16 bytes at a time",
-    prediction.L1: "Keep what neighbouring threads share in shared memory or registers",
-    prediction.TENSOR: "Its tensor cores are busy: only fewer or narrower products are faster",
+    L1: "Keep what neighbouring threads share in shared memory or registers",
+    TENSOR: "Its tensor cores are busy: only fewer or narrower products are faster",
     "float32 pipe": "Its arithmetic units are busy: only fewer operations, or tensor cores, are "
     "faster",
     "float64 pipe": "Sum in float32, with compensation where the result must be exact",
@@ -112,7 +119,7 @@ def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
     for name, share in shares.items():
         if share >= _SMALL:
             binds = ["binds: busy all the time at the ceiling"] if share == 1 else []
-            measured = counted.get(prediction.MEMORY if name in _PATH else name)
+            measured = counted.get(MEMORY if name in _PATH else name)
             ncu = [f"{measured:.0%} counted by ncu"] if measured is not None else []
             yield Fact(name, f"{share:.0%}", "; ".join(binds + ncu))
     if (idle := _idle(code)) >= _ROUNDED:
@@ -175,8 +182,8 @@ def _next(code: MachineCode, resource: str, reached: float | None) -> str:
             "The rest is waiting, for memory or at barriers: load the next tile while this one is "
             "computed, give each thread more independent work, or let more warps be resident"
         )
-    if resource == prediction.SHARED and code.shared_cycles > _SCATTERED * code.shared_least_cycles:
+    if resource == SHARED and code.shared_cycles > _SCATTERED * code.shared_least_cycles:
         return "Remove bank conflicts: pad the rows of the tiles, or permute the lanes"
-    if resource == prediction.L1 and code.global_cycles > _SCATTERED * code.global_least_cycles:
+    if resource == L1 and code.global_cycles > _SCATTERED * code.global_least_cycles:
         return "Coalesce: let neighbouring lanes access neighbouring addresses"
     return _TRY.get(resource, f"Use the {resource} less")

@@ -95,32 +95,26 @@ def fit(
 def _refusal(
     architecture: Architecture, threads: int, registers: int | None, shared_bytes: int
 ) -> str | None:
-    """Why such a block cannot be launched; None if it can."""
-    if threads > architecture.threads_per_block:
-        return f"{threads:,} threads per block > {architecture.threads_per_block:,}"
-    if shared_bytes > architecture.largest_shared_bytes:
-        return f"{shared_bytes:,} bytes of shared memory > {architecture.largest_shared_bytes:,}"
-    if not registers:
-        return None
-    if registers > architecture.registers_per_thread:
-        return f"{registers} registers per thread > {architecture.registers_per_thread}"
-    needed = _registers_of_block(architecture, -(-threads // WARP), registers)
-    if needed > architecture.registers_per_block:
-        return f"{needed:,} registers per block > {architecture.registers_per_block:,}"
-    return None
+    """Why such a block cannot be launched; None if it can.
+
+    A launch must have registers as if its warps filled all partitions evenly. Pascal 6.0 has two
+    partitions, but its launch limits are those of four, as on 6.1.
+    """
+    a = architecture
+    partitions = 4 if a.family == "Pascal" else a.partitions
+    warps = _rounded(-(-threads // WARP), partitions)
+    needs = (
+        (threads, a.threads_per_block, "threads per block"),
+        (shared_bytes, a.largest_shared_bytes, "bytes of shared memory"),
+        (registers or 0, a.registers_per_thread, "registers per thread"),
+        (_registers_of_warp(registers or 0) * warps, a.registers_per_block, "registers per block"),
+    )
+    refused = (f"{asked:,} {what} > {most:,}" for asked, most, what in needs if asked > most)
+    return next(refused, None)
 
 
 def _registers_of_warp(registers: int) -> int:
     return _rounded(registers * WARP, _REGISTER_UNIT)
-
-
-def _registers_of_block(architecture: Architecture, warps: int, registers: int) -> int:
-    """The registers that a launch must have: as if its warps filled all partitions evenly.
-
-    Pascal 6.0 has two partitions, but its launch limits are those of four, as on 6.1.
-    """
-    partitions = 4 if architecture.family == "Pascal" else architecture.partitions
-    return _registers_of_warp(registers) * _rounded(warps, partitions)
 
 
 def _rounded(number: int, unit: int) -> int:

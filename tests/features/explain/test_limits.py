@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.kernels import KernelWriter
 
 from matbench.backends import Backend
 from matbench.bench import bandwidth
-from matbench.bench.options import Deadlines, Options
+from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.features.explain import limits
-from matbench.kernelfile import catalogue, sweep
-from matbench.model import DeviceInfo, Problem
-from matbench.worker.worker import WorkerPool
 
 
 @pytest.fixture
@@ -42,13 +38,3 @@ def test_measuring_anew_keeps_the_better_figure(own_session: Session) -> None:
     assert again.copy_bytes_per_s >= first.copy_bytes_per_s
     assert again.fma_flop_per_s >= first.fma_flop_per_s
     assert limits.measured(own_session) == again
-
-
-def test_a_worker_measures_them_in_its_own_process(
-    device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
-    case = sweep.case(catalogue.load(write_kernel()), Problem(8, 8, 8), {"TILE": 8}, device)
-    with WorkerPool(Options(), Deadlines()) as pool:
-        found = pool.worker(device).run(limits.measured, case=case)
-    assert found.device == device.name
-    assert found.fma_flop_per_s > 0

@@ -66,13 +66,6 @@ def summed(tree: summation_tree.Tree) -> Product:
     return product
 
 
-def balanced(terms: list[int]) -> summation_tree.Tree:
-    if len(terms) == 1:
-        return terms[0]
-    half = len(terms) // 2
-    return balanced(terms[:half]), balanced(terms[half:])
-
-
 def probed(device: DeviceInfo, product: Product, kernel: Kernel = NUMPY) -> tuple[Order, Sums]:
     random = np.random.default_rng(1)
     found = order_probes.order_and_sums(Simulated(device, product, kernel), random)
@@ -88,13 +81,6 @@ def any_length(make: Callable[[int], summation_tree.Tree]) -> Product:
 
 def chained(step: int) -> Product:
     return any_length(lambda K: tuple_chain(list(range(K))[::step]))
-
-
-def test_a_pairwise_sum_and_its_width_are_found(device: DeviceInfo) -> None:
-    found, sums = probed(device, any_length(lambda K: balanced(list(range(K)))))
-    assert (found.verdict, found.terms) == ("regular", 256)
-    assert [(level.how, level.terms) for level in found.levels] == [("pairwise", 256)]
-    assert (sums.accumulator_bits, sums.rounding, sums.input_bits) == (24, "nearest", 24)
 
 
 @pytest.mark.parametrize("others", [np.s_[:, 1::2], np.s_[1::2]], ids=["column", "row"])

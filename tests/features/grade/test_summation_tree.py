@@ -161,10 +161,6 @@ def test_an_irregular_tree_has_no_levels() -> None:
     assert summation_tree.levels_of((((0, 1), (2, 3)), 4, (5, (6, 7)))) == ()
 
 
-def test_a_sum_that_begins_with_more_terms_than_it_adds_later_is_irregular() -> None:
-    assert summation_tree.levels_of(((((0, 1, 2), 3), 4), 5)) == ()
-
-
 # Multipliers
 
 

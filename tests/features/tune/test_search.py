@@ -233,17 +233,6 @@ def test_a_budget_of_time_takes_the_defaults_at_least(kernel: Kernel, device: De
     assert search.comparison is None
 
 
-def test_a_huge_space_ends_by_its_budget(tmp_path: Path, device: DeviceInfo) -> None:
-    path = tmp_path / "tunable.cu"
-    path.write_text(tunable.huge("tune"), encoding="utf-8")
-    space = search_space.space(catalogue.load(path), SIZE, device, {}, 0)
-    search = TuningSearch(space, Budget(seconds=0.02))
-    worker = Clockwork(device)
-    search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
-    assert search.winner is not None
-    assert len(space.defaults) <= len(search.standings) < len(space.cases)
-
-
 def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceInfo) -> None:
     worker = Clockwork(device)
     look: Callable[..., Outcome] = worker.look

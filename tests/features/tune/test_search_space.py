@@ -223,12 +223,6 @@ def test_claims_of_the_kernel_stand_above() -> None:
     assert "claims:" not in shown(tuning.report(SEARCH, [environment()]))
 
 
-def test_each_kernel_has_its_section() -> None:
-    other = candidate(8, 3, outcome=outcome("naive", 3, params={"TILE": 8}))
-    sections = tuning.report([*SEARCH, other], [environment()]).sections
-    assert [section.heading[0] for section in sections] == ["tiled", "naive"]
-
-
 def test_an_interrupted_search_has_no_winner() -> None:
     page = shown(tuning.report([candidate(32, 2, is_best=True, complete=False)], []))
     assert "best so far" in page

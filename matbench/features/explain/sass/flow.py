@@ -45,11 +45,8 @@ class FlowGraph(NamedTuple):
 def code(function: CodeListing) -> FlowGraph:
     """The control flow of a function."""
     graph = blocks(function)
-    all_loops = tuple(loops(graph))
-    written = {
-        instruction.address: results(instruction)[0] for instruction in function.instructions
-    }
-    return FlowGraph(function, graph, all_loops, controlling(graph), written)
+    written = {each.address: results(each)[0] for each in function.instructions}
+    return FlowGraph(function, graph, tuple(loops(graph)), controlling(graph, written), written)
 
 
 def blocks(function: CodeListing) -> dict[int, BasicBlock]:
@@ -121,7 +118,9 @@ def _back_edges(graph: dict[int, BasicBlock]) -> Iterator[tuple[int, int]]:
             path[goal] = iter(graph[goal].next)
 
 
-def controlling(graph: dict[int, BasicBlock]) -> dict[int, tuple[Instruction, ...]]:
+def controlling(
+    graph: dict[int, BasicBlock], written: dict[int, tuple[str, ...]]
+) -> dict[int, tuple[Instruction, ...]]:
     """For each block, its branches and the instructions on which some branch depends.
 
     Liveness of what branches read, backwards to a fixed point: an instruction counts if something
@@ -129,8 +128,8 @@ def controlling(graph: dict[int, BasicBlock]) -> dict[int, tuple[Instruction, ..
     """
     live: dict[int, set[str]] = {start: set() for start in graph}
     kept: dict[int, tuple[Instruction, ...]] = {}
-    facts = {
-        instruction.address: (results(instruction)[0], tuple(sources(instruction)))
+    read = {
+        instruction.address: tuple(sources(instruction))
         for block in graph.values()
         for instruction in block.instructions
     }
@@ -141,27 +140,16 @@ def controlling(graph: dict[int, BasicBlock]) -> dict[int, tuple[Instruction, ..
             alive = set().union(*(live[goal] for goal in block.next))
             chosen = []
             for instruction in reversed(block.instructions):
-                written, read = facts[instruction.address]
-                branches = _branches(instruction)
-                if branches or not alive.isdisjoint(written):
-                    if _replaces(instruction):
-                        alive -= set(written)
-                    alive |= set(read)
+                names = written[instruction.address]
+                branches = instruction.target is not None or instruction.stem in _LEAVES
+                if branches or not alive.isdisjoint(names):
+                    # Lanes that take no part in an election do not look at who won it.
+                    if instruction.guard is None or instruction.stem == "ELECT":
+                        alive -= set(names)
+                    alive |= set(read[instruction.address])
                     chosen.append(instruction)
             kept[block.start] = tuple(reversed(chosen))
             if alive != live[block.start]:
                 live[block.start] = alive
                 changed = True
     return kept
-
-
-def _replaces(instruction: Instruction) -> bool:
-    """Whether nothing is left of what its results were before.
-
-    Lanes that do not take part in an election do not look at who won it.
-    """
-    return instruction.guard is None or instruction.stem == "ELECT"
-
-
-def _branches(instruction: Instruction) -> bool:
-    return instruction.target is not None or instruction.stem in _LEAVES

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from matbench.features.explain.sass.effects import bank_reads
@@ -107,25 +108,26 @@ def pass_cycles(path: Sequence[WaitStep], warps: int, blocks: int) -> float:
     return _Multiprocessor(path, warps, blocks).run()
 
 
+@dataclass(eq=False)
 class _Warp:
-    def __init__(self, block: int, scheduler: int) -> None:
-        self.block, self.scheduler = block, scheduler
-        self.next = 0
-        self.ready: float = 0
-        self.counters: list[float] = [0] * 6
+    block: int
+    scheduler: int
+    next: int = 0
+    ready: float = 0
+    counters: list[float] = field(default_factory=lambda: [0.0] * 6)
 
 
+@dataclass(eq=False)
 class _Scheduler:
     """`look` is the next cycle at which one of its warps may start an instruction."""
 
-    def __init__(self, warps: list[_Warp]) -> None:
-        self.warps = warps
-        self.look: float = 0
-        self.last = warps[0]
-        self.even_free: float = 0
-        self.odd_free: float = 0
-        self.pipes: list[float] = [0] * len(_PIPES)
-        self.queue: deque[float] = deque()
+    warps: list[_Warp]
+    last: _Warp
+    look: float = 0
+    even_free: float = 0
+    odd_free: float = 0
+    pipes: list[float] = field(default_factory=lambda: [0.0] * len(_PIPES))
+    queue: deque[float] = field(default_factory=deque)
 
 
 class _Multiprocessor:
@@ -134,7 +136,7 @@ class _Multiprocessor:
         # Warps go to the schedulers in turn.
         self.warps = [_Warp(i // warps, i % SCHEDULERS) for i in range(warps * blocks)]
         self.schedulers = [
-            _Scheduler([warp for warp in self.warps if warp.scheduler == number])
+            _Scheduler(self.warps[number::SCHEDULERS], self.warps[number])
             for number in range(min(SCHEDULERS, len(self.warps)))
         ]
         self.arrived: list[list[_Warp]] = [[] for _ in range(blocks)]
@@ -216,9 +218,8 @@ class _Multiprocessor:
             return
         for other in arrived[:-1]:
             other.ready = now + 1
-            self.schedulers[other.scheduler].look = min(
-                self.schedulers[other.scheduler].look, now + 1
-            )
+            scheduler = self.schedulers[other.scheduler]
+            scheduler.look = min(scheduler.look, now + 1)
         arrived.clear()
 
 

@@ -107,24 +107,6 @@ def test_the_stages_of_a_ring_are_counted_exactly(stages: int) -> None:
         assert found.traffic["global stores"].requested_bytes == 128 * (n + n // stages * 5)
 
 
-def test_an_access_that_comes_late_is_seen() -> None:
-    source = STAGES.replace("++stage == STAGES", "i % 128 == 127")
-    found = followed(source, 1000, 5)
-    assert found.is_complete
-    assert found.unknown == ()
-
-
-@pytest.mark.parametrize("step", ["x = x * 5 + 1", "x += i < 70 ? 1 : 3", "x += 3"])
-def test_an_address_that_decides_no_branch_is_not_guessed(step: str) -> None:
-    last = "p[threadIdx.x] = sum;"
-    source = LOOP.replace("UNROLL", "1").replace("float sum", "unsigned x = 0; float sum")
-    source = source.replace("        sum = ", f"        {step}, sum = ")
-    found = followed(source.replace(last, f"{last} p[x & 1023] = sum;"), 1000)
-    assert found.is_complete, found.unknown
-    [missing] = found.unknown
-    assert (missing.what, missing.name.split(".")[0]) == ("addresses", "STG")
-
-
 # Every kernel of matbench
 
 

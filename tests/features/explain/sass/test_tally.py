@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.machine_code import code_of
 
+from matbench.features.explain.machine_code import demand
 from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass import flow
 from matbench.features.explain.sass.memory import Cost
-from matbench.features.explain.sass.prediction import demand
 from matbench.features.explain.sass.tally import Tally, tally
 
 

@@ -35,10 +35,15 @@ def traffic(
         }
     except expressions.ExpressionError as error:
         raise UsageError(f"{kernel.path}: [model]: {error}") from None
-    operations, least_bytes = (
-        workloads.workload_of(problem).operations(problem),
-        _least(kernel, problem),
+    workload = workloads.workload_of(problem)
+    operations = workload.operations(problem)
+    # Each input is read once, in its storage type, and the output is written once.
+    loaded, stored = (
+        WORD_BYTES[kind] for kind in (kernel.contract.storage, kernel.contract.result)
     )
+    read = sum(workload.words(buffer, problem) for buffer in workload.reads)
+    written = workload.words("C", problem) * (2 if problem.beta else 1)
+    least_bytes = (loaded * read + stored * written) * problem.batch
     least = Traffic(
         operations,
         least_bytes,
@@ -50,7 +55,7 @@ def traffic(
         return least
     loads = claimed["global_loads"]
     stores = claimed.get("global_stores", float(_stores(kernel, problem, values)))
-    moved = _loaded_bytes(kernel) * loads + _stored_bytes(kernel) * stores
+    moved = loaded * loads + stored * stores
     if not moved > 0:
         raise UsageError(f"{kernel.path}: [model] gives {moved:g} bytes of traffic for {params}")
     if moved < least_bytes:
@@ -67,8 +72,8 @@ def of_code(least: Traffic, code: MachineCode, kernel: Kernel) -> Traffic:
         return least
     return msgspec.structs.replace(
         least,
-        loads=loaded / _loaded_bytes(kernel),
-        stores=stored / _stored_bytes(kernel),
+        loads=loaded / WORD_BYTES[kernel.contract.storage],
+        stores=stored / WORD_BYTES[kernel.contract.result],
         bytes=loaded + stored,
         intensity=least.operations / (loaded + stored),
         claimed_bytes=None,
@@ -85,21 +90,3 @@ def _stores(kernel: Kernel, problem: Problem, values: Mapping[str, int | float])
         with contextlib.suppress(expressions.ExpressionError):
             return math.prod(expressions.whole(axis, values) for axis in kernel.launch.grid)
     return workloads.workload_of(problem).words("C", problem) * problem.batch
-
-
-def _least(kernel: Kernel, problem: Problem) -> int:
-    """Bytes to read each input once, in its storage type, and to write the output once."""
-    workload = workloads.workload_of(problem)
-    read = sum(workload.words(buffer, problem) for buffer in workload.reads)
-    C = workload.words("C", problem)
-    moved = _loaded_bytes(kernel) * read + _stored_bytes(kernel) * C * (2 if problem.beta else 1)
-    return moved * problem.batch
-
-
-def _stored_bytes(kernel: Kernel) -> int:
-    """The size of an element of C, or of a partial result."""
-    return WORD_BYTES[kernel.contract.result]
-
-
-def _loaded_bytes(kernel: Kernel) -> int:
-    return WORD_BYTES[kernel.contract.storage]

@@ -24,6 +24,8 @@ _NO_RESULT = frozenset(
 WAITS = ("SYNCS.PHASECHK", "ACQBULK", "UTCATOMSWS", "USETMAXREG.TRY_ALLOC")
 #: Instructions that count the blocks to arrive before this one: none, so that it is not the last.
 ARRIVES = ("ATOM.E.INC", "ATOMG.E.INC")
+#: Instructions that read as much as they store.
+_STORING = ("STG", "STS", "STL", "ST", "RED", "REDG", "ATOM", "ATOMG", "ATOMS")
 #: Instructions that read pairs, if their modifiers say 64 bits.
 _OF_PAIRS = ("MOV", "IADD", "IADD3", "ISETP", "SEL", "IMNMX", "I2F")
 #: Bits of the numbers that a warp's tensor instructions multiply, and shapes: rows, columns, depth.
@@ -171,7 +173,7 @@ def sources(instruction: Instruction) -> Iterator[str]:
         yield instruction.guard.name
     if instruction.opcode.startswith(WAITS):
         return
-    stored = _stored_width(instruction)
+    stored = max(1, access_bytes(instruction) // 4 if instruction.stem in _STORING else 1)
     for index, operand in enumerate(results(instruction)[1]):
         if operand.kind == "address":
             for name, _, wide in operand.parts:
@@ -200,12 +202,6 @@ def source_width(instruction: Instruction, index: int, operand: Operand, stored:
         return _fragments(instruction)[index] if index < 3 else 1
     is_wide = not {"64", "S64", "U64"}.isdisjoint(modifiers)
     return 2 if is_wide and stem.removeprefix("U") in _OF_PAIRS else 1
-
-
-def _stored_width(instruction: Instruction) -> int:
-    if instruction.stem in ("STG", "STS", "STL", "ST", "RED", "REDG", "ATOM", "ATOMG", "ATOMS"):
-        return max(1, access_bytes(instruction) // 4)
-    return 1
 
 
 def bank_reads(instructions: Iterable[Instruction]) -> Iterator[tuple[int, int]]:

@@ -122,9 +122,15 @@ def function(listing: str, entry: str) -> CodeListing:
         )
     instructions = tuple(_instruction(*line, labels) for line in lines)
     info = _section(listing, f".nv.info.{entry}") or ""
-    cluster = _CLUSTER.search(info)
+    cluster, bank = _CLUSTER.search(info), _BANK.search(info)
     blocks = math.prod(int(side, 16) for side in cluster.groups()) if cluster else 1
-    return CodeListing(entry, instructions, _parameters(info), blocks)
+    # Where the launch puts each argument: offset in constant bank 0, and its size in bytes.
+    parameters = {}
+    if bank is not None:
+        for number, offset, low, high in _PARAMETER.findall(info):
+            size = (int(high, 16) << 8 | int(low, 16)) >> 2
+            parameters[int(number, 16)] = int(bank[1], 16) + int(offset, 16), size
+    return CodeListing(entry, instructions, parameters, blocks)
 
 
 def _section(listing: str, name: str) -> str | None:
@@ -136,18 +142,6 @@ def _section(listing: str, name: str) -> str | None:
     return listing[start.end() : end.start() if end else None]
 
 
-def _parameters(info: str) -> dict[int, tuple[int, int]]:
-    """Where the launch puts each argument: offset in constant bank 0, and its size in bytes."""
-    bank = _BANK.search(info)
-    if bank is None:
-        return {}
-    base = int(bank[1], 16)
-    return {
-        int(number, 16): (base + int(offset, 16), (int(high, 16) << 8 | int(low, 16)) >> 2)
-        for number, offset, low, high in _PARAMETER.findall(info)
-    }
-
-
 def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) -> Instruction:
     guard = None
     if guarded := _GUARD.match(text):
@@ -155,7 +149,8 @@ def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) ->
     opcode, _, rest = text.partition(" ")
     # A return says after its register where the address in it counts from.
     rest = re.sub(r"(?<=\w) `\(.*", "", rest)
-    operands = tuple(operand(piece) for piece in _pieces(rest))
+    pieces = filter(None, map(str.strip, re.split(r",(?![^\[]*\])", rest)))
+    operands = tuple(map(operand, pieces))
     target = None
     for argument in operands:
         name = argument.text.strip("`()")
@@ -164,26 +159,10 @@ def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) ->
         elif opcode.startswith("BRA") and argument.kind == "number":
             target = argument.number
     stem, *modifiers = opcode.split(".")
-    return Instruction(
-        address, guard, opcode, stem, tuple(modifiers), operands, target, _control(upper)
-    )
-
-
-def _control(upper: int) -> Control:
-    """The scheduler's bits of an encoding (bits 105 to 121 of 128)."""
-    bits = upper >> 41
-    write, read = bits >> 5 & 7, bits >> 8 & 7
-    return Control(
-        stall=bits & 15,
-        write_barrier=write if write != 7 else None,
-        read_barrier=read if read != 7 else None,
-        waits=bits >> 11 & 63,
-    )
-
-
-def _pieces(text: str) -> list[str]:
-    """Operands, split at commas outside brackets."""
-    return [piece.strip() for piece in re.split(r",(?![^\[]*\])", text) if piece.strip()]
+    bits = upper >> 41  # the scheduler's are bits 105 to 121 of 128
+    write, read = (barrier if barrier != 7 else None for barrier in (bits >> 5 & 7, bits >> 8 & 7))
+    control = Control(bits & 15, write, read, waits=bits >> 11 & 63)
+    return Instruction(address, guard, opcode, stem, tuple(modifiers), operands, target, control)
 
 
 _REGISTER = re.compile(r"(-?)([~!]?)(\|?)(U?R(?:\d+|Z)|U?P(?:\d+|T))\b((?:\.\w+)*)\|?((?:\.\w+)*)$")

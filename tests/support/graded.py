@@ -7,7 +7,7 @@ from typing import Any
 
 from matbench.bench.session import Session
 from matbench.features.grade import multiplier, profile, steps, view
-from matbench.features.grade.record import Grade
+from matbench.features.grade.record import Grade, Statements
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Kernel
 from support.expected import entries
@@ -27,12 +27,12 @@ class Here:
         self.device: DeviceInfo = session.backend.info
         self.without = without
 
-    def run(self, task: Any, *args: Any, case: Case) -> steps.Statements:
+    def run(self, task: Any, *args: Any, case: Case) -> Statements:
         *_, step, _ = args
         if step in self.without:
             statement: Any = steps.STEPS[step].failed or tuple
-            return steps.Statements(**{step: statement()})
-        found: steps.Statements = task(self.session, *args)
+            return Statements(**{step: statement()})
+        found: Statements = task(self.session, *args)
         return found
 
 

@@ -19,7 +19,7 @@ from matbench.backends import Backend
 from matbench.bench import checks
 from matbench.bench.launches import Launches
 from matbench.bench.loop import sample_until_known
-from matbench.bench.options import Options, Round
+from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session
 from matbench.cache import Cache

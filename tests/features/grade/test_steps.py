@@ -14,7 +14,7 @@ from support.optional import present, some
 from matbench.errors import CaseError
 from matbench.features.grade import order_probes, profile, steps, summation_tree
 from matbench.features.grade.multiplier import Multiplier
-from matbench.features.grade.record import Batches, Order, Sums
+from matbench.features.grade.record import Batches, Order, Statements, Sums
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
 from matbench.worker.worker import LateError
@@ -228,7 +228,7 @@ class Failing:
 
     def run(
         self, _: object, kernel: Kernel, params: object, step: str, seed: int, case: Case
-    ) -> steps.Statements:
+    ) -> Statements:
         if step in self.failing:
             raise self.error("it broke")
         return steps.step(Simulated(self.device, lambda A, B: A @ B, NUMPY), step, seed)

@@ -434,38 +434,28 @@ def test_no_signal_is_lost(script: str, said: str) -> None:
     assert (done.stdout, done.stderr) == (said, "")
 
 
-def test_the_exit_code_is_ours_wherever_ctrl_c_came(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sys\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name == 'matbench.cli':\n"
-        "            exec('raise KeyboardInterrupt')\n"
-        "sys.meta_path.insert(0, Finder())\n"
-    )
-    folders = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(
-        [*COMMAND, "list"],
-        env={**os.environ, "PYTHONPATH": folders},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (130, "interrupted\n")
-
-
-def test_ctrl_c_while_the_first_modules_are_imported(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "sent", "said"),
+    [
+        ("matbench.cli", "exec('raise KeyboardInterrupt')", "interrupted\n"),
+        ("matbench.signals", "os.kill(os.getpid(), signal.SIGINT)", ""),  # the first of all
+    ],
+)
+def test_the_exit_code_is_ours_wherever_ctrl_c_came(
+    module: str, sent: str, said: str, tmp_path: Path
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
         "class Finder:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'matbench.signals':\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        f"        if name == {module!r}:\n"
+        f"            {sent}\n"
         "sys.meta_path.insert(0, Finder())\n"
     )
     folders = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
     env = {**os.environ, "PYTHONPATH": folders}
     done = subprocess.run([*COMMAND, "list"], env=env, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", said)
 
 
 def test_an_error_in_a_callback_is_shown_as_ever() -> None:

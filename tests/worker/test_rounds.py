@@ -274,6 +274,3 @@ def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
     monkeypatch.setattr(Prepared, "is_intact", lambda self: False)
     spoiled = session.measure(case, second)
     assert (spoiled.status, spoiled.check) == ("wrong", "sources")
-
-
-# -- a run -----------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_the_ceiling_is_that_of_the_busiest_resource() -> None:
     assert (found.block_cycles, found.resident_blocks) == (64, 2)
     assert found.operations_per_cycle == 2 * 64**3 / 4 / 64
     assert found.peak_share == found.operations_per_cycle / (2 * 128)
-    assert found.least_cycles is found.least_ns is None
+    assert found.least_cycles is found.least_ns is found.sm_mhz is None
 
 
 @pytest.mark.parametrize(("multiprocessors", "blocks"), [(132, 1), (3, 2)])
@@ -65,6 +65,7 @@ def test_without_all_addresses_no_bytes_are_known() -> None:
     assert found.not_derived == (NotDerived("addresses", "LDG.E", 0x20),)
     assert found.global_load_bytes is found.global_store_bytes is found.global_sectors is None
     assert found.block_cycles == 32
+    assert read("UTMALDG.2D [UR8], [UR4]", *COPY).global_load_bytes is None, "copies of tiles"
 
 
 @pytest.mark.parametrize(

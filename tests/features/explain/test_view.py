@@ -13,13 +13,19 @@ from support.h200 import H200, LIMITS, case_of, outcome_of, split_case
 from matbench.features.explain import occupancy
 from matbench.features.explain.explanation import explanation
 from matbench.features.explain.other_devices import device_of, named
-from matbench.features.explain.record import Explanation, HardwareCounters
+from matbench.features.explain.record import (
+    Explanation,
+    HardwareCounters,
+    MachineCode,
+    Traffic,
+)
 from matbench.features.explain.view import facts, report
 from matbench.kernelfile import sweep
 from matbench.model import Resources
 from matbench.records.outcome import Build
 from matbench.show import formats
 from matbench.show.table import Section
+from matbench.show.units import UNKNOWN
 
 BUILT = Resources(registers=32, static_shared_bytes=2048, spilled_bytes=0)
 TOO_WIDE = "needs TILE * TILE <= max_threads_per_block (TILE = 32, max_threads_per_block = 512)"
@@ -154,6 +160,10 @@ def test_what_is_known_of_the_traffic_is_said() -> None:
     assert traffic(1000) == "254 MB, without caches: 21.2 × the minimum"
     assert traffic(1) == "4.25 B, less than the minimum: the model is not valid at this size"
     assert traffic(1000, model={}).endswith("no global_loads, and no machine code was read")
+    code = MachineCode(architecture="sm_90", instructions={})
+    found = msgspec.structs.replace(explained(), code=code, traffic=Traffic(1, 1, 1.0))
+    why = "[model] has no global_loads, nor does all of it follow from the machine code"
+    assert ("modelled traffic", UNKNOWN, why) in facts(found)
 
 
 def test_without_an_environment_of_its_device_it_is_named_by_the_case() -> None:

@@ -194,6 +194,19 @@ def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
     assert (same.verdict, same.differ_at) == ("invariant", ())
 
 
+def test_special_values_meet_no_zeros_by_chance(
+    device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps.GradedKernel, "signed", lambda _, __, *shape: np.zeros(shape))
+
+    def skips_zeros(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        return np.asarray(np.where(B[None] == 0, 0, A[:, :, None] * B[None]).sum(axis=1))
+
+    found = steps.specials(steps.GradedKernel(Simulated(device, skips_zeros), 0))
+    assert "Inf · 0" in found.differ
+    assert "Inf in A" not in found.differ
+
+
 def test_a_kernel_that_accepts_one_number_of_rows_has_no_batches(device: DeviceInfo) -> None:
     class OneSize(Simulated):
         def case(self, M: int, N: int, K: int) -> Case:

@@ -52,8 +52,8 @@ def test_an_offset_that_the_timer_cannot_see_is_none() -> None:
     ran += [Block(0, 200_100, 203_100)]
     fine = analysed(sampled([*ran, Block(0, 203_100, 203_101)], bases={1: 5000}, step_ns=1))
     assert fine.counters == "not aligned"
-    # Counters that are 2.5 µs apart are as good as aligned to a timer with steps of 3 µs.
-    coarse = analysed(sampled(ran, bases={1: 5000}, step_ns=3000))
+    # Counters that are 3.5 µs apart are as good as aligned to a timer with steps of 3 µs.
+    coarse = analysed(sampled(ran, bases={1: 7000}, step_ns=3000))
     assert coarse.counters == "aligned"
 
 

@@ -14,10 +14,9 @@ import msgspec
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.console import say
 from matbench.errors import UsageError
-from matbench.features.adopt import argument_guesses, calling
+from matbench.features.adopt import arguments
+from matbench.features.adopt.guess import Adopted, NotCallableError, scaled, takes_one_size
 from matbench.features.adopt.hints import Hints
-from matbench.features.adopt.search import Adopted
-from matbench.features.adopt.suggestions import as_toml
 from matbench.kernelfile import catalogue, front_matter, python_file, signature, sweep
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.front_matter import ON_HOST
@@ -31,29 +30,63 @@ from matbench.worker.worker import WorkerPool
 if TYPE_CHECKING:
     from matbench.cli.options import DeviceOptions
 
+#: A table, and the kernel with it.
+_Way = tuple[dict[str, Any], Kernel]
+
 #: The longest time for all calls, in seconds.
 _LIMIT_S = 20.0
 #: Three different sides, so that the shapes tell the matrices apart; then other shapes.
 _SIZES = ((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64))
 #: What a function may round its inputs to without a word.
 _PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
+#: What a table need not say.
+_PLAIN = {"transpose": "NN", "layout": "row-major", "beta": 0.0, "precision": "float32"}
 
 
 def adopt(path: str, device: DeviceOptions) -> bool:
-    """Find out how the function that `path` names is called, and show its table; false if no call
-    is right."""
+    """Find out how the Python function that `path` names is called, and show its table; false if no
+    call is right."""
+    import tomlkit
+
     kernel = catalogue.load(Path(path))
     if python_file.place_of(kernel)[1]:
         raise UsageError(f"{kernel.path}: a table above it says how it is called; edit that")
     info = device.choose(kernel)
-    matrices = [p.name for p in kernel.parameters[:3] if p.name != python_file.RETURNED]
-    ways = ((way, catalogue.load(Path(path), given=way)) for way in _ways(len(matrices)))
-    right, closest = _first_right(ways, info)
-    if right is not None:
-        _say(*right)
-    else:
+    usual = [role for role, p in zip("ABC", kernel.parameters, strict=False)
+             if p.name != python_file.RETURNED]  # fmt: skip
+    more: tuple[dict[str, Any], ...] = ({}, {"beta": 1.0})
+    if len(usual) == 2:  # what it returns has a type of its own, and its sums may not have that
+        double = {"result": "float64"}
+        more = ({}, double, double | {"accumulator": "float32"})
+
+    def ways() -> Iterator[_Way]:
+        for precision, extra, order, transpose in itertools.product(
+            _PRECISIONS, more, itertools.permutations(usual), get_args(Transpose)
+        ):
+            args = {} if [*order] == usual else {"args": [*order]}
+            way = args | _said(transpose=transpose, precision=precision) | extra
+            yield way, catalogue.load(Path(path), given=way)
+
+    right, closest = _first_right(ways(), info)
+    if right is None:
         say(f"no call of `{kernel.entry}` is right; closest: {closest}")
-    return right is not None
+        return False
+    way, kernel = right
+    names = {role: p.name for role, p in zip(kernel.args, kernel.parameters, strict=False)}
+    given = ", ".join(f"{role} is `{names[role]}`" for role in "ABC" if names[role] != "return")
+    result = f" in {kernel.result}" if kernel.result else ""
+    tried = f"right at all {len(_SIZES)} sizes tried"
+    say(f"`{kernel.entry}` computes {_product(kernel)}{result}, where {given}; {tried}")
+    if kernel.precision != "float32":
+        say(f"warning: only as exact as {kernel.precision} inputs; ask its library for float32?")
+    if kernel.accumulator is not None:
+        say(f"warning: only as exact as sums in {kernel.accumulator}")
+    if way:
+        say("put this table above the function:")
+        table = ("/// matbench", *tomlkit.dumps(way).splitlines(), "///")
+        say("\n".join(f"# {line}" for line in table))
+    say(f"next: matbench run {shlex.quote(kernel.path)}")
+    return True
 
 
 def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: DeviceInfo) -> Adopted:
@@ -62,31 +95,30 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     titled = f"`{entry}` on the host"
     wanted = entries.parsed(entry)
     function = entries.find(signature.host_functions(bare), wanted) if wanted else None
-    if wanted is None or function is None:
+    if function is None:
         names = ", ".join(function.name for function in candidates(bare))
         raise UsageError(f"--entry {ON_HOST + entry!r}: not in {path}; it has: {names:.200}")
     fixed = {**given, "entry": f"{ON_HOST}{entry}"}
     fixed |= {"requires": ["host"]} if info.kind == "cpu" else {}
 
-    def ways() -> Iterator[tuple[dict[str, Any], Kernel]]:
-        calls = argument_guesses.calls(_as_kernel(function), Hints())
-        for transpose, layout, beta, call in itertools.product(
-            get_args(Transpose), get_args(Layout), (0.0, 1.0), calls
+    def ways() -> Iterator[_Way]:
+        for transpose, layout, beta, args in itertools.product(
+            get_args(Transpose),
+            get_args(Layout),
+            (0.0, 1.0),
+            arguments.calls(_as_kernel(function), Hints()),
         ):
-            if beta and "beta" in call.args:
+            if beta and "beta" in args:
                 continue
-            way = {**fixed, "args": list(call.args)}
-            way |= {} if transpose == "NN" else {"transpose": transpose}
-            way |= {} if layout == "row-major" else {"layout": layout}
-            way |= {"beta": beta} if beta else {}
-            way |= {"launch": {"where": ["M == N", "N == K"]}} if call.is_square else {}
+            way = {**fixed, "args": [*args], **_said(transpose=transpose, layout=layout, beta=beta)}
+            way |= {"launch": {"where": ["M == N", "N == K"]}} if takes_one_size(args) else {}
             way |= given
             source = bare.encode()
             yield way, front_matter.parse(source, str(path), path, None, way, HostReader)
 
     try:
         right, closest = _first_right(ways(), info)
-    except argument_guesses.NotCallableError as error:
+    except NotCallableError as error:
         return Adopted(entry, None, f"{titled} {error}")
     if right is None:
         return Adopted(entry, None, f"{titled}: no call is right; closest: {closest}")
@@ -107,23 +139,19 @@ def candidates(source: str) -> list[Signature]:
 
 def _as_kernel(function: Signature) -> Signature:
     """The parameters as a kernel would have them: without handles and addresses of numbers."""
-    return msgspec.structs.replace(
-        function,
-        parameters=tuple(
-            Parameter("float", parameter.name, False) if _is_factor(parameter) else parameter
-            for parameter in function.parameters
-            if parameter.type not in HANDLES
-        ),
-    )
+    taken = [p for p in function.parameters if p.type not in HANDLES]
+    for i, parameter in enumerate(taken):
+        if any(name in parameter.name.lower() for name in ("alpha", "beta")) and parameter.pointer:
+            taken[i] = Parameter("float", parameter.name, False)
+    return msgspec.structs.replace(function, parameters=tuple(taken))
 
 
-def _is_factor(parameter: Parameter) -> bool:
-    return parameter.pointer and any(name in parameter.name.lower() for name in ("alpha", "beta"))
+def _said(**keys: Any) -> dict[str, Any]:
+    """The keys that differ from what a table need not say."""
+    return {key: value for key, value in keys.items() if value != _PLAIN[key]}
 
 
-def _first_right(
-    ways: Iterable[tuple[dict[str, Any], Kernel]], info: DeviceInfo
-) -> tuple[tuple[dict[str, Any], Kernel] | None, str]:
+def _first_right(ways: Iterable[_Way], info: DeviceInfo) -> tuple[_Way | None, str]:
     """The first table with which a function is right at all sizes; the reason of the closest."""
     closest: Outcome | None = None
     end_s = time.monotonic() + _LIMIT_S
@@ -149,43 +177,11 @@ def _first_right(
     return None, str(outcome_reason(closest))
 
 
-def _ways(count: int) -> Iterator[dict[str, Any]]:
-    """Tables without the usual values; the likely ones first."""
-    usual = ("A", "B", "C")[:count]
-    more: tuple[dict[str, Any], ...] = ({}, {"beta": 1.0})
-    if count == 2:  # what it returns has a type of its own, and its sums may not have that
-        double = {"result": "float64"}
-        more = ({}, double, double | {"accumulator": "float32"})
-    for precision, extra, order, transpose in itertools.product(
-        _PRECISIONS, more, [*itertools.permutations(usual)], get_args(Transpose)
-    ):
-        way = {"args": list(order), "transpose": transpose, "precision": precision}
-        default = {"args": list(usual), "transpose": "NN", "precision": "float32"}
-        yield {key: value for key, value in way.items() if value != default[key]} | extra
-
-
 def _product(kernel: Kernel) -> str:
     A, B = (f"{name}{'ᵀ' * (kernel.transpose[i] == 'T')}" for i, name in enumerate("AB"))
-    return calling.scaled(f"{A}·{B}", 1.0, _beta(kernel))
+    return scaled(f"{A}·{B}", 1.0, _beta(kernel))
 
 
 def _beta(kernel: Kernel) -> float:
     """The first of its table."""
     return kernel.beta if isinstance(kernel.beta, float) else kernel.beta[0]
-
-
-def _say(way: dict[str, Any], kernel: Kernel) -> None:
-    """Say how a function is called, and show the table that says so."""
-    names = {role: p.name for role, p in zip(kernel.args, kernel.parameters, strict=False)}
-    given = ", ".join(f"{role} is `{names[role]}`" for role in "ABC" if names[role] != "return")
-    where = f"where {given}; right at all {len(_SIZES)} sizes tried"
-    result = f" in {kernel.result}" if kernel.result else ""
-    say(f"`{kernel.entry}` computes {_product(kernel)}{result}, {where}")
-    if kernel.precision != "float32":
-        say(f"warning: only as exact as {kernel.precision} inputs; ask its library for float32?")
-    if kernel.accumulator is not None:
-        say(f"warning: only as exact as sums in {kernel.accumulator}")
-    if way:
-        say("put this table above the function:")
-        say("\n".join(f"# {line}" for line in ("/// matbench", *as_toml(way).splitlines(), "///")))
-    say(f"next: matbench run {shlex.quote(kernel.path)}")

@@ -1,6 +1,9 @@
-"""What the text of a kernel reveals about its launch: constants, tiles, axes, launches.
+"""What a kernel's text, and the host code around it, reveal about its launch.
 
-All of it is guessed from the text, so callers verify it by trial.
+A launch in host code is evaluated as far as it is known: constants become numbers, and what is
+passed to the kernel gets the name of the parameter. With `kernel<<<grid, 256>>>(…, n)`, where the
+parameter is `N`, `dim3 grid(CEIL_DIV(n, 32))` is `ceil_div(N, 32)`. All of it is guessed from the
+text, so callers verify it by trial.
 """
 
 from __future__ import annotations
@@ -9,11 +12,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from matbench.features.adopt import launches as host
-from matbench.features.adopt.arithmetic import Term, Text
-from matbench.features.adopt.launches import HostLaunch
-from matbench.features.adopt.names import settings
-from matbench.features.adopt.scope import Scope, definitions
+from matbench.features.adopt.arithmetic import Term, Text, term_of
+from matbench.features.adopt.names import settings_of
+from matbench.features.adopt.scope import (
+    ITEM_BYTES,
+    Definition,
+    Scope,
+    bare,
+    definition_of,
+    definitions,
+    last,
+    owner_of,
+    text_of,
+)  # fmt: skip
 from matbench.kernelfile import signature, syntax
 
 if TYPE_CHECKING:
@@ -26,8 +37,36 @@ _SIDE = re.compile(r"(?:block|tile)(?:_?(?:size|dim|width|side))?", re.IGNORECAS
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: How the body of a kernel with array parameters begins, as they are unpacked.
 _ARRAY = re.compile(r"\(\*\)((?: ?\[[^]]+\])+)\)(\w+_values)\b")
+_DYNAMIC = re.compile(
+    r"\bextern\s+__shared__\s+(?:__align__\s*\([^()]*\)\s*|alignas\s*\([^()]*\)\s*)?"
+    r"([\w ]+?)\s*\b\w+\s*\[\s*\]"
+)
+_VECTORS = r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync"
 #: No constant above this is the side of a tile.
 _MOST = 1 << 20
+_MOST_LAUNCHES = 8
+_LIMIT = "cudaFuncAttributeMaxDynamicSharedMemorySize"
+_TYPES = ("typename", "class")
+
+
+class HostLaunch(NamedTuple):
+    """A launch in host code; None is not known.
+
+    The sides of grid and block, and the bytes of dynamic shared memory, are in terms of the
+    kernel's parameters and template parameters. `given` are the parameters that take a constant or
+    an expression; `settings` those of them that are no sizes by name. `passed` is what the others
+    take in the host's words. It is at a `line` of the kernel's own file, or of another `file`.
+    """
+
+    template: tuple[Text | None, ...] = ()
+    grid: tuple[Text | None, ...] = ()
+    block: tuple[Text | None, ...] = ()
+    shared: Text | None = 0
+    given: Mapping[str, Text] = {}
+    settings: Mapping[str, int] = {}
+    passed: Mapping[str, str] = {}
+    file: str = ""
+    line: int = 0
 
 
 class Hints(NamedTuple):
@@ -35,9 +74,10 @@ class Hints(NamedTuple):
 
     `tiles` has what multiplies `blockIdx`, and `shares` what then multiplies `threadIdx`, for each
     axis; `blocks` and `threads` are the axes of `blockIdx` and `threadIdx` in use. `constants` are
-    those of the file that the kernel names. `sides` are the parameters that take the side of a
-    block, and `settings` others that are no sizes by name: with what a launch passes, or else the
-    default, or 1. `extents` are those of array parameters; the first one may be missing.
+    those of the file that the kernel names. `shared` is the element type of dynamic shared memory.
+    `sides` are the parameters that take the side of a block, and `settings` others that are no
+    sizes by name: with what a launch passes, or else the default, or 1. `extents` are those of
+    array parameters; the first one may be missing.
     """
 
     body: str = ""
@@ -58,56 +98,56 @@ class Hints(NamedTuple):
         """Whether the body has a match of the pattern."""
         return re.search(pattern, self.body) is not None
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether the kernel reads several numbers at once."""
+        return self.mentions(_VECTORS)
+
 
 def find_hints(source: str, function: Signature, headers: str = "", beside: str = "") -> Hints:
     """The hints on one of the source's kernels; files `beside` it may launch it."""
     code = syntax.expanded(source)
     root = syntax.parse(code)
-    node = _definition(root, function)
-    nodes = [node, *_helpers(root, node)]
-    body = _text(nodes, code)
+    entry = definition_of(root, function)
+    if entry is None:
+        raise signature.SourceError("cannot be parsed as CUDA C++", function.line)
+    nodes = [entry, *_helpers(root, entry)]
+    bodies = [syntax.fields(node, "body") for node in nodes]
+    text = "\n".join(syntax.text_of(body) for body in bodies if body is not None)
+    macros = syntax.defined(code)
+    words = {*_WORD.findall(text)}
+    body = "\n".join((text, *(macros[name] for name in macros.keys() & words)))
     above = definitions(syntax.parse(syntax.expanded(headers)))
     given = [*(d for d in above if not d.owner), *definitions(root)]
     scopes = [Scope(given, n.start_byte + 1, n.end_byte, is_kernel=True) for n in nodes]
     texts = headers, syntax.marked(source), beside
-    launches = host.launches("\n".join(map(syntax.expanded, texts)), function)
-    sides = frozenset(_sides(function, launches))
-    known = {parameter.name for parameter in function.template} | sides
-    found = [*_places(nodes, scopes, {*known, *(f"blockDim_{axis}" for axis in "xyz")})]
-    bounds = scopes[0].term(function.launch_bounds or "")
+    found = launches("\n".join(map(syntax.expanded, texts)), function)
+    sides = _sides(function, found)
+    known = {*(p.name for p in function.template), *sides, *(f"blockDim_{axis}" for axis in "xyz")}
+    places = [*_places(nodes, scopes, known)]
+    pointers = ((syntax.declared(p), syntax.text_of(p)) for p in signature.parameter_nodes(entry))
     return Hints(
         body=body,
-        constants=_constants(scopes, body),
-        constant_pointers=frozenset(_pointers_to_const(node)),
-        blocks=_axes(body, "blockIdx"),
-        threads=_axes(body, "threadIdx"),
-        tiles={axis: _distinct(tile for of, tile, _ in found if of == axis) for axis in "xy"},
-        shares={axis: _distinct(n for of, _, n in found if of == axis and n) for axis in "xy"},
-        bounds=bounds,
-        launches=launches,
-        shared=_dynamic_shared(body),
+        constants=_constants(scopes, {*_WORD.findall(body)}),
+        constant_pointers=frozenset(
+            syntax.text_of(name)
+            for name, declared in pointers
+            if name is not None and re.search(r"\bconst\b", declared.partition("*")[0])
+        ),
+        blocks="".join(axis for axis in "xyz" if re.search(rf"\bblockIdx\.{axis}\b", body)),
+        threads="".join(axis for axis in "xyz" if re.search(rf"\bthreadIdx\.{axis}\b", body)),
+        tiles={axis: _distinct(tile for of, tile, _ in places if of == axis) for axis in "xy"},
+        shares={axis: _distinct(n for of, _, n in places if of == axis) for axis in "xy"},
+        bounds=scopes[0].term(function.launch_bounds or ""),
+        launches=found,
+        shared=match[1] if (match := _DYNAMIC.search(body)) else None,
         sides=sides,
-        extents=dict(_extents(scopes[0], body)),
-        settings=_settings(function, launches, scopes[0]),
+        extents={
+            name: [t for t in map(scopes[0].text, re.findall(r"\[([^]]+)\]", sides)) if t]
+            for sides, name in _ARRAY.findall(body)
+        },
+        settings=_settings(function, found, scopes[0]),
     )
-
-
-def _extents(scope: Scope, body: str) -> Iterator[tuple[str, list[Text]]]:
-    """The parameters that are arrays of arrays, and their extents."""
-    for sides, name in _ARRAY.findall(body):
-        texts = [scope.text(side) for side in re.findall(r"\[([^]]+)\]", sides)]
-        yield name, [text for text in texts if text is not None]
-
-
-def _distinct(terms: Iterable[Term | None]) -> list[Term]:
-    return list({str(term.text): term for term in terms if term is not None}.values())
-
-
-def _definition(root: Node, function: Signature) -> Node:
-    for node in signature.entries(root):
-        if syntax.line_of(signature.name_of(node)) == function.line:
-            return node
-    raise signature.SourceError("cannot be parsed as CUDA C++", function.line)
 
 
 def _helpers(root: Node, entry: Node) -> Iterator[Node]:
@@ -125,17 +165,9 @@ def _helpers(root: Node, entry: Node) -> Iterator[Node]:
             yield pending[-1]
 
 
-def _text(nodes: Sequence[Node], code: str) -> str:
-    """The bodies of functions, then the macros that they use."""
-    bodies = [syntax.fields(node, "body") for node in nodes]
-    text = "\n".join(syntax.text_of(body) for body in bodies if body is not None)
-    macros = syntax.defined(code)
-    return "\n".join((text, *(macros[name] for name in macros.keys() & {*_WORD.findall(text)})))
-
-
 def _places(
     nodes: Sequence[Node], scopes: Sequence[Scope], known: set[str]
-) -> Iterator[tuple[str, Term | None, Term | None]]:
+) -> Iterator[tuple[str, Term, Term | None]]:
     """For sums that contain `blockIdx`: its axis, what multiplies it, and what multiplies
     `threadIdx`; of these products, only factors that are `known`."""
 
@@ -160,59 +192,192 @@ def _places(
                     yield axis, tile, factor(term, f"threadIdx_{axis}")
 
 
-def _constants(scopes: Sequence[Scope], body: str) -> dict[str, int]:
-    """The macros and constants with whole values that the kernel names."""
-    used = {*_WORD.findall(body)}
-    terms = {
-        name: scope.term(name)
-        for scope in scopes
-        for name in scope.values
-        if name in scope.constants & used
-    }
-    numbers = {name: term.number for name, term in terms.items() if term is not None}
+def _distinct(terms: Iterable[Term | None]) -> list[Term]:
+    return list({str(term.text): term for term in terms if term is not None}.values())
+
+
+def _constants(scopes: Sequence[Scope], used: set[str]) -> dict[str, int]:
+    """The macros and constants with whole values among the names that are used."""
+    pairs = ((s.term(n), n) for s in scopes for n in s.values if n in s.constants & used)
+    numbers = {name: term.number if term is not None else None for term, name in pairs}
     return {name: value for name, value in numbers.items() if value and 0 < value <= _MOST}
 
 
-def _pointers_to_const(entry: Node) -> Iterator[str]:
-    for parameter in signature.parameter_nodes(entry):
-        name = syntax.declared(parameter)
-        before = syntax.text_of(parameter).partition("*")[0]
-        if name is not None and re.search(r"\bconst\b", before):
-            yield syntax.text_of(name)
-
-
-def _axes(body: str, index: str) -> str:
-    return "".join(axis for axis in "xyz" if re.search(rf"\b{index}\.{axis}\b", body))
-
-
-def _dynamic_shared(body: str) -> str | None:
-    """The element type of dynamic shared memory."""
-    match = re.search(
-        r"\bextern\s+__shared__\s+(?:__align__\s*\([^()]*\)\s*|alignas\s*\([^()]*\)\s*)?"
-        r"([\w ]+?)\s*\b\w+\s*\[\s*\]",
-        body,
-    )
-    return match[1] if match else None
-
-
-def _sides(function: Signature, launches: Sequence[HostLaunch]) -> Iterator[str]:
+def _sides(function: Signature, found: Sequence[HostLaunch]) -> frozenset[str]:
     """The parameters that are a block's side, by name or in a launch; one is left for a size."""
     numbers = [p.name for p in function.parameters if not p.pointer]
     passed = {
         name
-        for launch in launches
+        for launch in found
         for name, side in launch.given.items()
         if isinstance(side, int) and name not in launch.settings
     }
-    sides = [name for name in numbers if name in passed or _SIDE.fullmatch(name)]
-    if len(sides) < len(numbers):
-        yield from sides
+    sides = frozenset(name for name in numbers if name in passed or _SIDE.fullmatch(name))
+    return sides if len(sides) < len(numbers) else frozenset()
 
 
-def _settings(function: Signature, launches: Sequence[HostLaunch], scope: Scope) -> dict[str, int]:
-    whole = [p.name for p in function.parameters if not p.pointer and host.is_whole(p)]
+def _settings(function: Signature, found: Sequence[HostLaunch], scope: Scope) -> dict[str, int]:
     defaults = {name: scope.text(text) for name, text in function.defaults.items()}
     known = {name: value for name, value in defaults.items() if isinstance(value, int)}
-    for launch in reversed(launches):
+    for launch in reversed(found):
         known |= launch.settings
-    return {name: known.get(name, 1) for name in settings(whole, function.defaults)}
+    return {name: known.get(name, 1) for name in settings_of(_whole(function), defaults)}
+
+
+# -- launches --------------------------------------------------------------------------------------
+
+
+def launches(code: str, function: Signature) -> tuple[HostLaunch, ...]:
+    """The launches of a kernel in a text without comments, each once: at first constants that are
+    no sizes by the names of their parameters are settings, then all are sizes."""
+    if "<<<" not in code:
+        return ()
+    root = syntax.parse(code)
+    calls = [node for node in syntax.walk(root) if node.type == "call_expression"]
+    given = [*definitions(root)]
+    distinct: dict[str, HostLaunch] = {}
+    for settings in (settings_of(_whole(function), function.defaults), []):
+        for call in calls:
+            launch = _launch(call, calls, given, function, settings)
+            if launch is not None:
+                file, line = syntax.place_of(code, call)
+                distinct.setdefault(repr(launch), launch._replace(file=file, line=line))
+    return tuple(distinct.values())[:_MOST_LAUNCHES]
+
+
+def _launch(
+    call: Node,
+    calls: Sequence[Node],
+    definitions: Sequence[Definition],
+    function: Signature,
+    settings: Sequence[str],
+) -> HostLaunch | None:
+    """What a call says in terms of the kernel's parameters, if it launches the function."""
+    configurations = [n for n in call.named_children if n.type == "kernel_call_syntax"]
+    if not configurations:
+        return None
+    scope = Scope(definitions, owner_of(call), call.start_byte)
+    scope.values |= _of_template(call, calls)
+    called = _called(call)
+    called = scope.values.get(called, called).removeprefix("&")
+    if last(called) != last(function.name):
+        return None
+    grid, block, *more = map(text_of, configurations[0].named_children)
+    template = _template(scope, function, called)
+    listed = syntax.fields(call, "arguments")
+    nodes = [bare(node) for node in (listed.named_children if listed is not None else ())]
+    order = [parameter.name for parameter in function.parameters]
+    is_complete = {*order[len(nodes) :]} <= function.defaults.keys() and len(nodes) <= len(order)
+    passed = dict(zip(order, nodes, strict=False)) if is_complete else {}
+    given, constants = _arguments(scope, function, passed, block, settings) if passed else ({}, {})
+    shared = scope.text(more[0]) if more else 0
+    for setting in calls if shared is None else ():  # then what the kernel is allowed
+        text, listed = syntax.text_of(setting), syntax.fields(setting, "arguments")
+        is_limit = text.startswith("cudaFuncSetAttribute") and _LIMIT in text
+        if is_limit and last(called) in text and listed is not None:
+            there = Scope(definitions, owner_of(setting), setting.start_byte)
+            shared = there.text(text_of(listed.named_children[-1]))
+            break
+    return HostLaunch(
+        template,
+        scope.sides(grid) if passed else (),
+        scope.sides(block),
+        shared,
+        given,
+        constants,
+        {name: text_of(node) for name, node in passed.items()},
+    )
+
+
+def _called(call: Node) -> str:
+    node = syntax.fields(call, "function")
+    return syntax.text_of(node) if node is not None else ""
+
+
+def _of_template(launch: Node, calls: Sequence[Node]) -> dict[str, str]:
+    """The template arguments of the function that launches, as another function gives them."""
+    owner = owner_of(launch)
+    outer = next((n for n in syntax.parents(launch) if n.start_byte + 1 == owner), None)
+    if outer is None or outer.parent is None or outer.parent.type != "template_declaration":
+        return {}
+    function = signature.function(outer)
+    for call in calls:
+        if last(_called(call)) == last(function.name):
+            given = _template_arguments(_called(call))
+            return dict(zip((p.name for p in function.template), given, strict=False))
+    return {p.name: "" for p in function.template if p.default is None}
+
+
+def _template(scope: Scope, function: Signature, called: str) -> tuple[Text | None, ...]:
+    """The template arguments; from now on, names among them are the template's parameters."""
+    pairs = [*zip(function.template, _template_arguments(called), strict=False)]
+    arguments: list[Text | None] = []
+    for parameter, text in pairs:
+        value = scope.text(text)
+        if parameter.kind in _TYPES:
+            kind = scope.values.get(text, text)
+            arguments.append(kind if kind in ITEM_BYTES or kind == "float" else None)
+        elif not isinstance(value, int):
+            arguments.append(None)
+        else:
+            arguments.append(str(bool(value)).lower() if parameter.kind == "bool" else value)
+    for parameter, text in pairs:
+        if text.isidentifier() and parameter.kind not in (*_TYPES, "bool"):
+            scope.known.setdefault(text, term_of(parameter.name))
+    return tuple(arguments)
+
+
+def _template_arguments(called: str) -> tuple[str, ...]:
+    """The template arguments of `kernel<64, 64>`."""
+    inside = called.partition("<")[2].removesuffix(">")
+    return signature.pieces(inside) if inside else ()
+
+
+def _arguments(
+    scope: Scope,
+    function: Signature,
+    passed: Mapping[str, Node],
+    block: str,
+    settings: Sequence[str],
+) -> tuple[dict[str, Text], dict[str, int]]:
+    """The parameters that take a constant or an expression, and those of them that are settings;
+    what others take gets their name.
+
+    A constant is a size, unless it is a setting or the block has it as a side.
+    """
+    whole = _whole(function)
+    pairs = [(name, passed[name]) for name in sorted(whole, key=_is_stride) if name in passed]
+    given: dict[str, Text] = {}
+    constants: dict[str, int] = {}
+    for name, node in pairs:
+        text = text_of(node)
+        value = scope.text(text)
+        if isinstance(value, int) and len(given) + 1 < len(pairs):
+            kept, scope.known = scope.known, {**scope.known, text: term_of(name)}
+            is_side = any(name in str(side).split() for side in scope.sides(block))
+            scope.known = kept
+            if is_side or name in settings:
+                given[name] = value
+                constants |= {} if is_side else {name: value}
+                continue
+        is_expression = node.type in ("binary_expression", "call_expression")
+        if isinstance(value, str) and is_expression and not _is_stride(name):
+            given[name] = value
+        while text and text not in scope.known:
+            scope.known[text] = term_of(name)
+            text = scope.values.get(text, "")
+    for name in {*whole} - passed.keys():
+        value = scope.text(function.defaults[name])
+        if isinstance(value, int):
+            given[name] = constants[name] = value
+    return given, constants
+
+
+def _whole(function: Signature) -> list[str]:
+    """The parameters that are whole numbers."""
+    scalars = [p for p in function.parameters if not p.pointer]
+    return [p.name for p in scalars if "int" in signature.SCALARS.get(p.type, "")]
+
+
+def _is_stride(name: str) -> bool:
+    return name.lower().startswith(("ld", "stride"))

@@ -1,209 +1,242 @@
-"""Reads the launches of a kernel in the host code of its file.
+"""Guesses how to build and launch a kernel, likeliest first, from its signature and its text.
 
-A launch is evaluated as far as it is known: constants become numbers, and what is passed to the
-kernel gets the name of the parameter. With `kernel<<<grid, 256>>>(…, n)`, where the parameter is
-`N`, `dim3 grid(CEIL_DIV(n, 32))` is `ceil_div(N, 32)`.
+For a square product, these choices alone decide whether the result is right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import contextlib
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from matbench.features.adopt import names
-from matbench.features.adopt.arithmetic import Text, term_of
-from matbench.features.adopt.scope import (
-    ITEM_BYTES,
-    Definition,
-    Scope,
-    bare,
-    definitions,
-    last,
-    owner_of,
-    text_of,
-)  # fmt: skip
-from matbench.kernelfile import signature, syntax
+from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
+from matbench.features.adopt.guess import Guess
+from matbench.features.adopt.hints import Hints, HostLaunch
+from matbench.features.adopt.scope import ITEM_BYTES
+from matbench.features.adopt.subjects import MACRO
+from matbench.kernelfile import expressions, sweep
+from matbench.kernelfile.signature import Signature, TemplateParameter
 
-if TYPE_CHECKING:
-    from tree_sitter import Node
+#: Names of constants that are a thread's tile.
+_OF_THREAD = re.compile(
+    r"T[MNXY]|R[MN]|(?:THREAD(?!S)|REG|ELEM|COARSE|WPT|COARSENING|PER_THREAD)\w*|\w+PER_THREAD"
+    r"|TILE_SIZE_[XYMN]|FACTOR",
+    re.IGNORECASE,
+)
+#: Usual values of template parameters by name.
+_USUAL = (
+    (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", 256),
+    (r"BLOCK_(?:SIZE|DIM)_[XYZ]", 16),
+    (r"TILE_SIZE_[XY]", 2),
+    (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", 1),
+    (r"W(?:ARP)?_?(?:TILE|SIZE)?_?[MN]", 32),
+    (r"(?:T|R|THREAD|REG)_?(?:TILE|SIZE)?_?[MNXY]|WPT\w*|COARSE\w*|\w*PER_THREAD\w*", 8),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB|T|W)?_?(?:SIZE|DIM|TILE|WIDTH)?_?K\w*", 8),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB)_?(?:SIZE|DIM|TILE|WIDTH|ITEMS)?_?[MNXY]", 64),
+    (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", 4),
+    (r".*", 16),
+)
+_ROUNDED_DOWN = re.compile(r"(\w+(?: \* \w+)*) // (\w+|\([^()]*\))")
+_MOST_THREADS = sweep.GPU_LIMITS["max_threads_per_block"]
+#: How many are tried; a build more costs more than that.
+_MOST = 48
 
-    from matbench.kernelfile.signature import Signature
-    from matbench.model import Parameter
-
-_MOST_LAUNCHES = 8
-_LIMIT = "cudaFuncAttributeMaxDynamicSharedMemorySize"
-_TYPES = ("typename", "class")
+Sides = tuple[Text, ...]
 
 
-class HostLaunch(NamedTuple):
-    """A launch in host code; None is not known.
+def launches(function: Signature, hints: Hints, pinned: Sequence[Text] = ()) -> list[Guess]:
+    """The ways to build and launch, likeliest first: those of the author, then guesses, with the
+    `pinned` block if there is one.
 
-    The sides of grid and block, and the bytes of dynamic shared memory, are in terms of the
-    kernel's parameters and template parameters. `given` are the parameters that take a constant or
-    an expression; `settings` those of them that are no sizes by name. `passed` is what the others
-    take in the host's words. It is at a `line` of the kernel's own file, or of another `file`.
+    A less likely template counts more than a less likely block, and that more than the rest.
     """
-
-    template: tuple[Text | None, ...] = ()
-    grid: tuple[Text | None, ...] = ()
-    block: tuple[Text | None, ...] = ()
-    shared: Text | None = 0
-    given: Mapping[str, Text] = {}
-    settings: Mapping[str, int] = {}
-    passed: Mapping[str, str] = {}
-    file: str = ""
-    line: int = 0
-
-
-def launches(code: str, function: Signature) -> tuple[HostLaunch, ...]:
-    """The launches of a kernel in a text without comments, each once: at first constants that are
-    no sizes by the names of their parameters are settings, then all are sizes."""
-    if "<<<" not in code:
-        return ()
-    root = syntax.parse(code)
-    calls = [node for node in syntax.walk(root) if node.type == "call_expression"]
-    given = [*definitions(root)]
-    distinct: dict[str, HostLaunch] = {}
-    whole = [p.name for p in function.parameters if not p.pointer and is_whole(p)]
-    for settings in (names.settings(whole, function.defaults), []):
-        for call in filter(_configurations, calls):
-            reader = _Reader(given, calls, call)
-            reader.settings = settings
-            if reader.name == last(function.name):
-                launch = reader.launch(function)
-                file, line = syntax.place_of(code, call)
-                distinct.setdefault(repr(launch), launch._replace(file=file, line=line))
-    return tuple(distinct.values())[:_MOST_LAUNCHES]
+    choices = [launch.template for launch in hints.launches if launch.template]
+    built = [_template(function.template, choice, hints) for choice in (*choices, ())]
+    ranked = [
+        (3 * i + 2 * j + k + n, Guess(arguments, params, block, grid, shared))
+        for i, (arguments, params) in enumerate({repr(one): one for one in built}.values())
+        for j, block in enumerate([tuple(pinned)] if pinned else _blocks(hints, params))
+        for k, grid in enumerate(_grids(hints, block))
+        for n, shared in enumerate(_shared(hints, block))
+    ]
+    own = (followed(function, launch, hints) for launch in hints.launches)
+    likeliest = [
+        *(one for launch in own if launch is not None for one in _corrected(launch, hints)),
+        *(_launchable(guess) for _, guess in sorted(ranked, key=lambda pair: pair[0])),
+    ]
+    return list({repr(guess): guess for guess in likeliest}.values())[:_MOST]
 
 
-def _configurations(call: Node) -> list[Node]:
-    return [child for child in call.named_children if child.type == "kernel_call_syntax"]
-
-
-class _Reader(Scope):
-    """Evaluates expressions as they are meant at one launch, `call`."""
-
-    settings: Sequence[str] = ()
-
-    def __init__(self, given: Sequence[Definition], calls: Sequence[Node], call: Node) -> None:
-        super().__init__(given, owner_of(call), call.start_byte)
-        self.given, self.calls, self.call = given, calls, call
-        self.values |= self._of_template(owner_of(call))
-        called = syntax.fields(call, "function")
-        text = syntax.text_of(called) if called is not None else ""
-        self.called = self.values.get(text, text).removeprefix("&")
-        self.name = last(self.called)
-
-    def _of_template(self, owner: int) -> dict[str, str]:
-        """The template arguments of the function that launches, as another function gives them."""
-        outer = next((n for n in syntax.parents(self.call) if n.start_byte + 1 == owner), None)
-        if outer is None or outer.parent is None or outer.parent.type != "template_declaration":
-            return {}
-        function = signature.function(outer)
-        for call in self.calls:
-            called = syntax.fields(call, "function")
-            if called is not None and last(syntax.text_of(called)) == last(function.name):
-                given = _arguments(syntax.text_of(called))
-                return dict(zip((p.name for p in function.template), given, strict=False))
-        return {p.name: "" for p in function.template if p.default is None}
-
-    def launch(self, function: Signature) -> HostLaunch:
-        """The launch in terms of the kernel's parameters."""
-        [configuration] = _configurations(self.call)
-        grid, block, *more = map(text_of, configuration.named_children)
-        template = self.template(function)
-        passed = self.passed(function)
-        given, settings = self.arguments(function, passed, block) if passed else ({}, {})
-        shared = self.text(more[0]) if more else 0
-        if shared is None:
-            shared = self.limit()
-        blocks = self.sides(grid) if passed else ()
-        words = {name: text_of(node) for name, node in passed.items()}
-        return HostLaunch(template, blocks, self.sides(block), shared, given, settings, words)
-
-    def limit(self) -> Text | None:
-        """The shared memory that `cudaFuncSetAttribute` allows the kernel."""
-        for call in self.calls:
-            text, listed = syntax.text_of(call), syntax.fields(call, "arguments")
-            is_setting = text.startswith("cudaFuncSetAttribute") and _LIMIT in text
-            if is_setting and self.name in text and listed is not None:
-                there = Scope(self.given, owner_of(call), call.start_byte)
-                return there.text(text_of(listed.named_children[-1]))
+def followed(function: Signature, launch: HostLaunch, hints: Hints) -> Guess | None:
+    """The author's launch; None if its grid depends on what the kernel is not passed."""
+    plane, block = _known(launch.grid[:2]), _known(launch.block)
+    has_sizes = any(not p.pointer and p.name not in launch.given for p in function.parameters)
+    is_sized = any(isinstance(side, str) for side in plane)
+    if not plane or not block or (has_sizes and not is_sized):
         return None
-
-    def template(self, function: Signature) -> tuple[Text | None, ...]:
-        """The template arguments; from now on, names among them are the template's parameters."""
-        pairs = [*zip(function.template, _arguments(self.called), strict=False)]
-        arguments: list[Text | None] = []
-        for parameter, text in pairs:
-            value = self.text(text)
-            if parameter.kind in _TYPES:
-                kind = self.values.get(text, text)
-                arguments.append(kind if kind in ITEM_BYTES or kind == "float" else None)
-            elif not isinstance(value, int):
-                arguments.append(None)
-            else:
-                arguments.append(str(bool(value)).lower() if parameter.kind == "bool" else value)
-        for parameter, text in pairs:
-            if text.isidentifier() and parameter.kind not in (*_TYPES, "bool"):
-                self.known.setdefault(text, term_of(parameter.name))
-        return tuple(arguments)
-
-    def passed(self, function: Signature) -> dict[str, Node]:
-        """What each parameter takes; nothing if the launch has another number of arguments."""
-        listed = syntax.fields(self.call, "arguments")
-        nodes = [bare(node) for node in (listed.named_children if listed is not None else ())]
-        order = [parameter.name for parameter in function.parameters]
-        is_complete = {*order[len(nodes) :]} <= function.defaults.keys()
-        fits = is_complete and len(nodes) <= len(order)
-        return dict(zip(order, nodes, strict=False)) if fits else {}
-
-    def arguments(
-        self, function: Signature, passed: Mapping[str, Node], block: str
-    ) -> tuple[dict[str, Text], dict[str, int]]:
-        """The parameters that take a constant or an expression, and those of them that are
-        settings; what others take gets their name.
-
-        A constant is a size, unless it is a setting or the block has it as a side.
-        """
-        whole = [p.name for p in function.parameters if not p.pointer and is_whole(p)]
-        pairs = [(name, passed[name]) for name in sorted(whole, key=_is_stride) if name in passed]
-        given: dict[str, Text] = {}
-        settings: dict[str, int] = {}
-        for name, node in pairs:
-            text = text_of(node)
-            value = self.text(text)
-            if isinstance(value, int) and len(given) + 1 < len(pairs):
-                kept, self.known = self.known, {**self.known, text: term_of(name)}
-                is_side = any(name in str(side).split() for side in self.sides(block))
-                self.known = kept
-                if is_side or name in self.settings:
-                    given[name] = value
-                    settings |= {} if is_side else {name: value}
-                    continue
-            is_expression = node.type in ("binary_expression", "call_expression")
-            if isinstance(value, str) and is_expression and not _is_stride(name):
-                given[name] = value
-            while text and text not in self.known:
-                self.known[text] = term_of(name)
-                text = self.values.get(text, "")
-        for name in {*whole} - passed.keys():
-            value = self.text(function.defaults[name])
-            if isinstance(value, int):
-                given[name] = settings[name] = value
-        return given, settings
+    depth = [1 if side is None else side for side in launch.grid[2:]]
+    is_batch = launch.grid[2:] == (None,) or str([*depth, 1][0]).isidentifier()
+    rest = ["batch"] if "z" in hints.blocks and is_batch else depth
+    grid = (*plane, *[1] * (2 - len(plane) if rest else 0), *rest)
+    built = _template(function.template, launch.template, hints)
+    return Guess(*built, block, grid, launch.shared or 0, launch.given)
 
 
-def is_whole(parameter: Parameter) -> bool:
-    """Whether it is a whole number."""
-    return "int" in signature.SCALARS.get(parameter.type, "")
+def whole(guess: Guess, hints: Hints, *, least: int = 1) -> int:
+    """A size that is a multiple of every possible tile of the kernel; with `least`, at least that,
+    and at least two tiles."""
+    covered: list[int] = []
+    for text in guess.covered:
+        with contextlib.suppress(expressions.ExpressionError):
+            covered.append(expressions.whole(text, guess.params))
+    named = [n for name, n in hints.constants.items() if hints.mentions(rf"\b{name}\b")]
+    wholes = (math.lcm(start, *covered) for start in (32, 8, 1))
+    unit = next((together for together in wholes if together <= 256), 32)
+    for sides, most in ((covered, 256), ([*guess.params.values(), *named], 128)):
+        for side in sides:
+            together = math.lcm(unit, side)
+            unit = together if together <= most else unit
+    tiles = [side for side in covered if side <= 256]
+    least = max(least, 2 * max(tiles, default=1)) if least > 1 else 1
+    return unit * max(1, -(-least // unit))
 
 
-def _is_stride(name: str) -> bool:
-    return name.lower().startswith(("ld", "stride"))
+def usual(name: str) -> int:
+    """The usual value of a template parameter of that name."""
+    return next(value for of, value in _USUAL if re.fullmatch(of, name, re.IGNORECASE))
 
 
-def _arguments(called: str) -> tuple[str, ...]:
-    """The template arguments of `kernel<64, 64>`."""
-    inside = called.partition("<")[2].removesuffix(">")
-    return signature.pieces(inside) if inside else ()
+def _launchable(guess: Guess) -> Guess:
+    """With 16 for constants that are sides of a block, if that has too many threads."""
+    sides = [replaced(side, guess.params) for side in guess.block]
+    if math.prod(side for side in sides if isinstance(side, int)) <= _MOST_THREADS:
+        return guess
+    fitting = {name: 16 if name in guess.block else n for name, n in guess.params.items()}
+    return guess._replace(params=fitting)
+
+
+def _corrected(guess: Guess, hints: Hints) -> Iterator[Guess]:
+    """The author's launch, with a grid that is not rounded down, and with dynamic shared memory if
+    the kernel has any."""
+    rounded = (_ROUNDED_DOWN.fullmatch(str(side)) for side in guess.grid)
+    grid = zip(rounded, guess.grid, strict=True)
+    sides = tuple(_ceil_div(down[1], down[2]) if down else side for down, side in grid)
+    own = [guess.shared_bytes] if guess.shared_bytes else _shared(hints, guess.block)
+    yield from (guess._replace(grid=sides, shared_bytes=shared) for shared in own)
+
+
+def _known(texts: Iterable[Text | None]) -> Sides:
+    """The texts; none if one is not known."""
+    known = [text for text in texts if text is not None]
+    return tuple(known) if len(known) == len([*texts]) else ()
+
+
+def _template(
+    template: tuple[TemplateParameter, ...], choice: Sequence[Text | None], hints: Hints
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Template arguments, and the values of those that are names: those of a launch, then the
+    defaults, or the usual values of constants with such names."""
+    arguments: list[str] = []
+    params: dict[str, int] = {}
+    for parameter, wanted in itertools.zip_longest(template, choice[: len(template)]):
+        if wanted is None and parameter.default is not None:
+            wanted = replaced(parameter.default, {**hints.constants, **params})
+        if parameter.kind in ("typename", "class", "bool"):
+            plain = "false" if parameter.kind == "bool" else "float"
+            arguments.append(wanted if isinstance(wanted, str) else plain)
+            continue
+        known = wanted if isinstance(wanted, int) and wanted > 0 else usual(parameter.name)
+        if parameter.name in ("M", "N", "K"):  # expressions have other numbers of these names
+            arguments.append(str(known))
+        else:
+            params[parameter.name] = known
+            arguments += [parameter.name] if parameter.kind != MACRO else []
+    return tuple(arguments), params
+
+
+def _blocks(hints: Hints, params: Mapping[str, int]) -> list[Sides]:
+    """The sides of a block: those of a launch whose grid is not known, then from tiles and what a
+    thread computes of them, launch bounds, then usual ones."""
+
+    def numbers(block: Sides) -> Sides:
+        return tuple(replaced(side, params) for side in block)
+
+    known = [_known(launch.block) for launch in hints.launches]
+    launched = [b for b in known if b and all(isinstance(side, int) for side in numbers(b))]
+    if not hints.threads:
+        return [*launched, (1,)]
+    x, y = (_side(hints.tiles.get(axis, ()), params) for axis in "xy")
+    names = {name: term_of(name) for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
+    names |= {name: number(value) for name, value in hints.constants.items()}
+    named = [term for name, term in names.items() if _OF_THREAD.fullmatch(name)]
+    blocks: Iterable[tuple[Term | None, ...]]
+    if hints.threads == "x":
+        tile = combined(x, "*", y) if x is not None and y is not None else None
+        both = [combined(named[0], "*", named[1])] if len(named) > 1 else []
+        in_line = _over(tile, [*both, *named])
+        blocks = ((n,) for n in (hints.bounds, *in_line, x, y, number(256), number(1024)))
+    else:
+        own = [[n for n in hints.shares.get(axis, ()) if n.number != 1] for axis in "xy"]
+        across, down = ([*shares, *named] for shares in own)
+        planes = itertools.product(_over(x or y, across), _over(y or x, down))
+        blocks = (*planes, *((number(side), number(side)) for side in (16, 32)))
+    axes = "xyz".index(hints.threads[-1]) + 1
+    texts = ([side.text for side in block if side is not None] for block in blocks)
+    guessed = [(*b, *[1] * (axes - 2)) for b in texts if len(b) == min(axes, 2) and 0 not in b]
+    values = [*map(numbers, launched)]
+    alike = [block for block in guessed if numbers(block) in values]
+    return list(dict.fromkeys([*alike, *launched, *guessed]))
+
+
+def _side(tiles: Sequence[Term], params: Mapping[str, int]) -> Term | None:
+    """The tile along an axis, if it does not depend on the block."""
+    names = {name for tile in tiles[:1] for of in tile.products for name in of}
+    return tiles[0] if tiles and names <= params.keys() else None
+
+
+def _over(tile: Term | None, shares: Sequence[Term | None]) -> list[Term | None]:
+    """A side of a block: of a tile, over each share of a thread that leaves no remainder; then a
+    thread has one element."""
+    if tile is None:
+        return []
+    fitting = (n for n in shares if n and not (tile.number and n.number and tile.number % n.number))
+    return [*(combined(tile, "/", share) for share in fitting), tile]
+
+
+def _grids(hints: Hints, block: Sides) -> list[Sides]:
+    """The blocks along each axis: of a plane, or in a line over the rows or over all of C."""
+    sides = {f"blockDim_{axis}": side for axis, side in zip("xyz", (*block, 1, 1), strict=False)}
+    sides |= dict.fromkeys(hints.sides, block[0])
+    axes = [axis for axis in hints.blocks if axis != "z"]
+    tiles = {axis: [replaced(t.text, sides) for t in hints.tiles.get(axis, ())] for axis in axes}
+    along = [tiles[axis] or [1, sides[f"blockDim_{axis}"]] for axis in axes]
+    grids: list[Sides]
+    if len(axes) == 1:
+        # If the index is divided, it runs over all of C.
+        sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
+        grids = [(_ceil_div(size, tile),) for tile in along[0][:4] for size in sizes]
+    else:
+        planes = itertools.product(*along)
+        grids = [(*map(_ceil_div, "NM", plane),) or (1,) for plane in planes]
+    if "z" in hints.blocks:
+        grids = [(*grid, *[1] * (2 - len(grid)), "batch") for grid in grids]
+    return list(dict.fromkeys(grids))
+
+
+def _shared(hints: Hints, block: Sides) -> list[Text]:
+    """Bytes of dynamic shared memory: two tiles as large as the block, or a row of A."""
+    if hints.shared is None:
+        return [0]
+    given = [launch.shared for launch in hints.launches if launch.block == block if launch.shared]
+    item = ITEM_BYTES.get(hints.shared, 4)
+    tiles: Term | None = number(2 * item)
+    for side in map(term_of, block):
+        tiles = combined(tiles, "*", side) if tiles is not None else None
+    first = [tiles.text] if tiles is not None else []
+    return list(dict.fromkeys(given or [*first, f"{item} * K"]))
+
+
+def _ceil_div(size: str, tile: Text) -> str:
+    return size if tile == 1 else f"ceil_div({size}, {tile})"

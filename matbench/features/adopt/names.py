@@ -25,17 +25,17 @@ _SIDE = re.compile(
 _SIDE_NAMES = {"A": ("M", "K"), "B": ("K", "N"), "C": ("M", "N")}
 
 
-def implied(name: str, *, batched: bool) -> str | None:
+def implied(name: str, *, is_batched: bool) -> str | None:
     """The argument that a name alone implies."""
     name = re.sub(r"_?(?:in_?)?bytes$", "", name, flags=re.IGNORECASE)
-    if batched and _BATCH.fullmatch(name):
+    if is_batched and _BATCH.fullmatch(name):
         return "batch"
     if leading := _LEADING.fullmatch(name):
         return f"ld{(leading[1] or leading[2]).lower()}"
     if stride := _STRIDE.fullmatch(name):
         letter = (stride[1] or stride[2]).lower()
         letter = {"m": "a", "n": "b", "p": "c"}.get(letter, letter)
-        return f"stride_{letter}" if batched else f"ld{letter}"
+        return f"stride_{letter}" if is_batched else f"ld{letter}"
     if side := _SIDE.fullmatch(name):
         rows, columns = _SIDE_NAMES[(side["of"] or side["whose"]).upper()]
         is_row = (side["first"] or side["last"]).lower()[0] in "hr"
@@ -50,8 +50,8 @@ def size_of(name: str) -> str | None:
     return next((size for size, known in _SIZES.items() if forms & {*known.split()}), None)
 
 
-def settings(names: Sequence[str], defaults: Collection[str]) -> list[str]:
+def settings_of(names: Sequence[str], defaults: Collection[str]) -> list[str]:
     """The numbers that are no sizes by their names, if others are, and those with defaults."""
-    sizes = {name: size_of(name) or implied(name, batched=True) for name in names}
+    sizes = {name: size_of(name) or implied(name, is_batched=True) for name in names}
     are_told = len({*sizes.values()} - {None, "K"}) > 0
     return [name for name in names if name in defaults or (are_told and not sizes[name])]

@@ -1,108 +1,190 @@
-"""What is said of an adopted kernel besides its table: mistakes of the file's own launches, and
-arguments that its result does not depend on."""
+"""What is said of a kernel besides its table: why no call is right, or else mistakes in it and in
+the file's own launches, and arguments that its result does not depend on."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
 
-from matbench.features.adopt import argument_guesses, calling, launch_guesses
-from matbench.features.adopt.calling import CallGuess
-from matbench.features.adopt.hints import Hints
-from matbench.features.adopt.launches import HostLaunch
+from matbench.features.adopt import arguments, launches
+from matbench.features.adopt.guess import Guess, takes_one_size
+from matbench.features.adopt.hints import HostLaunch
 from matbench.features.adopt.names import size_of
 from matbench.features.adopt.trials import AdoptTrials
+from matbench.model import Problem
 
-_WORDS = {
-    "exchanged": "exchanges M and N in its grid: right only where M = N",
-    "rounded": "rounds its grid down: right only for whole tiles",
-    "sizes": "passes {} for {}; are sizes exchanged?",
-    "shared": "asks for no dynamic shared memory; the kernel needs {} bytes",
-    "limit": "{}",
-    "other": "is wrong; right are block {} and grid {}",
-}
-
-
-class LaunchMistake(NamedTuple):
-    """What the launch at a line of a file does wrong, and what shows it, in parts."""
-
-    kind: Literal["exchanged", "rounded", "sizes", "shared", "limit", "other"]
-    file: str
-    line: int
-    parts: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: the launch {_WORDS[self.kind].format(*self.parts)}"
+#: A comparison in a condition, not in a loop.
+_BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
+#: What waits for all threads of a block.
+_BARRIER = r"__sync|barrier|\bsync\("
+#: The most elements of one vector load: a kernel may require multiples of up to this.
+_MOST_LANES = 8
+#: Wrong sizes are looked for among so many in a row.
+_LONGEST_PERIOD = 64
 
 
-class Setting(NamedTuple):
-    """A parameter that the result does not depend on, and what it is passed."""
+def failure(trials: AdoptTrials) -> str:
+    """Why no call is right, as far as trials show."""
+    function, known = trials.function, trials.hints
+    nearness, words, guess = trials.nearest
+    name = f"`{function.name}`"
+    first = launches.launches(function, known)[0]
+    first = first._replace(args=arguments.calls(function, known)[0])
+    is_told = first.given is not None or not first.params
+    if is_told and (limit := trials.limit(first, first.problem)):
+        return f"{name}, with {first.threads} threads: {limit}"
+    refused = next(iter(trials.refused.values()), "")
+    if refused and guess is None:
+        return f"{name} cannot be built here: {refused.splitlines()[0]}"
+    unread = "" if known.launches else "; no launch of this kernel was found in the file"
+    barriers = len(re.findall(_BARRIER, known.body))
+    is_racy = nearness < 0.5 and barriers < 2 and known.mentions("__shared__")
+    racy = "; is a `__syncthreads()` missing?" if is_racy else ""
+    if guess is not None and words and nearness < 0.1 and trials.faults > trials.ran:
+        return f"{name}, with {guess.threads} threads: {words}{unread}"
+    late = f" in {trials.search_s:g} s" if trials.is_late else ""
+    tried = f"none of the calls of {name} that were tried{late}"
+    is_near = guess is not None and nearness >= 0.1
+    shown = guess if guess is not None and is_near else first
+    wrong = f": {words}" if is_near and words else _checked(trials, shown)
+    if not wrong:
+        computes = f"{tried} computes a product of A and B{racy or unread}"
+        return f"{computes}; write a table with its args, block and grid"
+    table = trials.table_of(shown)
+    said = table | table["launch"]
+    called = ", ".join(f"{k} {','.join(map(str, said[k]))}" for k in ("args", "block", "grid"))
+    likely = "closest" if is_near else "the likeliest"
+    return f"{tried} is right; {likely}, with {called}{wrong}{racy or unread * (not is_near)}"
 
-    parameter: str
-    value: int
 
-    def __str__(self) -> str:
-        return f"the result does not depend on {self.parameter}, which is {self.value}"
+def _checked(trials: AdoptTrials, guess: Guess) -> str:
+    """The result of checking a call at whole tiles, or else at others, if it is wrong."""
+    n = launches.whole(guess, trials.hints, least=64)
+    sizes = [(n, n, n), (61, 61, 61) if takes_one_size(guess.args) else (67, 43, 59)]
+    if not guess.is_sized:
+        sizes = arguments.fixed_sizes(trials.function, trials.hints, guess)
+    alpha, beta = guess.factors
+    for size in sizes:
+        problem = Problem(*size, alpha=alpha, beta=beta)
+        outcome = trials.worker.measure(trials.case(guess, problem))
+        if outcome.status == "wrong":
+            return f", at {problem.size}: {outcome.reason}"
+    return ""
 
 
-def settings(trials: AdoptTrials, guess: CallGuess, known: Hints) -> Iterator[Setting]:
+def warnings(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
+    """Possible mistakes in a right kernel, and in the launches of the file."""
+    if guess.is_square and {"M", "N", "K"} <= {*guess.args}:
+        yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
+    yield from _restriction(trials, guess)
+    yield from _mistakes(trials, guess)
+
+
+def notes(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
     """The parameters that are no sizes by name, and take any value."""
-    for at, parameter in enumerate(trials.subject.function.parameters):
-        name, args, given = parameter.name, [*guess.call.args], guess.geometry.given
-        value = known.settings.get(name)
-        if value is not None and str((given or {}).get(name, args[at])) == str(value):
+    given = guess.given or {}
+    for at, parameter in enumerate(trials.function.parameters):
+        name, args = parameter.name, [*guess.args]
+        value = trials.hints.settings.get(name)
+        if value is not None and str(given.get(name, args[at])) == str(value):
             args[at] = str(2 * value + 1)
-            geometry = guess.geometry._replace(given=given and {**given, name: args[at]})
-            other = guess._replace(call=guess.call._replace(args=tuple(args)), geometry=geometry)
-            if trials.is_right(other, guess.problem):
-                yield Setting(name, value)
+            others = None if guess.given is None else {**given, name: args[at]}
+            if trials.is_right(guess._replace(args=tuple(args), given=others), guess.problem):
+                yield f"the result does not depend on {name}, which is {value}"
 
 
-def mistakes(trials: AdoptTrials, guess: CallGuess, known: Hints) -> Iterator[LaunchMistake]:
+def _restriction(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
+    """What a kernel does wrong that is right only for multiples of a number, if it may be meant for
+    all sizes."""
+    steps, missed, known = guess.steps, trials.missed[:], trials.hints
+    is_of_lanes = max(steps, default=0) <= _MOST_LANES or not known.mentions(_BOUNDS_CHECK)
+    if not steps or not missed or (known.is_wide and is_of_lanes):
+        return
+    sizes = " and ".join(f"{step} ({', '.join(axes)})" for step, axes in steps.items())
+    right = f"right only for multiples of {sizes}"
+    if any(is_beyond for _, is_beyond in missed):
+        yield f"{right}; is a bounds check missing?"
+        return
+    if len(guess.multiples) == 1:
+        right = _period(trials, guess, *guess.multiples) or right
+    problem, _ = missed[0]
+    reason = trials.worker.measure(trials.case(guess, problem)).reason
+    yield f"{right}; at {problem.size}: {reason}" if reason else right
+
+
+def _period(trials: AdoptTrials, guess: Guess, axis: str) -> str:
+    """Which sizes along an axis are right, if not just the multiples of a number."""
+    base: int = getattr(guess.problem, axis)
+    many = math.gcd(launches.whole(guess, trials.hints), _LONGEST_PERIOD)
+    trials.renew()
+    right = [
+        trials.is_right(guess, guess.sized(**{axis: size})) for size in range(base, base + many)
+    ]
+    periods = (step for step in range(1, many + 1) if many % step == 0)
+    period = next(p for p in periods if right == right[:p] * (many // p))
+    wrong = [size for size in range(period) if not right[size]]
+    is_run = wrong == [*range(1, len(wrong) + 1)] and len(wrong) + 1 < period
+    if not is_run or trials.is_exhausted:
+        return ""
+    last = f" to {wrong[-1]}" if len(wrong) > 1 else ""
+    where = f"wrong where {axis} % {period} is 1{last}"
+    if len(wrong) != period // 2:
+        return where
+    return f"right for an even number of tiles of {period // 2} ({axis}): {where}"
+
+
+def _mistakes(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
     """What the launches of the file, and of files near it, do wrong where another way is right."""
-    pointers = [p.name for p in trials.subject.function.parameters if p.pointer]
+    pointers = [p.name for p in trials.function.parameters if p.pointer]
     places: dict[tuple[str, int], list[HostLaunch]] = {}
-    for launch in known.launches:
+    for launch in trials.hints.launches:
         if not any("+" in launch.passed.get(name, "+") for name in pointers):  # not of parts
             places.setdefault((launch.file, launch.line), []).append(launch)
     for (file, line), readings in places.items():
-        found = [_mistake(trials, guess, known, launch) for launch in readings]
+        found = [_mistake(trials, guess, launch) for launch in readings]
         if all(found):
-            kind, *parts = found[0]
-            yield LaunchMistake(kind, file or str(trials.subject.path), line, tuple(parts))
+            yield f"{file or trials.subject.path}:{line}: the launch {found[0]}"
 
 
-def _mistake(
-    trials: AdoptTrials, guess: CallGuess, known: Hints, launch: HostLaunch
-) -> tuple[Any, ...]:
-    """The kind of a mistake and what shows it; nothing if there is none, or it is not known."""
-    function, right = trials.subject.function, trials.table_of(guess)["launch"]
-    geometry = launch_guesses.followed(function, launch, known)
-    if geometry is None:
-        return ()
-    own = guess._replace(geometry=geometry, is_swapped=False)
+def _mistake(trials: AdoptTrials, guess: Guess, launch: HostLaunch) -> str:
+    """What a launch does wrong; nothing if it is right, or that is not known."""
+    function, right = trials.function, trials.table_of(guess)["launch"]
+    followed = launches.followed(function, launch, trials.hints)
+    if followed is None:
+        return ""
+    own = guess.launched_as(followed)._replace(is_swapped=False)
     if reason := trials.limit(own, guess.problem):
-        return "limit", reason
-    if known.shared is not None and launch.shared == 0:
-        return "shared", right["shared_bytes"]
-    called = {p.name: t for p, t in zip(function.parameters, guess.call.args, strict=True)}
+        return reason
+    if trials.hints.shared is not None and launch.shared == 0:
+        return f"asks for no dynamic shared memory; the kernel needs {right['shared_bytes']} bytes"
+    called = {p.name: t for p, t in zip(function.parameters, guess.args, strict=True)}
     meant = {n: t for n, t in called.items() if t in ("M", "N", "K") and n in launch.passed}
     words = [launch.passed[name] for name in meant]
-    problems = [guess.problem, calling.beyond(guess)]
+    problems = [guess.problem, _beyond(guess)]
     if len({*words}) < len(words):  # of squares
-        problems = [guess.sized(*[getattr(one, guess.axes[0])] * 3) for one in problems]
-    is_for_all = not any(isinstance(side, int) and side > 1 for side in geometry.grid)
+        sides = (getattr(one, guess.axes[0]) for one in problems)
+        problems = [guess.sized(M=side, N=side, K=side) for side in sides]
+    is_for_all = not any(isinstance(side, int) and side > 1 for side in own.grid)
     wrong = [one for one in problems if is_for_all and trials.is_wrong(own, one)]
     if not wrong:
         of_a = next(launch.passed[name] for name, text in called.items() if text == "A")
         # With A and B exchanged as well, it is a product of column-major matrices.
         is_known = sorted(map(str, map(size_of, words))) == sorted(meant.values())
         is_own = [*map(size_of, words)] in ([*meant.values()], [*map(size_of, meant)])
-        if not is_known or is_own or argument_guesses.is_like(of_a, "B"):
-            return ()
-        return "sizes", *(f"({', '.join(names)})" for names in (words, meant))
+        if not is_known or is_own or arguments.is_like(of_a, "B"):
+            return ""
+        return f"passes ({', '.join(words)}) for ({', '.join(meant)}); are sizes exchanged?"
     if not trials.is_wrong(own._replace(is_swapped=True), wrong[0]):
-        return ("exchanged",)
-    if "//" in str(geometry.grid) and problems[0] not in wrong:
-        return ("rounded",)
-    return "other", *(", ".join(map(str, right[key])) for key in ("block", "grid"))
+        return "exchanges M and N in its grid: right only where M = N"
+    if "//" in str(own.grid) and problems[0] not in wrong:
+        return "rounds its grid down: right only for whole tiles"
+    block, grid = (", ".join(map(str, right[key])) for key in ("block", "grid"))
+    return f"is wrong; right are block {block} and grid {grid}"
+
+
+def _beyond(guess: Guess) -> Problem:
+    """A problem that is larger by one step along each axis."""
+    steps = {axis: step for step, axes in guess.steps.items() for axis in axes}
+    sides = {axis: getattr(guess.problem, axis) + steps.get(axis, 1) for axis in "MNK"}
+    return guess.problem if guess.fixed else guess.sized(**sides)

@@ -11,6 +11,8 @@ from matbench.kernelfile import signature, syntax
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from matbench.kernelfile.signature import Signature
+
 ITEM_BYTES = {"double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "float4": 16, "char": 1}
 #: Functions of libraries that divide and round up.
 _CEIL_DIV = {"ceildiv", "divceil", "cdiv", "divup", "idivup", "updiv", "atenceildiv"}
@@ -79,6 +81,12 @@ def _functions(node: Node, value: Node) -> Iterator[Definition]:
         )
 
 
+def definition_of(root: Node, function: Signature) -> Node | None:
+    """The node that defines a kernel, if the parser sees it."""
+    nodes = ((syntax.line_of(signature.name_of(node)), node) for node in signature.entries(root))
+    return next((node for line, node in nodes if line == function.line), None)
+
+
 def owner_of(node: Node) -> int:
     """Where the function that contains a node begins; 0 outside of functions."""
     above = [outer for outer in syntax.parents(node) if outer.type == "function_definition"]
@@ -138,7 +146,7 @@ class Scope:
                 sides[axis] = self.text(own, depth + 1) if own else sides[axis]
         else:
             inner = text.removeprefix("dim3").strip()
-            is_list = inner[:1] in ("(", "{") and _closing(inner) == len(inner)
+            is_list = inner[:1] == "{" or syntax.closing(inner, 0) == len(inner) > 1
             pieces = signature.pieces(inner[1:-1], "([{", ")]}") if is_list else (inner,)
             sides = [self.text(piece, depth + 1) for piece in pieces if piece] or [1]
         while len(sides) > 1 and sides[-1] == 1:
@@ -257,13 +265,3 @@ def _literal(text: str) -> Term | None:
     except ValueError:
         return None
     return number(int(value)) if value.is_integer() else None
-
-
-def _closing(text: str) -> int:
-    """The position after the bracket that closes the first one."""
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character in "({") - (character in ")}")
-        if depth == 0:
-            return position + 1
-    return len(text)

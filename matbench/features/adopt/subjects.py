@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from matbench.errors import MatbenchError, UsageError
-from matbench.features.adopt.scope import Scope, definitions
+from matbench.features.adopt.scope import Scope, definition_of, definitions, last
 from matbench.kernelfile import front_matter, includes, signature, syntax
 from matbench.kernelfile.signature import Signature, TemplateParameter
 from matbench.kernelfile.unpacking import unpacked
@@ -75,50 +75,42 @@ def subjects(
         if not signature.functions(source):
             source = unpacked("\n".join([*texts, syntax.marked(bare)]))
         functions = signature.functions(source)
+    types = {k: kind for text in (*texts, source) for k, kind in signature.aliases(text).items()}
     kernels = []
     for function in _chosen(functions, entry, path):
-        beside = "\n".join(_launching(path, function)) if not _launches(function, source) else ""
-        completed = _completed(_resolved(function, [*texts, source]), source, texts, beside)
-        kernels.append(
-            ForeignKernel(bare, path, source, completed, "\n".join(texts), beside, given)
+        resolved = tuple(
+            replace(p, type=signature.resolved(p.type, types)) for p in function.parameters
         )
+        name = last(function.name)
+        beside = "\n".join(_launching(path, name)) if not _launches(name, source) else ""
+        known = _completed(replace(function, parameters=resolved), source, texts, beside)
+        kernels.append(ForeignKernel(bare, path, source, known, "\n".join(texts), beside, given))
     return kernels
-
-
-def _resolved(function: Signature, texts: Sequence[str]) -> Signature:
-    """The function with aliases replaced in the types of its parameters."""
-    types = {name: kind for text in texts for name, kind in signature.aliases(text).items()}
-    parameters = (replace(p, type=signature.resolved(p.type, types)) for p in function.parameters)
-    return replace(function, parameters=tuple(parameters))
 
 
 def _completed(function: Signature, source: str, headers: Sequence[str], beside: str) -> Signature:
     """The function with the constants that its file leaves to the build, or to a file that includes
     it, as parameters of a template."""
-    code = syntax.expanded(source)
-    entries = [node for node in signature.entries(syntax.parse(code)) if _is_of(node, function)]
-    names = (n for entry in entries for n in syntax.walk(entry) if n.type == "identifier")
+    root = syntax.parse(syntax.expanded(source))
+    entry = definition_of(root, function)
+    if entry is None:
+        return function
+    names = [node for node in syntax.walk(entry) if node.type == "identifier"]
     used = {syntax.text_of(node) for node in names if not _is_called(node)}
     known = {*_BUILT_IN, *_WORD.findall(" ".join(headers))}
-    for node in syntax.walk(syntax.parse(code)):
+    for node in syntax.walk(root):
         name = syntax.declared(node) if "declarat" in node.type else syntax.fields(node, "name")
         known |= {syntax.text_of(name)} if name is not None else set()
     scope = Scope([*definitions(syntax.parse(syntax.expanded(beside)))], 0, 0)
     given = {name: scope.text(name) for name in sorted(used - known)}
     missing = {name: text for name, text in given.items() if text or _TILE.fullmatch(name)}
-    macros = [
-        TemplateParameter(MACRO, n, str(text) if text else None) for n, text in missing.items()
-    ]
+    macros = (TemplateParameter(MACRO, n, str(t) if t else None) for n, t in missing.items())
     return replace(function, template=(*function.template, *macros))
 
 
 def _is_called(name: Node) -> bool:
     call = name.parent
     return call is not None and call.type == "call_expression" and call.children[0] == name
-
-
-def _is_of(node: Node, function: Signature) -> bool:
-    return syntax.line_of(signature.name_of(node)) == function.line
 
 
 def _folders(bare: str, path: Path) -> Iterator[str]:
@@ -133,8 +125,7 @@ def _folders(bare: str, path: Path) -> Iterator[str]:
                     yield os.path.relpath(folder, here)
 
 
-def _launches(function: Signature, text: str) -> bool:
-    name = function.name.rpartition("::")[2]
+def _launches(name: str, text: str) -> bool:
     return re.search(rf"\b{name}\b[^;{{}}()]*<<<", text) is not None
 
 
@@ -143,15 +134,14 @@ def _texts(included: Iterable[Included]) -> list[str]:
     return [syntax.marked(text, h.name) for h in included for text in includes.texts([h])]
 
 
-def _defines(function: Signature, text: str) -> bool:
+def _defines(name: str, text: str) -> bool:
     """Whether a text has a kernel of that name, which it means by its launches."""
-    name = function.name.rpartition("::")[2]
     with contextlib.suppress(signature.SourceError):
-        return any(other.name.rpartition("::")[2] == name for other in signature.functions(text))
+        return any(last(function.name) == name for function in signature.functions(text))
     return False
 
 
-def _launching(path: Path, function: Signature) -> Iterator[str]:
+def _launching(path: Path, name: str) -> Iterator[str]:
     """The texts of the nearest files that launch a kernel, and have none of that name themselves,
     after those of their headers."""
     file = path.resolve()
@@ -164,12 +154,12 @@ def _launching(path: Path, function: Signature) -> Iterator[str]:
         many = 0
         for other in itertools.islice(sources, _MOST_BESIDE):
             text = other.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
-            if many < _MOST_LAUNCHING and _launches(function, text):
+            if many < _MOST_LAUNCHING and _launches(name, text):
                 headers: list[str] = []
                 with contextlib.suppress(MatbenchError):
                     found = includes.find_includes(text, other)
                     headers = _texts(h for h in found if Path(h.path).resolve() != file)
-                if not any(_defines(function, one) for one in (text, *headers)):
+                if not any(_defines(name, one) for one in (text, *headers)):
                     many += 1
                     shown = path.parent / os.path.relpath(other, file.parent)
                     yield from (*headers, syntax.marked(text, str(shown)))
@@ -180,7 +170,7 @@ def _chosen(functions: list[Signature], entry: str | None, path: Path) -> list[S
         raise UsageError(f"{path}: no `__global__` function; is it a kernel file?")
     if entry is None:
         return functions
-    matches = [f for f in functions if entry in (f.name, f.name.rpartition("::")[2])]
+    matches = [f for f in functions if entry in (f.name, last(f.name))]
     if not matches:
         there = ", ".join(dict.fromkeys(function.name for function in functions))
         raise UsageError(f"--entry {entry!r}: not in {path}; it has: {there:.200}")

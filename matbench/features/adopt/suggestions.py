@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matbench.errors import UsageError
-from matbench.features.adopt import argument_guesses, launch_guesses
-from matbench.features.adopt.argument_guesses import ArgumentGuess
+from matbench.features.adopt import arguments, launches
+from matbench.features.adopt.guess import NotCallableError, renamed
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.compiled import is_compiled
@@ -26,8 +25,10 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 def suggested(error: MissingKeysError) -> UsageError:
     """The error with lines to paste below it: an example of each missing key."""
-    table, examples = error.table, _examples(error)
-    paste = [line for line in as_toml(examples).splitlines() if line]
+    import tomlkit
+
+    table = error.table
+    paste = [line for line in tomlkit.dumps(_examples(error)).splitlines() if line]
     hint = "add lines such as:"
     if not table.is_there:
         run = "" if is_compiled(table.shown) else f"Run `matbench adopt {table.shown}`, or write"
@@ -36,16 +37,6 @@ def suggested(error: MissingKeysError) -> UsageError:
     if table.is_fenced:
         paste = [f"// {line}" for line in paste]
     return UsageError(f"{error.where}: {error.told}; {hint}", paste)
-
-
-def as_toml(table: Mapping[str, Any]) -> str:
-    """A table as TOML; nested tables come last."""
-    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
-    for name, inner in table.items():
-        if isinstance(inner, dict):
-            lines += ["", f"[{name}]", *as_toml(inner).splitlines()]
-    return "\n".join(lines) + "\n"
 
 
 def _examples(error: MissingKeysError) -> dict[str, Any]:
@@ -61,7 +52,7 @@ def _examples(error: MissingKeysError) -> dict[str, Any]:
         examples["args"] = _arguments(function.parameters, workload)
     if names:
         is_tiled = {"TM", "TN"} & {*names}
-        sides = (launch_guesses.usual(name) if is_tiled else 16 for name in names)
+        sides = (launches.usual(name) if is_tiled else 16 for name in names)
         examples["sweep"] = {name: [side] for name, side in zip(names, sides, strict=True)}
     launch = _launch(function, names, len(workload.dimensions) == 1)
     launch = {key: text for key, text in launch.items() if f"launch.{key}" in lacking}
@@ -84,13 +75,13 @@ def _launch(function: Signature, names: Sequence[str], is_flat: bool) -> dict[st
 def _arguments(parameters: Sequence[Parameter], workload: Workload) -> list[str]:
     """Arguments guessed from the names of parameters; more or fewer buffers in order."""
     buffers = [p.name for p in parameters if p.pointer and p.name != WORKSPACE]
-    named = {WORKSPACE: WORKSPACE, **next(argument_guesses.numbers(parameters, Hints()))}
+    named = {WORKSPACE: WORKSPACE, **next(arguments.numbers(parameters, Hints()))}
     try:
-        named |= next(argument_guesses.pointers(buffers, Hints(), workload.reads))
-    except argument_guesses.NotCallableError:
+        named |= next(arguments.pointers(buffers, inputs=workload.reads))
+    except NotCallableError:
         meant = itertools.chain(workload.buffers, itertools.repeat("C"))
         named |= zip(buffers, meant, strict=False)
-    args = ArgumentGuess(tuple(named[p.name] for p in parameters)).renamed(_PLAIN).args
+    args = renamed((named[p.name] for p in parameters), _PLAIN)
     if len(workload.dimensions) > 1:
         return [*args]
     known = (*workload.buffers, WORKSPACE, *_PLAIN.values())

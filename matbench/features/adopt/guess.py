@@ -1,0 +1,248 @@
+"""A way to call a foreign kernel, what it computes then, and what came of it."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from matbench.errors import listed
+from matbench.features.adopt.arithmetic import Text, replaced
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile import expressions
+from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.signature import Signature
+from matbench.model import Layout, Problem, Transpose
+
+#: Stands for the side of the block, passed as the width of a tile chosen at run time.
+BLOCK_SIDE = "block_side"
+#: Values of alpha and beta, for kernels that take them, that none has built in. They are whole,
+#: because those of int8 products are.
+ALPHA, BETA = 3.0, 5.0
+_OF_VECTORS = {
+    "M": "a vector times a matrix",
+    "N": "a matrix times a vector",
+    "K": "outer products",
+}
+
+
+class NotCallableError(Exception):
+    """The parameters are not those of a matrix product; the message says why."""
+
+
+class Adopted(NamedTuple):
+    """The result: a table and a description in words, or without a table, the closest call.
+    `warnings` are possible mistakes in the kernel or in the file's launches, and `notes` what its
+    result does not depend on."""
+
+    name: str
+    table: dict[str, Any] | None
+    words: str
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Guess(NamedTuple):
+    """A way to build, launch and call a kernel, and what it computes then.
+
+    `template` are the template arguments as the entry spells them, and `params` the values of the
+    names among them. If the author's launch is followed, it is in terms of the kernel's parameters,
+    and `given` are its constant arguments. `args` has an argument for each parameter. Other values
+    of the `varied` were right, too.
+
+    `beta` is built into the kernel, if it does not take it. `problem` is one that it computed
+    correctly. `is_square`: it is only right if M = N = K; `fixed`: only at these sizes of
+    `problem`; `one` is the size that must be 1. `multiples`: the number, or the constant, that each
+    size must be a multiple of.
+    """
+
+    template: tuple[str, ...]
+    params: dict[str, int]
+    block: tuple[Text, ...]
+    grid: tuple[Text, ...]
+    shared_bytes: Text = 0
+    given: Mapping[str, Text] | None = None
+    args: tuple[str, ...] = ()
+    varied: tuple[str, ...] = ()
+    is_swapped: bool = False
+    layout: Layout = "row-major"
+    transpose: Transpose = "NN"
+    padding: int = 0
+    beta: float = 0.0
+    is_square: bool = False
+    fixed: str = ""
+    one: str = ""
+    problem: Problem = Problem(1, 1, 1)
+    multiples: Mapping[str, int | str] = MappingProxyType({})
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether each product of a batch has blocks of its own."""
+        return "batch" in self.grid
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether the kernel is passed any size."""
+        return any(re.search(r"\b(?:[MNK]|ld[abc])\b", text) for text in self.args)
+
+    @property
+    def axes(self) -> str:
+        """The sizes that may differ from 1."""
+        return "MNK".replace(self.one, "") if self.one else "MNK"
+
+    @property
+    def covered(self) -> list[str]:
+        """What sizes are divided by: a block covers that much."""
+        if self.given is None and self.grid[1:2] in ((), (1,)):
+            return []  # guessed blocks that follow each other fit any size
+        divisions = [
+            node.args if isinstance(node, ast.Call) else [node.left, node.right]
+            for side in self.grid
+            for node in ast.walk(ast.parse(str(side)))
+            if isinstance(node, ast.Call)
+            or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv))
+        ]
+        return [ast.unparse(parts[1]) for parts in divisions if len(parts) == 2]
+
+    @property
+    def steps(self) -> dict[int, list[str]]:
+        """The sizes that must be multiples of a number, by the number."""
+        axes: dict[int, list[str]] = {}
+        for axis, step in self.multiples.items():
+            number = self.params[step] if isinstance(step, str) else step
+            axes.setdefault(number, []).append(axis)
+        return axes
+
+    @property
+    def factors(self) -> tuple[float, float]:
+        """Values of alpha and beta for a trial."""
+        return ALPHA if "alpha" in self.args else 1.0, BETA if "beta" in self.args else 0.0
+
+    def launched_as(self, other: Guess) -> Guess:
+        """With the build and the launch of another one."""
+        return Guess._make((*other[:6], *self[6:]))
+
+    def renamed(self, names: Mapping[str, str]) -> Guess:
+        """With some names in its arguments replaced."""
+        return self._replace(args=renamed(self.args, names))
+
+    def with_value(self, name: str, value: int) -> Guess:
+        """With another value of a swept constant."""
+        return self._replace(params={**self.params, name: value})
+
+    def with_number(self, name: str) -> Guess:
+        """With a swept constant replaced by its value wherever it is used, except by the build."""
+
+        def texts(expressions: Iterable[Text]) -> tuple[Text, ...]:
+            return tuple(replaced(text, {name: self.params[name]}) for text in expressions)
+
+        given = self.given
+        return self._replace(
+            template=tuple(map(str, texts(self.template))),
+            params={n: v for n, v in self.params.items() if n != name or n not in self.template},
+            block=texts(self.block),
+            grid=texts(self.grid),
+            shared_bytes=texts([self.shared_bytes])[0],
+            given=given and dict(zip(given, texts(given.values()), strict=True)),
+        )
+
+    def sized(self, **sides: int) -> Problem:
+        """A problem with other sizes, square if it is only right for those, and with 1 for what
+        must be."""
+        if self.is_square:
+            sides = dict.fromkeys(self.axes, sides[self.axes[0]])
+        return msgspec.structs.replace(self.problem, **sides | ({self.one: 1} if self.one else {}))
+
+    def table(self, function: Signature, **more: Any) -> dict[str, Any]:
+        """The front matter that says all this; `more` are other keys."""
+        args = renamed(self.args, {BLOCK_SIDE: str(self.block[0])})
+        passed = dict(zip((p.name for p in function.parameters), args, strict=True))
+        sizes: dict[str, Text] = {}
+        if self.given is not None:  # its launch is in terms of the kernel's parameters
+            sizes = {p.name: passed[p.name] for p in function.parameters if not p.pointer}
+            passed |= {n: str(replaced(text, sizes)) for n, text in self.given.items()}
+        swapped = {"M": "N", "N": "M"} if self.is_swapped else {}  # with x along the rows of C
+        launch: dict[str, Any] = {
+            "block": [replaced(side, sizes) for side in self.block],
+            "grid": [replaced(replaced(side, sizes), swapped) for side in self.grid],
+        }
+        if self.shared_bytes:
+            launch["shared_bytes"] = replaced(self.shared_bytes, sizes)
+        launch |= more.pop("launch", {})
+        if where := more.pop("where", ()):
+            launch["where"] = list(dict.fromkeys((*launch.get("where", ()), *where)))
+        tables = {
+            "sweep": {name: [value] for name, value in self.params.items()},
+            "tune": {
+                name: sorted({*([value // 2] if value % 2 == 0 else []), value, 2 * value})
+                for name, value in self.params.items()
+                if name in self.varied
+            },
+        }
+        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "beta": 0.0}
+        said = {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}
+        entry = entries.as_text(Entry(function.name, self.template))
+        table = {"entry": entry, "args": [*passed.values()], **said, **more}
+        tables = {name: held | more.get(name, {}) for name, held in tables.items()}
+        return table | {name: held for name, held in tables.items() if held} | {"launch": launch}
+
+    @property
+    def where(self) -> list[str]:
+        """The conditions on sizes, for a table."""
+        said = [f"{self.one} == 1"] if self.one else []
+        said += map(" == ".join, itertools.pairwise(self.axes)) if self.is_square else []
+        said += [f"{axis} == {getattr(self.problem, axis)}" for axis in self.fixed]
+        return said + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
+
+    @property
+    def threads(self) -> str:
+        """The sides of a block: `16×16`."""
+        return "×".join(str(expressions.whole(side, self.params)) for side in self.block)
+
+    @property
+    def words(self) -> str:
+        """What a call computes, at which sizes, and with which blocks."""
+        left, right = ("ᵀ" if letter == "T" else "" for letter in self.transpose)
+        alpha, beta = ("alpha·" * ("alpha" in self.args), " + beta·C" * ("beta" in self.args))
+        parts = [f"computes {scaled(f'{alpha}A{left}·B{right}{beta}', 1.0, self.beta)}"]
+        if self.one:
+            parts.append(f"{self.one} = 1 only ({_OF_VECTORS[self.one]})")
+        parts += ["column-major"] if self.layout == "column-major" else []
+        parts += ["in batches"] if self.is_batched else []
+        steps = self.steps
+        if self.fixed == "MNK":
+            parts.append(f"at {self.problem.size} only")
+        elif self.fixed:
+            sides = [f"{axis} = {getattr(self.problem, axis)}" for axis in self.fixed]
+            parts.append(f"{listed(sides, 'and')} only")
+        elif self.is_square:
+            parts += ["square sizes only", *(f"multiples of {step}" for step in steps)]
+        elif steps:
+            texts = [f"{listed(axes, 'and')} of {step}" for step, axes in steps.items()]
+            parts.append(f"{', '.join(texts).replace(' of', ' multiples of', 1)} only")
+        is_line = len(self.block) == 1
+        parts.append(f"blocks of {self.threads}" if is_line else f"{self.threads} blocks")
+        return ", ".join(parts)
+
+
+def renamed(args: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    """Arguments with some of their names replaced."""
+    return tuple(entries.with_values(text, names) for text in args)
+
+
+def takes_one_size(args: Iterable[str]) -> bool:
+    """Whether arguments have at most one size."""
+    text = ", ".join(args)
+    return len({*re.findall(r"\b[MNK]\b", text)}) < 2 and "ld" not in text
+
+
+def scaled(product: str, alpha: float, beta: float) -> str:
+    """`2·A·B + C`."""
+    sign = {1.0: "", -1.0: "-"}
+    first = f"{sign.get(alpha, f'{alpha:g}·')}{product}"
+    return first if beta == 0 else f"{first} + {sign.get(beta, f'{beta:g}·')}C"

@@ -15,9 +15,9 @@ Text = int | str
 #: Larger numbers are no sizes, and longer sums no expressions.
 _MOST = 1 << 40
 _MOST_PRODUCTS = 32
-_COMPARISONS = {
+_OF_NUMBERS = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne,
+    "!=": operator.ne, "/": operator.floordiv, "%": operator.mod,
 }  # fmt: skip
 
 
@@ -65,13 +65,15 @@ def replaced(text: Text, values: Mapping[str, Text]) -> Text:
         return there
 
 
-def combined(a: Term, sign: str, b: Term) -> Term | None:
+def combined(a: Term | None, sign: str, b: Term | None) -> Term | None:
     """`a + b`, `a / b` …; None if there is no such expression."""
-    if a.number is not None and b.number is not None and sign in (*_COMPARISONS, "/", "%"):
-        return _computed(a.number, sign, b.number)
+    if a is None or b is None:
+        return None
+    if sign in _OF_NUMBERS:
+        return _compared(a, sign, b)
     if sign in ("<<", ">>"):
         power = number(1 << b.number) if b.number is not None and 0 <= b.number < 32 else None
-        return combined(a, "*" if sign == "<<" else "/", power) if power is not None else None
+        return combined(a, "*" if sign == "<<" else "/", power)
     products = Counter(a.products)
     if sign in ("+", "-"):
         for of, many in b.products.items():
@@ -81,12 +83,8 @@ def combined(a: Term, sign: str, b: Term) -> Term | None:
         for of, many in a.products.items():
             for other, times in b.products.items():
                 products[tuple(sorted(of + other))] += many * times
-    elif sign == "/":
-        return _divided(a, b)
-    elif sign == "%":
-        return term_of(f"{a.factor} % {b.factor}")
     else:
-        return term_of(f"({a.factor} {sign} {b.factor})") if sign in _COMPARISONS else None
+        return None
     is_small = len(products) <= _MOST_PRODUCTS and max(map(abs, products.values()), default=0)
     return Term({of: n for of, n in products.items() if n}) if is_small < _MOST else None
 
@@ -101,21 +99,20 @@ def _factor(text: str) -> str:
     return text if re.fullmatch(r"\w+|\w*\([^()]*\)", text) else f"({text})"
 
 
-def _computed(a: int, sign: str, b: int) -> Term | None:
-    if sign in _COMPARISONS:
-        return number(int(_COMPARISONS[sign](a, b)))
-    return number({"/": a // b, "%": a % b}[sign]) if b and sign in "/%" else None
-
-
-def _divided(a: Term, b: Term) -> Term | None:
-    """The quotient: exact if all products can be divided; `(a + b - 1) / b` is rounded up."""
+def _compared(a: Term, sign: str, b: Term) -> Term | None:
+    """The comparison, the remainder, or the quotient: exact if all products can be divided; `(a + b - 1) / b` is rounded up."""
+    if a.number is not None and b.number is not None:
+        is_defined = b.number or sign not in "/%"
+        return number(int(_OF_NUMBERS[sign](a.number, b.number))) if is_defined else None
+    if sign != "/":
+        text = f"{a.factor} {sign} {b.factor}"
+        return term_of(text if sign == "%" else f"({text})")
     if len(b.products) == 1:
         [(divisor, many)] = b.products.items()
         counts = [(Counter(of), n) for of, n in a.products.items()]
         if all(of >= Counter(divisor) and n % many == 0 for of, n in counts):
-            left = {tuple((of - Counter(divisor)).elements()): n // many for of, n in counts}
-            return Term(left)
-    over = combined(combined(a, "-", b) or a, "+", number(1))
+            return Term({tuple((of - Counter(divisor)).elements()): n // many for of, n in counts})
+    over = combined(combined(a, "-", b), "+", number(1))
     if over is not None and len(over.products) < len(a.products):
         return term_of(f"ceil_div({over.text}, {b.text})")
     is_product = len(a.products) == 1 and re.fullmatch(r"\w+( \* \w+)*", str(a.text))

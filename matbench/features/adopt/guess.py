@@ -21,14 +21,7 @@ from matbench.model import Layout, Problem, Transpose
 
 #: Stands for the side of the block, passed as the width of a tile chosen at run time.
 BLOCK_SIDE = "block_side"
-#: Values of alpha and beta, for kernels that take them, that none has built in. They are whole,
-#: because those of int8 products are.
-ALPHA, BETA = 3.0, 5.0
-_OF_VECTORS = {
-    "M": "a vector times a matrix",
-    "N": "a matrix times a vector",
-    "K": "outer products",
-}
+_OF_VECTORS = dict(M="a vector times a matrix", N="a matrix times a vector", K="outer products")
 
 
 class NotCallableError(Exception):
@@ -120,36 +113,31 @@ class Guess(NamedTuple):
 
     @property
     def factors(self) -> tuple[float, float]:
-        """Values of alpha and beta for a trial."""
-        return ALPHA if "alpha" in self.args else 1.0, BETA if "beta" in self.args else 0.0
+        """Values of alpha and beta for a trial: of those that it takes, such that none has built
+        in, and whole ones, because those of int8 products are."""
+        return 3.0 if "alpha" in self.args else 1.0, 5.0 if "beta" in self.args else 0.0
 
     def launched_as(self, other: Guess) -> Guess:
         """With the build and the launch of another one."""
         return Guess._make((*other[:6], *self[6:]))
 
-    def renamed(self, names: Mapping[str, str]) -> Guess:
-        """With some names in its arguments replaced."""
-        return self._replace(args=renamed(self.args, names))
-
     def with_value(self, name: str, value: int) -> Guess:
         """With another value of a swept constant."""
         return self._replace(params={**self.params, name: value})
 
-    def with_number(self, name: str) -> Guess:
-        """With a swept constant replaced by its value wherever it is used, except by the build."""
-
-        def texts(expressions: Iterable[Text]) -> tuple[Text, ...]:
-            return tuple(replaced(text, {name: self.params[name]}) for text in expressions)
-
-        given = self.given
-        return self._replace(
-            template=tuple(map(str, texts(self.template))),
-            params={n: v for n, v in self.params.items() if n != name or n not in self.template},
-            block=texts(self.block),
-            grid=texts(self.grid),
-            shared_bytes=texts([self.shared_bytes])[0],
-            given=given and dict(zip(given, texts(given.values()), strict=True)),
+    def settled(self) -> Guess:
+        """With the swept constants that are not varied replaced by their values, except by the
+        build."""
+        fixed = {name: n for name, n in self.params.items() if name not in self.varied}
+        template, block, grid, [shared] = (
+            tuple(replaced(text, fixed) for text in texts)
+            for texts in (self.template, self.block, self.grid, [self.shared_bytes])
         )
+        given = self.given and {n: replaced(text, fixed) for n, text in self.given.items()}
+        left = fixed.keys() & {*self.template}
+        params = {name: value for name, value in self.params.items() if name not in left}
+        own = Guess(tuple(map(str, template)), params, block, grid, shared, given)
+        return self.launched_as(own)
 
     def sized(self, **sides: int) -> Problem:
         """A problem with other sizes, square if it is only right for those, and with 1 for what
@@ -176,16 +164,15 @@ class Guess(NamedTuple):
         launch |= more.pop("launch", {})
         if where := more.pop("where", ()):
             launch["where"] = list(dict.fromkeys((*launch.get("where", ()), *where)))
-        tables = {
-            "sweep": {name: [value] for name, value in self.params.items()},
-            "tune": {
-                name: sorted({*([value // 2] if value % 2 == 0 else []), value, 2 * value})
-                for name, value in self.params.items()
-                if name in self.varied
-            },
-        }
-        plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "beta": 0.0}
-        said = {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}
+        tables: dict[str, dict[str, list[int]]] = {"sweep": {}, "tune": {}}
+        for name, value in self.params.items():
+            tables["sweep"][name] = [value]
+            if name in self.varied:
+                half = [value // 2] if value % 2 == 0 else []
+                tables["tune"][name] = [*half, value, 2 * value]
+        names = ("layout", "transpose", "padding", "beta")
+        plain = self._field_defaults
+        said = {n: getattr(self, n) for n in names if getattr(self, n) != plain[n]}
         entry = entries.as_text(Entry(function.name, self.template))
         table = {"entry": entry, "args": [*passed.values()], **said, **more}
         tables = {name: held | more.get(name, {}) for name, held in tables.items()}

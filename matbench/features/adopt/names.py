@@ -53,5 +53,5 @@ def size_of(name: str) -> str | None:
 def settings_of(names: Sequence[str], defaults: Collection[str]) -> list[str]:
     """The numbers that are no sizes by their names, if others are, and those with defaults."""
     sizes = {name: size_of(name) or implied(name, is_batched=True) for name in names}
-    are_told = len({*sizes.values()} - {None, "K"}) > 0
+    are_told = not {*sizes.values()} <= {None, "K"}
     return [name for name in names if name in defaults or (are_told and not sizes[name])]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -22,7 +22,6 @@ from matbench.model import WORD_BYTES
 from matbench.workloads.rounding import decoded, encoded
 
 if TYPE_CHECKING:
-    from matbench.backends import Buffer
     from matbench.bench.session import Session
     from matbench.model import Case
 
@@ -85,18 +84,17 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
             none = _NO_NUMBER.get(matrix.storage, np.nan)
             if name == "C" and poisoned:
                 drawn = np.full_like(drawn, none)
-            outside = _OUTSIDE_C if name == "C" else none
-            held[name] = _guarded(memory, matrix, drawn, outside)
+            held[name] = _Guarded(memory, matrix, drawn, _OUTSIDE_C if name == "C" else none)
         buffers = {name: guarded.data for name, guarded in held.items()}
         kernel_arguments.launch(backend, program, case, buffers)
-        after = {name: memory.download(held[name].raw, held[name].sent) for name in "ABC"}
-    spoiled = [f"its input {name}" for name in "AB" if held[name].changed(after[name]).any()]
+        after = {name: memory.download(one.raw, one.sent) for name, one in held.items()}
+    changed = {name: _bits(after[name]) != _bits(held[name].sent) for name in "ABC"}
+    spoiled = [f"its input {name}" for name in "AB" if changed[name].any()]
     spoiled += [
-        f"memory outside {name}"
-        for name in "ABC"
-        if held[name].changed(after[name])[held[name].is_outside].any()
+        f"memory outside {name}" for name in "ABC" if changed[name][held[name].is_outside].any()
     ]
-    results = held["C"].matrices(after["C"])
+    numbers = decoded(after["C"][~held["C"].is_outside], held["C"].matrix.storage)
+    results = numbers.reshape(given["C"].shape)
     tolerance = 0.02 if held["C"].sent.itemsize == 2 else 1e-4
     launches = [*zip(results, *given.values(), strict=True)]
     products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
@@ -106,45 +104,29 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares), has_nan)
 
 
-class _Guarded(NamedTuple):
+def _bits(words: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return words.view(f"u{words.itemsize}")
+
+
+class _Guarded:
     """The matrices of a batch on the device, with other numbers around them and in row padding.
 
     `sent` is the whole buffer before the launch, `raw`; the kernel receives `data`.
     """
 
-    matrix: Matrix
-    sent: npt.NDArray[Any]
-    is_outside: npt.NDArray[np.bool_]
-    raw: Buffer
-    data: Buffer
-
-    def changed(self, after: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which elements of the buffer have other bits after the launch."""
-        words = f"u{after.itemsize}"
-        different: npt.NDArray[np.bool_] = after.view(words) != self.sent.view(words)
-        return different
-
-    def matrices(self, after: npt.NDArray[Any]) -> Array:
-        """The matrices after the launch."""
-        batch, lines, _ = self.matrix.shape
-        numbers = decoded(after[~self.is_outside], self.matrix.storage)
-        return numbers.reshape(batch, lines, self.matrix.place.width)
-
-
-def _guarded(memory: Memory, matrix: Matrix, drawn: Array, outside: float) -> _Guarded:
-    count = math.prod(matrix.shape)
-    item_bytes = WORD_BYTES[matrix.storage]
-    guard_bytes = max(_GUARD_BYTES, count * item_bytes)
-    guard_bytes += -guard_bytes % _ALIGNMENT_BYTES
-    guard = guard_bytes // item_bytes
-    numbers = np.full(count + 2 * guard, outside)
-    is_outside = np.ones(len(numbers), dtype=bool)
-    for array, inside in ((numbers, drawn), (is_outside, False)):
-        array[guard:-guard].reshape(matrix.shape)[:, :, : matrix.place.width] = inside
-    sent = encoded(numbers, matrix.storage)
-    raw = memory.upload(sent)
-    data = raw.view(guard_bytes, count * item_bytes)
-    return _Guarded(matrix, sent, is_outside, raw, data)
+    def __init__(self, memory: Memory, matrix: Matrix, drawn: Array, outside: float) -> None:
+        count, item_bytes = math.prod(matrix.shape), WORD_BYTES[matrix.storage]
+        guard_bytes = max(_GUARD_BYTES, count * item_bytes)
+        guard_bytes += -guard_bytes % _ALIGNMENT_BYTES
+        guard = guard_bytes // item_bytes
+        numbers = np.full(count + 2 * guard, outside)
+        self.is_outside = np.ones(len(numbers), dtype=bool)
+        for array, inside in ((numbers, drawn), (self.is_outside, False)):
+            array[guard:-guard].reshape(matrix.shape)[:, :, : matrix.place.width] = inside
+        self.matrix = matrix
+        self.sent = encoded(numbers, matrix.storage)
+        self.raw = memory.upload(self.sent)
+        self.data = self.raw.view(guard_bytes, count * item_bytes)
 
 
 def _product(

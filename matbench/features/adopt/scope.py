@@ -39,46 +39,42 @@ class Definition(NamedTuple):
 
 
 def definitions(root: Node) -> Iterator[Definition]:
-    """All definitions of values in a tree."""
+    """All definitions of values in a tree, and of functions of one expression."""
     for node in syntax.walk(root):
         name = _first(node, "name", "declarator", "left")
         value = _first(node, "value", "default_value", "right", "parameters")
-        if name is None:
+        is_lambda = node.type == "init_declarator" and value and value.type == "lambda_expression"
+        parameters, is_constant = None, node.type in _CONSTANT
+        if is_lambda or node.type in ("function_definition", "preproc_function_def"):
+            name = syntax.declared(syntax.fields(node, "declarator") or node)
+            parameters, value = _function(value if is_lambda and value else node)
+            is_constant = True
+        elif node.type not in _DEFINING or _sign(node) not in ("", "="):
             continue
-        if node.type in ("function_definition", "init_declarator", "preproc_function_def"):
-            is_lambda = value is not None and value.type == "lambda_expression"
-            if node.type != "init_declarator" or is_lambda:
-                yield from _functions(node, value if is_lambda and value else node)
-                continue
-        sign = syntax.fields(node, "operator")
-        if value is not None and node.type in _DEFINING and (not sign or sign.type == "="):
-            is_constant = node.type in _CONSTANT  # then whatever surrounds it may be large
-            if not is_constant and node.parent is not None:
-                is_constant = bool(signature.words(node.parent) & {"const", "constexpr", "static"})
-            yield Definition(
-                syntax.text_of(name), text_of(value), node.start_byte, owner_of(node), is_constant
-            )
+        elif not is_constant and node.parent is not None:  # what surrounds those may be large
+            is_constant = bool(signature.words(node.parent) & {"const", "constexpr", "static"})
+        if name is not None and value is not None:
+            named, at = syntax.text_of(name), node.start_byte
+            yield Definition(named, text_of(value), at, owner_of(node), is_constant, parameters)
 
 
 def _first(node: Node, *names: str) -> Node | None:
     return next(filter(None, (syntax.fields(node, name) for name in names)), None)
 
 
-def _functions(node: Node, value: Node) -> Iterator[Definition]:
-    """A function of one expression: a macro, a lambda, or a body with only `return`."""
-    declarator = syntax.fields(value, "declarator")
-    name = syntax.declared(syntax.fields(node, "declarator") or node)
-    listed = syntax.fields(declarator or value, "parameters")
+def _sign(node: Node) -> str:
+    sign = syntax.fields(node, "operator")
+    return sign.type if sign is not None else ""
+
+
+def _function(node: Node) -> tuple[tuple[str, ...], Node | None]:
+    """The parameters of a macro, a lambda, or a function with only `return`, and what it yields."""
+    listed = syntax.fields(syntax.fields(node, "declarator") or node, "parameters")
     names = [syntax.declared(p) or p for p in (listed.named_children if listed else ())]
-    body = syntax.fields(value, "body")
-    text = syntax.fields(value, "value")  # of a macro
+    text, body = syntax.fields(node, "value"), syntax.fields(node, "body")
     if body is not None and [n.type for n in body.named_children] == ["return_statement"]:
         text = next(iter(body.named_children[0].named_children), None)
-    if name is not None and text is not None:
-        of = tuple(map(syntax.text_of, names))
-        yield Definition(
-            syntax.text_of(name), text_of(text), node.start_byte, owner_of(node), True, of
-        )
+    return tuple(map(syntax.text_of, names)), text
 
 
 def definition_of(root: Node, function: Signature) -> Node | None:
@@ -163,17 +159,21 @@ class Scope:
         self.steps = self.steps if depth else 0
         if text in self.known:
             return self.known[text]
-        node = _expression(text) if text and depth < _DEEPEST else None
-        return self.of(node, depth + 1) if node is not None else None
+        tree = syntax.parse(f"auto matbench = {text};") if text and depth < _DEEPEST else None
+        nodes = (n for n in (syntax.walk(tree) if tree else ()) if n.type == "init_declarator")
+        node = next(nodes, None)
+        value = syntax.fields(node, "value") if node and not node.has_error else None
+        return self.of(value, depth + 1) if value is not None else None
 
     def of(self, node: Node, depth: int = 0) -> Term | None:
         """The value of a tree."""
         self.steps = self.steps + 1 if depth else 0
         if self.steps > _MOST_STEPS:
             return None
-        if (text := text_of(node)) in self.known:
+        text, kind = text_of(node), node.type
+        if text in self.known:
             return self.known[text]
-        kind, parts = node.type, [child for child in node.named_children if child.type != "comment"]
+        parts = [child for child in node.named_children if child.type != "comment"]
         if kind in ("parenthesized_expression", "initializer_list", "argument_list"):
             return self.of(parts[0], depth + 1) if len(parts) == 1 else None
         if kind == "cast_expression":
@@ -182,26 +182,25 @@ class Scope:
             return _literal(text)
         if kind == "call_expression":
             return self._called(node, depth + 1)
-        return self._computed(node, parts, depth)
-
-    def _computed(self, node: Node, parts: list[Node], depth: int) -> Term | None:
-        """The value of operators, or of a name."""
-        kind, text = node.type, text_of(node)
         if kind == "sizeof_expression":
             name = text.removeprefix("sizeof").strip("( )")
             return number(ITEM_BYTES.get(self.values.get(name, name), 4))
-        is_expression = "_expression" in kind and kind != "field_expression"
-        values = [self.of(part, depth + 1) for part in parts] if is_expression else []
-        if kind in ("binary_expression", "unary_expression") and None not in values:
+        if "_expression" in kind and kind != "field_expression":
+            return self._computed(node, [self.of(part, depth + 1) for part in parts])
+        return self._named(text, depth + 1)
+
+    def _computed(self, node: Node, values: list[Term | None]) -> Term | None:
+        """The value of an operator."""
+        if node.type in ("binary_expression", "unary_expression"):
             a, b = [number(0), *values][-2:]
-            sign = syntax.text_of(node.children[-2 if kind[0] == "b" else 0])
-            return combined(a, sign, b)  # type: ignore[arg-type]
-        if kind == "conditional_expression" and len(values) == 3 and None not in values:
-            if_, yes, no = values
-            if if_ is not None and if_.number is not None:
-                return yes if if_.number else no
-            return term_of(f"({yes.text} if {if_.text} else {no.text})")  # type: ignore[union-attr]
-        return self._named(text, depth + 1) if not is_expression else None
+            return combined(a, syntax.text_of(node.children[-2 if len(values) > 1 else 0]), b)
+        known = [value for value in values if value is not None]
+        if node.type != "conditional_expression" or len(known) < 3:
+            return None
+        if_, yes, no = known
+        if if_.number is not None:
+            return yes if if_.number else no
+        return term_of(f"({yes.text} if {if_.text} else {no.text})")
 
     def _named(self, text: str, depth: int) -> Term | None:
         """The value of a name; sizes keep those of BLAS."""
@@ -231,37 +230,26 @@ class Scope:
         if not values or len(values) < len(found) or depth > _DEEPEST:
             return None
         if len(values) == 2 and name.replace("_", "").lower() in _CEIL_DIV:
-            more = combined(combined(values[0], "+", values[1]) or values[0], "-", number(1))
-            return combined(more, "/", values[1]) if more is not None else None
+            above = combined(combined(values[0], "+", values[1]), "-", number(1))
+            return combined(above, "/", values[1])
         if name in self.functions:
             definition, kept = self.functions[name], self.known
             self.known = kept | dict(zip(definition.parameters or (), values, strict=False))
-            try:
-                return self.term(definition.text, depth)
-            finally:
-                self.known = kept
+            term = self.term(definition.text, depth)
+            self.known = kept
+            return term
         if len(values) == 1:
             return values[0] if name.endswith("_cast") or name in signature.SCALARS else None
-        a, b = values[:2]
         if name in ("min", "max"):
-            return term_of(replaced(f"{name}({a.text}, {b.text})", {}))
+            return term_of(replaced(f"{name}({values[0].text}, {values[1].text})", {}))
         return None
-
-
-def _expression(text: str) -> Node | None:
-    """The tree of an expression."""
-    for node in syntax.walk(syntax.parse(f"auto matbench = {text};")):
-        if node.type == "init_declarator":
-            return None if node.has_error else syntax.fields(node, "value")
-    return None
 
 
 def _literal(text: str) -> Term | None:
     digits = text.lower().replace("'", "")
     try:
-        if digits.startswith("0x"):
-            return number(int(digits.rstrip("ul"), 16))
-        value = float(digits.rstrip("ulf"))
+        is_hexadecimal = digits.startswith("0x")
+        value = int(digits.rstrip("ul"), 16) if is_hexadecimal else float(digits.rstrip("ulf"))
     except ValueError:
         return None
-    return number(int(value)) if value.is_integer() else None
+    return number(int(value)) if value == int(value) else None

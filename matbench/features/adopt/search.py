@@ -26,15 +26,13 @@ from matbench.features.adopt import arguments, remarks
 from matbench.features.adopt.arguments import Args, sized_as
 from matbench.features.adopt.arithmetic import Text, replaced
 from matbench.features.adopt.guess import (
-    ALPHA,
-    BETA,
     Adopted,
     Guess,
     NotCallableError,
     renamed,
     scaled,
     takes_one_size,
-)  # fmt: skip
+)
 from matbench.features.adopt.launches import launches, whole
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
 from matbench.features.adopt.trials import BUSY, AdoptTrials
@@ -229,11 +227,11 @@ def _seen(trials: AdoptTrials, guess: Guess, problem: Problem) -> Guess | None:
         return None
     product = result.product
     factors = product.alpha, product.beta
-    if factors == (BETA, ALPHA) == (beta, alpha):
-        guess = guess.renamed({"alpha": "beta", "beta": "alpha"})
-        factors = ALPHA, BETA
+    if "alpha" in guess.args and factors == (beta, alpha):
+        guess = guess._replace(args=renamed(guess.args, {"alpha": "beta", "beta": "alpha"}))
+        factors = alpha, beta
     if beta == 0 and product.beta == 1:
-        beta = product.beta
+        beta = 1.0
         guess = guess._replace(beta=beta)
     if factors != (alpha, beta):
         sign = "; is a sign wrong?" if product.alpha == -alpha else ""
@@ -250,7 +248,8 @@ def _seen(trials: AdoptTrials, guess: Guess, problem: Problem) -> Guess | None:
     is_named = all(any(arguments.is_like(name, letter) for name in pointers) for letter in "AB")
     if "args" in trials.given or is_named:
         return guess._replace(layout="column-major", transpose=letters[2 * right + left])
-    return guess.renamed(_EXCHANGED)._replace(transpose=letters[2 * left + right])
+    args = renamed(guess.args, _EXCHANGED)
+    return guess._replace(args=args, transpose=letters[2 * left + right])
 
 
 def _sized(trials: AdoptTrials, seen: Guess, calls: list[Args]) -> Guess | None:
@@ -290,10 +289,8 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
     """The guess with the multiples that trials show to be needed, in terms of the swept constants
     for which a second value was right; the others are fixed."""
     trials.missed.clear()
-    groups = [guess.axes] if guess.is_square else [*guess.axes]
-    steps = {
-        axes[0]: _step(trials, guess, axes[0]) for axes in groups if axes[0] not in guess.fixed
-    }
+    free = guess.axes[0] if guess.is_square else guess.axes
+    steps = {axis: _step(trials, guess, axis) for axis in free if axis not in guess.fixed}
     names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
     trials.renew()
     for name, value in guess.params.items():
@@ -313,10 +310,8 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
                 names |= dict.fromkeys(axes, name)
                 guess = one._replace(varied=(*guess.varied, name))
                 break
-    for name in {*guess.params} - {*guess.varied}:
-        guess = guess.with_number(name)
     multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
-    return guess._replace(multiples=multiples)
+    return guess.settled()._replace(multiples=multiples)
 
 
 def _step(trials: AdoptTrials, guess: Guess, axis: str) -> int:

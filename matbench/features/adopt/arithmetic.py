@@ -100,7 +100,8 @@ def _factor(text: str) -> str:
 
 
 def _compared(a: Term, sign: str, b: Term) -> Term | None:
-    """The comparison, the remainder, or the quotient: exact if all products can be divided; `(a + b - 1) / b` is rounded up."""
+    """The comparison, the remainder, or the quotient: exact if all products can be divided;
+    `(a + b - 1) / b` is rounded up."""
     if a.number is not None and b.number is not None:
         is_defined = b.number or sign not in "/%"
         return number(int(_OF_NUMBERS[sign](a.number, b.number))) if is_defined else None

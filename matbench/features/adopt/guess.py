@@ -21,7 +21,11 @@ from matbench.model import Layout, Problem, Transpose
 
 #: Stands for the side of the block, passed as the width of a tile chosen at run time.
 BLOCK_SIDE = "block_side"
-_OF_VECTORS = dict(M="a vector times a matrix", N="a matrix times a vector", K="outer products")
+_OF_VECTORS = {
+    "M": "a vector times a matrix",
+    "N": "a matrix times a vector",
+    "K": "outer products",
+}
 
 
 class NotCallableError(Exception):

@@ -289,8 +289,8 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
     """The guess with the multiples that trials show to be needed, in terms of the swept constants
     for which a second value was right; the others are fixed."""
     trials.missed.clear()
-    free = guess.axes[0] if guess.is_square else guess.axes
-    steps = {axis: _step(trials, guess, axis) for axis in free if axis not in guess.fixed}
+    axes = guess.axes[0] if guess.is_square else guess.axes
+    steps = {axis: _step(trials, guess, axis) for axis in axes if axis not in guess.fixed}
     names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
     trials.renew()
     for name, value in guess.params.items():
@@ -298,16 +298,16 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
         tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
         others = {2 * value: tied} | ({value // 2: tied[::-1]} if value % 2 == 0 else {})
         alike = ((other, one) for other in others for one in _alike(trials, guess, name))
-        for other, one, axes in ((*pair, axes) for pair in alike for axes in others[pair[0]]):
+        for other, one, bound in ((*pair, bound) for pair in alike for bound in others[pair[0]]):
             if trials.failures or len(trials.built) >= _MOST_BUILDS:
                 break
             # With each size an odd multiple of its step, so that larger tiles do not fit.
             odd = {
                 axis: step * (getattr(guess.problem, axis) // step | 1)
-                for axis, step in (steps | dict.fromkeys(axes, other)).items()
+                for axis, step in (steps | dict.fromkeys(bound, other)).items()
             }
             if trials.is_right(one.with_value(name, other), guess.sized(**odd)):
-                names |= dict.fromkeys(axes, name)
+                names |= dict.fromkeys(bound, name)
                 guess = one._replace(varied=(*guess.varied, name))
                 break
     multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}

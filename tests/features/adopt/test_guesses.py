@@ -10,17 +10,16 @@ from support.paths import FOREIGN
 
 from matbench.cli import registry
 from matbench.errors import UsageError
-from matbench.features.adopt import argument_guesses, calling, hints, launch_guesses
-from matbench.features.adopt.argument_guesses import ArgumentGuess, NotCallableError
-from matbench.features.adopt.calling import CallGuess
-from matbench.features.adopt.launch_guesses import Geometry
+from matbench.features.adopt import arguments, hints, launches
+from matbench.features.adopt.arguments import Args
+from matbench.features.adopt.guess import Guess, NotCallableError
 from matbench.kernelfile import front_matter, signature
 
 
-def guessed(source: str) -> tuple[list[ArgumentGuess], list[Geometry]]:
+def guessed(source: str) -> tuple[list[Args], list[Guess]]:
     [function] = signature.functions(source)
     known = hints.find_hints(source, function)
-    return argument_guesses.calls(function, known), launch_guesses.geometries(function, known)
+    return arguments.calls(function, known), launches.launches(function, known)
 
 
 def kernel(parameters: str, body: str = "", *, before: str = "") -> str:
@@ -50,26 +49,19 @@ def kernel(parameters: str, body: str = "", *, before: str = "") -> str:
 )  # fmt: skip
 def test_names_tell_what_is_passed(parameters: str, args: str) -> None:
     calls, _ = guessed(kernel(parameters))
-    assert calls[0].args == tuple(args.split())
+    assert calls[0] == tuple(args.split())
 
 
 def test_all_orders_of_sizes_are_tried() -> None:
     calls, _ = guessed(kernel("const float *a, const float *b, float *c, int m, int n, int k"))
-    orders = {call.args[3:] for call in calls}
+    orders = {args[3:] for args in calls}
     assert len(orders) == 6
     assert ("M", "K", "N") in orders
 
 
-def test_one_size_means_squares() -> None:
-    calls, _ = guessed(kernel("float *M, float *N, float *P, int Width"))
-    assert calls[0].is_square
-    calls, _ = guessed(kernel("float *A, float *B, float *C, int wA, int wB"))
-    assert not calls[0].is_square
-
-
 def test_any_pointer_but_those_to_constants_may_be_the_result() -> None:
     calls, _ = guessed(kernel("float *first, const float *second, float *third, int n"))
-    results = dict.fromkeys(call.args.index("C") for call in calls)
+    results = dict.fromkeys(args.index("C") for args in calls)
     assert [*results] == [2, 0]
 
 
@@ -78,8 +70,8 @@ def test_pitches_may_be_in_bytes_all_or_some_of_them() -> None:
     source = kernel(parameters, "*(half *)((char *)C + pitchC) = A[lda] * B[ldb];")
     [function] = signature.functions(source)
     known = hints.find_hints(source, function)
-    [call, *_] = argument_guesses.calls(function, known)
-    pitches = [one.args[1:6:2] for one in call.in_bytes(function, known, 4, 2)]
+    [args, *_] = arguments.calls(function, known)
+    pitches = [one[1:6:2] for one in arguments.in_bytes(args, function, known, 4, 2)]
     in_bytes = ("4 * lda", "4 * ldb", "2 * ldc")
     assert pitches[:2] == [("lda", "ldb", "ldc"), in_bytes]
     assert {*pitches} == {*itertools.product(*zip(pitches[0], in_bytes, strict=True))}
@@ -87,10 +79,10 @@ def test_pitches_may_be_in_bytes_all_or_some_of_them() -> None:
 
 def test_strides_are_between_batches_where_there_are_any() -> None:
     parameters = "const float *A, const float *B, float *C, int strideA, int n"
-    assert guessed(kernel(parameters))[0][0].args[3] == "lda"
+    assert guessed(kernel(parameters))[0][0][3] == "lda"
     body = "float *c = C + blockIdx.z * n * n; c[blockIdx.x * blockDim.x + threadIdx.x] = 0;"
     calls, geometries = guessed(kernel(parameters, body))
-    assert calls[0].args[3] == "stride_a"
+    assert calls[0][3] == "stride_a"
     assert geometries[0].grid[-1] == "batch"
 
 
@@ -144,43 +136,32 @@ def test_the_text_tells_how_it_is_launched(
     assert geometries[0].grid == grid
 
 
-def test_a_block_covers_what_sizes_are_divided_by_unless_blocks_are_in_line() -> None:
-    plane = Geometry(("BM",), {"BM": 8}, (8, 4), ("ceil_div(N, 32)", "M // BM", "batch"))
-    assert plane.covered == ["32", "BM"]
-    assert plane.batched
-    [function] = signature.functions(kernel(ABC))
-    table = CallGuess(plane, ArgumentGuess(("A", "B", "C", "N")), is_swapped=True).table(function)
-    assert table["launch"]["grid"] == ["ceil_div(M, 32)", "N // BM", "batch"]
-    line = Geometry((), {}, (256,), ("ceil_div(M * N, 256)",))
-    assert line.covered == []
-    assert line._replace(given={}).covered == ["256"]  # the author's may be tiles
-
-
 def test_no_size_is_as_large_as_what_many_blocks_cover_together() -> None:
-    far = Geometry((), {}, (256,), (16, "ceil_div(M, 64)", "ceil_div(N, 2048)"), given={})
-    assert calling.whole(far, hints.Hints(), least=64) == 128
+    far = Guess((), {}, (256,), (16, "ceil_div(M, 64)", "ceil_div(N, 2048)"), given={})
+    assert launches.whole(far, hints.Hints(), least=64) == 128
+    line = Guess((), {}, (256,), ("ceil_div(M * N, 256)",))
+    assert (line.covered, line._replace(given={}).covered) == ([], ["256"])  # the author's is tiles
 
 
 def test_a_constant_is_fixed_wherever_it_is_used() -> None:
     grid = ("ceil_div(N, T)", "ceil_div(M, 2 * T)")
-    swept = Geometry(("T",), {"T": 8}, ("T", 4), grid, "4 * T", {"width": "T + 1"})
-    assert swept.fixed("T") == Geometry(
-        ("8",), {}, (8, 4), ("ceil_div(N, 8)", "ceil_div(M, 2 * 8)"), 32, {"width": 9}
-    )
+    swept = Guess(("T",), {"T": 8}, ("T", 4), grid, "4 * T", {"width": "T + 1"})
+    fixed = Guess(("8",), {}, (8, 4), ("ceil_div(N, 8)", "ceil_div(M, 2 * 8)"), 32, {"width": 9})
+    assert swept.settled() == fixed
 
 
 def test_the_launch_of_the_author_is_in_terms_of_the_parameters() -> None:
     [function] = signature.functions(kernel("float *a, float *b, float *c, int M, int n, int s"))
-    geometry = Geometry((), {}, (16, "s"), ("ceil_div(n, 16)", "M"), "4 * s", {"s": "2 * M"})
-    call = ArgumentGuess(("A", "B", "C", "N", "M", "K"))
-    table = CallGuess(geometry, call).table(function)
+    args = ("A", "B", "C", "N", "M", "K")
+    launch = (16, "s"), ("ceil_div(n, 16)", "M"), "4 * s", {"s": "2 * M"}
+    table = Guess((), {}, *launch, args).table(function)
     assert table["args"] == ["A", "B", "C", "N", "M", "2 * N"]
     assert table["launch"] == {
         "block": [16, "K"], "grid": ["ceil_div(M, 16)", "N"], "shared_bytes": "4 * K"
     }  # fmt: skip
-    guess = Geometry((), {}, (16, 4), ("ceil_div(N, 16)", "ceil_div(M, 4)"))
-    launch = CallGuess(guess, call, is_swapped=True).table(function)["launch"]
-    assert launch == {"block": [16, 4], "grid": ["ceil_div(M, 16)", "ceil_div(N, 4)"]}
+    guess = Guess((), {}, (16, 4), ("ceil_div(N, 16)", "M // 4", "batch"), args=args)
+    launched = guess._replace(is_swapped=True).table(function)["launch"]
+    assert launched == {"block": [16, 4], "grid": ["ceil_div(M, 16)", "N // 4", "batch"]}
 
 
 def test_a_thread_may_have_several_elements_of_a_row_a_column_or_both() -> None:
@@ -203,11 +184,8 @@ def test_another_template_is_less_likely_than_another_block_or_grid() -> None:
 
 
 def test_launch_bounds_are_the_block() -> None:
-    source = (
-        "#define NT 192\n__global__ void __launch_bounds__(NT) f(" + ABC + ") { C[blockIdx.x * 64"
-    )
-    _, geometries = guessed(source + " + threadIdx.x] = 0; }")
-    assert geometries[0].block == (192,)
+    bounded = f"#define NT 192\n__global__ void __launch_bounds__(NT) f({ABC})"
+    assert guessed(f"{bounded} {{ C[threadIdx.x] = 0; }}")[1][0].block == (192,)
 
 
 def test_a_launch_in_the_file_is_followed() -> None:
@@ -237,45 +215,18 @@ def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> No
 
 def test_a_size_that_sides_of_blocks_are_made_of_is_a_size() -> None:
     host = "void go(float *a, int n) { f<<<1, dim3(n, n)>>>(a, a, a, n); }"
-    assert guessed(kernel(ABC) + host)[0][0].args == ("A", "B", "C", "N")
+    assert guessed(kernel(ABC) + host)[0][0] == ("A", "B", "C", "N")
 
 
-def test_types_and_defaults_of_templates() -> None:
-    source = kernel(
-        "const T *A, const T *B, T *C, int n", before="template <typename T, int W = 64>"
-    )
-    _, geometries = guessed(source)
-    assert geometries[0].template == ("float", "W")
-    assert geometries[0].params == {"W": 64}
-
-
-def test_shared_memory_that_is_sized_at_launch_gets_some() -> None:
+def test_types_and_defaults_of_templates_and_shared_memory_that_is_sized_at_launch() -> None:
     body = (
         "extern __shared__ double s[]; s[threadIdx.x] = A[blockIdx.x * blockDim.x + threadIdx.y];"
     )
-    _, geometries = guessed(kernel("const double *A, const double *B, double *C, int n", body))
-    assert geometries[0].shared_bytes == 2 * 8 * 256
-
-
-def test_no_guess_comes_twice() -> None:
-    for path in FOREIGN.glob("*.cu*"):
-        source = path.read_text(encoding="utf-8")
-        for function in signature.functions(source):
-            try:
-                known = hints.find_hints(source, function)
-                for found in (
-                    argument_guesses.calls(function, known),
-                    launch_guesses.geometries(function, known),
-                ):
-                    assert len(set(map(repr, found))) == len(found) > 0
-                    assert len(found) < 100
-            except NotCallableError:
-                continue
-
-
-def test_without_dynamic_shared_memory_none_is_asked_for() -> None:
-    _, found = guessed(kernel("const float *A, const float *B, float *C, int n"))
-    assert {geometry.shared_bytes for geometry in found} == {0}
+    template = "template <typename T, int W = 64>"
+    _, [first, *_] = guessed(kernel(ABC.replace("float", "T"), body, before=template))
+    assert (first.template, first.params) == (("float", "W"), {"W": 64})
+    assert first.shared_bytes == 2 * 8 * 256
+    assert {one.shared_bytes for one in guessed(kernel(ABC))[1]} == {0}
 
 
 # Suggestions

@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.paths import FOREIGN
 
-from matbench.features.adopt import argument_guesses, hints, launch_guesses
 from matbench.features.adopt.arithmetic import Term, combined, number, term_of
-from matbench.features.adopt.calling import CallGuess
-from matbench.features.adopt.launches import HostLaunch, launches
+from matbench.features.adopt.hints import HostLaunch, launches
 from matbench.kernelfile import expressions, signature, syntax
 
 KERNEL = """
@@ -161,18 +158,6 @@ def test_a_definition_that_depends_on_itself_ends() -> None:
     doubled = "".join(f"int x{n} = x{n + 1} + x{n + 1};" for n in range(23))
     host = f"{doubled} int y = y * y + y * y; dim3 z(z.x); dim3 grid(z.x + y, x0);"
     assert read(host + "int block = 8;" + CALL.format(more="")).grid == (None, None)
-
-
-def test_the_launch_of_the_author_is_tried_first() -> None:
-    source = (FOREIGN / "batched-strides.cu").read_text(encoding="utf-8")
-    [function] = signature.functions(source)
-    known = hints.find_hints(source, function)
-    first, *others = launch_guesses.geometries(function, known)
-    call = argument_guesses.calls(function, known)[0]
-    table = CallGuess(first, call).table(function)
-    assert table["launch"]["grid"] == ["ceil_div(N, 20)", "ceil_div(M, 6)", "batch"]
-    assert others
-    assert not any(geometry.given is not None for geometry in others)
 
 
 @st.composite

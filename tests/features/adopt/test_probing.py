@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import Mock
 
-import msgspec
 import pytest
-from support.kernels import GOOD_BODY, SPIN_BODY, KernelWriter, changed
+from support.kernels import GOOD_BODY, KernelWriter, changed
 
-from matbench.bench.options import Deadlines, Options
 from matbench.bench.session import Session
 from matbench.features.adopt import probing
 from matbench.features.adopt.probing import ProbeResult, ProductForm
 from matbench.features.adopt.trials import AdoptTrials
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import DeviceInfo, Problem
-from matbench.worker.worker import LateError, WorkerPool
+from matbench.model import Problem
 
 BODY = changed(
     GOOD_BODY, ("const float", "float"), ("K + k", "(K + PAD) + k"),
@@ -53,37 +50,6 @@ def test_what_else_is_written_to_is_said(
     assert found == ProbeResult(ProductForm("A", "B", 1.0, 0.0), spoiled, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("loop", "product", "mistake"),
-    [
-        ("k = 0; k < K - 1", "A[row * K + k] * B[k * N + column]", "leaves out the last term of K"),
-        ("k = 1; k < K", "A[row * K + k] * B[k * N + column]", "leaves out the first term of K"),
-        ("k = 0; k < K", "A[(row & ~7 | k & 7) * K + (k & ~7 | row & 7)] * B[k * N + column]",
-         "swaps the indices of A in tiles of 8×8"),
-        ("k = 0; k < K",
-         "A[row * K + k] * B[(k & ~15 | column & 15) * N + (column & ~15 | k & 15)]",
-         "swaps the indices of B in tiles of 16×16"),
-    ],
-)  # fmt: skip
-def test_usual_mistakes_are_recognised_with_alpha_and_beta(
-    loop: str, product: str, mistake: str, session: Session, write_kernel: KernelWriter
-) -> None:
-    body = changed(
-        BODY, (" + PAD", ""), ("k = 0; k < K", loop), ("EXTRA", ""),
-        ("FACTOR", "C[row * N + column] + 2"),
-        ("A[(size_t)row * (K) + k] * B[(size_t)k * (N) + column]", product),
-    )  # fmt: skip
-    path = write_kernel("mistaken", body=body)
-    problem = Problem(32, 32, 32)
-    case = sweep.case(catalogue.load(path), problem, {"TILE": 8}, session.backend.info)
-    assert probing.probed(session, case).product is None
-    measured = msgspec.structs.replace(case, problem=Problem(32, 32, 32, alpha=2.0, beta=1.0))
-    session.prepare(measured.problem, measured.kernel.contract)
-    outcome = session.measure(measured)
-    assert outcome.status == "wrong"
-    assert str(outcome.reason).endswith(f"; it {mistake}")
-
-
 def test_a_factor_and_the_old_C_are_recognised(
     session: Session, write_kernel: KernelWriter
 ) -> None:
@@ -102,18 +68,3 @@ def test_a_launch_shows_that_a_call_is_wrong_by_C_or_what_it_spoils(
     shown: Any = Mock(faults=0, unfinished=[])
     shown.probe.return_value = ProbeResult(None, spoiled, share)
     assert AdoptTrials.is_wrong(shown, Mock(), Problem(2, 2, 2)) == (share < 1 or spoiled != ())
-
-
-def test_a_launch_that_does_not_end_is_late_and_the_next_one_runs(
-    device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
-    spins, good = (
-        sweep.case(catalogue.load(path), Problem(20, 12, 9), {"TILE": 8}, device)
-        for path in (write_kernel("spins", body=SPIN_BODY), write_kernel("good"))
-    )
-    with WorkerPool(Options(), Deadlines()) as pool:
-        worker = pool.worker(device)
-        with pytest.raises(LateError, match="running took longer than 1 s"):
-            worker.run(probing.probed, spins, case=spins, deadline_s=1.0)
-        found = worker.run(probing.probed, good, case=good)
-    assert found.product == ProductForm("A", "B", 1.0, 0.0)

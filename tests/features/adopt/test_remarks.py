@@ -9,42 +9,13 @@ from typing import Any
 import pytest
 from support import toml
 from support.cli import QUICK, Matbench, last_run
+from support.foreign import DYNAMIC, PARAMETERS, WHOLE, plain
 
 from matbench.model import DeviceInfo
 
-GUARDED = """__global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    int row = blockIdx.y * SIDE + threadIdx.y, col = blockIdx.x * SIDE + threadIdx.x;
-    if (row >= M || col >= N)
-        return;
-    float sum = 0.0f;
-    for (int k = 0; k < K; ++k)
-        sum += A[row * K + k] * B[k * N + col];
-    C[row * N + col] = sum;
-}
-"""
-DYNAMIC = """__global__ void mm(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    extern __shared__ float left[];
-    int side = blockDim.x, x = threadIdx.x, y = threadIdx.y;
-    int row = blockIdx.y * side + y, col = blockIdx.x * side + x;
-    float sum = 0.0f, *right = left + side * side;
-    for (int at = 0; at < K; at += side) {
-        left[y * side + x] = row < M && at + x < K ? A[row * K + at + x] : 0.0f;
-        right[y * side + x] = col < N && at + y < K ? B[(at + y) * N + col] : 0.0f;
-        __syncthreads();
-        for (int k = 0; k < side; ++k)
-            sum += left[y * side + k] * right[k * side + x];
-        __syncthreads();
-    }
-    if (row < M && col < N)
-        C[row * N + col] = sum;
-}
-"""
 ABC = "a, b, c, m, n, k"
 LONG = pytest.mark.long
-ON_16 = GUARDED.replace("SIDE", "16")
-ON_ANY = GUARDED.replace("SIDE", "blockDim.y", 1).replace("SIDE", "blockDim.x")
+ON_16 = plain(rows="16", columns="16")
 
 
 def adopted(
@@ -64,10 +35,8 @@ def adopted(
         (ON_16, "dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16)", ABC,
          "exchanges M and N in its grid: right only where M = N"),
         pytest.param(
-            ON_ANY.replace("(const float *A, const float *B, float *C, int M, int N, int K)",
-                        "(int rows, int N, int K, const float *A, const float *B, float *C)")
-         .replace("M", "rows"),
-         "dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)", "m, n, k, a, b, c",
+            plain().replace(PARAMETERS, ", ".join(reversed(PARAMETERS.split(", ")))),
+         "dim3((m + 31) / 32, (n + 7) / 8), dim3(32, 8)", "k, n, m, c, b, a",
          "exchanges M and N in its grid: right only where M = N", marks=LONG),
         (ON_16, "dim3(n / 16, m / 16), dim3(16, 16)", ABC,
          "rounds its grid down: right only for whole tiles"),
@@ -84,7 +53,7 @@ def adopted(
         ),
         (ON_16, "dim3((n + 31) / 32, (m + 31) / 32), dim3(16, 16)", ABC,
          "is wrong; right are block 16, 16 and grid ceil_div(N, 16), ceil_div(M, 16)"),
-        (ON_ANY, "dim3((n + 63) / 64, (m + 63) / 64), dim3(64, 64)", ABC,
+        (plain(), "dim3((n + 63) / 64, (m + 63) / 64), dim3(64, 64)", ABC,
          "needs 4,096 threads per block; no NVIDIA GPU allows more than 1,024"),
         (DYNAMIC, "dim3((n + 7) / 8, (m + 7) / 8), dim3(8, 8)", ABC,
          "asks for no dynamic shared memory; the kernel needs 512 bytes"),
@@ -158,7 +127,7 @@ def test_formulas_fit_a_second_value_of_each_constant_also_at_one_size(
 def test_a_formula_that_fits_one_value_of_a_constant_is_a_number(
     tmp_path: Path, matbench: Matbench
 ) -> None:
-    text = GUARDED.replace("if (", "if (tile_size != 16 || ").replace("SIDE", "tile_size")
+    text = plain(f"tile_size == 16 && {WHOLE}", rows="tile_size", columns="tile_size")
     _, _, table = adopted(tmp_path / "one.cu", text, matbench)
     assert table["sweep"] == {"tile_size": [16]}
     assert table["launch"]["block"] == [16, 16]
@@ -170,13 +139,13 @@ def test_a_launch_of_another_kernel_of_the_same_name_does_not_count(
 ) -> None:
     """Neither of one in the file, nor of one in a file that it includes."""
     launch = "void go(float *a, int n) { mm<<<n, 384>>>(a, a, a, n, n, n); }\n"
-    (tmp_path / "first.cu").write_text(GUARDED.replace("SIDE", "8") + launch)
+    (tmp_path / "first.cu").write_text(plain(rows="8", columns="8") + launch)
     (tmp_path / "main.cu").write_text(f'#include "first.cu"\n{launch}')
-    warnings, _, table = adopted(tmp_path / "second.cu", ON_ANY, matbench)
+    warnings, _, table = adopted(tmp_path / "second.cu", plain(), matbench)
     assert table["launch"]["block"] == [16, 16]
     assert not warnings
     (tmp_path / "other.cu").write_text(f'#include "second.cu"\n{launch}')
-    warnings, _, _ = adopted(tmp_path / "second.cu", ON_ANY, matbench, "--force")
+    warnings, _, _ = adopted(tmp_path / "second.cu", plain(), matbench, "--force")
     assert warnings[0].startswith(f"{tmp_path / 'other.cu'}:2: the launch is wrong; right are")
 
 
@@ -191,7 +160,7 @@ LARGE = ON_16.replace(
 @pytest.mark.parametrize(
     ("text", "reason", "status"),
     [
-        (GUARDED.replace("SIDE", "64"), "needs 4,096 threads per block", "skipped"),
+        (plain(rows="64", columns="64"), "needs 4,096 threads per block", "skipped"),
         (LARGE, "mm needs 51,200 bytes of static shared memory per block", "failed"),
     ],
 )  # fmt: skip

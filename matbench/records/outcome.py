@@ -204,6 +204,12 @@ class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
     perturbation: float | None = None
     sm_mhz: Amount | None = None
 
+    @property
+    def is_perturbed(self) -> bool:
+        """Whether reading the clock slowed that launch by more than the limit."""
+        is_known = self.median_ns is not None
+        return is_known and not (self.perturbation or 0.0) <= PERTURBATION_LIMIT
+
 
 class Sustained(msgspec.Struct, frozen=True, kw_only=True):
     """Launches back to back for seconds, once the device was steady, and the energy they took.

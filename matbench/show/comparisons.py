@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -60,11 +60,27 @@ def counted(records: Sequence[ComparisonRecord]) -> str:
 
 def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environment]) -> Section:
     first = records[0]
-    never = _never_timed(records)
+    untimed = grouped((record for record in records if record.comparison is None), _alike)
+    never = [group for group in untimed.values() if len(group) > 1]
     apart = {id(record) for group in never for record in group}
     sizes = grouped((record for record in records if id(record) not in apart), _size)
     compared = [set(record.notes) for record in records if record.comparison is not None]
     common = set.intersection(*compared) if compared else set()
+    groups = []
+    for group in sizes.values():
+        shown = rows(group, _WITHOUT_KERNEL)
+        own = (tuple(note for note in row.notes if note not in common) for row in shown)
+        groups.append(
+            Group("", tuple(replace(r, notes=notes) for r, notes in zip(shown, own, strict=True)))
+        )
+    several = []
+    for group in never:
+        [row] = rows(group[:1], _WITHOUT_KERNEL)
+        columns = zip(of_tables(_WITHOUT_KERNEL), row.cells, strict=True)
+        cells = [UNKNOWN if column.key in _TIMES else text for column, text in columns]
+        cells[0] = ", ".join(dict.fromkeys(map(_size, group)))
+        reason = reasons.comparison_reason(*group)
+        several.append(replace(row, cells=tuple(cells), reason=reason))
     return section(
         heading=(
             f"candidate {first.candidate_name} against baseline {first.baseline_name}",
@@ -74,10 +90,7 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
         ),
         columns=COLUMNS,
         last_title="verdict",
-        groups=[
-            *(_group(group, common) for group in sizes.values()),
-            Group("", tuple(map(_row_of_several, never))),
-        ],
+        groups=[*groups, Group("", tuple(several))],
     )
 
 
@@ -85,31 +98,11 @@ def _size(record: ComparisonRecord) -> str:
     return size_label(record.candidate.case.problem)
 
 
-def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRecord]]:
-    """Cases not compared at several sizes, for reasons that differ at most in their numbers."""
-
-    def alike(record: ComparisonRecord) -> tuple[Hashable, ...]:
-        sides = record.baseline, record.candidate
-        params = (tuple(side.case.params.items()) for side in sides)
-        return record.candidate.case.kernel, *params, *map(reasons.kind, sides)
-
-    untimed = grouped((record for record in records if record.comparison is None), alike)
-    return [group for group in untimed.values() if len(group) > 1]
-
-
-def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
-    sizes = ", ".join(dict.fromkeys(map(_size, records)))
-    columns = of_tables(_WITHOUT_KERNEL)
-    [row] = rows(records[:1], columns)
-    own = [UNKNOWN if c.key in _TIMES else x for c, x in zip(columns, row.cells, strict=True)]
-    return replace(row, cells=(sizes, *own[1:]), reason=reasons.comparison_reason(*records))
-
-
-def _group(records: Sequence[ComparisonRecord], above: Collection[str]) -> Group:
-    """The rows of one size, without the notes that are above the table."""
-    shown = rows(records, _WITHOUT_KERNEL)
-    notes = (tuple(note for note in row.notes if note not in above) for row in shown)
-    return Group("", tuple(replace(r, notes=n) for r, n in zip(shown, notes, strict=True)))
+def _alike(record: ComparisonRecord) -> tuple[Hashable, ...]:
+    """The same for cases not compared for reasons that differ at most in their numbers."""
+    sides = record.baseline, record.candidate
+    params = (tuple(side.case.params.items()) for side in sides)
+    return record.candidate.case.kernel, *params, *map(reasons.kind, sides)
 
 
 def rows(
@@ -135,13 +128,12 @@ def _row(record: ComparisonRecord) -> Row:
 
 def claimed(record: ComparisonRecord) -> str:
     """Each side's claims that weaken its checks."""
-    sides = (
-        (record.baseline_name, record.baseline.case.claims),
-        (record.candidate_name, record.candidate.case.claims),
-    )
-    texts = {name: "; ".join(weakening(claims)) for name, claims in sides}
+    texts = {
+        record.baseline_name: "; ".join(weakening(record.baseline.case.claims)),
+        record.candidate_name: "; ".join(weakening(record.candidate.case.claims)),
+    }
     if len(set(texts.values())) == 1 and len(texts) > 1:
-        texts = {"both": next(iter(texts.values()))}
+        texts = {"both": texts[record.baseline_name]}
     return " · ".join(f"claims of {name}: {text}" for name, text in texts.items() if text)
 
 
@@ -149,9 +141,7 @@ def _both(
     title: str, key: str, path: str, form: Callable[[Any], str] = plain, drop: int = 0
 ) -> tuple[Column, ...]:
     """What both sides have: for people one text if they agree, else `baseline's / candidate's`."""
-    sides = under("baseline", f"baseline_{key}={path}") + under(
-        "candidate", f"candidate_{key}={path}"
-    )
+    sides = [Column("", f"{name}_{key}", f"{name}.{path}") for name in ("baseline", "candidate")]
 
     def text(record: ComparisonRecord) -> str:
         return " / ".join(dict.fromkeys(form(side.at(record)) for side in sides))

@@ -14,7 +14,7 @@ from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records import encoding, resuming
 from matbench.records.environment import Environment
-from matbench.records.outcome import PERTURBATION_LIMIT, Outcome, Timing
+from matbench.records.outcome import PERTURBATION_LIMIT, BlockTimes, Outcome, Timing
 from matbench.show import junit, reasons, units
 from matbench.show.heading import device_lines
 from matbench.show.table import (
@@ -50,24 +50,33 @@ def report(
     """
     every, given = list(outcomes), list(environments)
     kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
-    results, about = cards.told_apart(list(repetitions.merged(kept)), given)
-    results = _with_inputs_that_matter(results)
-    footer = _counts(results)
+    shown, about = cards.told_apart(repetitions.merged(kept), given)
+    faster = inputs.faster_inputs(shown)
+    shown = [_with_faster_inputs(outcome, faster.get(id(outcome), ())) for outcome in shown]
+    statuses = [outcome.status for outcome in shown]
+    footer = ", ".join(f"{statuses.count(status)} {status}" for status in ranking.STATUSES)
     if fastest:
-        shown = every = ranking.fastest(results)
+        shown = every = ranking.fastest(shown)
         footer += f"; {len(shown)} shown: each kernel at its fastest parameters"
-    else:
-        shown = results
     devices = [device for environment in about for device in environment.devices]
     tables = ranking.tables(shown, devices)
     return Report(
         sections=(*(_section(table, about) for table in tables),),
-        footer=footer,
+        footer=footer if statuses else "no outcomes",
         columns=COLUMNS,
         rows=lambda: [row for table in tables for row in table.rows],
         json=lambda: encoding.array([*given, *every]),
         tests=lambda: [_test(row.outcome) for table in tables for row in table.rows],
     )
+
+
+def _with_faster_inputs(outcome: Outcome, faster: Iterable[inputs.Faster]) -> Outcome:
+    notes = [
+        f"{'sustained, ' if better.is_sustained else ''}with {better.inputs} inputs: "
+        f"{better.factor:.2f} × faster"
+        for better in faster
+    ]
+    return msgspec.structs.replace(outcome, notes=(*outcome.notes, *notes))
 
 
 def _test(outcome: Outcome) -> junit.JUnitCase:
@@ -87,29 +96,32 @@ def _test(outcome: Outcome) -> junit.JUnitCase:
     )
 
 
-def _counts(outcomes: Sequence[Outcome]) -> str:
-    if not outcomes:
-        return "no outcomes"
-    statuses = [outcome.status for outcome in outcomes]
-    return ", ".join(f"{statuses.count(status)} {status}" for status in ranking.STATUSES)
-
-
 def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Section:
     columns = in_unit(*units.rate_column((r.work_per_s for r in table.rows), table.workload.rate))
-    places = _places(table, environments)
-    repeated = _repeated(table)
-    apart = {id(row) for cases in repeated for _, row in cases}
-    groups: list[Group] = []
+    groups, apart = _without_result(table)
+    ids = {one.case.device_id for one in table.outcomes if not table.baselines} - {""}
+    places = cards.places(environments)
+    ranked: list[Group] = []
     for problem in table.problems:
-        kept = [row for row in problem.rows if id(row) not in apart]
         label = size_label(problem.problem)
-        place = places.get(problem.rows[0].outcome.case.device_id)
-        if len(places) > 1 and place is not None:
-            label += f" on {place}"
-        groups += (
-            Group(f"size {title}", _with_doubts_that_decide(ranked, rows(ranked, columns)), title)
-            for title, ranked in _rankings(label, kept)
+        device_id = problem.rows[0].outcome.case.device_id
+        if len(ids) > 1 and device_id in ids:
+            label += f" on {places.get(device_id, device_id)}"
+        # Rows without a time are not ranked; they are listed with the first.
+        rankings = grouped(
+            (row for row in problem.rows if id(row) not in apart),
+            lambda row: (bool(row.claims), row.is_double) if row.rivals else (False, False),
         )
+        for (claimed, double), among in sorted(rankings.items()):
+            title = f"{label}{', float64' if double else ''}{', with claims' if claimed else ''}"
+            own = Row.each(columns, among, partial(_row, among=among))
+            ranked.append(Group(f"size {title}", own, title))
+    slowed = [
+        one.blocks.perturbation or 0.0
+        for one in table.outcomes
+        if one.blocks is not None and one.blocks.is_perturbed
+    ]
+    text = f"per block: reading the clock slowed the launch by more than {PERTURBATION_LIMIT:.0%}"
     return section(
         heading=(
             *_workload_line(table.workload),
@@ -119,28 +131,9 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         ),
         columns=columns,
         last_title="status",
-        groups=[*groups, *_without_result(table, repeated)],
-        legend=_legend(table.outcomes),
+        groups=[*ranked, *groups],
+        legend=((PERTURBED, f"{text} ({units.percent(max(slowed))} at worst)"),) if slowed else (),
     )
-
-
-def _places(table: DeviceRanking, environments: Sequence[Environment]) -> dict[str, str]:
-    """The devices of one name that measured the problems, `cuda:0` by UUID."""
-    known = cards.places(environments)
-    ids = {outcome.case.device_id for outcome in table.outcomes if not table.baselines}
-    return {device_id: known.get(device_id, device_id) for device_id in ids if device_id}
-
-
-def _rankings(label: str, rows: Sequence[Ranked]) -> Iterator[tuple[str, list[Ranked]]]:
-    """The rows of each ranking, with its title.
-
-    Rows without a time are not ranked; they are listed with the first, float32 without claims.
-    """
-    by_title: dict[str, list[Ranked]] = {"": []}
-    for row in rows:
-        words = [", float64"] * row.is_double + [", with claims"] * bool(row.claims)
-        by_title.setdefault("".join(words) if row.rivals else "", []).append(row)
-    yield from ((label + words, together) for words, together in by_title.items() if together)
 
 
 def _workload_line(workload: Workload) -> tuple[str, ...]:
@@ -153,23 +146,6 @@ def _workload_line(workload: Workload) -> tuple[str, ...]:
     if workload.relative_to != "|R|":
         what += f"; errors are relative to {workload.relative_to}"
     return (what,)
-
-
-def _is_perturbed(outcome: Outcome) -> bool:
-    blocks = outcome.blocks
-    if blocks is None or blocks.median_ns is None:
-        return False
-    return not (blocks.perturbation or 0.0) <= PERTURBATION_LIMIT
-
-
-def _legend(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
-    """The meaning of ≈ before a block's time, with the largest slowdown."""
-    perturbed = [o.blocks.perturbation for o in outcomes if o.blocks and _is_perturbed(o)]
-    if not perturbed:
-        return ()
-    limit, worst = f"{PERTURBATION_LIMIT:.0%}", max(share or 0.0 for share in perturbed)
-    text = f"per block: reading the clock slowed the launch by more than {limit}"
-    return ((PERTURBED, f"{text} ({units.percent(worst)} at worst)"),)
 
 
 def _doubts_line(ranked: Sequence[Ranked]) -> Iterator[str]:
@@ -200,17 +176,40 @@ def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
     yield line
 
 
-def _with_doubts_that_decide(ranked: Sequence[Ranked], shown: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows; on a CPU only those that may be the fastest keep the doubts about their times."""
+_Placed = tuple[Problem, Ranked]
 
-    def kept(row: Ranked) -> int:
-        is_usual = row.rivals and row.outcome.case.device_kind == "cpu"
-        doubts = len(_doubts(row.outcome.timing)) if is_usual else 0
-        return 0 if not doubts or ranking.may_decide(row, ranked) else doubts
 
-    return tuple(
-        replace(one, notes=one.notes[kept(row) :]) for row, one in zip(ranked, shown, strict=True)
+def _without_result(table: DeviceRanking) -> tuple[list[Group], set[int]]:
+    """Cases skipped or failed for the same reason at several sizes, and the `id` of their rows:
+    a group for those without a result at any size, and one for each other set of sizes."""
+
+    def alike(placed: _Placed) -> tuple[object, ...]:
+        outcome, case = placed[1].outcome, placed[1].outcome.case
+        params = tuple(case.params.items())
+        return case.backend, case.kernel, params, reasons.kind(outcome), _notes(outcome)
+
+    def sizes_of(cases: list[_Placed]) -> tuple[Problem, ...]:
+        return tuple(dict.fromkeys(problem for problem, _ in cases))
+
+    without = (
+        (problem.problem, row)
+        for problem in table.problems
+        for row in problem.rows
+        if row.outcome.status in ("skipped", "failed")
     )
+    repeated = [cases for cases in grouped(without, alike).values() if len(sizes_of(cases)) > 1]
+    groups = []
+    for sizes, several in sorted(grouped(repeated, sizes_of).items(), key=lambda it: -len(it[0])):
+        every = len(sizes) == len(table.problems)
+        label = "all" if every else ", ".join(map(size_label, sizes))
+        title = "no result at any size" if every else f"no result at {label}"
+        shown = [
+            replace(one, reason=reasons.outcome_reason(*(row.outcome for _, row in cases)))
+            for cases in several
+            for one in rows([cases[0][1]], COLUMNS)
+        ]
+        groups.append(Group(title, tuple(shown), label))
+    return groups, {id(row) for cases in repeated for _, row in cases}
 
 
 # Rows
@@ -221,13 +220,18 @@ def rows(ranked: Sequence[Ranked], columns: Sequence[Column]) -> tuple[Row, ...]
     return Row.each(columns, ranked, _row)
 
 
-def _row(row: Ranked) -> Row:
+def _row(row: Ranked, among: Sequence[Ranked] | None = None) -> Row:
+    """`among` is its ranking: on a CPU only those that may lead it keep the doubts about them."""
     outcome = row.outcome
+    is_usual = among is not None and row.rivals and outcome.case.device_kind == "cpu"
+    doubts = _doubts(outcome.timing)
+    if doubts and is_usual and not ranking.may_decide(row, among or ()):
+        doubts = []
     return Row(
         status="" if row.rivals else outcome.status,  # a time implies "measured"
         reason=reasons.outcome_reason(outcome),
         claims=_claimed(row),
-        notes=_notes(outcome),
+        notes=(*doubts, *_notes(outcome)),
         style=STYLES[outcome.status],
         best=row.best,
         mark=(BEST if row.best else BEST_WITH_CLAIMS) if row.leads and row.rivals > 1 else "",
@@ -253,44 +257,17 @@ def _claimed(row: Ranked) -> str:
 
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
-    """The doubts about its samples first, then the notes on them and on the case."""
-    notes = _about(outcome.timing, outcome.notes)
-    hot = _about(outcome.hot) if outcome.cold is not None else []
-    sustained = _about_sustained(outcome)
-    return (
-        *notes,
-        *(f"hot samples: {note}" for note in hot),
-        *(f"sustained: {note}" for note in sustained),
-    )
-
-
-def _with_inputs_that_matter(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The outcomes, with a note on those that other inputs make faster."""
-    faster = inputs.faster_inputs(outcomes)
-
-    def noted(outcome: Outcome) -> Outcome:
-        notes = tuple(
-            f"{'sustained, ' * better.is_sustained}with {better.inputs} inputs: "
-            f"{better.factor:.2f} × faster"
-            for better in faster.get(id(outcome), ())
-        )
-        return msgspec.structs.replace(outcome, notes=(*outcome.notes, *notes))
-
-    return [noted(outcome) for outcome in outcomes]
-
-
-def _about_sustained(outcome: Outcome) -> list[str]:
-    sustained = outcome.sustained
-    if sustained is None:
-        return []
-    notes = [] if sustained.steady else ["the device was not steady"]
-    if sustained.throttled:
-        notes.append(f"clocks throttled: {', '.join(sustained.throttled)}")
-    return notes
-
-
-def _about(timing: Timing | None, others: Sequence[str] = ()) -> list[str]:
-    return [*_doubts(timing), *(timing.notes if timing is not None else ()), *others]
+    """The notes on its samples, on the case, and on its other launches; see also `_doubts`."""
+    timing, sustained = outcome.timing, outcome.sustained
+    notes = [*(timing.notes if timing is not None else ()), *outcome.notes]
+    if outcome.cold is not None and outcome.hot is not None:
+        about = *_doubts(outcome.hot), *outcome.hot.notes
+        notes += [f"hot samples: {note}" for note in about]
+    if sustained is not None and not sustained.steady:
+        notes.append("sustained: the device was not steady")
+    if sustained is not None and sustained.throttled:
+        notes.append(f"sustained: clocks throttled: {', '.join(sustained.throttled)}")
+    return tuple(notes)
 
 
 def _doubts(timing: Timing | None) -> list[str]:
@@ -308,53 +285,18 @@ def _drift(timing: Timing | None) -> tuple[str, ...]:
     return (told,) if shift else ()
 
 
-# Rows that are alike at several sizes
-
-_Placed = tuple[Problem, Ranked]
-
-
-def _repeated(table: DeviceRanking) -> list[list[_Placed]]:
-    """Cases skipped or failed for the same reason at several sizes, each with those sizes."""
-
-    def alike(placed: _Placed) -> tuple[object, ...]:
-        outcome, case = placed[1].outcome, placed[1].outcome.case
-        params = tuple(case.params.items())
-        return case.backend, case.kernel, params, reasons.kind(outcome), _notes(outcome)
-
-    without = (
-        (problem.problem, row)
-        for problem in table.problems
-        for row in problem.rows
-        if row.outcome.status in ("skipped", "failed")
-    )
-    groups = grouped(without, alike).values()
-    return [group for group in groups if len({problem for problem, _ in group}) > 1]
-
-
-def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list[Group]:
-    """A group for cases without a result at any size, and one for each other set of sizes."""
-
-    def row(cases: list[_Placed]) -> Row:
-        first, *_ = rows([row for _, row in cases], COLUMNS)
-        return replace(first, reason=reasons.outcome_reason(*(row.outcome for _, row in cases)))
-
-    sizes = grouped(repeated, lambda cases: tuple(dict.fromkeys(problem for problem, _ in cases)))
-    groups = []
-    for problems, cases in sorted(sizes.items(), key=lambda item: -len(item[0])):
-        every = len(problems) == len(table.problems)
-        label = "all" if every else ", ".join(map(size_label, problems))
-        title = "no result at any size" if every else f"no result at {label}"
-        groups.append(Group(title, tuple(map(row, cases)), label))
-    return groups
-
-
 # Columns
 
 
 def _remarks(row: Ranked) -> str:
     """What tables have in the last column and in footnotes."""
     reason = reasons.outcome_reason(row.outcome)
-    return " · ".join(filter(None, [reason, _claimed(row), *_notes(row.outcome)]))
+    notes = *_doubts(row.outcome.timing), *_notes(row.outcome)
+    return " · ".join(filter(None, [reason, _claimed(row), *notes]))
+
+
+def _marked(blocks: BlockTimes | None, text: str) -> str:
+    return f"{PERTURBED} {text}" if blocks is not None and blocks.is_perturbed else text
 
 
 #: Of which pages show first what tells cases apart, then speed and accuracy.
@@ -400,7 +342,7 @@ COLUMNS: tuple[Column, ...] = (
     numeric("work/J", "sustained_work_per_j", "work_per_j", drop=3, place=1, page=3,
             form=lambda work: units.number(work and work / 1e9)),
     numeric("per block", "block_median_ns", "outcome.blocks.median_ns", scale=units.durations,
-            cell=lambda row, text: f"{PERTURBED} {text}" if _is_perturbed(row.outcome) else text,
+            cell=lambda row, text: _marked(row.outcome.blocks, text),
             drop=5, page=3),
     numeric("imbalance", "block_imbalance", "outcome.blocks.imbalance", units.percent, drop=8,
             page=3),

@@ -25,12 +25,6 @@ class Faster(NamedTuple):
     is_sustained: bool
 
 
-class _Time(NamedTuple):
-    value_ns: float
-    low_ns: float
-    high_ns: float
-
-
 def faster_inputs(outcomes: Iterable[Outcome]) -> dict[int, list[Faster]]:
     """For each outcome, by its `id`, the inputs that make the same case fastest, if others do."""
     alike: dict[object, list[Outcome]] = {}
@@ -52,23 +46,21 @@ def _faster(outcome: Outcome, others: Iterable[Outcome]) -> Iterator[Faster]:
     for is_sustained in (False, True):
         own = _time(outcome, is_sustained=is_sustained)
         timed = [
-            (time.value_ns, time.high_ns, other.case.problem.inputs)
+            (*time, other.case.problem.inputs)
             for other in others
             if (time := _time(other, is_sustained=is_sustained)) is not None
         ]
         if own is not None and timed:
-            best_ns, high_ns, inputs = min(timed)
-            if high_ns < own.low_ns and own.value_ns > _MARGIN * best_ns:
-                yield Faster(inputs, own.value_ns / best_ns, is_sustained)
+            (own_ns, own_low_ns, _), (best_ns, _, high_ns, inputs) = own, min(timed)
+            if high_ns < own_low_ns and own_ns > _MARGIN * best_ns:
+                yield Faster(inputs, own_ns / best_ns, is_sustained)
 
 
-def _time(outcome: Outcome, *, is_sustained: bool) -> _Time | None:
-    if is_sustained:
-        sustained = outcome.sustained
-        if sustained is None:
-            return None
-        return _Time(sustained.mean_ns, min(sustained.blocks_ns), max(sustained.blocks_ns))
-    timing = outcome.timing
-    if timing is None or timing.median_ns is None or timing.interval_ns is None:
+def _time(outcome: Outcome, *, is_sustained: bool) -> tuple[float, float, float] | None:
+    """A time and the ends of its interval, in nanoseconds."""
+    timing, sustained = outcome.timing, outcome.sustained
+    if is_sustained and sustained is not None:
+        return sustained.mean_ns, min(sustained.blocks_ns), max(sustained.blocks_ns)
+    if is_sustained or timing is None or not timing.median_ns or timing.interval_ns is None:
         return None
-    return _Time(timing.median_ns, *timing.interval_ns)
+    return timing.median_ns, *timing.interval_ns

@@ -52,9 +52,12 @@ def may_lead(timings: Sequence[Timing], kind: Literal["gpu", "cpu"]) -> list[boo
     fastest = cases[first]
     alike = [case for case in cases if case.mean - fastest.mean < _ALIKE]
     freedom = sum(case.rounds - 1 for case in alike)
-    if not freedom:
-        means = [case.mean for case in cases]
-        return _of_one_round(timings, means, first, LEAST_OF_ONE_ROUND[kind])
+    if not freedom:  # by the intervals of the medians, which tell nothing of other rounds
+        ends_ns = [
+            timing.interval_ns or (math.exp(case.mean), math.exp(case.mean))
+            for timing, case in zip(timings, cases, strict=True)
+        ]
+        return [low <= (1 + LEAST_OF_ONE_ROUND[kind]) * ends_ns[first][1] for low, _ in ends_ns]
     deviation = math.sqrt(sum(case.squares for case in alike) / freedom)
     width = deviation * studentized_range(len(alike), freedom) / math.sqrt(2)
     least = math.log1p(LEAST[kind])
@@ -85,18 +88,6 @@ def _trimmed(logarithms: Vector) -> _Rounds:
         count, kept = count - 2, x[1:-1]
         x = np.clip(x, x[1], x[-2])
     return _Rounds(float(kept.mean()), count, float(np.square(x - x.mean()).sum()))
-
-
-def _of_one_round(
-    timings: Sequence[Timing], means: Sequence[float], first: int, least: float
-) -> list[bool]:
-    """By the intervals of the medians, which tell nothing of other rounds."""
-    _, high_ns = timings[first].interval_ns or (0.0, math.exp(means[first]))
-    lows_ns = (
-        timing.interval_ns[0] if timing.interval_ns else math.exp(mean)
-        for timing, mean in zip(timings, means, strict=True)
-    )
-    return [low_ns <= (1 + least) * high_ns for low_ns in lows_ns]
 
 
 @lru_cache(maxsize=256)

@@ -6,15 +6,15 @@ ranked among themselves, below the others, and so are kernels with float64 resul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import claims, drift, leaders, limits, statistics
+from matbench.analysis import claims, leaders, limits, statistics
 from matbench.model import DeviceInfo, Precision, Problem
-from matbench.records.outcome import Outcome, Status, Timing, TimingMode
+from matbench.records.outcome import Outcome, Status, Timing
 
 #: The order of rows without a time.
 STATUSES: tuple[Status, ...] = ("measured", "wrong", "failed", "skipped")
@@ -173,24 +173,29 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     others. Outcomes without a time come last.
     """
 
-    def apart(outcome: Outcome) -> tuple[bool, bool]:
+    def contest(outcome: Outcome) -> tuple[bool, bool, str]:
         stated = outcome.case.claims
-        return bool(claims.weakening(stated)), stated.result == "float64"
+        claimed = bool(claims.weakening(stated))
+        return claimed, stated.result == "float64", outcome.mode or ""
 
-    def order(outcome: Outcome) -> tuple[int, bool, tuple[bool, bool], float]:
+    def order(outcome: Outcome) -> tuple[object, ...]:
         time = time_ns(outcome)
-        among = apart(outcome) if time is not None else (False, False)
+        among = contest(outcome)[:2] if time is not None else (False, False)
         return STATUSES.index(outcome.status), time is None, among, time or 0.0
 
     ordered = sorted(outcomes, key=order)
-    rivals: dict[tuple[TimingMode | None, tuple[bool, bool]], list[Outcome]] = {}
-    fastest: dict[tuple[TimingMode | None, str], float] = {}
+    contests: dict[tuple[bool, bool, str], list[tuple[float, Outcome]]] = {}
+    baselines: dict[tuple[str, str], float] = {}
     for outcome in ordered:
         if (time := time_ns(outcome)) is not None:
-            rivals.setdefault((outcome.mode, apart(outcome)), []).append(outcome)
+            contests.setdefault(contest(outcome), []).append((time, outcome))
             if outcome.case.group == "baseline":  # a file's kernel may have any name
-                fastest.setdefault((outcome.mode, outcome.case.kernel), time)
-    leading = {id(leader) for together in rivals.values() for leader in _leading(together)}
+                baselines.setdefault((outcome.mode or "", outcome.case.kernel), time)
+    leading = set()
+    for rivals in contests.values():
+        timings = [outcome.timing for _, outcome in rivals if outcome.timing is not None]
+        flags = leaders.may_lead(timings, rivals[0][1].case.device_kind)
+        leading |= {id(rival) for (_, rival), leads in zip(rivals, flags, strict=True) if leads}
     named = {(info.backend, info.name): info for info in devices}
     ranked = []
     for outcome in ordered:
@@ -198,33 +203,26 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
         if time is None:
             ranked.append(Ranked(outcome, claims=claimed))
             continue
-        case, together = outcome.case, rivals[outcome.mode, apart(outcome)]
+        case, rivals = outcome.case, contests[contest(outcome)]
         product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
         if case.claims.scales == "rows":
             product = _BY_ROWS.get(product, product)
-        cublas_ns = fastest.get((outcome.mode, product))
+        cublas_ns = baselines.get((outcome.mode or "", product))
         work_per_s = workloads.workload_of(case.problem).work(case.problem) / time * 1e9
         ranked.append(
             Ranked(
                 outcome,
                 spread=spread(outcome.timing),
                 work_per_s=work_per_s,
-                times_slowest=(time_ns(together[-1]) or time) / time,
+                times_slowest=rivals[-1][0] / time,
                 of_cublas=cublas_ns / time if cublas_ns else None,
                 of_limit=_of_limit(outcome, work_per_s, named.get((case.backend, case.device))),
                 leads=id(outcome) in leading,
-                rivals=len(together),
+                rivals=len(rivals),
                 claims=claimed,
             )
         )
     return tuple(ranked)
-
-
-def _leading(rivals: Sequence[Outcome]) -> Iterator[Outcome]:
-    """Those that may be the fastest of a ranking; all have times."""
-    timings = [outcome.timing for outcome in rivals if outcome.timing is not None]
-    flags = leaders.may_lead(timings, rivals[0].case.device_kind)
-    return (outcome for outcome, leads in zip(rivals, flags, strict=True) if leads)
 
 
 def time_ns(outcome: Outcome) -> float | None:
@@ -245,7 +243,7 @@ def spread(timing: Timing | None) -> float | None:
 
 def drift_of(timing: Timing | None) -> float:
     """How far its samples drift, as a share of the time; 0 if that does not matter."""
-    return drift.drift(timing.samples_ns, spread(timing)) if timing is not None else 0.0
+    return statistics.drift(timing.samples_ns, spread(timing)) if timing is not None else 0.0
 
 
 def may_decide(row: Ranked, ranked: Sequence[Ranked]) -> bool:

@@ -70,15 +70,14 @@ def merge(repeats: Sequence[Outcome]) -> Outcome:
 def _widened(timing: Timing | None, others: Sequence[Timing | None]) -> Timing | None:
     """The timing with the samples of all processes, each of which counts as one round, and an
     interval that also covers the median of the processes' medians. The rest is that of its own."""
-    every = [other for other in others if other is not None and other.median_ns]
+    every = [(other, other.median_ns) for other in others if other and other.median_ns]
     if timing is None or timing.interval_ns is None or not every:
         return timing
-    medians_ns = [other.median_ns for other in every if other.median_ns is not None]
-    low, high = statistics.median_interval(medians_ns)
-    own_low, own_high = timing.interval_ns
+    medians = statistics.median_interval([median_ns for _, median_ns in every])
+    ends = *medians, *timing.interval_ns
     return msgspec.structs.replace(
         timing,
-        samples_ns=tuple(ns for other in every for ns in other.samples_ns),
-        rounds=tuple(len(other.samples_ns) for other in every if other.samples_ns),
-        interval_ns=(min(low, own_low), max(high, own_high)),
+        samples_ns=tuple(ns for other, _ in every for ns in other.samples_ns),
+        rounds=tuple(len(other.samples_ns) for other, _ in every if other.samples_ns),
+        interval_ns=(min(ends), max(ends)),
     )

@@ -12,12 +12,14 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from matbench.records.comparison import Comparison, Verdict
+from matbench.records.comparison import Comparison, ComparisonRecord, Verdict
 
 Samples = Sequence[float] | npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -60,11 +62,6 @@ def _rank(count: int, confidence: float) -> int:
     return rank
 
 
-def _fewest(confidence: float) -> int:
-    """The fewest samples whose minimum and maximum enclose the median with `confidence`."""
-    return math.ceil(1 - math.log2(1 - confidence))
-
-
 def median_interval(samples: Samples, confidence: float = 0.95) -> tuple[float, float]:
     """A confidence interval of the median, (low, high), from order statistics alone.
 
@@ -85,12 +82,11 @@ def relative_half_width(samples: Samples, confidence: float = 0.95) -> float:
     Infinite if it is not defined: fewer than two samples, a median that is not positive, or ends
     that are not finite.
     """
-    if len(samples) < 2:
-        return math.inf
     low, high = median_interval(samples, confidence)
-    if not math.isfinite(high - low):
+    if len(samples) < 2 or not math.isfinite(high - low):
         return math.inf
-    return _share((high - low) / 2, float(np.median(samples)))
+    median = float(np.median(samples))
+    return (high - low) / 2 / median if median > 0 else math.inf
 
 
 def spread(samples: Samples) -> float:
@@ -98,17 +94,36 @@ def spread(samples: Samples) -> float:
 
     Infinite if it is not defined, as in `relative_half_width`.
     """
-    if len(samples) < 2:
+    if len(samples) < 2 or not np.isfinite(samples).all():
         return math.inf
-    x = np.asarray(samples, dtype=np.float64)
-    if not np.isfinite(x).all():
-        return math.inf
-    low, median, high = np.percentile(x, (25, 50, 75))
-    return _share(float(high - low) / 2, float(median))
+    low, median, high = map(float, np.percentile(samples, (25, 50, 75)))
+    return (high - low) / 2 / median if median > 0 else math.inf
 
 
-def _share(part: float, median: float) -> float:
-    return part / median if median > 0 else math.inf
+def drift(samples_ns: Samples, half_width: float | None) -> float:
+    """How far the last third's median is from the first third's, as a share of it; 0 if that does
+    not change what a median with this half-width, a share of it, means.
+
+    A drift matters if there is a trend by Spearman's rank correlation (with a false-positive rate
+    of 0.2%), and if it exceeds both 1% and the interval.
+    """
+    x = np.asarray(samples_ns, dtype=np.float64)
+    if x.size < 10 or np.ptp(x) == 0:
+        return 0.0
+    _, index, counts = np.unique(x, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[index] - (x.size + 1) / 2  # equal ones share one
+    # Divided by the sum of squares without ties, which is the mean over all ways to break ties:
+    # many ties (a coarse timer) pull it towards 0, so that a few odd samples do not decide it.
+    correlation = float(ranks @ np.arange(x.size)) / (x.size * (x.size**2 - 1) / 12)
+    # Fisher's transformation, with the variance for ranks by E. C. Fieller, H. O. Hartley and
+    # E. S. Pearson, "Tests for rank correlation coefficients", Biometrika 44 (1957).
+    deviations = NormalDist().inv_cdf(1 - 0.002 / 2)
+    if not abs(correlation) > math.tanh(deviations * math.sqrt(1.06 / (x.size - 3))):
+        return 0.0
+    third = x.size // 3
+    shift = float(np.median(x[-third:]) / np.median(x[:third])) - 1
+    stated = half_width if half_width is not None and math.isfinite(half_width) else 0.0
+    return shift if abs(shift) >= max(0.01, stated) else 0.0
 
 
 class StoppingRule(msgspec.Struct, frozen=True):
@@ -165,24 +180,19 @@ class StoppingRule(msgspec.Struct, frozen=True):
             return None
         time_is_up = not elapsed_ns < self.maximum_time_ns
         too_early = elapsed_ns < min(self.minimum_time_ns, self.maximum_time_ns)
-        if not time_is_up and (too_early or not self._looks_at(count)):
+        look = self.minimum - self.before
+        while look < count - self.before:
+            look = math.ceil(look * GROWTH)
+        if not time_is_up and (too_early or look > count - self.before):
             return None
         if self._is_settled(samples_ns):
             return SETTLED
         return TIME_IS_UP if time_is_up else None
 
-    def _looks_at(self, count: int) -> bool:
-        look, taken = self.minimum - self.before, count - self.before
-        while look < taken:
-            look = math.ceil(look * GROWTH)
-        return look == taken
-
     def _is_settled(self, samples_ns: Samples) -> bool:
         half_width = relative_half_width(samples_ns)
-        if half_width > self.precision:
-            return False
-        if not self.is_last:
-            return True
+        if not self.is_last or half_width > self.precision:
+            return half_width <= self.precision
         guard = relative_half_width(samples_ns, GUARD_CONFIDENCE)
         if guard == 0:
             return True  # all samples are equal
@@ -227,23 +237,34 @@ def compare_samples(
     """
     a = np.asarray(baseline_ns, dtype=np.float64)
     b = np.asarray(candidate_ns, dtype=np.float64)
-    result = Comparison(None, None, "UNDECIDED", looks, (a.size, b.size), "")
-    if reason := _unfit(a, b, paired=paired):
-        return msgspec.structs.replace(result, reason=reason)
-    log_ratio = math.log(np.median(b)) - math.log(np.median(a))
-    result = msgspec.structs.replace(result, ratio=math.exp(log_ratio))
-    if not min(_rank(a.size, confidence), _rank(b.size, confidence)):
-        reason = f"{min(a.size, b.size)} samples are too few; {_fewest(confidence)} are needed"
-        return msgspec.structs.replace(result, reason=reason)
-    low, high = _log_interval(a, b, confidence, paired=paired)
-    verdict, reason = verdict_on(low, high, threshold)
-    return msgspec.structs.replace(
-        result, interval=(math.exp(low), math.exp(high)), verdict=verdict, reason=reason
-    )
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    verdict: Verdict = "UNDECIDED"
+    reason = _unfit(a, b, paired=paired)
+    if not reason:
+        a_median, b_median = math.log(np.median(a)), math.log(np.median(b))
+        log_ratio = b_median - a_median
+        ratio = math.exp(log_ratio)
+        if not min(_rank(a.size, confidence), _rank(b.size, confidence)):
+            fewest = math.ceil(1 - math.log2(1 - confidence))
+            reason = f"{min(a.size, b.size)} samples are too few; {fewest} are needed"
+    if not reason:
+        # Of logarithms, so that swapping both only changes signs.
+        if paired:
+            low, high = median_interval(np.log(b) - np.log(a), confidence)
+            low, high = min(low, log_ratio), max(high, log_ratio)
+        else:
+            a_low, a_high = median_interval(np.log(a), confidence)
+            b_low, b_high = median_interval(np.log(b), confidence)
+            low = log_ratio - math.hypot(b_median - b_low, a_high - a_median)
+            high = log_ratio + math.hypot(b_high - b_median, a_median - a_low)
+        verdict, reason = verdict_on(low, high, threshold)
+        interval = math.exp(low), math.exp(high)
+    return Comparison(ratio, interval, verdict, looks, (a.size, b.size), reason)
 
 
-def _unfit(a: Vector, b: Vector, *, paired: bool) -> str | None:
-    """Why these samples cannot be compared; None if they can."""
+def _unfit(a: Vector, b: Vector, *, paired: bool) -> str:
+    """Why these samples cannot be compared; empty if they can."""
     for name, x in (("baseline", a), ("candidate", b)):
         if not x.size:
             return f"no {name} samples"
@@ -251,20 +272,7 @@ def _unfit(a: Vector, b: Vector, *, paired: bool) -> str | None:
             return f"{np.count_nonzero(~(x > 0))} of {x.size} {name} samples are not positive"
     if paired and a.size != b.size:
         return f"{a.size} baseline and {b.size} candidate samples are not pairs"
-    return None
-
-
-def _log_interval(a: Vector, b: Vector, confidence: float, *, paired: bool) -> tuple[float, float]:
-    """The interval of log(candidate / baseline): with logarithms, swapping only changes signs."""
-    a_median, b_median = math.log(np.median(a)), math.log(np.median(b))
-    log_ratio = b_median - a_median
-    if paired:
-        low, high = median_interval(np.log(b) - np.log(a), confidence)
-        return min(low, log_ratio), max(high, log_ratio)
-    a_low, a_high = median_interval(np.log(a), confidence)
-    b_low, b_high = median_interval(np.log(b), confidence)
-    low = log_ratio - math.hypot(b_median - b_low, a_high - a_median)
-    return low, log_ratio + math.hypot(b_high - b_median, a_median - a_low)
+    return ""
 
 
 def verdict_on(
@@ -328,13 +336,14 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
         is ignored until it has one.
         """
         pairs = min(len(baseline_ns), len(candidate_ns))
+        baseline_ns, candidate_ns = baseline_ns[:pairs], candidate_ns[:pairs]
         time_is_up = not elapsed_ns < self.maximum_time_ns
         last = pairs >= self.looks[-1] or (time_is_up and pairs >= self.looks[0])
         if not last and pairs not in self.looks:
             return None
         result = compare_samples(
-            baseline_ns[:pairs],
-            candidate_ns[:pairs],
+            baseline_ns,
+            candidate_ns,
             self.threshold,
             self.look_confidence,
             paired=True,
@@ -344,7 +353,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
             return result
         low, high = map(math.log, result.interval)
         if len(starts) > 1:
-            ratios = np.log(candidate_ns[:pairs]) - np.log(baseline_ns[:pairs])
+            ratios = np.log(candidate_ns) - np.log(baseline_ns)
             blocks = [float(np.median(block)) for block in np.split(ratios, starts[1:])]
             from_low, to_high = median_interval(blocks)
             low, high = min(low, from_low), max(high, to_high)
@@ -377,3 +386,32 @@ def interleaved_order(pairs: int, seed: int) -> list[tuple[int, int]]:
     """
     coin = random.Random(seed)  # noqa: S311
     return [(0, 1) if coin.random() < 0.5 else (1, 0) for _ in range(pairs)]
+
+
+class Ratio(NamedTuple):
+    """A ratio of two times, in the middle of its interval."""
+
+    low: float
+    middle: float
+    high: float
+
+    @classmethod
+    def of(cls, record: ComparisonRecord) -> Ratio | None:
+        """The candidate's time over the baseline's; None if it has no interval."""
+        if record.interval is None or record.ratio is None:
+            return None
+        return cls(record.interval[0], record.ratio, record.interval[1])
+
+    def inverse(self) -> Ratio:
+        return Ratio(1 / self.high, 1 / self.middle, 1 / self.low)
+
+    def over(self, other: Ratio) -> Ratio:
+        """C over B, of C over A and B over A, which were measured independently.
+
+        Intervals of logarithms are combined by the squares of their widths, as in
+        `compare_samples`.
+        """
+        middle = self.middle / other.middle
+        below = math.hypot(math.log(self.middle / self.low), math.log(other.high / other.middle))
+        above = math.hypot(math.log(self.high / self.middle), math.log(other.middle / other.low))
+        return Ratio(middle * math.exp(-below), middle, middle * math.exp(above))

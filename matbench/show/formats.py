@@ -51,25 +51,22 @@ def text(report: Report, fmt: str) -> str:
 def section(contents: Section, fmt: str) -> list[str]:
     """Heading, table and notes; a size that all rows share is in the heading."""
     contents, footnotes = contents.printable(), Footnotes()
+    columns, heading = [*contents.columns], [*contents.heading]
     sizes = {group.size for group in contents.groups if group.size}
-    size = [Column("size")] if len(sizes) > 1 else []
-    last = [Column(contents.last_title)] if contents.last_title else []
-    rows = [
-        [
-            *([group.size] if size else []),
-            *row.cells,
-            *([last_cell(row, footnotes, inline=True)] if last else []),
-        ]
-        for group in contents.groups
-        for row in group.rows
-    ]
-    one_size = [f"size {next(iter(sizes))}"] if len(sizes) == 1 else []
+    if len(sizes) == 1:
+        heading.append(f"size {next(iter(sizes))}")
+    if len(sizes) > 1:
+        columns.insert(0, Column("size"))
+    if contents.last_title:
+        columns.append(Column(contents.last_title))
+    rows = []
+    for group in contents.groups:
+        for row in group.rows:
+            last = last_cell(row, footnotes, inline=True)
+            cells = [group.size, *row.cells, last]
+            rows.append(cells[len(sizes) < 2 : None if contents.last_title else -1])
     notes = [" ".join(line) for line in (*contents.legend, *footnotes.lines())]
-    return [
-        prose([*contents.heading, *one_size], fmt),
-        markup_table([*size, *contents.columns, *last], rows, fmt),
-        prose(notes, fmt),
-    ]
+    return [prose(heading, fmt), markup_table(columns, rows, fmt), prose(notes, fmt)]
 
 
 def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: str) -> str:

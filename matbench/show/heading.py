@@ -36,13 +36,14 @@ def device_lines(
         _agreed(outcome.case.backend for outcome in outcomes),
         first.device,
     ]
+    repeats = {environment.settings.get("repeat", 1) for environment in environments} - {1}
     lines = [
         " · ".join(filter(None, named)) or "device unknown",
         _agreed(f"driver {device.driver} · {device.toolkit}" for _, device in used),
         *([CPU_TIMINGS, _host_load(outcomes)] if first.device_kind == "cpu" else []),
         _clocks(outcomes),
         _modes(outcomes),
-        _repeated(environments),
+        f"each case in {_agreed(map(str, repeats))} processes" if repeats else "",
         f"from several hosts: {_agreed(hosts)}" if len(hosts) > 1 else "",
     ]
     return [line for line in lines if line]
@@ -50,30 +51,27 @@ def device_lines(
 
 def _host_load(outcomes: Iterable[Outcome]) -> str:
     """The host's load when its cases began, and its frequency governor."""
-    moments = [
-        timing.conditions[0]
-        for outcome in outcomes
-        for timing in (outcome.cold, outcome.hot)
-        if timing is not None and timing.conditions
-    ]
+    timings = [timing for one in outcomes for timing in (one.cold, one.hot) if timing is not None]
+    moments = [timing.conditions[0] for timing in timings if timing.conditions]
     loads = [moment.load for moment in moments if moment.load is not None]
-    governors = {moment.governor for moment in moments if moment.governor}
-    lines = [f"load average {_range(loads, 1)}"] if loads else []
-    if governors:
-        lines.append(f"frequency governor {_agreed(sorted(governors))}")
-    return " · ".join(lines)
+    governors = sorted({moment.governor for moment in moments if moment.governor})
+    lines = [
+        f"load average {_range(loads, 1)}" if loads else "",
+        f"frequency governor {_agreed(governors)}" if governors else "",
+    ]
+    return " · ".join(filter(None, lines))
 
 
 def _clocks(outcomes: Sequence[Outcome]) -> str:
     """SM clocks while blocks were stamped or samples taken, separately for hot samples."""
     stamped = [o.blocks.sm_mhz for o in outcomes if o.blocks is not None and o.blocks.sm_mhz]
-    sampled = [clock for o in outcomes if (clock := held_mhz(o.timing))]
+    held = stamped or [clock for o in outcomes if (clock := held_mhz(o.timing))]
     hot = [clock for o in outcomes if o.cold is not None and (clock := held_mhz(o.hot))]
-    held = stamped or sampled
-    lines = [f"SM clock held: {_range(held)} MHz"] if held else []
-    if hot:
-        lines.append(f"hot: {_range(hot)} MHz")
-    return ", ".join(lines)
+    lines = [
+        f"SM clock held: {_range(held)} MHz" if held else "",
+        f"hot: {_range(hot)} MHz" if hot else "",
+    ]
+    return ", ".join(filter(None, lines))
 
 
 def _agreed(texts: Iterable[str]) -> str:
@@ -83,12 +81,6 @@ def _agreed(texts: Iterable[str]) -> str:
 
 def _range(values: Sequence[float], decimals: int = 0) -> str:
     return units.extremes(values, lambda value: f"{value:,.{decimals}f}")
-
-
-def _repeated(environments: Sequence[Environment]) -> str:
-    """How many processes measured each case, if several."""
-    counts = {environment.settings.get("repeat", 1) for environment in environments} - {1}
-    return f"each case in {_agreed(map(str, counts))} processes" if counts else ""
 
 
 def _modes(outcomes: Iterable[Outcome]) -> str:

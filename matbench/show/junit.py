@@ -31,30 +31,30 @@ def text(cases: Sequence[JUnitCase]) -> str:
     root = ElementTree.Element("testsuites", {"name": "matbench", **_counts(cases)})
     for suite in dict.fromkeys(case.suite for case in cases):
         own = [case for case in cases if case.suite == suite]
-        parent = ElementTree.SubElement(root, "testsuite", {"name": _safe(suite), **_counts(own)})
+        name = safe.lines(suite)
+        parent = ElementTree.SubElement(root, "testsuite", {"name": name, **_counts(own)})
         known = Counter[str]()
         for case in own:
             known[case.name] += 1
             number = f" ({known[case.name]})" if known[case.name] > 1 else ""
-            about = {"name": _safe(case.name) + number, "classname": _safe(suite)}
+            about = {"name": safe.lines(case.name) + number, "classname": name}
             if case.time_s is not None:
                 about["time"] = f"{case.time_s:.9f}"
             element = ElementTree.SubElement(parent, "testcase", about)
             if case.ended != "passed":
-                ElementTree.SubElement(element, case.ended, {"message": _safe(case.reason)})
+                ElementTree.SubElement(element, case.ended, message=safe.lines(case.reason))
             if case.notes:
-                ElementTree.SubElement(element, "system-out").text = _safe("\n".join(case.notes))
+                notes = ElementTree.SubElement(element, "system-out")
+                notes.text = safe.lines("\n".join(case.notes))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
 
 def _counts(cases: Sequence[JUnitCase]) -> dict[str, str]:
     ended = Counter(case.ended for case in cases)
-    counts = {"tests": len(cases), "failures": ended["failure"], "errors": ended["error"]}
-    counts["skipped"] = ended["skipped"]
-    return {name: str(count) for name, count in counts.items()}
-
-
-def _safe(words: str) -> str:
-    """Text without what XML 1.0 does not allow."""
-    return safe.lines(words)
+    return {
+        "tests": f"{len(cases)}",
+        "failures": f"{ended['failure']}",
+        "errors": f"{ended['error']}",
+        "skipped": f"{ended['skipped']}",
+    }

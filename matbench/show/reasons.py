@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 
 from matbench.errors import readable
 from matbench.model import Skip
@@ -73,11 +73,10 @@ def comparison_reason(*records: ComparisonRecord) -> str:
     """
     if records[0].comparison is not None:
         return records[0].comparison.reason
-    return "; ".join(dict.fromkeys(_without_times(records)))
-
-
-def _without_times(records: Sequence[ComparisonRecord]) -> Iterable[str]:
-    for sides in zip(*((record.baseline, record.candidate) for record in records), strict=True):
-        first = sides[0]
-        if not first.samples_ns:
-            yield f"{first.case.kernel}: {first.status}: {outcome_reason(*sides) or 'not timed'}"
+    sides = [record.baseline for record in records], [record.candidate for record in records]
+    untimed = [
+        f"{one.case.kernel}: {one.status}: {outcome_reason(one, *others) or 'not timed'}"
+        for one, *others in sides
+        if not one.samples_ns
+    ]
+    return "; ".join(dict.fromkeys(untimed))

@@ -71,7 +71,7 @@ def plain_table(*columns: Column, header: bool = True) -> Table:
     return table
 
 
-def _fitted(section: Section, width: int | None) -> tuple[Section, tuple[int, ...], bool]:
+def _fitted(section: Section, width: int | None) -> tuple[Section, list[int], bool]:
     """Drop columns, the least important first, until the rest fits with the bare status.
 
     Returns what is left, all widths, the status column's last, and whether reasons stand in it.
@@ -80,11 +80,11 @@ def _fitted(section: Section, width: int | None) -> tuple[Section, tuple[int, ..
     texts = [[c.title, *(row.cells[i] for row in section.rows)] for i, c in enumerate(columns)]
     widths = [max(map(cell_len, cells)) for cells in texts]
     short, full = (
-        max(map(cell_len, [section.last_title, *_last_cells(section, inline=inline)]))
+        max(cell_len(text) for text in [section.last_title, *_last_cells(section, inline=inline)])
         for inline in (False, True)
     )
     if width is None:
-        return section, (*widths, max(short, min(full, _REASON_WIDTH))), True
+        return section, [*widths, max(short, min(full, _REASON_WIDTH))], True
     kept = list(range(len(columns)))
 
     def room() -> int:
@@ -101,7 +101,7 @@ def _fitted(section: Section, width: int | None) -> tuple[Section, tuple[int, ..
     inline = room() >= min(full, _LEAST_REASON_WIDTH if has_words else _LEAST_REMARK_WIDTH)
     last = min(full, room()) if inline else short
     narrowed = section.with_columns([columns[index].title for index in kept])
-    return narrowed, (*(widths[index] for index in kept), last), inline
+    return narrowed, [*(widths[index] for index in kept), last], inline
 
 
 def _last_cells(section: Section, *, inline: bool) -> list[str]:
@@ -110,7 +110,7 @@ def _last_cells(section: Section, *, inline: bool) -> list[str]:
 
 
 def _section(
-    section: Section, widths: tuple[int, ...], inline: bool, *, is_wrapped: bool
+    section: Section, widths: list[int], inline: bool, *, is_wrapped: bool
 ) -> Iterator[RenderableType]:
     footnotes, across = Footnotes(), sum(widths) + _GAP * (len(widths) - 1)
     yield _table(section, widths, header=True)
@@ -135,7 +135,7 @@ def _section(
         yield notes
 
 
-def _table(section: Section, widths: tuple[int, ...], *, header: bool) -> Table:
+def _table(section: Section, widths: list[int], *, header: bool) -> Table:
     """A table with the section's column widths, so that the tables of a section line up."""
     table = plain_table(*section.columns, Column(section.last_title), header=header)
     for column, width in zip(table.columns, widths, strict=True):

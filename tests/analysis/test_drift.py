@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.noise import Vector, times
 
-from matbench.analysis.drift import drift
+from matbench.analysis.statistics import drift
 
 
 @pytest.mark.parametrize("sign", [1, -1])

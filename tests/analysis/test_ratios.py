@@ -9,8 +9,7 @@ import pytest
 from support.optional import present
 from support.records import outcome
 
-from matbench.analysis.ratios import Ratio
-from matbench.analysis.statistics import compare_samples
+from matbench.analysis.statistics import Ratio, compare_samples
 from matbench.records.comparison import Comparison, ComparisonRecord
 
 

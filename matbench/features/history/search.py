@@ -15,8 +15,7 @@ from math import inf
 
 import msgspec
 
-from matbench.analysis.ratios import Ratio
-from matbench.analysis.statistics import ComparisonPlan
+from matbench.analysis.statistics import ComparisonPlan, Ratio
 from matbench.features.versions.commits import CommittedVersion
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Problem

@@ -41,10 +41,8 @@ def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
     if trial.exact is not None:
         right = trial.exact == C
     else:
-        assert trial.R is not None
-        assert trial.S is not None
         with np.errstate(invalid="ignore", over="ignore"):
-            right = np.abs(C - trial.R) <= bound.of(trial)
+            right = np.abs(C - trial.expected) <= bound.of(trial)
     return ~right
 
 
@@ -155,13 +153,12 @@ def _of_lower_precision(C: Array, trial: Trial, case: Case) -> str | None:
         if (kept(C, bits) == C).all():
             return f"all of C has only {bits} bits, as if it were {storage}"
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
-    assert trial.R is not None
-    assert trial.S is not None
+    R, S = trial.sums
     with np.errstate(all="ignore"):
         T = np.sqrt((A**2).sum(axis=1)[:, None] * (B**2).sum(axis=0) / A.shape[1])
-        errors = (C - trial.R) / T
+        errors = (C - R) / T
         error = float(np.sqrt(np.mean(errors**2)))
-        shares = (C - trial.R) / trial.S
+        shares = (C - R) / S
         # Truncating both inputs to b bits takes away about 1.33·2^−b of a sum.
         bias, spread = abs(float(np.mean(shares))) / 1.33, float(np.std(shares))
         found = bias if spread < bias / 4 else error / 0.47 if bias < 2 * spread else 0.0

@@ -54,12 +54,11 @@ def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
 def _is(actual: Array, wanted: Float64, trial: Trial, bound: Bound) -> bool:
     """Whether all of C is that, within the error bound for terms of any sign, and far nearer to it
     than to what is right."""
-    assert trial.R is not None
-    assert trial.S is not None
+    R, S = trial.sums
     with np.errstate(all="ignore"):
-        size = np.full_like(wanted, float(np.abs(trial.S).max()))
+        size = np.full_like(wanted, float(np.abs(S).max()))
         errors = np.abs(actual - wanted)
-        is_near = errors.max() <= np.abs(actual - trial.R).max() / 4
+        is_near = errors.max() <= np.abs(actual - R).max() / 4
         right: bool = bool((errors <= bound.allowed(wanted, size)).all() and is_near)
     return right
 

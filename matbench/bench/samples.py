@@ -315,7 +315,7 @@ class Samples:
 
     def _scales(self, trial: DeviceTrial) -> tuple[Argument, ...]:
         """The scales that inputs are made from, whether there are any, and what has one."""
-        groups = scaling.groups(self.contract.scales)
+        groups = scaling.GROUPS[self.contract.scales]
         scales = trial.scales or (self.partial, self.partial)
         sizes = groups.rows, groups.columns, groups.terms
         return *scales, int(trial.scales is not None), *sizes

@@ -46,21 +46,16 @@ def _finite(value: Any, place: str, lost: list[str]) -> Any:
         return type(value)(**fields)
     if isinstance(value, dict):
         return {name: _finite(item, f"{place}.{name}", lost) for name, item in value.items()}
-    if isinstance(value, tuple):
-        if not all(isinstance(item, Real) for item in value):
-            return tuple(_finite(item, place, lost) for item in value)
-    elif not isinstance(value, Real):
-        return value
     numbers = value if isinstance(value, tuple) else (value,)
-    kept = tuple(filter(_is_finite, numbers))
+    if not all(isinstance(number, Real) for number in numbers):
+        is_several = isinstance(value, tuple)
+        return tuple(_finite(item, place, lost) for item in value) if is_several else value
+    # An integer may be too large for a float.
+    kept = tuple(n for n in numbers if isinstance(n, int) or isfinite(n))
     if len(kept) == len(numbers):
         return value
-    lost.append(f"{place} ({', '.join(sorted({str(n) for n in numbers if not _is_finite(n)}))})")
+    lost.append(f"{place} ({', '.join(sorted({str(n) for n in numbers if n not in kept}))})")
     return kept if place == "samples_ns" else None
-
-
-def _is_finite(number: Any) -> bool:
-    return isinstance(number, int) or isfinite(number)  # an integer may be too large for a float
 
 
 def line(record: msgspec.Struct | dict[str, Any]) -> str:

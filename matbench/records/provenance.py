@@ -20,13 +20,18 @@ _PACKAGES = (
     "numpy", "scipy", "pycuda", "cuda-bindings", "cuda-pathfinder", "nvidia-ml-py", "pyopencl",
     "intel-opencl-rt", "intel-cmplr-lib-rt", "pocl", "pocl-binary-distribution", "msgspec",
 )  # fmt: skip
-Settings = Mapping[str, str | int | float | bool | None]
 
 
 def environment(
-    argv: Iterable[str], devices: Iterable[DeviceInfo], settings: Settings
+    argv: Iterable[str],
+    devices: Iterable[DeviceInfo],
+    settings: Mapping[str, str | int | float | bool | None],
 ) -> Environment:
     """The environment of this run, with the current time, machine and packages."""
+    versions = {"matbench-cuda": __version__}
+    for name in _PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name) or "unknown"
     return Environment(
         schema=SCHEMA,
         argv=tuple(argv),
@@ -34,19 +39,11 @@ def environment(
         host=platform.node(),
         os=platform.platform(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        packages=_installed(),
+        packages=versions,
         devices=tuple(devices),
         project_revision=git.commit("HEAD"),
         settings=dict(settings),
     )
-
-
-def _installed() -> dict[str, str]:
-    versions = {"matbench-cuda": __version__}
-    for name in _PACKAGES:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name) or "unknown"
-    return versions
 
 
 def state_folder() -> Path:
@@ -55,5 +52,4 @@ def state_folder() -> Path:
 
 
 def last_run_path() -> Path:
-    """The file of the last run."""
     return state_folder() / "last-run.jsonl"

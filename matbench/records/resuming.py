@@ -44,8 +44,11 @@ def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:
     Failed cases are run again, because the cause (a deadline, a lost device, memory used by another
     program, a killed worker) may be gone. Those that were interrupted lack rounds.
     """
-    done = (outcome for outcome in outcomes if outcome.status != "failed")
-    return {outcome_key(outcome): outcome for outcome in done if not outcome.interrupted}
+    return {
+        outcome_key(outcome): outcome
+        for outcome in outcomes
+        if outcome.status != "failed" and not outcome.interrupted
+    }
 
 
 def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -54,12 +57,11 @@ def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
     later: dict[CaseKey, int] = {}
     for outcome in reversed(outcomes):
         key = outcome_key(outcome)
-        if outcome.interrupted and key in later:
-            continue
-        if outcome.status == "failed" and key in later:
+        if key in later and outcome.status == "failed":
             retry = kept[later[key]]
             note = f"an earlier attempt failed: {outcome.reason}"
             kept[later[key]] = msgspec.structs.replace(retry, notes=(*retry.notes, note))
+        if key in later and (outcome.status == "failed" or outcome.interrupted):
             continue
         later[key] = len(kept)
         kept.append(outcome)

@@ -56,14 +56,37 @@ class RecordWriter:
         try:
             self._open()
         except BaseException as error:
-            self._close()
+            self.__exit__()
             if not self.best_effort or not isinstance(error, MatbenchError):
                 raise
             self.error = error
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self) -> None:
+        self._file = LockedFile(self.path, own=self.own)
+        if not self._file.size or self.mode == "force":
+            return
+        if self.mode == "new":
+            raise UsageError(
+                f"{self.path}: already exists; use --force to replace it, or --resume to continue "
+                "it"
+            )
+        contents = Contents(self.path)
+        if contents.is_array:
+            raise UsageError(f"{self.path}: cannot append to a JSON array; name another file")
+        self.environments, self.outcomes = contents.environments, contents.outcomes
+        self.findings = [finding for finding, _ in contents.findings]
+        self.notes = contents.notes
+        if contents.whole_bytes < self._file.size:  # a torn last line
+            try:
+                self._file.truncate(contents.whole_bytes)
+            except OSError as error:
+                raise UsageError(f"{self.path}: cannot be repaired: {error.strerror}") from None
 
     def write(self, outcome: Outcome | Finding) -> None:
         """Append an outcome or finding; `MatbenchError` if it cannot be written or is not valid."""
@@ -79,50 +102,17 @@ class RecordWriter:
                 self._file.replace(data)
             else:
                 self._file.append(data)
+            self.written += 1
         except (OSError, RecordError) as error:
-            refused = self._refused(error)
+            if isinstance(error, RecordError):
+                reason = f"an outcome contradicts itself: {error}"
+            else:
+                hint = "fix that, or name another file"
+                if self.written:
+                    kept = f"it holds {self.written} outcomes of this run"
+                    hint = f"{kept}; fix that and continue with --resume {self.path}"
+                reason = f"cannot be written: {error.strerror}; {hint}"
+            refused = MatbenchError(f"{self.path}: {reason}")
             if not self.best_effort:
                 raise refused from None
             self.error = refused
-            return
-        self.written += 1
-
-    def _refused(self, error: OSError | RecordError) -> MatbenchError:
-        if isinstance(error, RecordError):
-            return MatbenchError(f"{self.path}: an outcome contradicts itself: {error}")
-        hint = "fix that, or name another file"
-        if self.written:
-            kept = f"it holds {self.written} outcomes of this run"
-            hint = f"{kept}; fix that and continue with --resume {self.path}"
-        return MatbenchError(f"{self.path}: cannot be written: {error.strerror}; {hint}")
-
-    def _open(self) -> None:
-        self._file = LockedFile(self.path, own=self.own)
-        if not self._file.size:
-            return
-        if self.mode == "new":
-            raise UsageError(
-                f"{self.path}: already exists; use --force to replace it, or --resume to continue "
-                "it"
-            )
-        if self.mode == "resume":
-            self._continue(self._file)
-
-    def _continue(self, file: LockedFile) -> None:
-        """Read what the file holds, and cut off a torn last line."""
-        contents = Contents(self.path)
-        if contents.is_array:
-            raise UsageError(f"{self.path}: cannot append to a JSON array; name another file")
-        self.environments, self.outcomes = contents.environments, contents.outcomes
-        self.findings = [finding for finding, _ in contents.findings]
-        self.notes += contents.notes
-        if contents.whole_bytes < file.size:
-            try:
-                file.truncate(contents.whole_bytes)
-            except OSError as error:
-                raise UsageError(f"{self.path}: cannot be repaired: {error.strerror}") from None
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None

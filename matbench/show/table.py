@@ -262,18 +262,16 @@ def section(
         first_shared = next(iter(shared))
         del shared[first_shared]
         kept = sorted([*kept, first_shared])
-    above = [f"{columns[index].title}: {value}" for index, value in shared.items()]
+    above = " · ".join(f"{columns[index].title}: {value}" for index, value in shared.items())
     if not any(row.status or row.reason for row in rows):
         last_title = "notes" if any(row.notes or row.claims for row in rows) else ""
+    lines = (*heading, above) if above else tuple(heading)
+    whole = Section(lines, tuple(columns), last_title, tuple(groups), legend)
+    shown = whole.with_columns([columns[index].title for index in kept])
 
-    def shown(row: Row) -> Row:
-        first, *others = (row.cells[index] for index in kept)
+    def marked(row: Row) -> Row:
+        first, *others = row.cells
         return replace(row, cells=(f"{first} {row.mark}".rstrip(), *others))
 
-    return Section(
-        (*heading, *([" · ".join(above)] if above else [])),
-        tuple(columns[index] for index in kept),
-        last_title,
-        tuple(replace(group, rows=tuple(map(shown, group.rows))) for group in groups),
-        legend,
-    )
+    named = (replace(group, rows=tuple(map(marked, group.rows))) for group in shown.groups)
+    return replace(shown, groups=tuple(named))

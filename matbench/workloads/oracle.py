@@ -100,9 +100,14 @@ class Trial(NamedTuple):
 
     @property
     def expected(self) -> Array:
-        values = self.exact if self.exact is not None else self.R
-        assert values is not None
-        return values
+        return self.exact if self.exact is not None else self.sums[0]
+
+    @property
+    def sums(self) -> tuple[Float64, Float64]:
+        """R and S of a trial that is not exact."""
+        assert self.R is not None
+        assert self.S is not None
+        return self.R, self.S
 
 
 class Trials(NamedTuple):
@@ -155,15 +160,12 @@ def round_to(values: Float32, precision: Precision) -> Float32:
 
     The exponent range of float16 is not applied: kernels declare the range that they accept.
     """
-    dropped = 24 - SIGNIFICAND_BITS[precision]
-    if dropped <= 0:
+    if SIGNIFICAND_BITS[precision] >= 24:
         return values
-    bits = np.ascontiguousarray(values).view(np.uint32).astype(np.uint64)
-    half = np.uint64(1 << (dropped - 1))
-    odd = (bits >> np.uint64(dropped)) & np.uint64(1)
-    rounded = (bits + half - np.uint64(1) + odd) & ~np.uint64((1 << dropped) - 1)
-    result: Float32 = rounded.astype(np.uint32).view(np.float32)
-    return result.reshape(values.shape)
+    fraction, exponent = np.frexp(values)
+    kept = np.float32(2 ** SIGNIFICAND_BITS[precision])
+    result: Float32 = np.ldexp(np.rint(fraction * kept) / kept, exponent)
+    return result
 
 
 def read_as(values: Float32, contract: NumericContract) -> Float32:
@@ -276,18 +278,15 @@ class Bound(NamedTuple):
 
     def of(self, trial: Trial) -> Float64:
         """The largest error of each element of a trial's C."""
-        assert trial.R is not None
-        assert trial.S is not None
-        return self.allowed(trial.R, trial.S, trial.typical, trial.single)
+        return self.allowed(*trial.sums, trial.typical, trial.single)
 
     def excess(self, C: Array, trial: Trial) -> float:
         """By how much errors are too large together, if it is more than `MOST_EXCESS`."""
         if trial.typical is None:
             return 0.0
-        assert trial.R is not None
-        assert trial.S is not None
         dense = trial.typical.dense
-        R, S, T = trial.R[dense], trial.S[dense], (trial.typical.T + trial.typical.begun)[dense]
+        R, S = (values[dense] for values in trial.sums)
+        T = (trial.typical.T + trial.typical.begun)[dense]
         with np.errstate(all="ignore"):
             errors = np.abs(C[dense].astype(np.float64) - R)
             expected = self.of_T * T + self.added * S + self.of_R * np.abs(R) + self.least
@@ -396,27 +395,20 @@ def judge(C: Array, trial: Trial, bound: Bound) -> TrialResult:
     All elements are wrong, but none is the first, if only all errors together are too large.
     """
     if trial.exact is not None:
-        bad = ~(trial.exact == C)
-        return _verdict(bad, UNKNOWN)
-    assert trial.R is not None
-    assert trial.S is not None
+        return _result(~(trial.exact == C), UNKNOWN)
+    R, _ = trial.sums
     with np.errstate(all="ignore"):
-        error = np.abs(C.astype(np.float64) - trial.R)
+        error = np.abs(C.astype(np.float64) - R)
         allowed = bound.of(trial)
         bad = ~(error <= allowed)
         share = np.where(allowed > 0, error / allowed, np.where(error == 0, 0.0, np.inf))
-        scale = np.abs(trial.R) if trial.scale is None else trial.scale
-        nonzero = scale != 0
-        relative = error[nonzero] / scale[nonzero]
-        accuracy = accuracy_of(
-            float(relative.max(initial=0.0)),
-            float(relative.sum()),
-            int(nonzero.sum()),
-            float(share.max(initial=0.0)),
-        )
+        scale = np.abs(R) if trial.scale is None else trial.scale
+        relative = (error / scale)[scale != 0]
+        largest, sum_of_all = float(relative.max(initial=0.0)), float(relative.sum())
+        accuracy = accuracy_of(largest, sum_of_all, relative.size, float(share.max(initial=0.0)))
     if not bad.any() and not (bound.excess(C, trial) <= MOST_EXCESS):
         return TrialResult(accuracy, bad.size, None)
-    return _verdict(bad, accuracy)
+    return _result(bad, accuracy)
 
 
 def total(parts: Array) -> Array:
@@ -439,6 +431,6 @@ def accuracy_of(largest: float, total: float, count: int, share: float) -> Accur
     )
 
 
-def _verdict(bad: npt.NDArray[np.bool_], accuracy: Accuracy) -> TrialResult:
+def _result(bad: npt.NDArray[np.bool_], accuracy: Accuracy) -> TrialResult:
     wrong = int(bad.sum())
     return TrialResult(accuracy, wrong, int(bad.argmax()) if wrong else None)

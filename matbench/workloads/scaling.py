@@ -21,7 +21,8 @@ class Groups(NamedTuple):
     terms: int = 1
 
 
-_GROUPS: dict[Scales | None, Groups] = {
+#: By what is scaled.
+GROUPS: dict[Scales | None, Groups] = {
     None: Groups(),
     "matrix": Groups(_ALL, _ALL, _ALL),
     "rows": Groups(1, 1, _ALL),
@@ -29,31 +30,29 @@ _GROUPS: dict[Scales | None, Groups] = {
 }
 
 
-def groups(scales: Scales | None) -> Groups:
-    return _GROUPS[scales]
-
-
 def block(scales: Scales, buffer: str) -> tuple[int, int]:
     """The rows and columns of A or B that have a factor in common."""
-    of = _GROUPS[scales]
+    of = GROUPS[scales]
     return (of.rows, of.terms) if buffer == "A" else (of.terms, of.columns)
 
 
 def shape(scales: Scales, buffer: str, problem: Problem) -> tuple[int, int]:
     """The rows and columns of the factors of A (M×K) or B (K×N)."""
-    M, N, K = problem.M, problem.N, problem.K
-    sides = (M, K) if buffer == "A" else (K, N)
-    rows, columns = (-(-side // of) for side, of in zip(sides, block(scales, buffer), strict=True))
-    return rows, columns
+    of_rows, of_columns = block(scales, buffer)
+    rows, columns = _sides(buffer, problem)
+    return -(-rows // of_rows), -(-columns // of_columns)
 
 
 def spread(factors: Float32, scales: Scales, buffer: str, problem: Problem) -> Float32:
     """The factor of each element of A (M×K) or B (K×N)."""
-    M, N, K = problem.M, problem.N, problem.K
-    rows, columns = (M, K) if buffer == "A" else (K, N)
     of_rows, of_columns = block(scales, buffer)
+    rows, columns = _sides(buffer, problem)
     each: Float32 = factors[np.arange(rows) // of_rows][:, np.arange(columns) // of_columns]
     return each
+
+
+def _sides(buffer: str, problem: Problem) -> tuple[int, int]:
+    return (problem.M, problem.K) if buffer == "A" else (problem.K, problem.N)
 
 
 def drawn(
@@ -78,8 +77,6 @@ def powers(
     """Powers of two that are the same for all terms, so that sums of integers stay exact."""
     assert contract.scales is not None
     rows, columns = shape(contract.scales, buffer, problem)
-    count = rows if buffer == "A" else columns
+    count = (rows, 1) if buffer == "A" else (1, columns)
     one = np.exp2(random.integers(-3, _highest(contract) + 1, count)).astype(np.float32)
-    return np.ascontiguousarray(
-        np.broadcast_to(one[:, np.newaxis] if buffer == "A" else one, (rows, columns))
-    )
+    return np.ascontiguousarray(np.broadcast_to(one, (rows, columns)))

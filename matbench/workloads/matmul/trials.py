@@ -45,17 +45,15 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     reference = given if as_given else rounded_trial(given, contract, cache)
     added = contents(problem, contract)
 
-    def completed_from(make: Callable[[], Trial]) -> Callable[[], Trial]:
-        return lambda: _completed(make(), problem, added)
-
     others: list[Callable[[], Trial]] = [partial(integer_trial, problem, contract)]
     if contract.storage in EIGHT_BITS:
         others += [partial(numbers_trial, problem, contract, name) for name in "AB"]
-    completed = _completed(reference, problem, added)
+    complete = partial(_completed, problem=problem, C=added)
+    completed = complete(reference)
     return Trials(
         completed,
-        _completed(given, problem, added) if is_rounded else None,
-        [completed_from(make) for make in others],
+        complete(given) if is_rounded else None,
+        [lambda make=make: complete(make()) for make in others],  # type: ignore[misc]
         _signed_trial(problem, contract, reference, completed, cache),
     )
 
@@ -94,15 +92,11 @@ def operands(problem: Problem, contract: NumericContract, trial: Trial) -> tuple
 
 def contents(problem: Problem, contract: NumericContract) -> Float32 | None:
     """C before the launch: numbers that all types can represent; None if the kernel reads none."""
-    if not reads_C(problem, contract):
+    if not contract.reads_C and problem.beta == 0:
         return None
     whole = generator(problem, "C").integers(-64, 65, (problem.M, problem.N))
     values: Float32 = (whole / (1 if contract.result == "int32" else 8)).astype(np.float32)
     return values
-
-
-def reads_C(problem: Problem, contract: NumericContract) -> bool:
-    return contract.reads_C or problem.beta != 0
 
 
 def _completed(trial: Trial, problem: Problem, C: Float32 | None) -> Trial:
@@ -110,10 +104,8 @@ def _completed(trial: Trial, problem: Problem, C: Float32 | None) -> Trial:
     if not _is_scaled(problem):
         return trial._replace(C=C)
     alpha, added = problem.alpha, 0.0 if C is None else problem.beta * C.astype(np.float64)
-    assert trial.R is not None
-    assert trial.S is not None
-    R, S = alpha * trial.R + added, abs(alpha) * trial.S + np.abs(added)
-    return trial._replace(R=R, S=S, C=C)
+    R, S = trial.sums
+    return trial._replace(R=alpha * R + added, S=abs(alpha) * S + np.abs(added), C=C)
 
 
 def _is_scaled(problem: Problem) -> bool:
@@ -132,22 +124,14 @@ def product(
     R = exact_product(A, B, cache, twice=twice)
     if not (least > A).any() and not (least > B).any():
         return R, R
-
-    def size() -> Float64:
-        return _in_float64(A, B, lambda part: np.maximum(np.abs(part), least))
-
-    return R, _kept(f"S/{least}" if least else "S", A, B, cache, size)
+    sizes = partial(_in_float64, A, B, lambda part: np.maximum(np.abs(part), least))
+    return R, _kept(f"S/{least}" if least else "S", A, B, cache, sizes)
 
 
 def exact_product(A: Array, B: Array, cache: Cache, *, twice: bool = False) -> Float64:
     """R of `product`."""
-
-    def exact() -> Float64:
-        if twice:
-            return doubled.product(A, B)
-        return _in_float64(A, B)
-
-    return _kept("R twice" if twice else "R", A, B, cache, exact)
+    exact = doubled.product if twice else _in_float64
+    return _kept("R twice" if twice else "R", A, B, cache, partial(exact, A, B))
 
 
 def _in_float64(A: Array, B: Array, of: Callable[[Array], Array] = np.asarray) -> Float64:
@@ -209,7 +193,7 @@ def _power(problem: Problem, contract: NumericContract, trial: Trial) -> Float64
     if trial.scales is None or contract.scales is None:
         return None
     has_powers = trial.name in ("integers", "selection")
-    if scaling.groups(contract.scales).terms < problem.K and not has_powers:
+    if scaling.GROUPS[contract.scales].terms < problem.K and not has_powers:
         return None
     of_A, of_B = (
         scaling.spread(factors, contract.scales, name, problem)
@@ -283,14 +267,13 @@ def sample_trial(
     If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
     `selection_of` says otherwise.
     """
-    assert given.S is not None
     M, N = problem.M, problem.N
     moved = np.ix_(order.origin[:M], order.origin[M : M + N])
     power = np.outer(order.factor[:M], order.factor[M : M + N]).astype(np.float64)
     A, B = (matrix.astype(np.float64) for matrix in operands(problem, contract, made))
     C = None if given.C is None else (given.C[moved] * power).astype(np.float32)
     added = np.zeros((M, N)) if C is None else problem.beta * C.astype(np.float64)
-    R, S = problem.alpha * (A @ B) + added, given.S[moved] * np.abs(power)
+    R, S = problem.alpha * (A @ B) + added, given.sums[1][moved] * np.abs(power)
     sparse = order.selects[:M] < -1
     rows = problem.alpha * A[sparse]
     S[sparse] = np.abs(rows) @ np.abs(B) + np.abs(added[sparse])
@@ -363,15 +346,14 @@ def integer_trial(problem: Problem, contract: NumericContract = FLOAT32) -> Tria
         A, B = A.astype(np.float64), B.astype(np.float64)
     wide = ("float22", "float32", "float64", "int32")
     trial, power = _with_powers(Trial("integers", (A, B)), problem, contract, random)
-    C = C if power is None else C * power
+    C = C * power
     exact = contract.exact and contract.sums_in in wide and not _is_scaled(problem)
     if exact and contract.result in ("float32", "int32"):
         return trial._replace(exact=C.astype(contract.result))
     S = np.outer((np.abs(A) @ np.abs(x)).astype(np.float64), np.abs(y))
-    S = S if power is None else S * power
     if exact and contract.result == "float64":
         S = np.zeros_like(S)
-    return trial._replace(R=C.astype(np.float64), S=S)
+    return trial._replace(R=C.astype(np.float64), S=S * power)
 
 
 def numbers_trial(problem: Problem, contract: NumericContract, of: str) -> Trial:
@@ -394,7 +376,7 @@ def numbers_trial(problem: Problem, contract: NumericContract, of: str) -> Trial
     A, B = (drawn, selecting) if of == "A" else (selecting, drawn)
     given = Trial("selection", (A, np.ascontiguousarray(B.T)))
     trial, power = _with_powers(given, problem, contract, random)
-    R = (C if of == "A" else C.T) * (1.0 if power is None else power)
+    R = (C if of == "A" else C.T) * power
     if not _is_scaled(problem) and contract.result in ("float32", "int32"):
         return trial._replace(exact=np.ascontiguousarray(R).astype(contract.result))
     return trial._replace(R=R.astype(np.float64), S=np.abs(R).astype(np.float64))
@@ -402,10 +384,12 @@ def numbers_trial(problem: Problem, contract: NumericContract, of: str) -> Trial
 
 def _with_powers(
     trial: Trial, problem: Problem, contract: NumericContract, random: np.random.Generator
-) -> tuple[Trial, Float64 | None]:
+) -> tuple[Trial, Float64 | float]:
     """The trial with scales, if it needs some, and what these multiply C by: powers of two."""
     if contract.scales is None:
-        return trial, None
+        return trial, 1.0
     of_A, of_B = (scaling.powers(random, contract, name, problem) for name in "AB")
     trial = trial._replace(scales=(of_A, of_B))
-    return trial, _power(problem, contract, trial)
+    power = _power(problem, contract, trial)
+    assert power is not None
+    return trial, power

@@ -19,12 +19,8 @@ def inputs(problem: Problem) -> npt.NDArray[np.int32]:
     """1×N: a `ramp` is 0, 1, 2, …; otherwise random 32-bit words."""
     if problem.inputs == "ramp":
         return np.arange(problem.N, dtype=np.int32).reshape(1, -1)
-    return _random(problem, "A")
-
-
-def _random(problem: Problem, purpose: str) -> npt.NDArray[np.int32]:
     bits = np.iinfo(np.int32)
-    return generator(problem, purpose).integers(
+    return generator(problem, "A").integers(
         bits.min, bits.max, (1, problem.N), dtype=np.int32, endpoint=True
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from matbench.model import DeviceInfo, Problem
+from matbench.model import Problem
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 
@@ -22,29 +22,31 @@ def told_apart(
     for outcome in outcomes:
         measured.setdefault(outcome.case.contest, set()).add(outcome.case.device_id)
     apart = {key[:2] for key, ids in measured.items() if len(ids) > 1}
+    if not apart:
+        return list(outcomes), list(environments)
     names = places(environments)
 
     def name(backend: str, device: str, device_id: str) -> str:
         is_one_of_several = (backend, device) in apart
         return f"{device} ({names.get(device_id, device_id)})" if is_one_of_several else device
 
-    def of(info: DeviceInfo) -> DeviceInfo:
-        return msgspec.structs.replace(info, name=name(info.backend, info.name, info.identity))
-
-    def renamed(outcome: Outcome) -> Outcome:
-        case = outcome.case
-        shown = name(case.backend, case.device, case.device_id)
-        return msgspec.structs.replace(outcome, case=msgspec.structs.replace(case, device=shown))
-
-    if not apart:
-        return list(outcomes), list(environments)
-    return (
-        sorted(map(renamed, outcomes), key=lambda outcome: outcome.case.device),
-        [
-            msgspec.structs.replace(environment, devices=tuple(map(of, environment.devices)))
-            for environment in environments
-        ],
-    )
+    replace = msgspec.structs.replace
+    renamed = [
+        replace(one, case=replace(case, device=name(case.backend, case.device, case.device_id)))
+        for one in outcomes
+        for case in [one.case]
+    ]
+    about = [
+        replace(
+            environment,
+            devices=tuple(
+                replace(info, name=name(info.backend, info.name, info.identity))
+                for info in environment.devices
+            ),
+        )
+        for environment in environments
+    ]
+    return sorted(renamed, key=lambda outcome: outcome.case.device), about
 
 
 def places(environments: Iterable[Environment]) -> dict[str, str]:

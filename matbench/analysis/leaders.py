@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -49,45 +49,37 @@ def may_lead(timings: Sequence[Timing], kind: Literal["gpu", "cpu"]) -> list[boo
     """
     cases = [_trimmed(np.log(round_medians_ns(timing))) for timing in timings]
     first = min(range(len(cases)), key=lambda place: timings[place].median_ns or math.inf)
-    fastest = cases[first]
-    alike = [case for case in cases if case.mean - fastest.mean < _ALIKE]
-    freedom = sum(case.rounds - 1 for case in alike)
+    fastest, rounds, _ = cases[first]
+    alike = [case for case in cases if case[0] - fastest < _ALIKE]
+    freedom = sum(count - 1 for _, count, _ in alike)
     if not freedom:  # by the intervals of the medians, which tell nothing of other rounds
         ends_ns = [
-            timing.interval_ns or (math.exp(case.mean), math.exp(case.mean))
-            for timing, case in zip(timings, cases, strict=True)
+            timing.interval_ns or (math.exp(mean), math.exp(mean))
+            for timing, (mean, *_) in zip(timings, cases, strict=True)
         ]
         return [low <= (1 + LEAST_OF_ONE_ROUND[kind]) * ends_ns[first][1] for low, _ in ends_ns]
-    deviation = math.sqrt(sum(case.squares for case in alike) / freedom)
+    deviation = math.sqrt(sum(squares for _, _, squares in alike) / freedom)
     width = deviation * studentized_range(len(alike), freedom) / math.sqrt(2)
     least = math.log1p(LEAST[kind])
     return [
-        case.mean - fastest.mean
-        <= max(least, width * math.sqrt(1 / case.rounds + 1 / fastest.rounds))
-        for case in cases
+        mean - fastest <= max(least, width * math.sqrt(1 / count + 1 / rounds))
+        for mean, count, _ in cases
     ]
 
 
-class _Rounds(NamedTuple):
-    """The mean of the rounds of a case, how many it is of, and the sum of squares around it."""
-
-    mean: float
-    rounds: int
-    squares: float
-
-
-def _trimmed(logarithms: Vector) -> _Rounds:
-    """The rounds of a case; of seven or more, without the fastest and the slowest.
+def _trimmed(logarithms: Vector) -> tuple[float, int, float]:
+    """The mean of the rounds of a case, how many it is of, and the sum of squares around it; of
+    seven or more, without the fastest and the slowest.
 
     A processor that is busy elsewhere slows a whole round. The squares are then those of winsorized
     values (K. K. Yuen, Biometrika 61, 1974).
     """
     x = np.sort(logarithms)
-    count, kept = x.size, x
-    if count >= _LEAST_TRIMMED:
-        count, kept = count - 2, x[1:-1]
+    kept = x
+    if x.size >= _LEAST_TRIMMED:
+        kept = x[1:-1]
         x = np.clip(x, x[1], x[-2])
-    return _Rounds(float(kept.mean()), count, float(np.square(x - x.mean()).sum()))
+    return float(kept.mean()), kept.size, float(np.square(x - x.mean()).sum())
 
 
 @lru_cache(maxsize=256)

@@ -84,15 +84,15 @@ class Ranked:
 
     @property
     def gflops(self) -> float | None:
-        return self._giga("FLOP/s")
+        return None if self._is_of_bytes or not self.work_per_s else self.work_per_s / 1e9
 
     @property
     def gbytes_per_s(self) -> float | None:
-        return self._giga("B/s")
+        return self.work_per_s / 1e9 if self._is_of_bytes and self.work_per_s else None
 
-    def _giga(self, unit: str) -> float | None:
-        is_rate = workloads.workload_of(self.outcome.case.problem).rate == unit
-        return self.work_per_s / 1e9 if is_rate and self.work_per_s is not None else None
+    @property
+    def _is_of_bytes(self) -> bool:
+        return workloads.workload_of(self.outcome.case.problem).rate == "B/s"
 
     @property
     def hot(self) -> Timing | None:

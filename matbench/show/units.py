@@ -88,35 +88,32 @@ def times(factor: float | None) -> str:
 
 def speedup(ratio: float | None) -> str:
     """A ratio of times in words, below 1 faster: `14.7 × faster`, `1.02 × slower`, `1.000 ×`."""
-    factor, word = _speedup(ratio)
-    return f"{factor} {word}".rstrip()
+    return " ".join(_speedup(ratio)).rstrip()
 
 
 def speedups(interval: tuple[float, float] | None) -> str:
     """Two ratios in the same words: `14.5 to 14.9 × faster`, `1.01 × faster to 1.02 × slower`."""
     if interval is None:
         return UNKNOWN
+    ends = [_speedup(ratio) for ratio in interval]
+    words = dict.fromkeys(word for _, word in ends)
+    if len(words) > 1 or ends[0] == ends[1]:
+        return " to ".join(dict.fromkeys(" ".join(end).rstrip() for end in ends))
     # The smaller factor first where both ends are faster.
-    (first, word), (second, last) = map(_speedup, interval)
-    if word == last:
-        low, high = (second, first) if word == "faster" else (first, second)
-        number = low.removesuffix(" ×")
-        return f"{low} {word}".rstrip() if low == high else f"{number} to {high} {word}".rstrip()
-    return f"{first} {word}".rstrip() + f" to {second} {last}".rstrip()
+    low, high = (factor for factor, _ in (ends[::-1] if "faster" in words else ends))
+    return " ".join([low.removesuffix(" ×"), "to", high, *words]).rstrip()
 
 
 def _speedup(ratio: float | None) -> tuple[str, str]:
+    """The factor and the word for it."""
     if not is_known(ratio) or ratio < 0:
         return UNKNOWN, ""
     factor = max(ratio, 1 / ratio) if ratio else math.inf
     if factor == math.inf:
         return "∞ ×", "faster"
-    if factor < 1.01:
-        shown = f"{factor:.3f}"
-    elif factor < 1e6:
-        shown = f"{factor:,.{_decimals(factor, 3)}f}"
-    else:
-        shown = f"{factor:.1e}"
+    shown = f"{factor:.1e}"
+    if factor < 1e6:
+        shown = f"{factor:,.{3 if factor < 1.01 else _decimals(factor, 3)}f}"
     return f"{shown} ×", "faster" if ratio < 1 else "slower" if ratio > 1 else ""
 
 

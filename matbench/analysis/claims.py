@@ -31,11 +31,6 @@ class Weakening(NamedTuple):
     words: str
 
 
-def restricts_sizes(condition: str) -> bool:
-    """Whether a condition of `where` names a size, not only constants and limits."""
-    return _SIZES.search(condition) is not None
-
-
 def weakenings(claims: Claims) -> list[Weakening]:
     """Each claim on arithmetic that makes a check easier to pass, in the order of front matter."""
     relaxed = []
@@ -67,8 +62,11 @@ def weakenings(claims: Claims) -> list[Weakening]:
 
 def conditions(claims: Claims) -> list[Weakening]:
     """Each condition on sizes, for those who ask whether the kernel needs it."""
-    on_sizes = filter(restricts_sizes, claims.where)
-    return [Weakening("where", text, f"only where {text}") for text in on_sizes]
+    return [
+        Weakening("where", condition, f"only where {condition}")
+        for condition in claims.where
+        if _SIZES.search(condition)  # not only constants and limits
+    ]
 
 
 @functools.cache

@@ -65,14 +65,11 @@ def floor_of_operations(
     split into parts with more products than these units are faster by. None without a clock, or if
     the fastest unit is not in the table of architectures.
     """
-    architecture = architectures.of_capability(info.compute_capability)
-    if architecture is None or not operations:
-        return None
     fastest: Precision = "int8" if storage in EIGHT_BITS else "float16"
-    if fastest == "float16" and architecture.compute_capability < _FIRST_TENSOR_CORES:
+    if fastest == "float16" and (info.compute_capability or (0, 0)) < _FIRST_TENSOR_CORES:
         fastest = "float32"
     rate = of_clock(info, sm_mhz, fastest)
-    if rate is None:
+    if rate is None or not operations:
         return None
     text = f"for {operations:,} operations at its fastest unit's {rate / 1e12:.4g} TFLOP/s"
     return Floor(operations / rate * 1e9, text)

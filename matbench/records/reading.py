@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -70,12 +70,6 @@ def _decoder(kind: str) -> msgspec.json.Decoder[Record]:
     return msgspec.json.Decoder(resolve_name(KINDS[kind]))
 
 
-def _outcomes(record: Record) -> list[Outcome]:
-    """The outcomes that a record is, or is about."""
-    about = (getattr(record, name, None) for name in ("outcome", "baseline", "candidate"))
-    return [part for part in (record, *about) if isinstance(part, Outcome)]
-
-
 def _decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
     """What a line holds; any decoding error is a `RecordError` of one line."""
     try:
@@ -118,11 +112,8 @@ class Contents:
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
 
-    def _refuse(self, reason: str) -> NoReturn:
-        raise UsageError(f"{self._path}:{self._number}: {reason}") from None
-
     def _take(self, line: bytes) -> None:
-        text = line.strip()
+        text, where = line.strip(), f"{self._path}:{self._number}"
         if text == b"[" and self._number == 1:
             self.is_array = True
         elif text and not (text == b"]" and self.is_array):
@@ -133,12 +124,13 @@ class Contents:
                 start = line[: len(_FIRST_BYTES)]
                 is_ours = self._is_ours or _FIRST_BYTES.startswith(start)
                 if isinstance(error, _TornError) and not line.endswith(b"\n") and is_ours:
-                    self.notes.append(f"{self._path}:{self._number}: incomplete line ignored")
+                    self.notes.append(f"{where}: incomplete line ignored")
                     return
                 if not self._is_ours:
-                    self._refuse(f"not a record: {error}; fix or remove the line")
+                    reason = f"not a record: {error}; fix or remove the line"
+                    raise UsageError(f"{where}: {reason}") from None
                 self._last = []
-                self.notes.append(f"{self._path}:{self._number}: not a record, ignored: {error}")
+                self.notes.append(f"{where}: not a record, ignored: {error}")
                 if len(self.notes) > _MOST_NOTES:
                     self.notes[_MOST_NOTES:] = [f"{self._path}: more lines are ignored"]
         self.whole_bytes += len(line)
@@ -148,9 +140,10 @@ class Contents:
             raise RecordError(f"longer than {MAX_LINE_BYTES:,} bytes")
         head = _decoded(_HEAD, line)
         if head.type == "environment" and head.schema != SCHEMA:
-            self._refuse(
-                f"written by another version of matbench: its records have schema {head.schema}, "
-                f"those of this version schema {SCHEMA}; read it with that version"
+            raise UsageError(
+                f"{self._path}:{self._number}: written by another version of matbench: its records "
+                f"have schema {head.schema}, those of this version schema {SCHEMA}; read it with "
+                "that version"
             )
         if head.type != "environment" and not self._is_ours:
             raise RecordError("no environment line before it")
@@ -159,7 +152,8 @@ class Contents:
         if isinstance(record, Environment):
             self.environments.append(record)
             return
-        outcomes = _outcomes(record)
+        about = (getattr(record, name, None) for name in ("outcome", "baseline", "candidate"))
+        outcomes = [part for part in (record, *about) if isinstance(part, Outcome)]
         self.records.append(record)
         self.outcomes += outcomes
         self._last = outcomes[-1:] or self._last

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from tabulate import tabulate, tabulate_formats
 
 from matbench.show import junit, safe
-from matbench.show.footnotes import Footnotes, last_cell
-from matbench.show.table import Column, Report, Section, flat
+from matbench.show.table import Column, Footnotes, Report, Section, flat, last_cell
 
 # Excluded: these have no known escape for arbitrary text, and records are not trusted.
 _NO_ESCAPE = {

@@ -44,11 +44,10 @@ def skip_reason(*skips: Skip) -> str:
 
 def _range(values: Sequence[int | float | str], separator: str) -> str:
     """`16`, or `16…64` for numbers that differ."""
-    if isinstance(values[0], str):
-        return values[0]
     numbers = [value for value in values if not isinstance(value, str)]
-    ends = dict.fromkeys((min(numbers), max(numbers)))
-    return "…".join(f"{n:{separator}}" if isinstance(n, int) else f"{n:.9g}" for n in ends)
+    ends = dict.fromkeys((min(numbers), max(numbers)) if numbers else ())
+    shown = (f"{n:{separator}}" if isinstance(n, int) else f"{n:.9g}" for n in ends)
+    return "…".join(shown) if numbers else str(values[0])
 
 
 def kind(outcome: Outcome) -> Hashable:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from matbench.model import settings_of
 from matbench.show import junit, safe
-from matbench.show.units import UNKNOWN
+from matbench.show.units import UNKNOWN, superscript
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+_NUMBER = re.compile(r"(?<![\w.,])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
 #: The `drop` of a column that only pages show.
 ON_PAGES = -1
 
@@ -275,3 +277,53 @@ def section(
 
     named = (replace(group, rows=tuple(map(marked, group.rows))) for group in shown.groups)
     return replace(shown, groups=tuple(named))
+
+
+# Notes below a table, each text once, with the number that rows cite
+
+
+class Footnotes:
+    """Texts in the order of their first mention.
+
+    Notes that differ only in their numbers become one text with ranges.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[str]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def marks(self, reasons: Iterable[str], notes: Iterable[str]) -> str:
+        """The superscripts of a row, in ascending order; reasons are never merged."""
+        numbers = {self._number(text, text) for text in reasons}
+        numbers |= {self._number(without_numbers(text), text) for text in notes}
+        return " ".join(map(superscript, sorted(numbers)))
+
+    def _number(self, key: str, text: str) -> int:
+        self._texts.setdefault(key, []).append(text)
+        return self._numbers.setdefault(key, len(self._texts))
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Marks and texts."""
+        return [(superscript(n), merged(texts)) for n, texts in enumerate(self._texts.values(), 1)]
+
+
+def last_cell(row: Row, footnotes: Footnotes, *, inline: bool) -> str:
+    """The status with its reason or a footnote; a reason of several lines has a footnote, too."""
+    first = safe.line(row.reason.partition("\n")[0])
+    below = [row.claims] if row.claims else []
+    below += [row.reason] if row.reason and (first != row.reason or not inline) else []
+    shown = ": ".join(filter(None, (row.status, first if inline else "")))
+    return shown + footnotes.marks(below, row.notes)
+
+
+def without_numbers(text: str) -> str:
+    """A text without its numbers: equal for texts that differ only in their numbers."""
+    return _NUMBER.sub("\0", text)
+
+
+def merged(texts: Sequence[str]) -> str:
+    """Texts that differ in their numbers as one: `5 of 40` and `9 of 10` become `5…9 of 10…40`."""
+    columns = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+    ordered = (sorted(column, key=lambda n: float(n.replace(",", ""))) for column in columns)
+    ranges = (dict.fromkeys((numbers[0], numbers[-1])) for numbers in ordered)
+    return _NUMBER.sub(lambda _: "…".join(next(ranges)), texts[0])

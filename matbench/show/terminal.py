@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from matbench.show import safe
-from matbench.show.footnotes import Footnotes, last_cell
-from matbench.show.table import Column, Report, Section
+from matbench.show.table import Column, Footnotes, Report, Section, last_cell
 
 #: If the last column would be narrower than this, reasons go below the table. Remarks, in tables
 #: without statuses, may wrap more.
@@ -79,10 +78,11 @@ def _fitted(section: Section, width: int | None) -> tuple[Section, list[int], bo
     columns = section.columns
     texts = [[c.title, *(row.cells[i] for row in section.rows)] for i, c in enumerate(columns)]
     widths = [max(map(cell_len, cells)) for cells in texts]
-    short, full = (
-        max(cell_len(text) for text in [section.last_title, *_last_cells(section, inline=inline)])
-        for inline in (False, True)
-    )
+    lasts = [
+        [last_cell(row, footnotes, inline=inline) for row in section.rows]
+        for inline, footnotes in ((False, Footnotes()), (True, Footnotes()))
+    ]
+    short, full = (max(map(cell_len, [section.last_title, *cells])) for cells in lasts)
     if width is None:
         return section, [*widths, max(short, min(full, _REASON_WIDTH))], True
     kept = list(range(len(columns)))
@@ -102,11 +102,6 @@ def _fitted(section: Section, width: int | None) -> tuple[Section, list[int], bo
     last = min(full, room()) if inline else short
     narrowed = section.with_columns([columns[index].title for index in kept])
     return narrowed, [*(widths[index] for index in kept), last], inline
-
-
-def _last_cells(section: Section, *, inline: bool) -> list[str]:
-    footnotes = Footnotes()
-    return [last_cell(row, footnotes, inline=inline) for row in section.rows]
 
 
 def _section(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from matbench.show.footnotes import Footnotes
-from matbench.show.table import Column, Group, Row, Section, section
+from matbench.show.table import Column, Footnotes, Group, Row, Section, section
 
 COLUMNS = (
     Column("kernel", shared=True),

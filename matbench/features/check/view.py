@@ -11,9 +11,8 @@ from matbench import workloads
 from matbench.analysis.ranking import STATUSES
 from matbench.features.check.probe import Need, Probe
 from matbench.model import DeviceInfo, settings_of
-from matbench.show import footnotes
 from matbench.show.reasons import kind, outcome_reason
-from matbench.show.table import Column, grouped
+from matbench.show.table import Column, grouped, without_numbers
 from matbench.show.terminal import plain_table
 from matbench.show.units import UNKNOWN
 
@@ -34,7 +33,7 @@ def renderables(
         shapes.setdefault(key, {})[label] = _WORDS[outcome.status]
         if outcome.reason and outcome.status != "skipped":
             place = f"{label} at {problem.size}, {problem.inputs}"
-            alike = outcome.status, label, footnotes.kind(outcome.reason)
+            alike = outcome.status, label, without_numbers(outcome.reason)
             reasons.setdefault(alike, []).append(f"{place}: {outcome.reason}")
     labels = list(dict.fromkeys(label for shape in shapes.values() for label in shape))
     workload = workloads.workload_of(probes[0].outcome.case.problem) if probes else workloads.MATMUL

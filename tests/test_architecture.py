@@ -180,7 +180,7 @@ def test_all_that_the_registry_names_is_there() -> None:
         assert len(registry.options_of(command)) == len(registry.OPTIONS[command])
     with_command = {place.split(".")[1] for place in places if place.startswith("features.")}
     # These have options of other commands, or work for other features.
-    others = {"charts", "cluster", "nvidia_tools", "versions"}
+    others = {"charts", "cluster", "nvidia_tools"}
     assert {*FEATURES} - with_command == others
 
 
@@ -222,9 +222,7 @@ def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
     shown += "    main([name, '--help'], standalone_mode=False)"
     options = output(copy, "-c", shown, *sorted(core - {"cache"}))
     assert options.count("--help") == len(core) - 1
-    assert not re.search(
-        "^  --(cluster|error-map|against|fail-if-slower|summary) ", options, re.MULTILINE
-    )
+    assert not re.search("^  --(cluster|error-map|fail-if-slower|summary) ", options, re.MULTILINE)
     quick = ("--sizes", "33", "--set", "TILE=8", "--max-time", "0.1")
     assert "33" in matbench("run", "tiled", *quick, "--output", "mine.jsonl")
     assert "naive-2d" in matbench("compare", "tiled", "naive-2d", *quick)

@@ -277,6 +277,12 @@ def sm_mhz(outcome: Outcome) -> float | None:
     return held_mhz(outcome.timing) or stamped
 
 
+def fastest_of(*outcomes: Outcome) -> Outcome:
+    """The fastest parameters of one kernel on one problem; without a measured case, the first that
+    is wrong, or else failed."""
+    return min(outcomes, key=lambda one: (STATUSES.index(one.status), time_ns(one) or 0.0))
+
+
 def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Each kernel at its fastest parameters, for each device, problem and kind of samples.
 
@@ -285,16 +291,12 @@ def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
     best: dict[tuple[object, ...], Outcome] = {}
     measured: set[tuple[object, ...]] = set()
 
-    def order(outcome: Outcome) -> tuple[int, float]:
-        return STATUSES.index(outcome.status), time_ns(outcome) or 0.0
-
     for outcome in outcomes:
         place = outcome.case.kernel, *outcome.case.contest
         key = (*place, outcome.mode if outcome.status == "measured" else None)
         if outcome.status == "measured":
             measured.add(place)
-        if key not in best or order(outcome) < order(best[key]):
-            best[key] = outcome
+        best[key] = fastest_of(best.get(key, outcome), outcome)
     return [o for key, o in best.items() if o.status == "measured" or key[:-1] not in measured]
 
 

@@ -48,11 +48,11 @@ class Batch(KernelFiles):
             device=device, contract=contract,
         )  # fmt: skip
 
-    def read(self, path: Path) -> Kernel:
+    def read(self, path: str) -> Kernel:
         from matbench.kernelfile import catalogue
 
         try:
-            with refusing(str(path)):
+            with refusing(path):
                 kernel = self._adopted(path)
             catalogue.require_no_disguise(kernel)
             return kernel
@@ -61,7 +61,7 @@ class Batch(KernelFiles):
                 raise
             return _refused(path, error)
 
-    def _adopted(self, path: Path) -> Kernel:
+    def _adopted(self, path: str) -> Kernel:
         from matbench.kernelfile import catalogue
         from matbench.kernelfile.contract import Contract
 
@@ -72,22 +72,22 @@ class Batch(KernelFiles):
         except UsageError:
             if self.adopter is None or self.device is None:
                 raise
-            text = foreign_text(path)
+            text = foreign_text(Path(path))
             if text is None:
                 raise
             info = self.device.choose_all()[0]
             kernel = self.adopter.adopted(
-                text, path, info, self.given, self.contract or Contract(),
-                lambda table: catalogue.load(path, given=table),
+                text, Path(path), info, self.given, self.contract or Contract(),
+                lambda table: catalogue.load(Path(path), given=table),
             )  # fmt: skip
             say(f"adopted {path} for this run; `matbench adopt` writes its table", err=True)
             return kernel
 
 
-def _refused(path: Path, error: UsageError) -> Kernel:
+def _refused(path: str, error: UsageError) -> Kernel:
     """What stands for a file that cannot be used."""
     from matbench.model import Kernel, LaunchRules
 
     reason = str(error).removeprefix(f"{path}: ")
     rules = LaunchRules(block=(), grid=())
-    return Kernel(name=str(path), launch=rules, path=str(path), file=str(path), refused=reason)
+    return Kernel(name=path, launch=rules, path=path, file=path, refused=reason)

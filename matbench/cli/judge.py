@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import islice
@@ -27,8 +27,7 @@ from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import HOST, Case, DeviceInfo, Inputs, Kernel, Problem
 from matbench.show.reasons import comparison_reason
-from matbench.worker import comparing
-from matbench.worker.quick_look import fastest
+from matbench.worker.comparing import Bench
 from matbench.worker.worker import WorkerPool
 
 #: A path, a kernel's name (`tiled`), or the text of a kernel file, which has several lines.
@@ -193,12 +192,12 @@ class Judge:
             except UsageError as error:
                 return Comparisons(reason=f"{_named(side)}: {error}")
         self._forget()
+        bench = Bench(self._pool, self.device, plan, self._problem.seed)
         records = []
-        for pair in _by_problem(*sides):
-            best = [fastest(self._pool, self.device, cases)[0] for cases in pair]
-            seed = self._problem.seed
-            workers = [self._pool.worker(self.device, case.kernel) for case in best]
-            records.append(comparing.compare(workers, best, plan, seed))
+        for problem in dict.fromkeys(case.problem for case in sides[0]):
+            of_problem = [[case for case in side if case.problem == problem] for side in sides]
+            if all(of_problem):
+                records.append(bench.compare(*map(bench.fastest, of_problem)))
         broken = [comparison_reason(record) for record in records if record.verdict is None]
         if not records:
             broken = ["the two have no size in common"]
@@ -296,10 +295,3 @@ def _require_sizes(sizes: str | None, inputs: tuple[Inputs, ...]) -> None:
             parse_problems(sizes or workload.default_sizes, workload, inputs, 0)
             return
     parse_problems(sizes or first.default_sizes, first, inputs, 0)
-
-
-def _by_problem(*sides: Sequence[Case]) -> list[list[list[Case]]]:
-    """The cases of each side, problem by problem, for those problems that both have."""
-    first, second = (dict.fromkeys(case.problem for case in side) for side in sides)
-    common = [problem for problem in first if problem in second]
-    return [[[c for c in side if c.problem == problem] for side in sides] for problem in common]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from matbench.errors import UsageError
 if TYPE_CHECKING:
     from matbench.kernelfile.catalogue import Catalogue
     from matbench.kernelfile.contract import Contract
+    from matbench.kernelfile.revision import Version
     from matbench.model import Kernel
 
 
@@ -30,9 +32,9 @@ kernel_argument = click.argument("kernel", metavar="KERNEL|FILE", shell_complete
 
 
 def is_path(name: str) -> bool:
-    """Whether a name means a file: it has a `/` or `::`, ends in `.cu`, or is a file with a
-    suffix."""
-    if "/" in name or "::" in name or name.endswith(".cu"):
+    """Whether a name means a file: it has a `/` or `::`, ends in `.cu`, is a version of a file, or
+    is a file with a suffix."""
+    if "/" in name or "::" in name or name.endswith(".cu") or re.search(r"\.\w+@", name):
         return True
     return bool(Path(name).suffix) and os.path.isfile(name)  # noqa: PTH113 - also of paths that are too long
 
@@ -129,42 +131,35 @@ class KernelFiles:
         table |= {"options": [*self.compiler_options]} if self.compiler_options else {}
         return _given("--front-matter", self.front_matter, table, "precision=tf32")
 
-    def load(self, path: str, others: Sequence[str] = ()) -> Kernel:
-        """Load a kernel file with these options, which apply to only one file."""
+    def read(self, path: str) -> Kernel:
+        """The kernel of a file, or of one as of a revision: `mine.cu@v1`."""
+        from matbench.kernelfile import catalogue, revision
 
-        paths = dict.fromkeys([*self.kernel_files, path, *filter(is_path, others)])
-        if self.given and len(paths) > 1:
-            raise UsageError(
-                "--front-matter and --entry apply to one kernel file; several are named: "
-                + ", ".join(paths)
-            )
-        return self.read(Path(path))
+        version = revision.named(path)
+        if version is None:
+            return catalogue.load(Path(path), given=self.given)
+        kernel = self.as_of(version)
+        if kernel is None:
+            raise UsageError(f"{version}: that revision does not have the file")
+        return kernel
 
-    def read(self, path: Path) -> Kernel:
-        """The kernel of a file."""
-        from matbench.kernelfile import catalogue
+    def as_of(self, version: Version) -> Kernel | None:
+        """The kernel of a version, whose files are there until the command ends; None if the
+        revision does not have it."""
+        from matbench import temporary
+        from matbench.kernelfile import revision
 
-        return catalogue.load(path, given=self.given)
+        folder = click.get_current_context().with_resource(temporary.folder())
+        return revision.load(version, folder, self.given)
 
     def loaded(self, names: Sequence[str] = ()) -> Loaded:
         """All that these options and the `names` on the same command line mean."""
-        self.require_file(names)
-        return self._loaded(names)
-
-    def require_file(self, names: Sequence[str]) -> None:
-        """Front matter is for a kernel file, by name or by an option."""
-        if self.given and not self.kernel_files and not any(map(is_path, names)):
-            raise UsageError(
-                "--front-matter and --entry need a kernel file; name one such as mine.cu"
-            )
-
-    def _loaded(self, names: Sequence[str]) -> Loaded:
         from matbench.kernelfile import catalogue
 
-        inside = catalogue.files_in(Path(self.kernels_dir)) if self.kernels_dir else []
         paths = [*dict.fromkeys(filter(is_path, names))]
-        every = [self.read(path) for path in inside]
-        every += [self.load(path, names) for path in (*self.kernel_files, *paths)]
+        self._require_one([*self.kernel_files, *paths])
+        inside = catalogue.files_in(Path(self.kernels_dir)) if self.kernels_dir else []
+        every = [self.read(path) for path in (*map(str, inside), *self.kernel_files, *paths)]
         every = catalogue.told_apart(every)
         last = len(inside) + len(self.kernel_files)
         by_path = dict(zip(paths, every[last:], strict=True))
@@ -172,11 +167,21 @@ class KernelFiles:
         named = [by_path.get(name) or known.get(name) for name in names]
         return Loaded(known, every[len(inside) : last], every[: len(inside)], named)
 
-    def each(self, names: Sequence[str]) -> list[Kernel]:
-        """Kernels by name, or by file name; files may be versions of one kernel."""
-        self.require_file(names)
-        known = self._loaded([name for name in names if not is_path(name)]).known
-        return [self.load(n, names) if is_path(n) else known.get(n) for n in names]
+    def _require_one(self, paths: Sequence[str]) -> None:
+        """Front matter is for one kernel file, or versions of it."""
+        from matbench.kernelfile import revision
+
+        versions = ((path, revision.named(path)) for path in paths)
+        files = {version.shown if version else path for path, version in versions}
+        if self.given and not files:
+            raise UsageError(
+                "--front-matter and --entry need a kernel file; name one such as mine.cu"
+            )
+        if self.given and len(files) > 1:
+            raise UsageError(
+                "--front-matter and --entry apply to one kernel file; several are named: "
+                + ", ".join(dict.fromkeys(paths))
+            )
 
     def read_for(self, kernels: Collection[Kernel]) -> list[Path]:
         """The files that these kernels are read from, and all others that these options name."""

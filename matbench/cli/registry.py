@@ -82,7 +82,7 @@ OPTIONS = {
         "cluster": "cluster.option.ClusterOptions",
         "error_map": "charts.option.ErrorMapOptions",
     },
-    "compare": {"versions": "versions.option.VersionOptions", "gate": "diff.gate.GateOptions"},
+    "compare": {"gate": "diff.gate.GateOptions"},
 }
 
 

@@ -59,11 +59,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         `measured`."""
         if self.status != "measured":
             return None
-        fastest: dict[Problem, float] = {}
-        for case in self.cases:
-            if (ns := case.median_ns) is not None:
-                fastest[case.case.problem] = min(fastest.get(case.case.problem, ns), ns)
-        return sum(fastest.values())
+        from matbench.analysis import ranking
+
+        return sum(best.median_ns or 0.0 for best in ranking.fastest(self.cases))
 
     def rows(self) -> list[dict[str, Any]]:
         """A flat dict for each case, as for `Records.rows`."""

@@ -111,7 +111,7 @@ def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | Non
     if python_file.is_python(str(path)):
         file = python_file.file_of(path)
         with refusing(str(file)):
-            kernel = python_file.parse(read(file, str(file)), path, given)
+            kernel = python_file.parse(read(file, str(file)), path, given, shown_as)
             return _baseline(kernel, str(file)) if _is_baseline(file) else kernel
     return parse(read(path, shown_as or str(path)), path, shown_as, given)
 
@@ -127,7 +127,7 @@ def parse(
             text = read(beside, str(beside))[: front_matter.MAX_FILE_BYTES].decode("utf-8-sig")
         except UnicodeDecodeError:
             raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
-        matter = tables.Beside(str(beside), text.replace("\r\n", "\n"))
+        matter = tables.Beside(shown_as or str(beside), text.replace("\r\n", "\n"))
     shown = shown_as or str(path)
     with refusing(shown):
         return front_matter.parse(data, shown, path, matter, given, _reader_of(path))

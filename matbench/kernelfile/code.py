@@ -11,15 +11,15 @@ from matbench.kernelfile import includes, syntax
 from matbench.model import FrontMatter, Kernel
 
 #: Keys of front matter that change nothing: headers count by their text, wherever they are.
-_IDLE = ("summary", "previous", "group", "include_dirs")
+_IDLE = ("name", "summary", "previous", "group", "include_dirs")
 
 
 def code_of(kernel: Kernel) -> str:
     """The hash of all that decides what a kernel does: comments, descriptions and groups do not.
 
-    Without a source, that of its file. Lines count where the code uses their numbers.
+    Without a source in C, that of its file. Lines count where the code uses their numbers.
     """
-    if not kernel.source:
+    if not kernel.source or kernel.arrays:
         return kernel.sha256
     table = msgspec.to_builtins(kernel)
     table = {

@@ -78,7 +78,7 @@ class CompiledReader(Reader):
 
     def __init__(self, shown: str, source: str, file: Path, table: Table, data: bytes) -> None:
         super().__init__(shown, "", file, table)
-        self.code, is_ptx = data, shown.endswith(".ptx")
+        self.code, is_ptx = data, file.suffix == ".ptx"
         try:
             needs, self.kernels, _ = of_ptx(source) if is_ptx else of_cubin(data)
             if not self.kernels:

@@ -92,7 +92,7 @@ def parse(
     it; keys `given` on the command line replace its own. A `reader` for functions on the host is
     taken for these alone.
     """
-    source = decoded(data, shown)
+    source = "" if file is not None and file.suffix == ".cubin" else decoded(data, shown)
     table = Table(shown, source, beside, given or {})
     is_on_host = str(table.values.get("entry", "")).startswith(ON_HOST)
     if reader is None or (reader.library is not None and not is_on_host):
@@ -241,7 +241,7 @@ class Reader:
     def front(self, table: dict[str, Any]) -> FrontMatter:
         """Front matter with the right types; missing keys are reported later, all at once."""
         self.refuse(*self.unused)
-        values = {"name": default_name(self.shown), "launch": {}, **table}
+        values = {"name": default_name(str(self.file or self.shown)), "launch": {}, **table}
         if isinstance(values["launch"], dict):
             values["launch"] = {"block": (1,), "grid": (1,), **values["launch"]}
         try:

@@ -88,7 +88,7 @@ def find_includes(
     modules in its folder that it imports."""
     if file.suffix != ".py" and "include" not in _logical_lines(source):
         return ()
-    return _Search(file, include_dirs).files(source)
+    return IncludeSearch(file, include_dirs).files(source)
 
 
 def folder_of(file: Path, include_dir: str) -> Path:
@@ -169,7 +169,7 @@ def changed(kernel: Kernel) -> str | None:
     return min((header.name for header in different), default=None)
 
 
-class _Search:
+class IncludeSearch:
     """Follows directives until no new file is found."""
 
     def __init__(self, file: Path, include_dirs: Sequence[str]) -> None:

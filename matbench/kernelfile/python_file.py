@@ -61,12 +61,18 @@ def split(path: str) -> tuple[str, str]:
     return (f"{file}.py", name) if ending else (path, "")
 
 
-def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Kernel:
+def parse(
+    data: bytes,
+    path: Path,
+    given: Mapping[str, Any] | None = None,
+    shown_as: str | None = None,
+) -> Kernel:
     """The function that `path` names, or the only one that takes matrices.
 
-    A `UsageError` names the file and the line that is wrong.
+    A `UsageError` names the file, as it is shown, and the line that is wrong.
     """
-    shown, name = split(str(path))
+    file, name = split(str(path))
+    shown = shown_as or file
     source = decoded(data, shown)
     try:
         module = includes.python(source)
@@ -83,7 +89,7 @@ def parse(data: bytes, path: Path, given: Mapping[str, Any] | None = None) -> Ke
                 f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
             )
     table = Table(shown, _table_above(module, function, source, shown), None, given or {})
-    reader = _Reader(shown, source, table, module, function)
+    reader = _Reader(shown, source, Path(file), table, module, function)
     kernel = reader.kernel()
     said = repr((function.name, table.values)).encode()
     return msgspec.structs.replace(
@@ -161,9 +167,10 @@ class _Reader(Reader):
     )  # fmt: skip
 
     def __init__(
-        self, shown: str, source: str, table: Table, module: ast.Module, function: ast.FunctionDef
-    ) -> None:
-        super().__init__(shown, source, Path(shown), table)
+        self, shown: str, source: str, file: Path, table: Table, module: ast.Module,
+        function: ast.FunctionDef,
+    ) -> None:  # fmt: skip
+        super().__init__(shown, source, file, table)
         self.function, (self.arrays, self.needs) = function, _imported(module)
 
     def front(self, table: dict[str, Any]) -> FrontMatter:

@@ -1,7 +1,7 @@
-"""Comparisons of two cases that take turns: in one process, or functions, each in its own.
+"""Looks at kernels or versions of one, each at its fastest parameters, and times two in turns.
 
-The process of a function stands still while the other side has its turn, so what it leaves behind,
-such as a thread, slows down nothing but itself.
+Two take turns in one process, or functions, each in its own, which stands still while the other
+side has its turn: what it leaves behind, such as a thread, slows down nothing but itself.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from matbench.analysis import ranking
 from matbench.analysis.leaders import LEAST
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench import sustained
@@ -23,11 +25,81 @@ from matbench.bench.options import Options
 from matbench.bench.outcomes import compared, not_measured, skipped
 from matbench.bench.session import Session
 from matbench.errors import CaseError
-from matbench.model import Case, Skip
+from matbench.model import Case, DeviceInfo, Skip, settings_of
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Outcome
-from matbench.worker.worker import TIMES_SUSTAINED, Worker
+from matbench.worker.worker import TIMES_SUSTAINED, Worker, WorkerPool
 from matbench.workloads import oracle
+
+
+@dataclass(eq=False)
+class Contender:
+    """A kernel, or a version of one, at its fastest parameters on one problem.
+
+    The `note` says which others were tried; without an `outcome` there were none, and it was not
+    looked at.
+    """
+
+    label: str
+    case: Case
+    outcome: Outcome | None = None
+    note: str = ""
+
+    @classmethod
+    def of(cls, looks: Sequence[tuple[Case, Outcome]], label: str | None = None) -> Contender:
+        """The fastest of these; if none has a time, the first that is wrong, or else failed."""
+        best = ranking.fastest_of(*(outcome for _, outcome in looks))
+        case = next(case for case, outcome in looks if outcome is best)
+        values: dict[str, dict[int, None]] = {}
+        for tried, _ in looks:
+            for name, value in tried.params.items():
+                values.setdefault(name, {})[value] = None
+        varied = (f"{n} {', '.join(map(str, v))}" for n, v in values.items() if len(v) > 1)
+        note = f"the fastest of {len(looks)} in a quick look at {' and '.join(varied)}"
+        bad = [f"{settings_of(c.params)} {o.status}" for c, o in looks if o.median_ns is None]
+        told = "; ".join([f"{case.kernel.name}: {note}", *([", ".join(bad)] if bad else [])])
+        return cls(label or case.kernel.name, case, best, told if len(looks) > 1 else "")
+
+
+class Bench:
+    """Measures contenders on one device, and compares two of them in turns."""
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        device: DeviceInfo,
+        plan: ComparisonPlan | None = None,
+        seed: int = 0,
+    ) -> None:
+        """`seed` decides the order of turns."""
+        self.pool, self.device = pool, device
+        self.plan, self.seed = plan or ComparisonPlan(), seed
+
+    def measure(self, case: Case) -> Outcome:
+        """Check and time one case."""
+        return self.pool.worker(self.device, case.kernel).measure(case)
+
+    def fastest(self, cases: Sequence[Case], *, is_checked: bool = False) -> Contender:
+        """The fastest case in a quick look at all that can run; a single one is looked at only if
+        it `is_checked`, too."""
+        runnable = [case for case in cases if case.skip is None] or cases[:1]
+        if len(runnable) == 1 and not is_checked:
+            return Contender(runnable[0].kernel.name, runnable[0])
+        return Contender.of([(case, self.measure(case)) for case in runnable])
+
+    def compare(self, baseline: Contender, candidate: Contender) -> ComparisonRecord:
+        """Check both and time them in turns."""
+        sides = baseline, candidate
+        cases = [side.case for side in sides]
+        workers = [self.pool.worker(self.device, case.kernel) for case in cases]
+        record = compare(workers, cases, self.plan, self.seed)
+        notes = *(side.note for side in sides if side.note), *record.notes
+        return msgspec.structs.replace(
+            record,
+            baseline_name=baseline.label,
+            candidate_name=candidate.label,
+            notes=tuple(dict.fromkeys(notes)),
+        )
 
 
 class _EndedError(Exception):

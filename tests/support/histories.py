@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.features.history.search import HistorySearch, HistoryStep
-from matbench.features.versions.commits import CommittedVersion
+from matbench.features.history.commits import CommittedVersion
+from matbench.features.history.search import HistorySearch
 from matbench.model import Kernel, LaunchRules
 from matbench.records.comparison import ComparisonRecord
+from matbench.worker.comparing import Contender
 from support.records import outcome
 
 KERNEL = Kernel("mine", LaunchRules(block=(), grid=()))
@@ -27,19 +30,19 @@ class Simulated:
         self.pairs: list[tuple[str, str]] = []
         self.checked: list[str] = []
 
-    def check(self, step: HistoryStep) -> None:
-        self.checked.append(step.commit)
-        right = self.times[int(step.commit)] > 0
-        step.outcome = outcome(status="measured") if right else outcome(status="wrong", reason="w")
+    def fastest(self, cases: Any, *, is_checked: bool) -> Contender:
+        [number] = cases
+        self.checked.append(number)
+        right = self.times[int(number)] > 0
+        known = outcome(status="measured") if right else outcome(status="wrong", reason="w")
+        return Contender("", number, known)
 
-    def compare(
-        self, old: HistoryStep, new: HistoryStep, *, anew: bool = False
-    ) -> ComparisonRecord:
-        self.pairs.append((old.commit, new.commit))
-        assert anew or int(old.commit) < int(new.commit)  # to confirm
-        if {old.commit, new.commit} & self.doubtful:
+    def compare(self, old: Any, new: Any, *, anew: bool = False) -> ComparisonRecord:
+        self.pairs.append((old.case, new.case))
+        assert anew or int(old.case) < int(new.case)  # to confirm
+        if {old.case, new.case} & self.doubtful:
             bad = outcome(status="wrong", reason="in turns")
-            sides = [bad if s.commit in self.doubtful else outcome() for s in (old, new)]
+            sides = [bad if s.case in self.doubtful else outcome() for s in (old, new)]
             return ComparisonRecord(
                 baseline_name="", candidate_name="", baseline=sides[0], candidate=sides[1],
                 comparison=None,
@@ -47,8 +50,8 @@ class Simulated:
         plan = ComparisonPlan(threshold=MARGIN)
         late = np.where(self.generator.random((2, plan.looks[-1])) < 0.1, 1.5, 1)
         old_ns, new_ns = self.generator.normal(1, 0.02, late.shape) * late
-        old_ns *= self.times[int(old.commit)]
-        new_ns *= self.times[int(new.commit)] * self.generator.normal(1, 0.01)
+        old_ns *= self.times[int(old.case)]
+        new_ns *= self.times[int(new.case)] * self.generator.normal(1, 0.01)
         decided = (plan.decide(old_ns[:many], new_ns[:many], 0.0) for many in plan.looks)
         comparison = next(filter(None, decided))
         return ComparisonRecord(
@@ -61,8 +64,10 @@ def searched(bench: Simulated, *, bisect: bool) -> tuple[list[int], HistorySearc
     """The versions that are blamed, and the search."""
     many = len(bench.times)
     versions = [
-        CommittedVersion(str(i), "2026-01-01", f"change {i}", KERNEL, f"{i}") for i in range(many)
+        CommittedVersion(str(i), "2026-01-01", f"change {i}", replace(KERNEL, name=f"{i}"), f"{i}")
+        for i in range(many)
     ]
     search = HistorySearch(versions, MARGIN)
-    search.run(bench, lambda _: None, bisect=bisect)  # type: ignore[arg-type]
+    known: Any = bench
+    search.run(known, lambda kernel: [kernel.name], lambda _: None, bisect=bisect)  # type: ignore[list-item]
     return [int(step.commit) for step in search.steps if search.is_blamed(step)], search

@@ -362,7 +362,7 @@ def _given(kernel: Kernel, capability: tuple[int, int], cache: Cache) -> Compile
     """The machine code in a kernel's file, or what ptxas makes of its PTX."""
     asked = CompileRequest("", kernel.entry, (), architecture(kernel, capability), ())
     report, cubin = "", kernel.code
-    if kernel.path.endswith(".ptx"):
+    if kernel.file.endswith(".ptx"):
         options = ("-Xptxas", "-v", f"-DMATBENCH_SETTINGS={_checksum(settings_in_force())}")
         asked = asked._replace(text=cubin.decode("utf-8-sig"), options=options, is_ptx=True)
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -81,6 +80,7 @@ def explain(
     from matbench.features.explain.other_devices import device_of, named
     from matbench.kernelfile import sweep
     from matbench.records import provenance
+    from matbench.worker.comparing import Contender
 
     if counters:
         ncu.executable()
@@ -118,7 +118,8 @@ def explain(
         if info is not None:
             limits = _measure(cases, info, deadlines, measured)
     if measured:
-        case, outcome = min(measured, key=lambda pair: pair[1].median_ns or math.inf)
+        best = Contender.of(measured)
+        case, outcome = best.case, best.outcome
     if not interruption:
         with interruption:
             fits += _fits(case, params if asked else [case.params], gpu, targets, outcome)

@@ -1,3 +1,3 @@
 """`matbench history`: which commit made a kernel slower."""
 
-USES = ("charts", "versions")
+USES = ("charts",)

@@ -72,8 +72,9 @@ def history(
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.features.charts import drawing
     from matbench.features.history import view
-    from matbench.features.history.search import Bench, HistorySearch
-    from matbench.features.versions.commits import versions
+    from matbench.features.history.commits import versions
+    from matbench.features.history.search import HistorySearch, RecordedBench
+    from matbench.kernelfile import sweep
     from matbench.records import provenance
     from matbench.records.writing import RecordWriter
     from matbench.worker.worker import WorkerPool
@@ -99,8 +100,13 @@ def history(
         pool = stack.enter_context(WorkerPool(launches.quick(), deadlines.deadlines, say_printed))
         total = 2 * len(search.steps) - 1 if bisect is None else None
         display = stack.enter_context(progress(total))
-        bench = Bench(pool, info, problem, overrides, plan, writer, listed)
-        search.run(bench, display.begin, bisect=bisect is not None)
+        bench = RecordedBench(pool, info, plan, problem.seed, writer)
+        search.run(
+            bench,
+            lambda version: sweep.cases([version], [problem], overrides, info),
+            display.begin,
+            bisect=bisect is not None,
+        )
     show_report(view.report(search, [*writer.environments, about], len(listed)), fmt)
     if plot is not None:
         view.draw(search, Path(plot), f"{chosen.name} at {problem.size} on {info.name}")

@@ -10,106 +10,67 @@ processes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf
 
-import msgspec
-
 from matbench.analysis.statistics import ComparisonPlan, Ratio
-from matbench.features.versions.commits import CommittedVersion
-from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Problem
-from matbench.records import resuming
+from matbench.features.history.commits import CommittedVersion
+from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome
+from matbench.records.resuming import CaseKey, finished
 from matbench.records.writing import RecordWriter
-from matbench.worker import comparing
+from matbench.worker.comparing import Bench, Contender
 from matbench.worker.worker import WorkerPool
 
 
-@dataclass(eq=False)
-class HistoryStep(CommittedVersion):
-    """A version, and what was measured of it: `record` compares it with the version `before`.
-
-    For a slowdown, `second` is the same ratio from other samples, which must confirm it.
-    """
-
-    case: Case | None = None
-    outcome: Outcome | None = None
-    before: HistoryStep | None = None
-    record: ComparisonRecord | None = None
-    second: Ratio | None = None
-
-
-@dataclass
-class Bench:
-    """Measures versions on one problem, if the writer's file lacks them, and writes them there.
+class RecordedBench(Bench):
+    """Measures only what the writer's file lacks, and writes that there.
 
     UNDECIDED comparisons are measured again.
     """
 
-    pool: WorkerPool
-    device: DeviceInfo
-    problem: Problem
-    overrides: dict[str, tuple[int, ...]]
-    plan: ComparisonPlan
-    writer: RecordWriter
-    versions: Sequence[CommittedVersion]
-
-    def __post_init__(self) -> None:
-        self._codes = {version.kernel.sha256: version.code for version in self.versions}
+    def __init__(
+        self, pool: WorkerPool, device: DeviceInfo, plan: ComparisonPlan, seed: int,
+        writer: RecordWriter,
+    ) -> None:  # fmt: skip
+        super().__init__(pool, device, plan, seed)
+        self.writer = writer
         # The first, so that the fastest parameters do not change when more are added.
-        outcomes = resuming.finished(reversed(self.writer.outcomes)).values()
-        self._outcomes = {self._key(outcome.case): outcome for outcome in outcomes}
-        options = self.pool.options.on(self.device.kind)
+        self._outcomes = finished(reversed(writer.outcomes))
+        options = pool.options.on(device.kind)
         mode = "cold" if options.cold else "hot graph" if options.graph else "hot"
-        self._records: dict[tuple[resuming.CaseKey, ...], ComparisonRecord] = {
-            (self._key(record.baseline.case), self._key(record.candidate.case)): record
-            for record in self.writer.findings
+        self._records = {
+            (
+                CaseKey.from_case(record.baseline.case),
+                CaseKey.from_case(record.candidate.case),
+            ): record
+            for record in writer.findings
             if isinstance(record, ComparisonRecord) and record.candidate.mode == mode
         }
-        self._here: set[tuple[resuming.CaseKey, ...]] = set()  # by the process that there is
+        self._here: set[tuple[CaseKey, CaseKey]] = set()  # by the process that there is
 
-    def _key(self, case: CaseRecord) -> resuming.CaseKey:
-        """Equal for versions of the same code."""
-        code = self._codes.get(case.sha256, case.sha256)
-        return resuming.CaseKey.from_case(case)._replace(sha256=code)
+    def _key(self, case: Case) -> CaseKey:
+        return CaseKey.from_case(CaseRecord.from_case(case, self.device))
 
-    def check(self, step: HistoryStep) -> None:
-        """Check a version, and choose its fastest parameters."""
-        cases = sweep.cases([step.kernel], [self.problem], self.overrides, self.device)
-        runnable = [case for case in cases if case.skip is None] or cases[:1]
-        looks = [(self._outcome(case), case) for case in runnable]
-        step.outcome, step.case = min(looks, key=lambda look: look[0].median_ns or inf)
-
-    def _outcome(self, case: Case) -> Outcome:
-        key = self._key(CaseRecord.from_case(case, self.device))
-        outcome = self._outcomes.get(key)
-        if outcome is None:
-            outcome = self.pool.worker(self.device, case.kernel).measure(case)
-            if outcome.status in ("measured", "wrong"):  # others may be able to run next time
-                self.writer.write(outcome)
-                self._outcomes[key] = outcome
+    def measure(self, case: Case) -> Outcome:
+        outcome = self._outcomes.get(self._key(case)) or super().measure(case)
+        if outcome.status in ("measured", "wrong") and self._key(case) not in self._outcomes:
+            self.writer.write(outcome)  # others may be able to run next time
+            self._outcomes[self._key(case)] = outcome
         return outcome
 
     def compare(
-        self, old: HistoryStep, new: HistoryStep, *, anew: bool = False
+        self, baseline: Contender, candidate: Contender, *, anew: bool = False
     ) -> ComparisonRecord:
         """Two right versions, timed in turns; `anew`: in a new process."""
-        cases = [step.case for step in (old, new) if step.case is not None]
-        key = tuple(self._key(CaseRecord.from_case(case, self.device)) for case in cases)
+        key = self._key(baseline.case), self._key(candidate.case)
         known = self._records.get(key)
         if known and not self._is_undecided(known) and not (anew and key in self._here):
             return known
         if anew:
             self.pool.renew()
             self._here.clear()
-        workers = [self.pool.worker(self.device, case.kernel) for case in cases]
-        record = msgspec.structs.replace(
-            comparing.compare(workers, cases, self.plan, self.problem.seed),
-            baseline_name=old.label,
-            candidate_name=new.label,
-        )
+        record = super().compare(baseline, candidate)
         if record.comparison is not None:
             self.writer.write(record)
             self._records[key] = record
@@ -128,16 +89,23 @@ class HistorySearch:
 
     def __init__(self, versions: Sequence[CommittedVersion], margin: float) -> None:
         pairs = zip(versions, ["", *(version.code for version in versions)], strict=False)
-        self.steps = [
-            HistoryStep(**vars(version)) for version, code in pairs if version.code != code
-        ]
+        self.steps = [version for version, code in pairs if version.code != code]
         self.edge = 1 + margin
         self.remarks: list[str] = []
 
-    def run(self, bench: Bench, begin: Callable[[str], None], *, bisect: bool) -> None:
-        """Compare each version with the right one before it, or only what a bisection needs;
-        `begin` is told what comes next."""
-        self._bench, self._begin = bench, begin
+    def run(
+        self,
+        bench: RecordedBench,
+        cases: Callable[[Kernel], list[Case]],
+        begin: Callable[[str], None],
+        *,
+        bisect: bool,
+    ) -> None:
+        """Compare each version with the right one before it, or only what a bisection needs.
+
+        `cases` are those of a version; `begin` is told what comes next.
+        """
+        self._bench, self._cases, self._begin = bench, cases, begin
         low = next(filter(self._is_right, range(len(self.steps))), len(self.steps))
         if bisect:
             high = next(filter(self._is_right, range(len(self.steps) - 1, low, -1)), low)
@@ -149,7 +117,7 @@ class HistorySearch:
             self._judge(low, high)
             low = high if self._is_right(high) else low
 
-    def is_blamed(self, step: HistoryStep) -> bool:
+    def is_blamed(self, step: CommittedVersion) -> bool:
         """Whether both intervals say that it is slower by more than the margin."""
         first = step.record and Ratio.of(step.record)
         return bool(first and step.second and min(first.low, step.second.low) > self.edge)
@@ -158,7 +126,8 @@ class HistorySearch:
         step = self.steps[index]
         if step.outcome is None:
             self._begin(f"checking {step.label}")
-            self._bench.check(step)
+            best = self._bench.fastest(self._cases(step.kernel), is_checked=True)
+            step.contender = Contender(step.label, best.case, best.outcome)
         return step.outcome is not None and step.outcome.status == "measured"
 
     def _compared(self, low: int, high: int, *, anew: bool = False) -> Ratio | None:
@@ -166,10 +135,17 @@ class HistorySearch:
         old, new = self.steps[low], self.steps[high]
         if new.before is not old or new.record is None:
             self._begin(f"{new.label} against {old.label}")
-            new.before, new.record = old, self._bench.compare(old, new, anew=anew)
-            if new.record.candidate.is_broken:
-                new.outcome = new.record.candidate
+            new.before, new.record = old, self._turns(old, new, anew=anew)
+            if new.record.candidate.is_broken and new.contender is not None:
+                new.contender.outcome = new.record.candidate
         return Ratio.of(new.record)
+
+    def _turns(
+        self, old: CommittedVersion, new: CommittedVersion, *, anew: bool
+    ) -> ComparisonRecord:
+        assert old.contender is not None
+        assert new.contender is not None
+        return self._bench.compare(old.contender, new.contender, anew=anew)
 
     def _judge(self, low: int, high: int, known: Ratio | None = None) -> bool:
         """Whether the second of two neighbours is to blame, by two of their ratios: both measured,
@@ -178,7 +154,7 @@ class HistorySearch:
         known = known if new.before is not old else None
         ratio = self._compared(low, high, anew=known is not None)
         if ratio is not None and ratio.low > self.edge:
-            swapped = None if known else Ratio.of(self._bench.compare(new, old, anew=True))
+            swapped = None if known else Ratio.of(self._turns(new, old, anew=True))
             new.second = swapped.inverse() if swapped else known
         return self.is_blamed(new)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from matbench.analysis.statistics import verdict_on
 from matbench.features.charts import definitions, drawing
-from matbench.features.history.search import HistorySearch, HistoryStep
+from matbench.features.history.commits import CommittedVersion
+from matbench.features.history.search import HistorySearch
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.show import comparisons, reasons, units
@@ -56,7 +57,7 @@ def answer(search: HistorySearch) -> list[str]:
     return [f"{head}:" if lines else head, *lines, *search.remarks]
 
 
-def _verdict(search: HistorySearch, step: HistoryStep) -> str:
+def _verdict(search: HistorySearch, step: CommittedVersion) -> str:
     """In the words of `compare`; or the status of a version that is not right."""
     if step.outcome is not None and step.outcome.status != "measured":
         return step.outcome.status
@@ -67,7 +68,7 @@ def _verdict(search: HistorySearch, step: HistoryStep) -> str:
 
 
 def _columns(search: HistorySearch) -> tuple[Column, ...]:
-    def against(step: HistoryStep, commit: str) -> str:
+    def against(step: CommittedVersion, commit: str) -> str:
         is_next = step.before is search.steps[search.steps.index(step) - 1]
         return UNKNOWN if is_next else commit
 
@@ -89,7 +90,7 @@ def _short(subject: str) -> str:
     return subject if len(subject) <= _SUBJECT else f"{subject[: _SUBJECT - 1]}…"
 
 
-def _row(search: HistorySearch, step: HistoryStep) -> Row:
+def _row(search: HistorySearch, step: CommittedVersion) -> Row:
     record, verdict = step.record, _verdict(search, step)
     reason = reasons.outcome_reason(step.outcome) if step.outcome else ""
     if verdict == "no verdict" and record is not None:
@@ -106,14 +107,14 @@ def _row(search: HistorySearch, step: HistoryStep) -> Row:
     )
 
 
-def _median_ns(step: HistoryStep) -> float | None:
+def _median_ns(step: CommittedVersion) -> float | None:
     side = step.record.candidate if step.record else step.outcome
     return side.median_ns if side is not None else None
 
 
 def draw(search: HistorySearch, path: Path, title: str) -> None:
     """Draw how the time changed from version to version, as a multiple of the first's."""
-    level: dict[HistoryStep | None, float] = {None: 1.0}
+    level: dict[CommittedVersion | None, float] = {None: 1.0}
     points = []
     for step in search.steps:
         record = step.record

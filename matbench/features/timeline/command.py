@@ -60,7 +60,7 @@ def profile_blocks(
     from matbench.kernelfile import sweep
     from matbench.records import provenance
     from matbench.show import outcomes
-    from matbench.worker.quick_look import fastest
+    from matbench.worker.comparing import Bench
     from matbench.worker.worker import WorkerPool
 
     if timeline is not None:
@@ -79,7 +79,7 @@ def profile_blocks(
         progress(1) as display,
     ):
         display.begin(f"{chosen.name} at {problem.size}")
-        case, _ = fastest(pool, info, cases)
+        case = Bench(pool, info).fastest(cases).case
         outcome, stamps = clocking.clocked(pool.worker(info), case)
     interruption.exit(0, 1, "cases")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)

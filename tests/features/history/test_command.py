@@ -170,7 +170,7 @@ def test_a_bisection_measures_less(matbench: Matbench, project: Path, tmp_path: 
     assert {record["type"] for record in everything} == {"environment", "outcome", "comparison"}
     named = [(r["baseline_name"], r["candidate_name"]) for r in everything if "notes" in r and
              r["type"] == "comparison"]  # fmt: skip
-    assert (f"mine at {commits[4]}", f"mine at {commits[5]}") in named
+    assert (f"mine@{commits[4]}", f"mine@{commits[5]}") in named
 
 
 def test_since_a_revision(matbench: Matbench, project: Path) -> None:
@@ -196,12 +196,14 @@ def test_a_slowdown_that_a_second_comparison_does_not_confirm_is_nobodys(
     """Here the second one finds both versions alike."""
     first = save("First")
     second = save("Second", turns=20)
-    compare = search.Bench.compare
+    compare = search.RecordedBench.compare
 
-    def twice(self: search.Bench, old: Any, new: Any, *, anew: bool = False) -> ComparisonRecord:
+    def twice(
+        self: search.RecordedBench, old: Any, new: Any, *, anew: bool = False
+    ) -> ComparisonRecord:
         return compare(self, new, new) if anew else compare(self, old, new)
 
-    monkeypatch.setattr(search.Bench, "compare", twice)
+    monkeypatch.setattr(search.RecordedBench, "compare", twice)
     result = matbench("history", "mine.cu", *BRIEFLY, *MARGIN)
     assert "No commit is shown to have made it slower" in result.stdout
     assert "not confirmed: " in result.stdout
@@ -240,7 +242,7 @@ def test_what_has_no_history_is_refused_before_measuring(
     options: tuple[str, ...] = ()
     if case == "alone":
         save()
-        told = "mine.cu: history needs git, and a git working tree around it"
+        told = "mine.cu: its versions need git, and a git working tree around it"
     else:
         git(Path(), "init", "-q", "-b", "main", ".")
     if case == "empty":
@@ -304,7 +306,7 @@ def test_ctrl_c_keeps_what_is_done(project: Path, tmp_path: Path) -> None:
     file = tmp_path / "kept.jsonl"
     session = on_terminal(
         "history", "mine.cu", *BRIEFLY, "--resume", file, width=80,
-        interrupt_when=lambda written: "running    checking mine at" in written
+        interrupt_when=lambda written: "running    checking mine@" in written
         and "comparison" in file.read_text(),
     )  # fmt: skip
     assert session.code == 130

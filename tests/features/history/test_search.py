@@ -14,9 +14,10 @@ from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.bench.options import Options
 from matbench.features.charts import drawing
 from matbench.features.history import view
-from matbench.features.history.search import Bench, HistorySearch, HistoryStep
+from matbench.features.history.commits import CommittedVersion
+from matbench.features.history.search import HistorySearch, RecordedBench
 from matbench.features.history.view import answer
-from matbench.features.versions.commits import CommittedVersion
+from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Status
@@ -149,24 +150,28 @@ class Recorded:
         )  # fmt: skip
 
 
-def step(name: str, code: str, refused: str = "", sha256: str = "") -> HistoryStep:
+def step(name: str, code: str, refused: str = "") -> CommittedVersion:
     rules = LaunchRules(block=(8, 8), grid=(1, 1))
-    kernel = Kernel(name, rules, source="x", sha256=sha256 or f"of {name}", refused=refused)
-    return HistoryStep(name, "2026-01-01", "", kernel, code)
+    kernel = Kernel(name, rules, source="x", sha256=code, refused=refused)
+    return CommittedVersion(name, "2026-01-01", "", kernel, code)
 
 
-def measured(path: Path, info: DeviceInfo, *steps: HistoryStep, swap: bool = False) -> list[str]:
+def measured(
+    path: Path, info: DeviceInfo, *steps: CommittedVersion, swap: bool = False
+) -> list[str]:
     """What a bench measures to check all and compare the first two."""
     pool: Any = Recorded(info)
     plan = ComparisonPlan(threshold=MARGIN)
     with RecordWriter(path, environment(), "resume") as writer:
-        bench = Bench(pool, info, Problem(8, 8, 8), {}, plan, writer, steps)
+        bench = RecordedBench(pool, info, plan, 0, writer)
         for one in steps:
-            bench.check(one)
-        bench.compare(steps[0], steps[1])
+            cases = sweep.cases([one.kernel], [Problem(8, 8, 8)], {}, info)
+            one.contender = bench.fastest(cases, is_checked=True)
+        first, second = (one.contender for one in steps[:2] if one.contender)
+        bench.compare(first, second)
         if swap:
-            bench.compare(steps[1], steps[0])
-            bench.compare(steps[1], steps[0], anew=True)
+            bench.compare(second, first)
+            bench.compare(second, first, anew=True)
     return list(pool.measured)
 
 
@@ -177,9 +182,8 @@ def test_what_a_file_has_is_not_measured_again(device: DeviceInfo, tmp_path: Pat
     assert measured(path, device, a, b, bad) == ["a", "b", "bad", "a b 1"]
     assert measured(path, device, a, b, bad) == ["bad"]
     assert '"failed"' not in path.read_text()
-    commented = step("a", "1", sha256="of a with a comment")
-    assert measured(path, device, commented, a, b, step("c", "4")) == ["c", "a a 1"]
-    changed = step("a", "5", sha256="of a, changed")
+    assert measured(path, device, step("a", "1"), a, b, step("c", "4")) == ["c", "a a 1"]
+    changed = step("a", "5")
     assert measured(path, device, changed, b) == ["a", "a b 1"]
     cold = tmp_path / "cold.jsonl"
     cold.write_text(path.read_text().replace('"cold":', '"other":').replace('"hot":', '"cold":'))

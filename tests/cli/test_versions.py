@@ -60,7 +60,7 @@ def test_a_kernel_that_became_slower_fails(
 ) -> None:
     arguments = ("compare", "--against", "main", "mine.cu", *LONG, "--format", "json")
     [record] = records(matbench(*arguments, "--fail-if-slower", "5%", code=1).stdout)
-    assert (record["baseline_name"], record["candidate_name"]) == ("mine at main", "mine")
+    assert (record["baseline_name"], record["candidate_name"]) == ("mine@main", "mine")
     assert record["comparison"]["verdict"] == "SLOWER"
     assert left(tmp_path) == []
     git(Path(), "commit", "-q", "-am", "slower")
@@ -98,7 +98,7 @@ def test_what_was_wrong_before_is_no_reason_to_refuse_what_is_right_now(
     git(Path(), "add", ".")
     git(Path(), "commit", "-q", "-m", "with a header")
     Path("factor.h").write_text("#define FACTOR 1.0f\n")
-    Path("right.cu").write_text(kernel_text("right") + "// changed\n")
+    Path("right.cu").write_text(kernel_text("right") + "extern int changed;\n")
     given = (*BRIEFLY, "--fail-if-slower", "900%", "--format", "json")
     arguments = ("compare", "--against", "HEAD", "mine.cu", "right.cu", *given)
     mine, right = records(matbench(*arguments).stdout)
@@ -130,13 +130,13 @@ def test_several_kernels_of_several_workloads(
     git(Path(), "commit", "-q", "-m", "more")
     for path in ("a/mine.cu", "b/mine.cu", "dots.cu"):
         with Path(path).open("a") as file:
-            file.write("// changed\n")
+            file.write("extern int changed;\n")
     result = matbench("compare", "--against", "HEAD", "a/mine.cu", "b/mine.cu", "dots.cu",
                       "--sizes", "64", "--max-time", "0.05", "--format", "json")  # fmt: skip
     found = records(result.stdout)
     assert [(one["baseline_name"], one["candidate_name"]) for one in found] == [
-        ("a/mine.cu at HEAD", "a/mine.cu"), ("b/mine.cu at HEAD", "b/mine.cu"),
-        ("dots at HEAD", "dots"),
+        ("a/mine.cu@HEAD", "a/mine.cu"), ("b/mine.cu@HEAD", "b/mine.cu"),
+        ("dots@HEAD", "dots"),
     ]  # fmt: skip
     workloads = [one["candidate"]["case"]["problem"]["workload"] for one in found]
     assert workloads == ["matmul", "matmul", "dot"]
@@ -148,7 +148,7 @@ def test_without_git_or_a_repository_it_is_refused(
 ) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     Path("mine.cu").write_text(kernel_text())
-    needed = "mine.cu: --against needs git, and a git working tree around it"
+    needed = "mine.cu: its versions need git, and a git working tree around it"
     assert refusal("compare", "--against", "HEAD", "mine.cu") == needed
     git(Path(), "init", "-q", ".")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -162,7 +162,7 @@ def test_an_old_version_that_cannot_be_read_is_told_with_its_revision(
     git(Path(), "commit", "-q", "-am", "broken")
     Path("mine.cu").write_text(kernel_text())
     told = matbench("compare", "--against", "HEAD", "mine.cu", *BRIEFLY, code=2).stderr
-    assert "mine.cu at HEAD:2: not TOML" in told
+    assert "mine.cu@HEAD:2: not TOML" in told
     assert "matbench-" not in told  # no path that is gone
     assert left(tmp_path) == []
 

@@ -9,7 +9,7 @@ import pytest
 from support.kernels import GOOD_BODY, kernel_text
 from support.repository import commit, git
 
-from matbench.features.versions.commits import CommittedVersion, versions
+from matbench.features.history.commits import CommittedVersion, versions
 from matbench.kernelfile import catalogue
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
@@ -57,7 +57,7 @@ def test_each_commit_that_changed_a_file_of_the_kernel(project: Path) -> None:
     assert found[3].code == found[4].code  # c.h is not what it was, but b.h is no part of it
     assert len({version.code for version in found}) == 5
     assert all(version.date == git(project, "log", "-1", "--format=%cs") for version in found)
-    assert found[0].label == f"mine at {commits[0]}"
+    assert found[0].label == f"mine@{commits[0]}"
 
 
 def test_a_header_that_was_added_later_where_the_kernel_looks_first(project: Path) -> None:

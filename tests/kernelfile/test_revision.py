@@ -12,8 +12,9 @@ from support.repository import commit, git
 
 from matbench import git as matbench_git
 from matbench.errors import UsageError
-from matbench.features.versions import git_versions
-from matbench.kernelfile import catalogue, includes
+from matbench.kernelfile import catalogue, includes, revision
+from matbench.kernelfile.code import code_of
+from matbench.kernelfile.revision import Version
 from matbench.model import Kernel
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
@@ -25,14 +26,14 @@ def including(*names: str) -> str:
 
 
 def extracted(
-    path: Path, revision: str, folder: Path, given: dict[str, Any] | None = None
+    path: Path, asked: str, folder: Path, given: dict[str, Any] | None = None
 ) -> Kernel | None:
     """The kernel as of then."""
-    kernel = catalogue.load(path, given=given)
-    found = git_versions.extract(kernel, revision, folder)
-    if found is None:
-        return None
-    return catalogue.load(found.file, f"{path} at {revision}", found.given(given or {}))
+    return revision.load(Version(str(path), path, asked), folder, given or {})
+
+
+def is_same(old: Kernel, path: Path, given: dict[str, Any] | None = None) -> bool:
+    return code_of(old) == code_of(catalogue.load(path, given=given))
 
 
 def names(folder: Path) -> list[str]:
@@ -44,10 +45,10 @@ def test_the_file_as_of_then(project: Path, tmp_path: Path) -> None:
     new = commit(project, kernels__mine_cu=kernel_text() + "// changed\n")
     path = project / "kernels" / "mine.cu"
     path.write_text(kernel_text() + "// changed again\n")
-    for number, (revision, ending) in enumerate(
+    for number, (asked, ending) in enumerate(
         {old: "}\n", "HEAD~1": "}\n", new: "// changed\n", "main": "// changed\n"}.items()
     ):
-        found = extracted(path, revision, tmp_path / str(number))
+        found = extracted(path, asked, tmp_path / str(number))
         assert found is not None
         assert found.source.endswith(ending)
         assert names(tmp_path / str(number)) == ["kernels/mine.cu"]
@@ -72,11 +73,9 @@ def test_the_table_beside_it_is_that_of_then(project: Path, tmp_path: Path) -> N
     found = extracted(project / "mine.cu", "HEAD", tmp_path / "old")
     assert found is not None
     assert found.sweep == {"TILE": (4,)}
-    now = catalogue.load(project / "mine.cu")
-    assert now.sweep == {"TILE": (8,)}
-    assert not git_versions.unchanged(found, now)
+    assert not is_same(found, project / "mine.cu")
     (project / "mine.toml").write_text(front.format("4"))
-    assert git_versions.unchanged(found, catalogue.load(project / "mine.cu"))
+    assert is_same(found, project / "mine.cu")
 
 
 HEADER = "#pragma once\n#define FACTOR {}\n"
@@ -111,9 +110,9 @@ def test_headers_are_those_of_then(
     assert Path(then.path).is_relative_to(tmp_path / "old")
     assert Path(then.path).read_text() == HEADER.format(1)
     # The control: a change of the header alone is a change of the kernel, and none is none.
-    assert not git_versions.unchanged(found, catalogue.load(file, given=options))
+    assert not is_same(found, file, options)
     path.write_text(HEADER.format(1))
-    assert git_versions.unchanged(found, catalogue.load(file, given=options))
+    assert is_same(found, file, options)
 
 
 def test_headers_in_folders_of_its_front_matter(project: Path, tmp_path: Path) -> None:
@@ -144,9 +143,7 @@ def test_headers_of_headers_and_loops(project: Path, tmp_path: Path) -> None:
 def test_nothing_is_written_outside_of_the_folder(name: str, project: Path, tmp_path: Path) -> None:
     commit(project, kernels__mine_cu=including(f'"{name}"'))
     (tmp_path / "outside.h").write_text("")
-    assert git_versions.extract(
-        catalogue.load(project / "kernels" / "mine.cu"), "HEAD", tmp_path / "a" / "b"
-    )
+    assert extracted(project / "kernels" / "mine.cu", "HEAD", tmp_path / "a" / "b")
     assert names(tmp_path / "a") == ["b/kernels/mine.cu"]
 
 
@@ -165,7 +162,7 @@ def test_a_header_that_is_too_large_is_refused_before_it_is_read(
     monkeypatch.setattr(matbench_git, "output", noted)
     monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2000)
     with pytest.raises(UsageError, match=r"x\.h: larger than 2,000 bytes in git at [0-9a-f]{12}"):
-        git_versions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
+        extracted(project / "mine.cu", "HEAD", tmp_path / "old")
     assert not any("blob" in words and words[-1].endswith(":x.h") for words in taken)
 
 
@@ -179,7 +176,7 @@ def test_line_endings_are_those_in_git(project: Path, tmp_path: Path) -> None:
     found = extracted(path, "HEAD", tmp_path / "old")
     assert found is not None
     assert b"\r\n" not in (tmp_path / "old" / "mine.cu").read_bytes()
-    assert git_versions.unchanged(found, catalogue.load(path))
+    assert is_same(found, path)
 
 
 def test_filters_are_not_run(project: Path, tmp_path: Path) -> None:
@@ -213,7 +210,7 @@ def test_links_and_submodules_are_not_followed(project: Path, tmp_path: Path) ->
     git(project, "submodule", "add", "-q", str(inner), "inner")
     commit(project, mine_cu=including('"link.h"', '"inner/sub.h"'))
     path = project / "mine.cu"
-    assert git_versions.extract(catalogue.load(path), "HEAD", tmp_path / "old")
+    assert extracted(path, "HEAD", tmp_path / "old")
     assert names(tmp_path / "old") == ["mine.cu"]
     assert not any(each.is_symlink() for each in (tmp_path / "old").rglob("*"))
 
@@ -243,17 +240,14 @@ def test_a_kernel_in_a_submodule_has_revisions_of_its_own(project: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "revision",
+    "asked",
     ["nowhere", "", "-h", "--all", "-q", "HEAD:mine.cu", "HEAD..main", "HEAD^{tree}", "a\nb",
      "--upload-pack=touch", "\udcff", "*", "HEAD~99"],
 )  # fmt: skip
-def test_what_is_no_revision_is_told(revision: str, project: Path, tmp_path: Path) -> None:
+def test_what_is_no_revision_is_told(asked: str, project: Path, tmp_path: Path) -> None:
     commit(project, mine_cu=kernel_text())
-    kernel = catalogue.load(project / "mine.cu")
-    with pytest.raises(
-        UsageError, match=r"--against .*: no such revision; .*fetch-depth: 0"
-    ) as told:
-        git_versions.extract(kernel, revision, tmp_path / "old")
+    with pytest.raises(UsageError, match=r"cu@.*: no such revision; .*fetch-depth: 0") as told:
+        extracted(project / "mine.cu", asked, tmp_path / "old")
     assert "\n" not in str(told.value)
     assert not (tmp_path / "old").exists()
 
@@ -264,12 +258,12 @@ def test_a_branch_that_looks_like_an_option_is_a_revision(project: Path, tmp_pat
     assert extracted(project / "mine.cu", "-x", tmp_path / "old") is not None
 
 
-def test_a_library_has_no_file(tmp_path: Path) -> None:
+def test_a_library_has_no_file() -> None:
     library = next(
         kernel for kernel in catalogue.builtin() if kernel.library and not kernel.kind.is_apart
     )
     with pytest.raises(UsageError, match="has no kernel file"):
-        git_versions.extract(library, "HEAD", tmp_path / "old")
+        revision.version(library, "HEAD")
 
 
 def test_a_working_tree_elsewhere_is_none_of_ours(project: Path, tmp_path: Path) -> None:
@@ -277,5 +271,5 @@ def test_a_working_tree_elsewhere_is_none_of_ours(project: Path, tmp_path: Path)
     commit(project, mine_cu=kernel_text())
     (tmp_path / "elsewhere").mkdir()
     git(project, "config", "core.worktree", str(tmp_path / "elsewhere"))
-    with pytest.raises(UsageError, match="--against needs git"):
-        git_versions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
+    with pytest.raises(UsageError, match="its versions need git"):
+        extracted(project / "mine.cu", "HEAD", tmp_path / "old")

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from matbench import git
+from matbench.analysis.statistics import Ratio
 from matbench.errors import UsageError
-from matbench.features.versions import git_versions
-from matbench.kernelfile import catalogue, tables
+from matbench.kernelfile import catalogue, revision, tables
 from matbench.kernelfile.code import code_of
 from matbench.model import Kernel, LaunchRules
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.outcome import Outcome
+from matbench.worker.comparing import Contender
 
 #: A search through all commits of a large repository takes long.
 _LIST_S = 60.0
@@ -24,17 +29,31 @@ _LIST_S = 60.0
 
 @dataclass(eq=False)
 class CommittedVersion:
-    """A kernel as of a commit; those of the same `code` may differ in comments."""
+    """A kernel as of a commit, and what was measured of it: `record` compares it with the version
+    `before`.
+
+    Those of the same `code` may differ in comments. For a
+    slowdown, `second` is the same ratio from other samples, which must confirm it.
+    """
 
     commit: str
     date: str
     subject: str
     kernel: Kernel
     code: str
+    contender: Contender | None = None
+    before: CommittedVersion | None = None
+    record: ComparisonRecord | None = None
+    second: Ratio | None = None
 
     @property
     def label(self) -> str:
-        return f"{self.kernel.name} at {self.commit}" if self.date else self.kernel.name
+        return f"{self.kernel.name}@{self.commit}" if self.date else self.kernel.name
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """That of its fastest parameters; None if it was not measured."""
+        return self.contender.outcome if self.contender is not None else None
 
 
 def versions(
@@ -42,14 +61,17 @@ def versions(
 ) -> list[CommittedVersion]:
     """All versions, the oldest first: as of `since`, those after it, and what is not committed.
 
+    The hash of each kernel is that of its code: in a record file, alike ones are the same.
+
     One that cannot be read, or computes something else than the last, has a stand-in that fails.
     Their files are written to the `folder`. `given` is front matter of the command line.
     `UsageError` if no two of them differ in their code.
     """
-    root, name = git_versions.place(kernel, "history")
+    now = revision.version(kernel, "HEAD")
+    root, name = revision.place(now.file, now.shown)
     first, span = [], "HEAD"
     if since is not None:
-        start = git_versions.commit("--since", since, root)
+        start = revision.commit(f"--since {since!r:.60}", since, root)
         first, span = _listed(root, (), "--max-count=1", start), f"{start}..HEAD"
     head = _listed(root, (), "--max-count=1", "HEAD")
     names = {name, tables.beside_of(root / name).relative_to(root).as_posix()}
@@ -60,15 +82,29 @@ def versions(
         if not waiting:
             break
         for sha, commit, date, subject in waiting:
-            by_commit[sha] = None
-            if (loaded := _loaded(kernel, sha, folder / sha, given)) is not None:
-                names |= loaded[2]
-                by_commit[sha] = CommittedVersion(commit, date, subject, *loaded[:2])
+            by_commit[sha], as_of = None, now._replace(revision=commit)
+            try:
+                taken = revision.take(as_of, root, name, sha, folder / sha, given)
+                if taken is None:
+                    continue
+                names |= taken.names
+                then = catalogue.load(taken.path, f"{now.shown}@{commit}", taken.given)
+                _require_alike(then, kernel)
+                code = code_of(then)
+            except UsageError as error:
+                reason = str(error).removeprefix(f"{as_of}:").strip()
+                rules, code = LaunchRules(block=(), grid=()), sha
+                then = Kernel(
+                    kernel.name, rules, path=kernel.path, file=kernel.file, refused=reason
+                )
+            then = msgspec.structs.replace(then, sha256=code)
+            by_commit[sha] = CommittedVersion(commit, date, subject, then, code)
     known = [version for sha, *_ in listed if (version := by_commit[sha])]
     if not known:
         raise UsageError(f"{kernel.path}: no commit has it; commit it first")
-    if not git_versions.unchanged(known[-1].kernel, kernel):
-        known.append(CommittedVersion("now", "", "not committed", kernel, code_of(kernel)))
+    if (code := code_of(kernel)) != known[-1].code:
+        kernel = msgspec.structs.replace(kernel, sha256=code)
+        known.append(CommittedVersion("now", "", "not committed", kernel, code))
     if len({version.code for version in known}) == 1:
         what = f"all {len(known)} versions have the same code" if known[1:] else "only one version"
         shallow = git.output("rev-parse", "--is-shallow-repository", folder=root) == b"true\n"
@@ -87,26 +123,11 @@ def _listed(root: Path, names: Iterable[str], *how: str) -> list[list[str]]:
     return [[sha.removeprefix("commit "), *next(pairs).split("\t", 2)] for sha in pairs]
 
 
-def _loaded(
-    now: Kernel, sha: str, folder: Path, given: Mapping[str, Any]
-) -> tuple[Kernel, str, frozenset[str]] | None:
-    """The kernel as of then, or what stands for it, its code, and the names of its files."""
-    names: frozenset[str] = frozenset()
-    try:
-        taken = git_versions.extract(now, sha, folder)
-        if taken is None:
-            return None
-        names = taken.names
-        kernel = catalogue.load(taken.file, now.path, taken.given(given))
-        then, today = (
-            (k.workload, k.contract.storage, k.contract.result, *filter(None, [k.scales]))
-            for k in (kernel, now)
-        )
-        if then != today:
-            raise UsageError(f"computes {' '.join(then)}; now it is {' '.join(today)}")
-        return kernel, code_of(kernel), names
-    except UsageError as error:
-        reason = str(error).removeprefix(f"{now.path}:").strip()
-        rules = LaunchRules(block=(), grid=())
-        refused = Kernel(now.name, rules, path=now.path, file=now.file, refused=reason)
-        return refused, str(folder), names
+def _require_alike(then: Kernel, now: Kernel) -> None:
+    """`UsageError` if a version cannot be compared with the kernel as it is now."""
+    old, new = (
+        (k.workload, k.contract.storage, k.contract.result, *filter(None, [k.scales]))
+        for k in (then, now)
+    )
+    if old != new:
+        raise UsageError(f"computes {' '.join(old)}; now it is {' '.join(new)}")

@@ -56,9 +56,11 @@ def watch(
     matbench watch mine.cu
     matbench watch mine.cu --sizes 1000
     """
+    from matbench import workloads
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.features.watch.versions import Saves, WatchedVersions
     from matbench.kernelfile import catalogue, sweep
+    from matbench.worker.comparing import Bench
     from matbench.worker.worker import WorkerPool
 
     path = _existing(file)
@@ -69,16 +71,19 @@ def watch(
 
     def cases(kernel: Kernel) -> list[Case]:
         overrides = constants.values([kernel])
-        every = sweep.cases([kernel], sizes.problems([kernel]), overrides, info)
-        is_brief = sizes.sizes is None and info.kind == "cpu"
-        return smallest(every) if is_brief else every
+        problems = sizes.problems([kernel])
+        problems.sort(key=lambda problem: workloads.workload_of(problem).work(problem))
+        every = sweep.cases([kernel], problems, overrides, info)
+        able = [case.problem.size for case in every if case.skip is None]
+        if sizes.sizes is None and info.kind == "cpu" and able:
+            return [case for case in every if case.problem.size == able[0]]
+        return every
 
     plan = ComparisonPlan(maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
-    options = launches.quick()
-    with WorkerPool(options, deadlines.deadlines, say_printed) as pool:
+    with WorkerPool(launches.quick(), deadlines.deadlines, say_printed) as pool:
         pool.start([info])
-        worker = pool.worker(info)
-        watched = WatchedVersions(pool, worker, path, cases, plan, error_maps.draw, given)
+        bench = Bench(pool, info, plan, sizes.seed)
+        watched = WatchedVersions(bench, path, cases, error_maps.draw, given)
         try:
             first = catalogue.load(path, given=given)
         except UsageError:
@@ -93,16 +98,6 @@ def watch(
             say("")
 
 
-def smallest(cases: list[Case]) -> list[Case]:
-    """The cases of the smallest size that the kernel can run; all if there is none."""
-    from matbench import workloads
-
-    able = [case.problem for case in cases if case.skip is None]
-    work = {problem.size: workloads.workload_of(problem).work(problem) for problem in able}
-    least = min(work, key=lambda size: work[size], default=None)
-    return [case for case in cases if least in (None, case.problem.size)]
-
-
 def _existing(file: str) -> Path:
     path = Path(file)
     if python_file.is_python(file):
@@ -115,14 +110,18 @@ def _existing(file: str) -> Path:
 
 
 def _follow(saves: Saves, watched: WatchedVersions) -> None:
+    """Look at each save until Ctrl-C; one that is saved again meanwhile is given up."""
     from matbench.features.watch import view
 
     turns = saves.wait()
     with _screen(watched) as show:
         while True:
             if (content := saves.new()) is not None:
-                saves.seen = content
-                _work(watched.look(content), saves, show)
+                saves.see()
+                for step in watched.look(content):
+                    if saves.new() is not None:
+                        break
+                    show(f"{step[:1].upper()}{step[1:]} …")
                 if not open_console().is_terminal:
                     version = watched.versions[-1]
                     paste = (f"\n    {line}" for line in version.paste)
@@ -130,14 +129,6 @@ def _follow(saves: Saves, watched: WatchedVersions) -> None:
             else:
                 show("Waiting for the next save (Ctrl-C to exit).")
                 next(turns)
-
-
-def _work(steps: Iterator[str], saves: Saves, show: Callable[[str], None]) -> None:
-    """Go through the steps; stop if the file is saved again."""
-    for step in steps:
-        if saves.new() is not None:
-            return
-        show(f"{step[:1].upper()}{step[1:]} …")
 
 
 @contextmanager
@@ -154,8 +145,7 @@ def _screen(watched: WatchedVersions) -> Iterator[Callable[[str], None]]:
     from matbench.features.watch import view
 
     def screen(line: str) -> Group:
-        device, width = watched.worker.device, console.width
-        shown = view.screen(watched.path.name, device, watched.versions, width)
+        shown = view.screen(watched.path.name, watched.versions, console.width)
         return Group(*shown, Text(f"\n{line}", style="cyan"))
 
     # Drawn once per step, because nothing else may run while a CPU is timed.

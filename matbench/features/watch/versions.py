@@ -1,105 +1,105 @@
-"""Watches one kernel file: checks each saved version, and compares it with the one before.
-
-Each save is checked like any other kernel. If it is right, it is timed in turns with the previous
-version that was right.
-"""
+"""Watches one kernel file: checks each saved version, and compares it with the last right one."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
-
-from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import registry
 from matbench.cli.options import require_device
 from matbench.errors import MatbenchError, UsageError
-from matbench.features.watch.version import SavedVersion, TimedVersion
 from matbench.kernelfile import catalogue, includes, tables
 from matbench.kernelfile.code import code_of
-from matbench.model import Case, Included, Kernel, Problem
+from matbench.model import Case, Kernel, Problem
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 from matbench.show.reasons import skip_reason
-from matbench.worker.worker import Worker, WorkerPool
+from matbench.worker.comparing import Bench, Contender
 
 #: How long a file must stay unchanged before a change counts as a save, in seconds: editors empty
 #: a file before they write it, or replace it.
 _STEADY_S = 0.05
 #: A change without an event, as on some network drives, is found within this time.
 _LOOK_AGAIN_MS = 1000
-
-
-class _Held(NamedTuple):
-    content: bytes
-    included: tuple[Included, ...]
-    table: bytes | None  # of the file beside it
+_WORDS = {"wrong": "is wrong", "failed": "failed", "skipped": "was skipped", "measured": "no time"}
 
 
 class Saves:
-    """A file and the files that it includes, polled for changes.
-
-    `seen` is the content of the file when it was last checked.
-    """
+    """A file, its table and the files that it includes, polled for changes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: _Held | None = None
-
-    @property
-    def seen(self) -> bytes | None:
-        return self._seen.content if self._seen else None
-
-    @seen.setter
-    def seen(self, content: bytes) -> None:
-        self._seen = self._with_included(content)
+        self._seen: object = None
 
     def new(self) -> bytes | None:
-        """The content, if it or an included file changed since `seen` and is not being written."""
+        """The content, if there is a change that was not seen and is not being written."""
         held = self._held()
         if held is None or held == self._seen:
             return None
         time.sleep(_STEADY_S)
-        return held.content if self._held() == held else None
+        return held[0] if self._held() == held else None
 
-    def wait(self) -> Iterator[None]:
+    def see(self) -> None:
+        """Only later changes are new."""
+        self._seen = self._held()
+
+    def wait(self) -> Iterator[object]:
         """Each iteration waits until something may have changed."""
         from watchfiles import watch
 
         # Watch the folder: editors replace the file by renaming another, and headers are beside
         # it. Headers elsewhere are checked after each timeout.
         folder = self.path.absolute().parent
-        turns = watch(
-            folder,
-            watch_filter=None,
-            recursive=False,
-            rust_timeout=_LOOK_AGAIN_MS,
-            yield_on_timeout=True,
-        )
         try:
-            for _ in turns:
-                yield
+            yield from watch(
+                folder,
+                watch_filter=None,
+                recursive=False,
+                rust_timeout=_LOOK_AGAIN_MS,
+                yield_on_timeout=True,
+            )
         except OSError as error:
             raise MatbenchError(f"{folder} cannot be watched: {error}") from None
 
-    def _held(self) -> _Held | None:
+    def _held(self) -> tuple[bytes, ...] | None:
+        """All that is watched; None between the two steps of a rename, say."""
         try:
-            return self._with_included(self.path.read_bytes())
-        except OSError:  # between the two steps of a rename, say
+            content = self.path.read_bytes()
+        except OSError:
             return None
-
-    def _with_included(self, content: bytes) -> _Held:
-        table = None
+        held = [content]
         with contextlib.suppress(OSError):
-            table = tables.beside_of(self.path).read_bytes()
-        try:
-            included = includes.find_includes(content.decode(errors="replace"), self.path)
-        except UsageError:  # reported when the file is checked
-            included = ()
-        return _Held(content, included, table)
+            held.append(tables.beside_of(self.path).read_bytes())
+        with contextlib.suppress(UsageError):  # reported when the file is checked
+            found = includes.find_includes(content.decode(errors="replace"), self.path)
+            held += [f"{header.path} {header.sha256}".encode() for header in found]
+        return tuple(held)
+
+
+@dataclass
+class SavedVersion:
+    """One save at `saved` (HH:MM:SS); `wrong` says why it was not timed.
+
+    `paste` may have lines of code that would fix it. One that differs only in comments and blanks
+    from the last right version is `same_as` that, by its label, and not timed again. Otherwise it
+    has contenders and, if there was a right version before, comparisons with that.
+    """
+
+    number: int
+    saved: str
+    wrong: str = ""
+    paste: tuple[str, ...] = ()
+    same_as: str = ""
+    contenders: dict[Problem, Contender] = field(default_factory=dict)
+    comparisons: dict[Problem, ComparisonRecord] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"version {self.number}"
 
 
 class WatchedVersions:
@@ -107,31 +107,21 @@ class WatchedVersions:
 
     def __init__(
         self,
-        pool: WorkerPool,
-        worker: Worker,
+        bench: Bench,
         path: Path,
-        cases: Callable[[Kernel], Iterable[Case]],
-        plan: ComparisonPlan,
+        cases: Callable[[Kernel], list[Case]],
         draw: Callable[[Outcome], str] = lambda _: "",
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """`cases` are those of one version.
+        """`cases` are those of one version, the smallest problem first.
 
-        `draw` draws the error map of a wrong case, if it has one, and says where it is.
-
-        Values `given` on the command line override keys of the file's table.
+        `draw` draws the error map of a wrong case, if it has one, and says where it is. Values
+        `given` on the command line override keys of the file's table.
         """
-        self.given = given
-        self.pool = pool
-        self.worker = worker
-        self.path = path
-        self.cases = cases
-        self.plan = plan
-        self.draw = draw
+        self.bench, self.path, self.cases, self.draw, self.given = bench, path, cases, draw, given
         self.versions: list[SavedVersion] = []
-        self._best: dict[tuple[int, Problem], Case] = {}
-        self._before: SavedVersion | None = None
-        #: The last right version that was timed to the end, and its code.
+        #: The last right version, and the label and code of the last that was timed to the end.
+        self._right: SavedVersion | None = None
         self._timed = "", ""
 
     def look(self, content: bytes) -> Iterator[str]:
@@ -139,8 +129,6 @@ class WatchedVersions:
 
         If the caller stops early, the version keeps its results so far.
         """
-        if self.versions and not self.versions[-1].wrong and self.versions[-1].standings:
-            self._before = self.versions[-1]
         version = SavedVersion(len(self.versions) + 1, time.strftime("%H:%M:%S"))
         self.versions.append(version)
         try:
@@ -148,68 +136,34 @@ class WatchedVersions:
             [kernel] = catalogue.told_apart([kernel])
             require_device(kernel)
             code = code_of(kernel)
-            label, timed = self._timed
-            if code == timed:
-                version.same_as = label
+            if code == self._timed[1]:
+                version.same_as = self._timed[0]
                 return
-            cases = sorted(self.cases(kernel), key=lambda c: _volume(c.problem))
+            cases = self.cases(kernel)
         except UsageError as error:
             suggestion = registry.with_lines_to_paste(error)
             version.wrong, version.paste = str(suggestion), suggestion.paste
             return
-        yield from self._check(version, cases)
-        for problem, standing in version.standings.items():
-            before = self._before
-            if before is not None and problem in before.standings:
-                yield f"timing {before.label} and {version.label} in turns at {problem.size}"
-                old = self._best[before.number, problem]
-                self._compare(version, problem, standing, before.label, old)
-        if not version.wrong:
-            self._timed = version.label, code
-
-    def _check(self, version: SavedVersion, cases: Sequence[Case]) -> Iterator[str]:
-        """Check and time every case; the fastest of each size represents the version."""
-        self.pool.build_ahead([(self.worker.device, case) for case in cases])
-        fastest: dict[Problem, TimedVersion] = {}
-        for case in cases:
-            if case.skip is not None:
-                continue
+        self.bench.pool.build_ahead([(self.bench.device, case) for case in cases])
+        looks: dict[Problem, list[tuple[Case, Outcome]]] = {}
+        for case in (case for case in cases if case.skip is None):
             yield f"checking {case.label}"
-            outcome = self.worker.measure(case)
+            outcome = self.bench.measure(case)
             if outcome.median_ns is None:
-                drawn = self.draw(outcome)
-                what = _WORDS[outcome.status]
-                lines = [f"{case.label} {what}: {outcome.reason}", *outcome.notes, drawn]
+                said = f"{case.label} {_WORDS[outcome.status]}: {outcome.reason}"
+                lines = [said, *outcome.notes, self.draw(outcome)]
                 version.wrong = "\n".join(filter(None, lines))
                 return
-            best = fastest.get(case.problem)
-            if best is None or outcome.median_ns < best.median_ns:
-                fastest[case.problem] = TimedVersion(case.params, outcome.median_ns)
-                self._best[version.number, case.problem] = case
-        if not fastest:
+            looks.setdefault(case.problem, []).append((case, outcome))
+        if not looks:
             skipped = [f"{c.label} skipped: {skip_reason(c.skip)}" for c in cases if c.skip]
             version.wrong = "; ".join(dict.fromkeys(skipped))
-        version.standings = fastest
-
-    def _compare(
-        self,
-        version: SavedVersion,
-        problem: Problem,
-        standing: TimedVersion,
-        opponent: str,
-        other: Case,
-    ) -> None:
-        candidate = self._best[version.number, problem]
-        from matbench.worker import comparing
-
-        workers, cases = (self.worker, self.worker), (other, candidate)
-        record = comparing.compare(workers, cases, self.plan, problem.seed)
-        named = {"baseline_name": opponent, "candidate_name": version.label}
-        standing.comparisons.append(msgspec.structs.replace(record, **named))
-
-
-_WORDS = {"wrong": "is wrong", "failed": "failed", "skipped": "was skipped", "measured": "no time"}
-
-
-def _volume(problem: Problem) -> int:
-    return problem.M * problem.N * problem.K
+            return
+        version.contenders = {at: Contender.of(looks[at], version.label) for at in looks}
+        before, self._right = self._right, version
+        for problem, new in version.contenders.items():
+            if before is not None and problem in before.contenders:
+                yield f"timing {before.label} and {version.label} in turns at {problem.size}"
+                old = before.contenders[problem]
+                version.comparisons[problem] = self.bench.compare(old, new)
+        self._timed = version.label, code

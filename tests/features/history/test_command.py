@@ -258,7 +258,7 @@ def test_what_has_no_history_is_refused_before_measuring(
     elif case == "comments":
         save("One")
         save(body=BODY + "// not committed\n")
-        told = "mine.cu: all 2 versions have the same code; nothing to compare"
+        told = "mine.cu: only one version; nothing to compare"
     elif case == "revision":
         save("One")
         options = ("--since", "v9")

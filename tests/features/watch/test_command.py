@@ -190,9 +190,7 @@ def test_a_terminal_shows_one_screen(write_kernel: KernelWriter) -> None:
     assert "Not timed. Fix the file and save again." in text
     assert re.search(r"first\s+C\[0,\s0\]: expected [\d.]+, found", text)
     final = text[text.rindex("mine.cu · version 3") :]
-    assert re.search(
-        r"^48 +[\d.]+ [µm]s +TILE=8 +version 1 TILE=8 +[\d.]+ .*[A-Z]{4,} *$", final, re.MULTILINE
-    )
+    assert re.search(r"^48 .*[\d.]+ .*[A-Z]{4,}", final, re.MULTILINE)
     assert re.search(r"^version 2, .*not timed", final, re.MULTILINE)
     assert re.search(r"^version 1, .*right", final, re.MULTILINE)
     assert max(map(len, session.lines)) <= 80

@@ -17,6 +17,7 @@ from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Timing
+from matbench.worker.comparing import Bench
 
 pytestmark = pytest.mark.usefixtures("plainly_compared")
 
@@ -27,7 +28,7 @@ def test_only_other_content_is_a_save(tmp_path: Path) -> None:
     assert saves.new() is None
     path.write_text("one", encoding="utf-8")
     assert saves.new() == b"one"
-    saves.seen = b"one"
+    saves.see()
     assert saves.new() is None
     path.touch()
     assert saves.new() is None
@@ -62,6 +63,9 @@ class PlainWorker:
 
     def build_ahead(self, cases: object) -> None:
         pass
+
+    def worker(self, device: DeviceInfo, kernel: Kernel) -> PlainWorker:
+        return self
 
     def measure(self, case: Case) -> Outcome:
         self.measured.append(case.kernel.name)
@@ -98,8 +102,7 @@ def watched(worker: PlainWorker, path: Path, tiles: tuple[int, ...] = (32,)) -> 
     def cases(kernel: Kernel) -> list[Case]:
         return sweep.cases([kernel], [PROBLEM], {"TILE": tiles}, worker.device)
 
-    plan = ComparisonPlan()
-    return WatchedVersions(worker, worker, path, cases, plan)  # type: ignore[arg-type]
+    return WatchedVersions(Bench(worker, worker.device), path, cases)  # type: ignore[arg-type]
 
 
 def test_a_version_stands_for_its_fastest_tile(
@@ -109,9 +112,9 @@ def test_a_version_stands_for_its_fastest_tile(
     path = write_kernel()
     watch = watched(worker, path, tiles=(8, 32, 16))
     list(watch.look(path.read_bytes()))
-    [standing] = watch.versions[-1].standings.values()
+    [best] = watch.versions[-1].contenders.values()
     assert worker.measured == ["mine"] * 3
-    assert (standing.params, standing.median_ns) == ({"TILE": 32}, 100.0)
+    assert best.case.params == {"TILE": 32}
 
 
 def test_a_wrong_version_is_compared_with_nothing_and_is_no_version_before(
@@ -128,8 +131,8 @@ def test_a_wrong_version_is_compared_with_nothing_and_is_no_version_before(
         "", "mine TILE=32 at 64 is wrong: reference: all of it", "",
     ]  # fmt: skip
     assert worker.compared == [("mine", "mine")]
-    [standing] = watch.versions[-1].standings.values()
-    names = [(one.baseline_name, one.candidate_name) for one in standing.comparisons]
+    compared = watch.versions[-1].comparisons.values()
+    names = [(one.baseline_name, one.candidate_name) for one in compared]
     assert names == [("version 1", "version 3")]
 
 

@@ -31,7 +31,7 @@ ONLY_PARSED = {
     r"s?gemm\.c(u|pp) ": "needs CUDA, or a library",
     r"^matbench doctor --install": "installs a toolkit",
     r"^matbench watch": "ends with Ctrl-C",
-    r"^matbench compare tiled --against": "needs the branch main of a clone",
+    r"^matbench compare tiled --against|\.cu@": "needs a repository with that revision",
     r"^matbench history": "needs a repository with several versions",
     r"\.\.4|4096|--group|--repeat|2\^2[48]|1000000": "takes minutes without a GPU",
     r"^make |^pip download|--find-links|^uvx |^pipx ": "needs a network",

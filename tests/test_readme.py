@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -23,7 +24,7 @@ from matbench import signals
 from matbench.cli import main
 from matbench.features.grade.record import Grade
 from matbench.features.timeline.record import Timeline
-from matbench.features.watch.version import SavedVersion, TimedVersion
+from matbench.features.watch.versions import SavedVersion
 from matbench.features.watch.view import screen
 from matbench.kernelfile import catalogue, front_matter
 from matbench.model import Conditions, DeviceInfo, FrontMatter, LaunchRules, Problem
@@ -41,6 +42,7 @@ from matbench.records.outcome import (
     Sustained,
     Timing,
 )
+from matbench.worker.comparing import Contender
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 LINKED = [
@@ -245,24 +247,28 @@ def test_the_walk_through_goes_as_it_is_told(
 
 def test_the_walk_through_shows_the_screens_of_watch() -> None:
     at = Problem(1000, 1000, 1000)
-    compared = tables_of.compared(1 / 2.51, params={"ROWS": 8}, baseline_params={"TILE": 32})
-    assert compared.comparison is not None
-    compared = msgspec.structs.replace(
-        compared,
-        baseline_name="version 1",
-        comparison=msgspec.structs.replace(compared.comparison, interval=(1 / 3.36, 1 / 1.41)),
+    tiled, strip = (
+        tables_of.hot("strip", ms, device(name="AMD EPYC"), problem=at, params=params)
+        for ms, params in ((39.88, {"TILE": 32}), (15.89, {"ROWS": 8}))
     )
+    compared = msgspec.structs.replace(
+        tables_of.compared(1 / 2.51, baseline_name="version 1", candidate_name="version 3"),
+        baseline=tiled,
+        candidate=strip,
+    )
+    case: Any = SimpleNamespace(params={"TILE": 32})
+    first = Contender("", case, tables_of.hot("strip", 83.84, problem=at))
     reason = "guards: wrote outside C: 8,000 elements, starting 1 after its end"
     versions = [
-        SavedVersion(1, "17:12:30", standings={at: TimedVersion({"TILE": 32}, 83.84e6)}),
+        SavedVersion(1, "17:12:30", contenders={at: first}),
         SavedVersion(2, "17:14:09", wrong=f"strip ROWS=16 at 1000 is wrong: {reason}"),
-        SavedVersion(3, "17:14:11", standings={at: TimedVersion({"ROWS": 8}, 15.89e6, [compared])}),
+        SavedVersion(3, "17:14:11", contenders={at: first}, comparisons={at: compared}),
     ]
     told = [block for block in blocks(page("docs/writing-kernels.md"), "console") if " · " in block]
     for number, block in enumerate(told, 2):
         console = Console(width=100, file=io.StringIO(), highlight=False)
         with console.capture() as capture:
-            parts = screen("strip.cu", device(name="AMD EPYC"), versions[:number], 100)
+            parts = screen("strip.cu", versions[:number], 100)
             console.print(Group(*parts))
         drawn = [line.rstrip() for line in capture.get().strip().splitlines()]
         assert block.strip().splitlines() == drawn

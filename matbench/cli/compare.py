@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
+from msgspec.structs import replace
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed, show_report
@@ -169,12 +169,13 @@ def _versions(
 
     for kernel in kernels:
         old = files.as_of(versions.version(kernel, revision))
-        if old is None or code_of(old) == code_of(kernel):
-            what = "new" if old is None else "unchanged"
+        is_same = old is not None and code_of(replace(old, name=kernel.name)) == code_of(kernel)
+        if old is None or is_same:
+            what = "unchanged" if is_same else "new"
             remarks.append(f"{kernel.name}: {what} since {revision}, not compared")
             say(remarks[-1], err=True)
             continue
-        old = msgspec.structs.replace(old, name=f"{kernel.name}@{revision}")
+        old = replace(old, name=f"{kernel.name}@{revision}")
         if old.workload != kernel.workload:
             raise UsageError(f"{old.name} computes {old.workload}, and now {kernel.workload}")
         yield old, kernel

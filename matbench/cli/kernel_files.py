@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import click
+import msgspec
 
 from matbench.cli.options import option
 from matbench.errors import UsageError
@@ -144,13 +145,22 @@ class KernelFiles:
         return kernel
 
     def as_of(self, version: Version) -> Kernel | None:
-        """The kernel of a version, whose files are there until the command ends; None if the
-        revision does not have it."""
+        """The kernel of a version, named after it; None if the revision does not have its file.
+
+        Its files are there until the command ends. `UsageError`: there is no git, no repository or
+        no such revision, or the kernel is not valid.
+        """
         from matbench import temporary
-        from matbench.kernelfile import revision
+        from matbench.kernelfile import catalogue, revision
 
         folder = click.get_current_context().with_resource(temporary.folder())
-        return revision.load(version, folder, self.given)
+        root, name = revision.place(version)
+        sha = revision.commit(str(version), version.revision, root)
+        taken = revision.take(version, root, name, sha, folder, self.given)
+        if taken is None:
+            return None
+        kernel = catalogue.load(taken.path, taken.shown, taken.given)
+        return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
 
     def loaded(self, names: Sequence[str] = ()) -> Loaded:
         """All that these options and the `names` on the same command line mean."""

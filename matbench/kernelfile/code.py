@@ -11,7 +11,7 @@ from matbench.kernelfile import includes, syntax
 from matbench.model import FrontMatter, Kernel
 
 #: Keys of front matter that change nothing: headers count by their text, wherever they are.
-_IDLE = ("name", "summary", "previous", "group", "include_dirs")
+_IDLE = ("summary", "previous", "group", "include_dirs")
 
 
 def code_of(kernel: Kernel) -> str:

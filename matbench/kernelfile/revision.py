@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-import msgspec
-
 from matbench import git
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, includes, python_file, tables, writing
+from matbench.kernelfile import includes, python_file, tables, writing
 from matbench.model import BASELINE, Kernel
 
 #: A file, a revision, which may contain anything, and a function.
@@ -43,10 +41,11 @@ class Version(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The path of a version's file in its folder, the front matter of the command line for it, and
-    the names in the repository of all files that belong to it."""
+    """The path of a version's file in its folder, what messages call the file, the front matter of
+    the command line for it, and the names in the repository of all files that belong to it."""
 
     path: Path
+    shown: str
     given: dict[str, Any]
     names: frozenset[str]
 
@@ -69,32 +68,17 @@ def version(kernel: Kernel, revision: str) -> Version:
     return Version(shown, Path(kernel.file), revision, function)
 
 
-def load(version: Version, folder: Path, given: Mapping[str, Any]) -> Kernel | None:
-    """The kernel as of the revision, named after it; None if that does not have the file.
-
-    Its files are written to the `folder`. `given` is front matter of the command line.
-    `UsageError`: there is no git, no repository or no such revision, or the kernel is not valid.
-    """
-    root, name = place(version.file, version.shown)
-    taken = take(version, root, name, commit(str(version), version.revision, root), folder, given)
-    if taken is None:
-        return None
-    shown = f"{version.shown}@{version.revision}"
-    kernel = catalogue.load(taken.path, shown, taken.given)
-    return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
-
-
-def place(file: Path, shown: str) -> tuple[Path, str]:
+def place(version: Version) -> tuple[Path, str]:
     """The root of the repository that a file is in, or was in, and the file's name there.
 
     `UsageError` if there is none.
     """
-    file = file.resolve()
+    file = version.file.resolve()
     folder = next(above for above in file.parents if above.is_dir())
     top = git.output("rev-parse", "--show-toplevel", folder=folder)
     root = Path(os.fsdecode(top or b"").rstrip("\n")).resolve()
     if top is None or not file.is_relative_to(root):
-        raise UsageError(f"{shown}: its versions need git, and a git working tree around it")
+        raise UsageError(f"{version.shown}: its versions need git, and a working tree around it")
     return root, file.relative_to(root).as_posix()
 
 
@@ -139,7 +123,8 @@ def take(
             if at.is_relative_to(folder):
                 at.mkdir(parents=True, exist_ok=True)
     files.files(text)
-    return Taken(Path(version.of(str(path))), given, frozenset(files.taken))
+    shown = f"{version.shown}@{version.revision}"
+    return Taken(Path(version.of(str(path))), shown, given, frozenset(files.taken))
 
 
 class _CommittedFiles(includes.IncludeSearch):

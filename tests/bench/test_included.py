@@ -48,7 +48,7 @@ def test_a_header_is_saved(tmp_path: Path) -> None:
         header.write_text(content)
         assert saves.new() == path.read_bytes()
         assert saves.new() == path.read_bytes()  # until it was judged
-        saves.seen = path.read_bytes()
+        saves.see()
         assert saves.new() is None
     header.touch()
     (tmp_path / "y.h").write_text("int y;")
@@ -61,7 +61,7 @@ def test_a_header_in_the_same_folder_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     path.write_text('#include "x.h"\n')
     saves = Saves(path)
-    saves.seen = path.read_bytes()
+    saves.see()
     turns = saves.wait()
     next(turns)
     (tmp_path / "x.h").write_text("int x;")

@@ -1,4 +1,4 @@
-"""`matbench compare --against`: a kernel and its file as of a git revision."""
+"""Kernel files as of a git revision: `mine.cu@main`, and `compare --against main`."""
 
 from __future__ import annotations
 
@@ -67,6 +67,57 @@ def test_a_kernel_that_became_slower_fails(
     Path("mine.cu").write_text(kernel_text())
     [record] = records(matbench(*arguments, "--fail-if-slower", "5%").stdout)
     assert record["comparison"]["verdict"] == "FASTER"
+
+
+def test_a_version_is_named_like_a_file(matbench: Matbench, project: Path, tmp_path: Path) -> None:
+    """In any command; each row says which version it is of."""
+    git(Path(), "tag", "a@b/v1.0")
+    arguments = ("mine.cu@a@b/v1.0", "mine.cu", *BRIEFLY, "--format", "json")
+    [record] = records(matbench("compare", *arguments).stdout)
+    assert (record["baseline_name"], record["candidate_name"]) == ("mine@a@b/v1.0", "mine")
+    rows = records(matbench("run", *arguments).stdout)
+    assert [row["case"]["kernel"] for row in rows] == ["mine@a@b/v1.0", "mine"]
+    assert {row["status"] for row in rows} == {"measured"}
+    assert rows[0]["case"]["sha256"] != rows[1]["case"]["sha256"]
+    assert matbench("show", "mine.cu@HEAD^{/a}").stdout == kernel_text()
+    assert left(tmp_path) == []
+
+
+def test_a_function_has_the_modules_of_its_revision(matbench: Matbench, project: Path) -> None:
+    Path("f.py").write_text("from other import k\ndef g(A, B): return k * (A @ B)\n")
+    Path("other.py").write_text("k = 1\n")
+    git(Path(), "add", ".")
+    git(Path(), "commit", "-q", "-m", "f")
+    Path("other.py").write_text("k = 2\n")
+    briefly = (*BRIEFLY, "--format", "json")
+    [then, now] = records(matbench("run", "f.py@HEAD::g", "f.py::g", *briefly, code=1).stdout)
+    assert (then["case"]["kernel"], then["status"]) == ("g@HEAD", "measured")
+    assert (now["case"]["kernel"], now["status"]) == ("g", "wrong")
+    against = ("compare", "--against", "HEAD", "f.py::g", *briefly)
+    [record] = records(matbench(*against, code=1).stdout)
+    assert [record[side]["status"] for side in ("baseline", "candidate")] == ["measured", "wrong"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("mine.cu@nowhere", "mine.cu@nowhere: no such revision; in CI, fetch it first "
+         "(`fetch-depth: 0` in actions/checkout)"),
+        ("new.cu@main", "new.cu@main: that revision does not have the file"),
+        ("../mine.cu@main", "../mine.cu: its versions need git, and a working tree around it"),
+    ],
+)  # fmt: skip
+def test_what_is_no_version_is_refused(
+    name: str, told: str, refusal: Refusal, project: Path, nothing_runs: None
+) -> None:
+    assert refusal("run", name) == told
+    assert (
+        refusal("history", "mine.cu@main")
+        == "mine.cu@main: is of a revision already; name the file"
+    )
+    assert "mine.cu@main is of a revision; name the file" in refusal(
+        "tune", "mine.cu@main", "--sizes", "33", "--write"
+    )
 
 
 def test_what_did_not_change_or_is_new_is_not_measured(
@@ -148,7 +199,7 @@ def test_without_git_or_a_repository_it_is_refused(
 ) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     Path("mine.cu").write_text(kernel_text())
-    needed = "mine.cu: its versions need git, and a git working tree around it"
+    needed = "mine.cu: its versions need git, and a working tree around it"
     assert refusal("compare", "--against", "HEAD", "mine.cu") == needed
     git(Path(), "init", "-q", ".")
     monkeypatch.setenv("PATH", str(tmp_path))

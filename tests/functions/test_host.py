@@ -180,15 +180,6 @@ def test_a_parameter_that_is_no_matrix_is_named_with_its_line(tmp_path: Path) ->
     assert f"{file}:{line}: A points to `void`" in str(error.value)
 
 
-def test_against_names_a_file_of_the_same_kind(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "mine.cpp"
-    file.write_text(FORMS)
-    file.with_suffix(".toml").write_text('entry = "host quiet"\nrequires = ["host"]\n')
-    said = matbench("compare", "--against", "main", file, code=2).output
-    where = f"git -C {tmp_path} show main:./mine.cpp > old.cpp"
-    assert f"`{where}`, and compare with old.cpp" in said
-
-
 @pytest.mark.parametrize(
     ("given", "says"),
     [

@@ -29,7 +29,11 @@ def extracted(
     path: Path, asked: str, folder: Path, given: dict[str, Any] | None = None
 ) -> Kernel | None:
     """The kernel as of then."""
-    return revision.load(Version(str(path), path, asked), folder, given or {})
+    version = Version(str(path), path, asked)
+    root, name = revision.place(version)
+    sha = revision.commit(str(version), asked, root)
+    found = revision.take(version, root, name, sha, folder, given or {})
+    return catalogue.load(found.path, found.shown, found.given) if found else None
 
 
 def is_same(old: Kernel, path: Path, given: dict[str, Any] | None = None) -> bool:
@@ -38,6 +42,32 @@ def is_same(old: Kernel, path: Path, given: dict[str, Any] | None = None) -> boo
 
 def names(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("mine.cu@v1.0", ("mine.cu", "v1.0", "")),
+        ("a@b/x.d/mine.cu@HEAD@{1}~2", ("a@b/x.d/mine.cu", "HEAD@{1}~2", "")),
+        ("f.py@origin/a.b::g", ("f.py", "origin/a.b", "g")),
+        ("mine.cu@HEAD^{/a::b}", ("mine.cu", "HEAD^{/a::b}", "")),
+        ("mine.cu@", ("mine.cu", "", "")),
+        ("tiled@main", None),
+        ("f.py::g", None),
+    ],
+)
+def test_the_first_at_after_a_suffix_divides(name: str, meant: tuple[str, str, str] | None) -> None:
+    found = revision.named(name)
+    assert (found and (found.shown, found.revision, found.function)) == meant
+    assert found is None or str(found) == name
+
+
+def test_a_path_that_is_there_is_no_version(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    for name in ("mine.cu@v1", "f.py@v1.py"):
+        Path(name).write_text("")
+        assert revision.named(name) is None
+    assert revision.named("f.py@v1.py::g") is None
 
 
 def test_the_file_as_of_then(project: Path, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def versions(
     `UsageError` if no two of them differ in their code.
     """
     now = revision.version(kernel, "HEAD")
-    root, name = revision.place(now.file, now.shown)
+    root, name = revision.place(now)
     first, span = [], "HEAD"
     if since is not None:
         start = revision.commit(f"--since {since!r:.60}", since, root)
@@ -88,8 +88,9 @@ def versions(
                 if taken is None:
                     continue
                 names |= taken.names
-                then = catalogue.load(taken.path, f"{now.shown}@{commit}", taken.given)
+                then = catalogue.load(taken.path, taken.shown, taken.given)
                 _require_alike(then, kernel)
+                then = msgspec.structs.replace(then, name=kernel.name)
                 code = code_of(then)
             except UsageError as error:
                 reason = str(error).removeprefix(f"{as_of}:").strip()

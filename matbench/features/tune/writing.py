@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, front_matter, python_file, tables
+from matbench.kernelfile import catalogue, front_matter, python_file, revision, tables
 from matbench.kernelfile.tables import Table
 from matbench.model import Kernel
 
@@ -15,6 +15,8 @@ from matbench.model import Kernel
 def place(kernel: Kernel) -> Path:
     """The file with a kernel's table; `UsageError` if it cannot be written."""
     source = Path(kernel.file)
+    if revision.named(kernel.path) is not None:
+        raise UsageError(f"--write: {kernel.path} is of a revision; name the file")
     if source.resolve().is_relative_to(catalogue.kernels_folder().resolve()):
         copy = f"matbench show {kernel.name} > mine.cu"
         raise UsageError(f"--write: {kernel.name} comes with matbench; tune a copy: {copy}")

@@ -242,7 +242,7 @@ def test_what_has_no_history_is_refused_before_measuring(
     options: tuple[str, ...] = ()
     if case == "alone":
         save()
-        told = "mine.cu: its versions need git, and a git working tree around it"
+        told = "mine.cu: its versions need git, and a working tree around it"
     else:
         git(Path(), "init", "-q", "-b", "main", ".")
     if case == "empty":

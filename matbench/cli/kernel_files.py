@@ -101,7 +101,10 @@ class KernelFiles:
     TITLE: ClassVar = "Kernel files and their front matter"
 
     kernel_files: tuple[str, ...] = option(
-        "--kernel", multiple=True, metavar="PATH", help="Add a kernel file. Repeatable."
+        "--kernel",
+        multiple=True,
+        metavar="PATH",
+        help="Add a kernel file, or FILE@REV. Repeatable.",
     )
     kernels_dir: str | None = option(
         "--kernels-dir", metavar="DIR", help="Add every *.cu file in a folder."

@@ -83,19 +83,41 @@ def test_a_version_is_named_like_a_file(matbench: Matbench, project: Path, tmp_p
     assert left(tmp_path) == []
 
 
-def test_a_function_has_the_modules_of_its_revision(matbench: Matbench, project: Path) -> None:
-    Path("f.py").write_text("from other import k\ndef g(A, B): return k * (A @ B)\n")
-    Path("other.py").write_text("k = 1\n")
+CPP = """#include "k.h"
+void g(const float *A, const float *B, float *C, int M, int N, int K) {
+    for (int i = 0; i < M * N; ++i) {
+        C[i] = 0;
+        for (int j = 0; j < K; ++j) C[i] += k * A[i / N * K + j] * B[j * N + i % N];
+    }
+}
+"""
+PYTHON = "from other import k\ndef g(A, B): return k * (A @ B)\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "beside", "line", "given"),
+    [
+        ("f.py{}::g", PYTHON, "other.py", "k = {}", ()),
+        ("f.cpp{}", CPP, "k.h", "const float k = {};", ("--entry", "host g")),
+    ],
+)
+def test_a_function_has_the_modules_and_headers_of_its_revision(
+    file: str, text: str, beside: str, line: str, given: tuple[str, ...], matbench: Matbench,
+    project: Path,
+) -> None:  # fmt: skip
+    path, _, _ = file.partition("{")
+    Path(path).write_text(text)
+    Path(beside).write_text(line.format(1) + "\n")
     git(Path(), "add", ".")
     git(Path(), "commit", "-q", "-m", "f")
-    Path("other.py").write_text("k = 2\n")
-    briefly = (*BRIEFLY, "--format", "json")
-    rows = records(matbench("run", "f.py@HEAD::g", "f.py::g", *briefly, code=1).stdout)
-    found = {row["case"]["kernel"]: row["status"] for row in rows}
-    assert found == {"g@HEAD": "measured", "g": "wrong"}
-    against = ("compare", "--against", "HEAD", "f.py::g", *briefly)
-    [record] = records(matbench(*against, code=1).stdout)
-    assert [record[side]["status"] for side in ("baseline", "candidate")] == ["measured", "wrong"]
+    Path(beside).write_text(line.format(2) + "\n")
+    options = (*given, *BRIEFLY, "--format", "json")
+    names = file.format("@HEAD"), file.format("")
+    for arguments in (names, ("--against", "HEAD", names[1])):
+        [record] = records(matbench("compare", *arguments, *options, code=1).stdout)
+        sides = record["baseline"], record["candidate"]
+        assert [side["status"] for side in sides] == ["measured", "wrong"]
+        assert record["baseline_name"] == f"{record['candidate_name']}@HEAD"
 
 
 @pytest.mark.parametrize(

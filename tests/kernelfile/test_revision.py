@@ -86,14 +86,6 @@ def test_the_file_as_of_then(project: Path, tmp_path: Path) -> None:
     assert git(project, "status", "--porcelain") == "M kernels/mine.cu"
 
 
-def test_a_file_that_was_not_there_is_none(project: Path, tmp_path: Path) -> None:
-    commit(project, other_cu=kernel_text())
-    path = project / "mine.cu"
-    path.write_text(kernel_text())
-    assert extracted(path, "HEAD", tmp_path / "old") is None
-    assert not (tmp_path / "old").exists()
-
-
 def test_the_table_beside_it_is_that_of_then(project: Path, tmp_path: Path) -> None:
     front = 'name = "mine"\n[sweep]\nTILE = [{}]\n[launch]\nblock = ["TILE", "TILE"]\n'
     front += 'grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
@@ -157,18 +149,6 @@ def test_headers_in_folders_of_its_front_matter(project: Path, tmp_path: Path) -
     assert names(tmp_path / "old") == ["headers/other.h", "headers/own.h", "kernels/mine.cu"]
 
 
-def test_headers_of_headers_and_loops(project: Path, tmp_path: Path) -> None:
-    commit(
-        project, kernels__mine_cu=including('"a.h"'), kernels__a_h='#include "sub/b.h"\n',
-        kernels__sub__b_h='#include "c.h"\n#include "../a.h"\n', kernels__sub__c_h="",
-        kernels__unused_h="",
-    )  # fmt: skip
-    assert extracted(project / "kernels" / "mine.cu", "HEAD", tmp_path / "old") is not None
-    assert names(tmp_path / "old") == [
-        "kernels/a.h", "kernels/mine.cu", "kernels/sub/b.h", "kernels/sub/c.h",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("name", ["../../outside.h", "/etc/passwd", "..", "a/../../../x.h"])
 def test_nothing_is_written_outside_of_the_folder(name: str, project: Path, tmp_path: Path) -> None:
     commit(project, kernels__mine_cu=including(f'"{name}"'))
@@ -207,26 +187,6 @@ def test_line_endings_are_those_in_git(project: Path, tmp_path: Path) -> None:
     assert found is not None
     assert b"\r\n" not in (tmp_path / "old" / "mine.cu").read_bytes()
     assert is_same(found, path)
-
-
-def test_filters_are_not_run(project: Path, tmp_path: Path) -> None:
-    ran, program = tmp_path / "RAN", tmp_path / "program"
-    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
-    program.chmod(0o755)
-    commit(project, _gitattributes="*.cu filter=evil\n*.h filter=evil\n",
-           mine_cu=including('"own.h"'), own_h="")  # fmt: skip
-    for kind in ("clean", "smudge", "process"):
-        git(project, "config", f"filter.evil.{kind}", str(program))
-    (project / ".git" / "index").touch()
-    ran.unlink(missing_ok=True)
-    assert extracted(project / "mine.cu", "HEAD", tmp_path / "old") is not None
-    assert names(tmp_path / "old") == ["mine.cu", "own.h"]
-    assert not ran.exists()
-    # The control: git itself would run them.
-    git(project, "config", "--unset", "filter.evil.process")
-    (project / "mine.cu").unlink()
-    git(project, "checkout", "-q", "mine.cu")
-    assert ran.exists()
 
 
 def test_links_and_submodules_are_not_followed(project: Path, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("mine.cu@v1.0", ("mine.cu", "v1.0", "")),
+        ("mine.cu@v1.0@x", ("mine.cu", "v1.0@x", "")),
         ("a@b/x.d/mine.cu@HEAD@{1}~2", ("a@b/x.d/mine.cu", "HEAD@{1}~2", "")),
         ("f.py@origin/a.b::g", ("f.py", "origin/a.b", "g")),
         ("mine.cu@HEAD^{/a::b}", ("mine.cu", "HEAD^{/a::b}", "")),
@@ -98,6 +98,32 @@ def test_the_table_beside_it_is_that_of_then(project: Path, tmp_path: Path) -> N
     assert not is_same(found, project / "mine.cu")
     (project / "mine.toml").write_text(front.format("4"))
     assert is_same(found, project / "mine.cu")
+
+
+def test_a_revision_is_no_part_of_the_file_s_name(project: Path, tmp_path: Path) -> None:
+    """Its kernel is named after it, and its suffix says what it is."""
+    ptx = ".version 8.0\n.target sm_80\n.entry g(.param .u64 a, .param .u64 b, .param .u64 c)\n{}\n"
+    table = 'args = ["A", "B", "C"]\n[launch]\nblock = [1]\ngrid = [1]\n'
+    commit(project, x_ptx=ptx, x_toml=table, y_cubin=b"\xff", z_cu=kernel_text(),
+           bad_cu=GOOD_BODY.replace("ENTRY", "bad"), bad_toml="nmae = 1\n")  # fmt: skip
+    git(project, "tag", "v1.0")
+    found = extracted(project / "x.ptx", "v1.0", tmp_path / "x")
+    assert found is not None
+    assert (found.name, found.entry, found.path) == ("x.ptx", "g", f"{project / 'x.ptx'}@v1.0")
+    with pytest.raises(UsageError, match=r"y\.cubin@v1\.0: not a cubin"):
+        extracted(project / "y.cubin", "v1.0", tmp_path / "y")
+    with pytest.raises(UsageError, match=r"/bad\.cu@v1\.0:1: unknown key `nmae`"):
+        extracted(project / "bad.cu", "v1.0", tmp_path / "bad")
+
+
+def test_a_macro_does_not_take_any_number_of_files(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(project, mine_cu=including("MACRO"), a_h="", b_h="", c_h="")
+    monkeypatch.setattr(includes, "MAX_FILES", 3)
+    with pytest.raises(UsageError, match="one of more than 3 included files"):
+        extracted(project / "mine.cu", "HEAD", tmp_path / "old")
+    assert len(names(tmp_path / "old")) == 3
 
 
 HEADER = "#pragma once\n#define FACTOR {}\n"

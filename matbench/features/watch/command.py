@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,44 +109,37 @@ def _existing(file: str) -> Path:
 
 
 def _follow(saves: Saves, watched: WatchedVersions) -> None:
-    """Look at each save until Ctrl-C; one that is saved again meanwhile is given up."""
-    from matbench.features.watch import view
+    """Look at each save until Ctrl-C, and give up one that is saved again meanwhile.
 
-    turns = saves.wait()
-    with _screen(watched) as show:
-        while True:
-            if (content := saves.new()) is not None:
-                saves.see()
-                for step in watched.look(content):
-                    if saves.new() is not None:
-                        break
-                    show(f"{step[:1].upper()}{step[1:]} …")
-                if not open_console().is_terminal:
-                    version = watched.versions[-1]
-                    paste = (f"\n    {line}" for line in version.paste)
-                    say(f"{saves.path.name} {view.line(version)}{''.join(paste)}")
-            else:
-                show("Waiting for the next save (Ctrl-C to exit).")
-                next(turns)
-
-
-@contextmanager
-def _screen(watched: WatchedVersions) -> Iterator[Callable[[str], None]]:
-    """Shows the state of the watch and, below it, the current step; nothing in a pipe."""
-    console = open_console()
-    if not console.is_terminal:
-        yield lambda line: None
-        return
+    A terminal shows the state of the watch and, below it, the current step; a pipe gets a line.
+    """
     from rich.console import Group
     from rich.live import Live
     from rich.text import Text
 
     from matbench.features.watch import view
 
-    def screen(line: str) -> Group:
-        shown = view.screen(watched.path.name, watched.versions, console.width)
-        return Group(*shown, Text(f"\n{line}", style="cyan"))
-
+    console, turns = open_console(), saves.wait()
     # Drawn once per step, because nothing else may run while a CPU is timed.
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        yield lambda line: live.update(screen(line), refresh=True)
+    live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+
+    def show(step: str) -> None:
+        if console.is_terminal:
+            screen = view.screen(saves.path.name, watched.versions, console.width)
+            live.update(Group(*screen, Text(f"\n{step}", style="cyan")), refresh=True)
+
+    with live if console.is_terminal else nullcontext():
+        while True:
+            if (content := saves.new()) is None:
+                show("Waiting for the next save (Ctrl-C to exit).")
+                next(turns)
+                continue
+            saves.see()
+            for step in watched.look(content):
+                if saves.new() is not None:
+                    break
+                show(f"{step[:1].upper()}{step[1:]} …")
+            if not console.is_terminal:
+                version = watched.versions[-1]
+                paste = (f"\n    {line}" for line in version.paste)
+                say(f"{saves.path.name} {view.line(version)}{''.join(paste)}")

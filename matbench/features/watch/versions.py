@@ -33,7 +33,8 @@ class Saves:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: object = None
+        self._found: tuple[bytes, ...] | None = None
+        self._seen: tuple[bytes, ...] | None = None
 
     def new(self) -> bytes | None:
         """The content, if there is a change that was not seen and is not being written."""
@@ -41,11 +42,14 @@ class Saves:
         if held is None or held == self._seen:
             return None
         time.sleep(_STEADY_S)
-        return held[0] if self._held() == held else None
+        if self._held() != held:
+            return None
+        self._found = held
+        return held[0]
 
     def see(self) -> None:
-        """Only later changes are new."""
-        self._seen = self._held()
+        """What was found is not new any more."""
+        self._seen = self._found
 
     def wait(self) -> Iterator[object]:
         """Each iteration waits until something may have changed."""

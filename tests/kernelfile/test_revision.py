@@ -86,6 +86,12 @@ def test_the_file_as_of_then(project: Path, tmp_path: Path) -> None:
     assert git(project, "status", "--porcelain") == "M kernels/mine.cu"
 
 
+def test_a_file_that_is_gone_with_its_folder(project: Path, tmp_path: Path) -> None:
+    commit(project, a__b__mine_cu=kernel_text())
+    shutil.rmtree(project / "a")
+    assert extracted(project / "a" / "b" / "mine.cu", "HEAD", tmp_path / "old") is not None
+
+
 def test_the_table_beside_it_is_that_of_then(project: Path, tmp_path: Path) -> None:
     front = 'name = "mine"\n[sweep]\nTILE = [{}]\n[launch]\nblock = ["TILE", "TILE"]\n'
     front += 'grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'

@@ -185,6 +185,7 @@ def test_what_a_file_has_is_not_measured_again(device: DeviceInfo, tmp_path: Pat
     assert measured(path, device, step("a", "1"), a, b, step("c", "4")) == ["c", "a a 1"]
     changed = step("a", "5")
     assert measured(path, device, changed, b) == ["a", "a b 1"]
+    assert measured(tmp_path / "new.jsonl", device, a, b, step("a", "1")) == ["a", "b", "a b 1"]
     cold = tmp_path / "cold.jsonl"
     cold.write_text(path.read_text().replace('"cold":', '"other":').replace('"hot":', '"cold":'))
     assert measured(cold, device, a, b) == ["a b 1"]

@@ -46,9 +46,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "__main__": {"base", "cli"},
 }  # fmt: skip
-#: The longest chain of imports between the modules of a folder, and where it is still longer.
+#: The longest chain of imports between the modules of a folder.
 MOST_DEPTH = 7
-DEEPER = {"features/adopt": 11}
 #: Slow to import or not always installed, so imported only where they are used.
 HEAVY = {
     "cuda", "dask", "distributed", "ml_dtypes", "pycuda", "pynvml", "pyopencl", "scipy",

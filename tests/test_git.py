@@ -79,8 +79,8 @@ def attribute(folder: Path, names: str = "filter") -> None:
 NAMING = """filter.evil.clean filter.evil.smudge filter.evil.process core.fsmonitor
 diff.evil.textconv diff.evil.command diff.external merge.evil.driver core.pager
 pager.rev-parse pager.ls-files pager.ls-tree pager.check-attr core.editor
-core.askPass core.sshCommand core.gitProxy gpg.program credential.helper alias.rev-
-parse alias.ls-files alias.ls-tree alias.describe"""
+core.askPass core.sshCommand core.gitProxy gpg.program credential.helper
+alias.rev-parse alias.ls-files alias.ls-tree alias.describe"""
 
 
 def settings(folder: Path, evil: Path) -> None:

@@ -58,23 +58,25 @@ static __device__ unsigned behind(const unsigned *words, size_t i, size_t at, si
     return at < end ? words[i] >> 8 * (end - at) : words[i];
 }
 
-// Each block's part of the hash of some words, without the bytes from `start` to `end`, and of all
-// `others`, to be added up by `seal`. It is written to that part of `partial`, or with `more` added
+// Each block's part of the hash of some words, without the bytes from `start` to `end`, and of
+// others, to be added up by `seal`. It is written to that part of `partial`, or with `more` added
 // to what is there. `start` is a multiple of 4.
-#define HASH(of_word)                                                          \
+#define OTHERS                                                                 \
+    for (STRIDED(i, other_count))                                              \
+        sum += hash_of(key, ~i, others[i]);
+#define HASH(of_word, of_others)                                               \
     size_t *own = partial + (size_t)3 * gridDim.x * part;                      \
     size_t sum = more && threadIdx.x == 0 ? own[3 * (size_t)blockIdx.x] : 0;   \
     for (STRIDED(i, count))                                                    \
         sum += of_word;                                                        \
-    for (STRIDED(i, other_count))                                              \
-        sum += hash_of(key, ~i, others[i]);                                    \
+    of_others                                                                  \
     REPORT(own, sum, NONE, 0.0)
 
 extern "C" __global__ void hash_words(const unsigned *words, size_t count, size_t start, size_t end,
                                       const unsigned *others, size_t other_count, size_t key,
                                       size_t *partial, int part, int more)
 {
-    HASH(hash_of(key, i, 4 * i < start ? words[i] : behind(words, i, 4 * i, end)))
+    HASH(hash_of(key, i, 4 * i < start ? words[i] : behind(words, i, 4 * i, end)), OTHERS)
 }
 
 // The same, without the first `left_out` bytes of each page.
@@ -82,16 +84,14 @@ extern "C" __global__ void hash_pages(const unsigned *words, size_t count, const
                                       const unsigned *others, size_t other_count, size_t key,
                                       size_t *partial, int part, int more)
 {
-    HASH(hash_of(key, i, behind(words, i, 4 * i % PAGE_BYTES, left_out[4 * i / PAGE_BYTES])))
+    HASH(hash_of(key, i, behind(words, i, 4 * i % PAGE_BYTES, left_out[4 * i / PAGE_BYTES])), OTHERS)
 }
 
 // The same of the words between lines of `width` words that begin `pitch` words apart.
 extern "C" __global__ void hash_between(const word *words, size_t count, size_t width, size_t pitch,
                                         size_t key, size_t *partial, int part, int more)
 {
-    const unsigned *others = 0;
-    const size_t other_count = 0;
-    HASH(i % pitch < width ? 0 : hash_of(key, i, words[i]))
+    HASH(i % pitch < width ? 0 : hash_of(key, i, words[i]), )
 }
 
 // Stores the verdict on one launch, masked by a key that is used once: a later kernel can neither

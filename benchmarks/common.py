@@ -39,7 +39,7 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument("--backend", choices=["auto", "cuda", "opencl"], default="auto")
-    made.add_argument("--device", help="device number or name, as in `matbench info`")
+    made.add_argument("--device", help="device number or name, as in `matbench doctor`")
     made.add_argument("--output", type=Path, metavar="FILE", help="write the figures as JSON")
     return made
 

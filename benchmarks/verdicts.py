@@ -1,10 +1,10 @@
-"""How often `compare` and `diff` are right about unchanged kernels, and about slowed ones.
+"""How often `compare` is right about unchanged kernels, and about slowed ones.
 
 The slowed twin of a kernel is the same file with a bounded spin at the end, whose length is found
 by measuring. `matbench compare`, each time in a new process, measures a copy of the first kernel
 under another name and its twin against it. `--load` keeps one processor busy meanwhile.
 
-For `diff`, `matbench run --repeat` records all kernels, then their twins, several times. Each
+For record files, `matbench run --repeat` records all kernels, then their twins, several times. Each
 recording is compared with the one before: kernels with kernels and twins with twins, which must not
 be FASTER or SLOWER, and the twins of either with the kernels of the other, which must be SLOWER.
 """
@@ -31,7 +31,7 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.features.diff import recorded
+from matbench.features.gate import recorded
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, Kernel, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord
@@ -156,7 +156,7 @@ def by_compare(pair: Pair, count: int, *where: str) -> Verdicts:
 
 
 def by_diff(kernels: Sequence[str], twins: Sequence[str], recordings: int) -> Verdicts:
-    """What `diff` says of the recordings of two command lines."""
+    """What `compare` says of the recordings of two command lines."""
     verdicts: Verdicts = {"diff: unchanged": [], "diff: slowed": []}
     runs = []
     for number in range(recordings):
@@ -169,7 +169,7 @@ def by_diff(kernels: Sequence[str], twins: Sequence[str], recordings: int) -> Ve
 
 
 def compared(old: common.Run, new: common.Run) -> list[Comparison]:
-    """What `diff` says of two recordings."""
+    """What `compare` says of two recordings."""
     sides = [(run.environments, run.outcomes) for run in (old, new)]
     records = recorded.compare_records(sides[0], sides[1], ("old", "new"), 0.01).records
     return [record.comparison for record in records if record.comparison is not None]
@@ -203,7 +203,7 @@ def main() -> None:
         "--comparisons", type=int, help="by `compare`, and as many with the twin (60; 0: none)"
     )
     parser.add_argument(
-        "--recordings", type=int, help="for `diff` (11 on a GPU, 41 on a CPU; 0: none)"
+        "--recordings", type=int, help="to compare (11 on a GPU, 41 on a CPU; 0: none)"
     )
     parser.add_argument("--load", action="store_true", help="beside a busy loop")
     parser.add_argument("--repeat", type=int, default=5, help="processes of a recording")

@@ -171,16 +171,12 @@ def test_a_feature_imports_others_only_if_it_says_so() -> None:
 
 
 def test_all_that_the_registry_names_is_there() -> None:
-    places = [listed.module for listed in registry.COMMANDS.values()]
-    places += [kind.view for kind in registry.RECORDS.values()]
-    for place in places:
-        registry.load(place)
-    for command in registry.OPTIONS:
-        assert len(registry.options_of(command)) == len(registry.OPTIONS[command])
-    with_command = {place.split(".")[1] for place in places if place.startswith("features.")}
-    # These have options of other commands, or work for other features.
-    others = {"charts", "cluster", "nvidia_tools"}
-    assert {*FEATURES} - with_command == others
+    for part in registry.PARTS:
+        module = registry.load(part.module)
+        assert part.options is None or hasattr(module, part.options[2])
+        assert part.kind is None or registry.load(part.kind.view)
+    named = {part.module.split(".")[1] for part in registry.PARTS if "features" in part.module}
+    assert {*FEATURES} - named == {"nvidia_tools"}, "it works for other features alone"
 
 
 def copied(folder: Path, without: Iterable[str]) -> Path:
@@ -215,12 +211,12 @@ def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
         return output(copy, "-m", "matbench", *words)
 
     told = matbench("--help")
-    core = {name for name, listed in registry.COMMANDS.items() if listed.module.startswith("cli")}
+    core = {name for name, part in registry.COMMANDS.items() if part.module.startswith("cli")}
     assert {line.split()[0] for line in told.partition("Commands:")[2].split("\n") if line} == core
     shown = "import sys\nfrom matbench.cli import main\nfor name in sys.argv[1:]:\n"
     shown += "    main([name, '--help'], standalone_mode=False)"
-    options = output(copy, "-c", shown, *sorted(core - {"cache"}))
-    assert options.count("--help") == len(core) - 1
+    options = output(copy, "-c", shown, *sorted(core))
+    assert options.count("--help") == len(core)
     assert not re.search("^  --(cluster|error-map|fail-if-slower|summary) ", options, re.MULTILINE)
     quick = ("--sizes", "33", "--set", "TILE=8", "--max-time", "0.1")
     assert "33" in matbench("run", "tiled", *quick, "--output", "mine.jsonl")
@@ -234,7 +230,7 @@ def test_a_feature_can_be_deleted(name: str, tmp_path: Path) -> None:
     """With those that use it: no type error is left, and all commands that are left load."""
     users = {name, *(other for other in FEATURES if name in uses(other))}
     copy = copied(tmp_path / "copy", users)
-    loaded = "from matbench.cli.registry import *\nfor n in commands(): load(COMMANDS[n].module)"
+    loaded = "from matbench.cli.registry import *\nfor part in COMMANDS.values(): load(part.module)"
     output(copy, "-m", "mypy", "matbench")
     output(copy, "-c", loaded)
 
@@ -361,7 +357,7 @@ def test_only_the_command_line_prints_or_exits() -> None:
     banned = {"print", "exit", "quit", "sys.exit", "SystemExit", "click.echo", "sys.stdout.write"}
     found = []
     for path in SOURCES:
-        if package(path) in ("cli", "__main__") or path.name in ("command.py", "gate.py"):
+        if package(path) in ("cli", "__main__") or path.name in ("command.py", "option.py"):
             continue
         found += [
             f"{shown(path)}:{node.lineno}: {ast.unparse(node.func)}"

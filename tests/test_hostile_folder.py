@@ -162,8 +162,11 @@ FORMULAS = [
 @pytest.mark.parametrize("name", FORMULAS)
 @pytest.mark.parametrize("fmt", ["csv", "tsv"])
 def test_no_cell_is_a_formula(name: str, fmt: str, tmp_path: Path, matbench: Matbench) -> None:
-    old, new = written(tmp_path / "old", name), written(tmp_path / "new", name, 1.2)
-    for arguments in (("report", new), ("diff", old, new)):
+    old, new = (
+        written(tmp_path / f"{side}.jsonl", name, factor)
+        for side, factor in (("old", 1.0), ("new", 1.2))
+    )
+    for arguments in (("report", new), ("compare", old, new)):
         text = matbench(*arguments, "--format", fmt).stdout
         rows = list(csv.reader(io.StringIO(text), delimiter="," if fmt == "csv" else "\t"))
         cells = [cell.strip() for row in rows for cell in row]
@@ -203,10 +206,13 @@ def rendered(text: str) -> str:
 
 @pytest.mark.parametrize("name", [*MARKUP, *REFERENCES])
 def test_markdown_shows_text_as_it_is(name: str, tmp_path: Path, matbench: Matbench) -> None:
-    old, new = written(tmp_path / "old", name), written(tmp_path / "new", name, 1.2)
+    old, new = (
+        written(tmp_path / f"{side}.jsonl", name, factor)
+        for side, factor in (("old", 1.0), ("new", 1.2))
+    )
     summary = tmp_path / "summary.md"
     reported = matbench("report", new, "--format", "github").stdout
-    compared = matbench("diff", old, new, "--format", "github", "--summary", summary).stdout
+    compared = matbench("compare", old, new, "--format", "github", "--summary", summary).stdout
     require_plain(reported, name)
     require_plain(compared, name)
     require_plain(summary.read_text(), name, TABLE | SUMMARY)
@@ -235,4 +241,4 @@ def test_a_list_of_kernels_shows_their_summaries_as_they_are(
 ) -> None:
     path, summary = write_kernel(), "a|b @octocat <i>"
     path.write_text(path.read_text().replace("For a test", summary))
-    require_plain(matbench("list", "--format", "github", "--kernel", path).stdout, summary)
+    require_plain(matbench("kernels", "--format", "github", "--kernel", path).stdout, summary)

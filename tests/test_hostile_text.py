@@ -132,16 +132,16 @@ def strings(value: Any) -> list[tuple[Any, Any]]:
     "arguments",
     [
         ("report", "old.jsonl"),
-        ("diff", "old.jsonl", "new.jsonl", "--fail-if-slower", "1%"),
-        ("list", "--kernel", FILE_NAME),
-        ("show", FILE_NAME),
+        ("compare", "old.jsonl", "new.jsonl", "--fail-if-slower", "1%"),
+        ("kernels", "--kernel", FILE_NAME),
+        ("kernels", FILE_NAME),
         ("run", "--kernel", FILE_NAME, "--sizes", "8,20", "--output", "evil\x1b[2J.jsonl", *QUICK),
         *(
             pytest.param(arguments, marks=pytest.mark.long)
             for arguments in (
                 ("run", "--resume", "old.jsonl", "--kernel", FILE_NAME, "--sizes", "8", *QUICK),
                 ("compare", FILE_NAME, "tiled", "--sizes", "8", "--max-time", "0.01"),
-                ("check", FILE_NAME, "--no-large"),
+                ("check", FILE_NAME),
                 ("tune", FILE_NAME, "--sizes", "8", "--budget", "1s"),
                 ("explain", FILE_NAME, "--set", "TILE=8,128", "--arch", "g80", "--sizes", "8"),
                 ("blocks", FILE_NAME, "--sizes", "8"),
@@ -163,10 +163,10 @@ def test_no_command_lets_text_command_the_terminal(
     ("command", "formats"),
     [
         (("report", "old.jsonl"), ("plain", "github", "json", "csv")),
-        (("diff", "old.jsonl", "new.jsonl"), ("plain", "json")),
-        (("list", "--kernel", FILE_NAME), ("plain", "json")),
+        (("compare", "old.jsonl", "new.jsonl"), ("plain", "json")),
+        (("kernels", "--kernel", FILE_NAME), ("plain", "json")),
     ],
-    ids=["report", "diff", "list"],
+    ids=["report", "compare", "kernels"],
 )
 def test_no_format_lets_text_command_the_terminal(
     command: tuple[str, ...], formats: tuple[str, ...], folder: Path, matbench: Matbench
@@ -190,8 +190,9 @@ def test_watch_shows_hostile_text_as_text(folder: Path) -> None:
     "words",
     ["EVIL", "--EVIL", "run EVIL", "run --EVIL", "run --sizes EVIL", "run --set TILE=EVIL",
      "run --set EVIL=1", "run --kernel EVIL", "run --device EVIL", "run --format EVIL",
-     "run tiled --output EVIL/x.jsonl", "run tiled --resume EVIL", "report EVIL", "diff EVIL EVIL",
-     "diff old.jsonl new.jsonl --threshold EVIL", "explain tiled --arch EVIL", "new EVIL",
+     "run tiled --output EVIL/x.jsonl", "run tiled --resume EVIL", "report EVIL",
+     "compare EVIL.jsonl EVIL.jsonl",
+     "compare old.jsonl new.jsonl --threshold EVIL", "explain tiled --arch EVIL", "new EVIL",
      "new mine --output EVIL/", "plot old.jsonl --output EVIL", "watch EVIL"],
 )  # fmt: skip
 def test_an_error_that_quotes_what_was_typed_is_one_line(
@@ -204,7 +205,7 @@ def test_an_error_that_quotes_what_was_typed_is_one_line(
     harmless(result.stderr)
 
 
-def test_info_shows_a_device_of_any_name(
+def test_doctor_shows_a_device_of_any_name(
     matbench: Matbench, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hostile = msgspec.structs.replace(
@@ -217,7 +218,7 @@ def test_info_shows_a_device_of_any_name(
         return [hostile]
 
     monkeypatch.setattr(backends, "devices", devices)
-    shown = harmless(matbench("info").stdout)
+    shown = harmless(matbench("doctor", code=None).stdout)
     assert shown.count("PWNED") >= 5
     assert "[blink]x" in shown
 
@@ -244,7 +245,7 @@ def test_json_keeps_the_text_itself_except_in_reasons(folder: Path, matbench: Ma
 
 
 def test_a_source_in_a_pipe_is_what_the_file_holds(folder: Path) -> None:
-    shown = outside("show", FILE_NAME).stdout
+    shown = outside("kernels", FILE_NAME).stdout
     source = (folder / FILE_NAME).read_text(encoding="utf-8").split("// ///\n", 1)[1]
     assert "\x1b]0;PWNED\x07" in source
     assert shown.endswith(f"\n\n{source.lstrip(chr(10))}")

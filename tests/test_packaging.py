@@ -132,7 +132,7 @@ def test_installed_wheel_runs_from_an_empty_folder(installed: Path, tmp_path: Pa
         "XDG_STATE_HOME": str(tmp_path / "state"),
     }
     matbench = (sys.executable, "-m", "matbench")
-    listed = run(*matbench, "list", cwd=empty, **environment)
+    listed = run(*matbench, "kernels", cwd=empty, **environment)
     for kernel in catalogue.builtin():
         assert kernel.name in listed
     measured = run(*matbench, "run", "tiled", "--sizes", "33", cwd=empty, **environment)

@@ -228,7 +228,7 @@ def test_the_walk_through_goes_as_it_is_told(
     [source], [diff] = blocks(text, "c"), blocks(text, "diff")
     file = tmp_path / "strip.cu"
     file.write_text(source, encoding="utf-8")
-    found = matbench("check", file, "--set", "ROWS=4", "--no-large", code=1).output
+    found = matbench("check", file, "--set", "ROWS=4", code=1).output
     [shown] = [block for block in blocks(text, "console") if "matbench check" in block]
     for row in re.findall(r"^\d+ .*$", shown, re.MULTILINE):
         size, inputs, *_, verdict = row.split()
@@ -242,7 +242,7 @@ def test_the_walk_through_goes_as_it_is_told(
     _, [wrong] = reading.read(tmp_path / "out.jsonl")
     assert wrong.reason == " ".join(told.split())
     file.write_text(patched(source, diff), encoding="utf-8")
-    matbench("check", file, "--set", "ROWS=4,16", "--no-large")
+    matbench("check", file, "--set", "ROWS=4,16")
 
 
 def test_the_walk_through_shows_the_screens_of_watch() -> None:

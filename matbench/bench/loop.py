@@ -115,7 +115,7 @@ def unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
     if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
         notes.append(
             f"SM clock varied from {min(clocks):,} to {max(clocks):,} MHz during sampling "
-            "(`matbench info` says how to hold it)"
+            "(`matbench doctor` says how to hold it)"
         )
     return tuple(notes)
 

@@ -83,16 +83,18 @@ class MainGroup(CommandGroup):
     """The outermost group: a failed write ends it with a message; it imports commands late."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return registry.commands()
+        return [*registry.COMMANDS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name in registry.commands():
+        if name in registry.COMMANDS:
             registry.load(registry.COMMANDS[name].module)
         return super().get_command(context, name)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(n, registry.COMMANDS[n].summary) for n in registry.commands()])
+            formatter.write_dl(
+                [(part.command, part.summary) for part in registry.COMMANDS.values()]
+            )
 
     def main(self, *arguments: Any, **more: Any) -> Any:
         _take_over()

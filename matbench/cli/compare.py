@@ -1,14 +1,16 @@
-"""`matbench compare`: which of two kernels is faster, timed in turns."""
+"""`matbench compare`: which of two kernels, timed in turns, or two record files is faster."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from matbench.cli.app import main
@@ -73,17 +75,18 @@ def compare(
     against: str | None,
     fmt: str,
 ) -> None:
-    """Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?
+    """Compare kernels or record files: is CANDIDATE FASTER, SLOWER or the SAME?
 
-    Both run on the same inputs in turns, in random order. If both sweep a constant that --set
+    Kernels run on the same inputs in turns, in random order. If both sweep a constant that --set
     gives, its values are compared one by one. Otherwise each kernel runs with its fastest
-    parameters, and a note says which were tried.
+    parameters, and a note says which were tried. Record files (.jsonl) are compared case by case.
 
     \b
     matbench compare tiled shared-row
     matbench compare naive-2d tiled --set TILE=16,32 --fail-if-slower 5%
     matbench compare tiled.cu@v1.0 tiled.cu --fail-if-slower 3%
     matbench compare --against main tiled kahan --fail-if-slower 3%
+    matbench compare old.jsonl new.jsonl --fail-if-slower 3%
     """
     from matbench.kernelfile import sweep
     from matbench.records import provenance
@@ -91,6 +94,11 @@ def compare(
     from matbench.worker.comparing import Bench
     from matbench.worker.worker import WorkerPool
 
+    if any(name.endswith(".jsonl") for name in contenders):
+        _compare_files(contenders, verdict.threshold, features, fmt)
+        return
+    if features.value("gate", "ignore_environment"):
+        raise UsageError("--ignore-environment is for record files: name OLD.jsonl and NEW.jsonl")
     info = device.choose()
     launches.require_one_kind(info)
     named = _named(contenders, files)
@@ -132,8 +140,6 @@ def compare(
 
 def _named(names: Sequence[str], files: KernelFiles) -> list[Kernel]:
     """The kernels by name, each once."""
-    if any(name.endswith(".jsonl") for name in names):
-        raise UsageError("to compare record files, use `matbench diff OLD.jsonl NEW.jsonl`")
     kernels = files.loaded(list(dict.fromkeys(names))).named
     for kernel in kernels:
         if kernel.library == BASELINE:
@@ -196,6 +202,23 @@ def _rounds(
                 given = overrides | {name: (value,) for name, value in fixed.items()}
                 found.append((pair, problem, given))
     return found
+
+
+def _compare_files(
+    names: Sequence[str], threshold: float, features: FeatureOptions, fmt: str
+) -> None:
+    """Compare two record files; `UsageError` for options that say how kernels are measured."""
+    if len(names) != 2 or not all(name.endswith(".jsonl") for name in names):
+        raise UsageError("to compare record files, name two: OLD.jsonl NEW.jsonl")
+    if "gate" not in features:
+        raise UsageError("to compare record files, the feature `gate` is needed")
+    context = click.get_current_context()
+    apply = {"contenders", "threshold", "fmt", *(own.name for own in fields(features["gate"]))}
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name not in apply and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{parameter.opts[0]} is for kernels, not for record files")
+    features["gate"].compare_files(*names, threshold, fmt)
 
 
 def _plan(

@@ -121,18 +121,10 @@ class KernelFiles:
         help="The function to call: sgemm<float>, or 'host sgemm' for one on the host.",
     )
 
-    compiler_options: tuple[str, ...] = option(
-        "--compiler-option",
-        multiple=True,
-        metavar="OPTION",
-        help="For a function on the host: -march=native, -DTILE=8. Repeatable.",
-    )
-
     @property
     def given(self) -> dict[str, Any]:
         """The front matter that the command line gives."""
         table: dict[str, Any] = {} if self.entry is None else {"entry": self.entry}
-        table |= {"options": [*self.compiler_options]} if self.compiler_options else {}
         return _given("--front-matter", self.front_matter, table, "precision=tf32")
 
     def read(self, path: str) -> Kernel:

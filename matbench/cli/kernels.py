@@ -1,4 +1,4 @@
-"""`matbench list` and `matbench show`: the available kernels."""
+"""`matbench kernels`: the available kernels, or one of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from matbench.model import Kernel
 
 
-@main.command("list")
+@main.command("kernels")
+@click.argument("name", required=False, metavar="[KERNEL|FILE]", shell_complete=kernel_names)
+@click.option(
+    "--diff",
+    "other",
+    is_flag=False,
+    flag_value="",
+    metavar="[KERNEL]",
+    help="Show what it changes in another kernel, by default in its `previous` one, as a diff.",
+)
 @grouped
 @click.option(
     "--format",
@@ -29,19 +38,50 @@ if TYPE_CHECKING:
     type=click.Choice(["rich", "plain", "github", "json"]),
     default="rich",
     show_default=True,
-    help="Output format.",
+    help="Output format of the list.",
 )
-def list_kernels(files: KernelFiles, fmt: str) -> None:
-    """List the kernels and the constants they sweep.
+def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: str) -> None:
+    """List the kernels, or show one: its front matter in words, and its source.
 
-    Kernels are in the order in which they are best read: those of the tutorials, then the rungs of
-    the ladder by number, then the gallery, each after the one it changes (`previous`).
-    A terminal shows only constants with several values; in a pipe, each kernel is one line.
+    The list is in the order in which kernels are best read: those of the tutorials, then the rungs
+    of the ladder by number, then the gallery, each after the one it changes (`previous`). A
+    terminal shows only constants with several values; in a pipe, each kernel is one line.
+
+    A pipe or a file gets the exact source; on a terminal, control characters are replaced.
+
+    \b
+    matbench kernels
+    matbench kernels tiled
+    matbench kernels tiled --diff naive-2d
     """
     from matbench.kernelfile import lineage
     from matbench.show import kernels as view
 
-    catalogue = files.loaded().known
+    if name is None and other is not None:
+        raise UsageError("--diff: name a kernel, as in `matbench kernels tiled --diff naive-2d`")
+    if name is None:
+        _list(files.loaded().known, fmt)
+        return
+    names = [name, other] if other else [name]
+    known, *_, named = files.loaded(names)
+    lineage.check(named, known.kernels)
+    if other is not None:
+        text, language = _diff(named[0], named[-1] if other else None, known), "diff"
+    else:
+        show_rich(view.details(named[0]), "")
+        text, language = view.source(named[0]), "cuda"
+    if open_console().is_terminal:
+        show_rich(view.highlighted(text, language))
+    else:
+        # As bytes, because click removes escape sequences from text.
+        click.echo(text.encode(), nl=False)
+
+
+def _list(catalogue: Catalogue, fmt: str) -> None:
+    """Print all kernels, each group after the other."""
+    from matbench.kernelfile import lineage
+    from matbench.show import kernels as view
+
     lineage.check(catalogue.kernels.values(), catalogue.kernels)
     listed = {
         kernel.name: kernel
@@ -56,44 +96,14 @@ def list_kernels(files: KernelFiles, fmt: str) -> None:
         say(view.text(kernels, fmt))
 
 
-@main.command()
-@click.argument("name", shell_complete=kernel_names)
-@click.option(
-    "--diff", "as_diff", is_flag=True, help="What it changes in the `previous` kernel, as a diff."
-)
-@grouped
-def show(name: str, files: KernelFiles, as_diff: bool) -> None:
-    """Show a kernel's front matter in words, and its source.
-
-    A pipe or a file gets the exact source; on a terminal, control characters are replaced.
-    """
-    from matbench.kernelfile import lineage
-    from matbench.show import kernels as view
-
-    kernel = files.one(name)
-    known = files.loaded([name]).known
-    lineage.check([kernel], known.kernels)
-    if as_diff:
-        text, language = _diff(kernel, known), "diff"
-    else:
-        show_rich(view.details(kernel), "")
-        text, language = view.source(kernel), "cuda"
-    if not text:
-        return
-    if open_console().is_terminal:
-        show_rich(view.highlighted(text, language))
-    else:
-        # As bytes, because click removes escape sequences from text.
-        click.echo(text.encode(), nl=False)
-
-
-def _diff(kernel: Kernel, known: Catalogue) -> str:
-    """What changes from the kernel that this one names as `previous`."""
+def _diff(kernel: Kernel, other: Kernel | None, known: Catalogue) -> str:
+    """What changes from the other kernel, or from the one that this one names as `previous`."""
     from matbench.kernelfile import catalogue, lineage
 
-    file = lineage.file_of(kernel, known.kernels)
-    if file is None:
-        raise UsageError(f"{kernel.name}: changes no other kernel file (`previous`)")
-    before = known.kernels.get(kernel.previous or "") or catalogue.load(file)
-    old, new = (one.source.splitlines(keepends=True) for one in (before, kernel))
-    return "".join(difflib.unified_diff(old, new, before.path, kernel.path))
+    if other is None:
+        file = lineage.file_of(kernel, known.kernels)
+        if file is None:
+            raise UsageError(f"{kernel.name}: changes no other kernel file (`previous`)")
+        other = known.kernels.get(kernel.previous or "") or catalogue.load(file)
+    old, new = (one.source.splitlines(keepends=True) for one in (other, kernel))
+    return "".join(difflib.unified_diff(old, new, other.path, kernel.path))

@@ -244,7 +244,7 @@ class DeviceOptions:
     device: str | None = option(
         "--device",
         metavar="N|NAME",
-        help="Device number or name, as in `matbench info`. `run`, `tune` and `check` also "
+        help="Device number or name, as in `matbench doctor`. `run`, `tune` and `check` also "
         "take several (0,1) or all GPUs (all), which then work at the same time.",
     )
 

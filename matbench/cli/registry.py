@@ -23,91 +23,71 @@ if TYPE_CHECKING:
 _FEATURES = Path(__file__).parents[1] / "features"
 
 
-class Listed(NamedTuple):
-    """A command: its module, and the first sentence of its help."""
-
-    module: str
-    summary: str
-
-
-#: All commands, in the order of the help.
-COMMANDS = {
-    "run": Listed("cli.run", "Check and time KERNELS over sizes and parameters."),
-    "new": Listed("features.new.command", "Create a kernel file: a copy that says what to change."),
-    "adopt": Listed(
-        "features.adopt.command", "Find out how to launch a file's kernels, and save that."
-    ),
-    "watch": Listed(
-        "features.watch.command", "Check and time FILE whenever it is saved, until Ctrl-C."
-    ),
-    "compare": Listed(
-        "cli.compare", "Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?"
-    ),
-    "diff": Listed(
-        "features.diff.command", "Compare two record files: is NEW FASTER, SLOWER or the SAME?"
-    ),
-    "history": Listed("features.history.command", "Find the commits that made a kernel slower."),
-    "serve": Listed("cli.serve", "Judge kernels for another program: JSON Lines in and out."),
-    "tune": Listed("features.tune.command", "Find the fastest values of KERNEL's constants."),
-    "explain": Listed("features.explain.command", "Explain what limits a kernel's speed."),
-    "blocks": Listed(
-        "features.timeline.command", "Time each block of one launch: how long, and where it ran."
-    ),
-    "check": Listed(
-        "features.check.command", "Probe a kernel at awkward shapes: which does it get right?"
-    ),
-    "grade": Listed(
-        "features.grade.command", "Describe the arithmetic of kernels: errors, range, order."
-    ),
-    "report": Listed("cli.report", "Print the table of one or more record files."),
-    "page": Listed(
-        "features.page.command", "Write one or more record files as an interactive HTML page."
-    ),
-    "plot": Listed(
-        "features.plot.command", "Plot speed and error over n, from one or more record files."
-    ),
-    "list": Listed("cli.kernels", "List the kernels and the constants they sweep."),
-    "show": Listed("cli.kernels", "Show a kernel's front matter in words, and its source."),
-    "info": Listed("cli.machine", "Show all devices, why a backend is unavailable, and the cache."),
-    "cache": Listed("cli.machine", "Manage cached references and compiled code."),
-    "doctor": Listed(
-        "features.doctor.command", "Check what measuring needs on this machine, and how to fix it."
-    ),
-}
-
-#: Groups of options that commands have only with a feature: by the names of the commands' functions
-#: their names in `FeatureOptions`, and their classes.
-OPTIONS = {
-    "run": {
-        "cluster": "cluster.option.ClusterOptions",
-        "error_map": "charts.option.ErrorMapOptions",
-    },
-    "compare": {"gate": "diff.gate.GateOptions"},
-}
-
-
 class Kind(NamedTuple):
-    """A kind of records about outcomes: their name and type, and the module that shows them.
+    """A kind of records about outcomes: their tag, name and type, and the module that shows them.
 
     The module's `report` is of records and environments; if it has `recorded`, that is of records
     with their outcomes. `PAGE` is the section of pages that has it, `charts` what it draws there.
     """
 
+    tag: str
     plural: str
     type: str
     view: str
 
 
-#: By the tags of the records, in the order of reports.
-RECORDS = {
-    "comparison": Kind("comparisons", "records.comparison:ComparisonRecord", "show.comparisons"),
-    "tuning": Kind("searches", "features.tune.record:TuningRecord", "features.tune.view"),
-    "blocks": Kind("blocks", "features.timeline.record:BlockProfile", "features.timeline.view"),
-    "explanation": Kind(
-        "explanations", "features.explain.record:Explanation", "features.explain.view"
-    ),
-    "grade": Kind("grades", "features.grade.record:Grade", "features.grade.view"),
-}
+class Part(NamedTuple):
+    """What a module offers: a command, with the first sentence of its help, and the records that it
+    writes; or a group of options of another command, as `command`, name and class."""
+
+    module: str
+    command: str = ""
+    summary: str = ""
+    kind: Kind | None = None
+    options: tuple[str, str, str] | None = None
+
+
+#: All commands, in the order of the help, then options. Records are in the order of reports.
+PARTS = (
+    Part("cli.run", "run", "Check and time KERNELS over sizes and parameters."),
+    Part("features.new.command", "new", "Create a kernel file: a copy that says what to change."),
+    Part("features.adopt.command", "adopt",
+         "Find out how to launch a file's kernels, and save that."),
+    Part("features.watch.command", "watch",
+         "Check and time FILE whenever it is saved, until Ctrl-C."),
+    Part("cli.compare", "compare",
+         "Compare kernels or record files: is CANDIDATE FASTER, SLOWER or the SAME?",
+         Kind("comparison", "comparisons", "records.comparison:ComparisonRecord",
+              "show.comparisons")),
+    Part("features.history.command", "history", "Find the commits that made a kernel slower."),
+    Part("cli.serve", "serve", "Judge kernels for another program: JSON Lines in and out."),
+    Part("features.tune.command", "tune", "Find the fastest values of KERNEL's constants.",
+         Kind("tuning", "searches", "features.tune.record:TuningRecord", "features.tune.view")),
+    Part("features.timeline.command", "blocks",
+         "Time each block of one launch: how long, and where it ran.",
+         Kind("blocks", "blocks", "features.timeline.record:BlockProfile",
+              "features.timeline.view")),
+    Part("features.explain.command", "explain", "Explain what limits a kernel's speed.",
+         Kind("explanation", "explanations", "features.explain.record:Explanation",
+              "features.explain.view")),
+    Part("features.check.command", "check",
+         "Probe kernels at awkward shapes: which do they get right?"),
+    Part("features.grade.command", "grade",
+         "Describe the arithmetic of kernels: errors, range, order.",
+         Kind("grade", "grades", "features.grade.record:Grade", "features.grade.view")),
+    Part("cli.report", "report", "Print the table of one or more record files."),
+    Part("features.page.command", "page",
+         "Write one or more record files as an interactive HTML page."),
+    Part("features.plot.command", "plot",
+         "Plot speed and error over n, from one or more record files."),
+    Part("cli.kernels", "kernels",
+         "List the kernels, or show one: its front matter in words, and its source."),
+    Part("features.doctor.command", "doctor",
+         "Check what measuring needs on this machine, and how to fix it; show its devices."),
+    Part("features.cluster.option", options=("run", "cluster", "ClusterOptions")),
+    Part("features.charts.option", options=("run", "error_map", "ErrorMapOptions")),
+    Part("features.gate.option", options=("compare", "gate", "GateOptions")),
+)  # fmt: skip
 
 #: What finds the front matter of a file without any.
 ADOPTION = "features.adopt.search"
@@ -132,19 +112,19 @@ def load(module: str) -> ModuleType:
     return import_module(f"matbench.{module}")
 
 
-def commands() -> list[str]:
-    """The names of all commands that are there."""
-    return [name for name, listed in COMMANDS.items() if has(listed.module)]
+#: The commands and kinds of records that are there, by their names and tags.
+COMMANDS = {part.command: part for part in PARTS if part.command and has(part.module)}
+RECORDS = {part.kind.tag: part.kind for part in COMMANDS.values() if part.kind is not None}
+KINDS.update({tag: f"matbench.{kind.type}" for tag, kind in RECORDS.items()})
 
 
 def options_of(command: str) -> dict[str, type]:
     """The groups of options that features add to a command."""
-    groups = {}
-    for name, place in OPTIONS.get(command, {}).items():
-        module, _, group = f"features.{place}".rpartition(".")
-        if has(module):
-            groups[name] = getattr(load(module), group)
-    return groups
+    return {
+        part.options[1]: getattr(load(part.module), part.options[2])
+        for part in PARTS
+        if part.options is not None and part.options[0] == command and has(part.module)
+    }
 
 
 def with_lines_to_paste(error: UsageError) -> UsageError:
@@ -158,16 +138,12 @@ def with_lines_to_paste(error: UsageError) -> UsageError:
     return error
 
 
-_there = {tag: kind for tag, kind in RECORDS.items() if has(kind.type)}
-KINDS.update({tag: f"matbench.{kind.type}" for tag, kind in _there.items()})
-
-
 def reports(
     found: Iterable[Pair], environments: Sequence[Environment]
 ) -> Iterator[tuple[Kind, list[Pair], Report]]:
     """Records about outcomes, all of one kind at a time, and a report of them."""
     pairs = list(found)
-    for tag, kind in _there.items():
+    for tag, kind in RECORDS.items():
         if own := [pair for pair in pairs if type(pair[0]).__struct_config__.tag == tag]:
             view = load(kind.view)
             if hasattr(view, "recorded"):

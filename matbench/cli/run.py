@@ -93,7 +93,7 @@ class RunOptions(ContractOptions):
         show_default=True,
         metavar="N",
         help="Measure everything N times, each time in new processes, to show how much results "
-        "vary between them. `diff` needs 5 on both sides for its best verdicts.",
+        "vary between them. `compare` needs 5 in both files for its best verdicts.",
     )
     uncertainty: float | None = option(
         "--uncertainty",
@@ -181,7 +181,7 @@ def run(
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
     where = cluster or device
-    cases = selection.cases(chosen, problems, values, where, near=more.smoke)
+    cases = selection.cases(chosen, problems, values, where, quick=more.smoke)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay, seconds.sustained)
     sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"))

@@ -78,7 +78,7 @@ class SelectionOptions:
             found = catalogue.group(self.group, None if of_every_workload else of)
             if not found:
                 raise UsageError(
-                    f"--group {self.group}: no kernel in it computes {of}; see `matbench list`"
+                    f"--group {self.group}: no kernel in it computes {of}; see `matbench kernels`"
                 )
             named += found
         chosen = named + added
@@ -97,12 +97,12 @@ class SelectionOptions:
         overrides: dict[str, tuple[int, ...]],
         device: Devices,
         *,
-        near: bool = False,
+        quick: bool = False,
     ) -> PlacedCases:
         """Each case with its devices: those selected, or the CPU for host baselines.
 
-        Each model has its own cases; sizes that kernels exclude are moved to allowed ones `near`
-        them if asked.
+        Each model has its own cases; of a `quick` check, sizes that kernels exclude are
+        moved to allowed ones near them.
         """
         from matbench.kernelfile import sweep
         from matbench.model import Skip
@@ -114,9 +114,9 @@ class SelectionOptions:
         for info in device.choose_all() if plain else []:
             models.setdefault((info.backend, info.name), []).append(info)
         for alike in models.values():
-            cases = sweep.cases(plain, problems, overrides, alike[0])
-            cases = sweep.near(cases, alike[0]) if near else cases
-            found += [(tuple(alike), case) for case in cases]
+            chosen = sweep.quick if quick else sweep.cases
+            placed = chosen(plain, problems, overrides, alike[0])
+            found += [(tuple(alike), case) for case in placed]
         for kernel in hosted:
             info, missing = _host_of(kernel)
             if not isinstance(device, DeviceOptions):

@@ -74,12 +74,10 @@ class JudgeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metavar="SECONDS",
     help="Longest sampling time of a case.",
 )
-@click.option("--no-adopt", is_flag=True, help="Files without front matter fail.")
 @grouped
 def serve(
     hot: bool,
     max_time: float,
-    no_adopt: bool,
     sizes: SizeOptions,
     contract: ContractOptions,
     device: DeviceOptions,
@@ -99,7 +97,6 @@ def serve(
         timeout=deadlines.timeout,
         max_time=max_time,
         hot=hot,
-        adopt=not no_adopt,
         contract=contract.asked,
     ) as judge:
         lines: Queue[bytes] = Queue(AHEAD)

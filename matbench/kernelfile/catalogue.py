@@ -190,7 +190,7 @@ class Catalogue:
             near = difflib.get_close_matches(name, self.kernels, 1)
             if ".py:" in name:
                 near = [name.replace(".py:", f".py{python_file.SEPARATOR}", 1)]
-            hint = f"did you mean {near[0]!r}?" if near else "see `matbench list`"
+            hint = f"did you mean {near[0]!r}?" if near else "see `matbench kernels`"
             raise UsageError(f"no kernel {name!r}; {hint}")
         return self.kernels[name]
 

@@ -241,10 +241,15 @@ def cases(
     ]
 
 
-def near(cases: Iterable[Case], device: DeviceInfo) -> list[Case]:
-    """The cases; where `where` excludes their size, at an allowed one near it."""
+def quick(
+    kernels: Sequence[Kernel],
+    problems: Sequence[Problem],
+    overrides: dict[str, tuple[int, ...]],
+    device: DeviceInfo,
+) -> list[Case]:
+    """The cases of a quick check; where `where` excludes their size, at an allowed one near it."""
     moved: dict[tuple[str, str, Problem], Case] = {}
-    for one in cases:
+    for one in cases(kernels, problems, overrides, device):
         kernel, problem, params = one.kernel, one.problem, one.params
         size = None
         if one.skip is not None and one.skip.kind == "condition":

@@ -67,7 +67,7 @@ def not_found(name: str) -> None:
 
 def test_it_has_no_blocks(matbench: Matbench) -> None:
     assert "cannot be timed" in matbench("blocks", "cublas", code=2).stderr
-    shown = matbench("show", "cublaslt-best-fp8").stdout
+    shown = matbench("kernels", "cublaslt-best-fp8").stdout
     assert "kernels/baselines/cublaslt-best-fp8.cu\n" in shown
     assert "block (threads)" not in shown
 
@@ -140,7 +140,7 @@ def test_compared_with_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
 
 @pytest.mark.gpu
 def test_checked_like_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
-    printed = matbench("check", "cublas", "--no-large", "--backend", "cuda").stdout
+    printed = matbench("check", "cublas", "--backend", "cuda").stdout
     assert "passed 34 of 34 probes" in printed  # with other factors, and a batch
 
 

@@ -249,7 +249,7 @@ def test_adopt_finds_the_call_of_an_int8_kernel(write: Write, matbench: Matbench
 
 @pytest.mark.long
 def test_check_tries_several_blocks(write: Write, matbench: Matbench) -> None:
-    words = ("check", "--no-large")
+    words = "check"
     right = matbench(*words, write("fp8.cu", VARIANTS["scales of blocks"].source)).stdout
     assert "65x290x400" in right
     assert "blocks with scales" in right

@@ -65,8 +65,8 @@ def test_any_record_is_shown_or_refused(
     for command in (
         ("report", every, "--format", fmt),
         ("report", every, charted, others, "--fastest"),
-        ("diff", charted, others, "--format", fmt, "--summary", summary),
-        ("diff", every, others, "--fail-if-slower", "5%"),
+        ("compare", charted, others, "--format", fmt, "--summary", summary),
+        ("compare", every, others, "--fail-if-slower", "5%"),
         ("page", every, others, "--output", page, "--force"),
         ("plot", charted, "--output", picture),
     ):
@@ -78,14 +78,15 @@ def test_any_record_is_shown_or_refused(
 
 
 #: `watch` never ends, `doctor` is about this machine alone, and a group alone is its help.
-LEFT_OUT = ((), ("watch",), ("doctor",), ("cache",))
+LEFT_OUT = ((), ("watch",), ("doctor",))
 COMMANDS = [list(path) for path in command_paths() if path not in LEFT_OUT]
 LINES = [
     line.split()
     for line in (
         "run tiled --sizes 64", "run --kernel mine.cu --output out.jsonl", "run --resume old.jsonl",
-        "diff old.jsonl new.jsonl", "report old.jsonl", "page old.jsonl", "compare tiled naive-2d",
-        "show mine.cu", "check tiled", "tune tiled --budget 3s", "explain tiled --arch hopper",
+        "compare old.jsonl new.jsonl", "report old.jsonl", "page old.jsonl",
+        "compare tiled naive-2d",
+        "kernels mine.cu", "check tiled", "tune tiled --budget 3s", "explain tiled --arch hopper",
         "new mine2 --from tiled", "adopt mine.cu", "grade tiled",
     )
 ]  # fmt: skip
@@ -109,7 +110,7 @@ VALUES = WORDS.map(lambda word: word.replace("\0", "").encode("utf-8", "replace"
 def command_lines(draw: st.DrawFn) -> list[str]:
     """A line that is right, or a bare command, and further options and words."""
     words = list(draw(st.sampled_from(LINES + COMMANDS)))
-    command = command_at(tuple(words[: 2 if words[0] == "cache" else 1]))
+    command = command_at((words[0],))
     wanted = [one for one in command.params if "--cluster" not in one.opts]  # waits for a host
     for option in draw(st.lists(st.sampled_from(wanted), max_size=3)) if wanted else ():
         choices = list(getattr(option.type, "choices", ()))
@@ -151,7 +152,7 @@ def test_any_command_line_is_obeyed_or_refused(
     done = CliRunner(env=variables).invoke(cli.main, words, prog_name="matbench")
     assert isinstance(done.exception, SystemExit | None), words
     assert done.exit_code in (0, 1, 2, 3), words
-    if words[0] != "show":  # which prints a source as it is
+    if words[0] != "kernels":  # which prints a source as it is
         assert safe.text(done.output) == done.output
     if done.exit_code == 2:
         assert done.stderr.splitlines()[-1].startswith("matbench")

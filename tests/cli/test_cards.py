@@ -104,7 +104,7 @@ def test_check_and_tune_use_all_gpus(
     monkeypatch.setattr(worker.Worker, "measure", noted)
     every = sweep.probed
     monkeypatch.setattr(sweep, "probed", lambda *arguments: every(*arguments)[:6])
-    words = ("check", "tiled", "--set", "TILE=8", "--no-large", "--format", "json", "--device")
+    words = ("check", "tiled", "--set", "TILE=8", "--format", "json", "--device")
     one = matbench(*words, "0")
     assert used == {"opencl:0"}
     used.clear()

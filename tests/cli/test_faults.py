@@ -37,8 +37,8 @@ NO_WORKER = "a worker process cannot be started: "
         (GONE, ("run", *ONE_CASE), f"{NO_WORKER}the working folder no longer exists; change to"),
         ("ulimit -n 10", ("run", *ONE_CASE), f"{NO_WORKER}Too many open files; raise `ulimit -n`"),
         ("ulimit -n 14", ("run", *ONE_CASE), f"{NO_WORKER}Too many open files; raise `ulimit -n`"),
-        ("echo raise MemoryError > click.py", ("list",), "out of memory"),
-        ("echo import missing > click.py", ("list",), "No module named 'missing'"),
+        ("echo raise MemoryError > click.py", ("kernels",), "out of memory"),
+        ("echo import missing > click.py", ("kernels",), "No module named 'missing'"),
     ],
 )
 def test_the_true_reason_is_told(
@@ -87,6 +87,6 @@ def test_ctrl_c_where_there_is_no_table(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(catalogue, "builtin", interrupted)
-    for command in (["run"], ["list"], ["compare", "tiled", "kahan"], ["show", "tiled"]):
+    for command in (["run"], ["kernels"], ["compare", "tiled", "kahan"], ["kernels", "tiled"]):
         result = matbench(*command, code=130)
         assert (result.stdout, result.stderr) == ("", "interrupted\n")

@@ -1,4 +1,4 @@
-"""`matbench list` and `matbench show`: every kernel, with its whole front matter."""
+"""`matbench kernels`: every kernel, with its whole front matter."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from matbench.model import Kernel
 def test_list_names_every_kernel(matbench: Matbench, write_kernel: KernelWriter) -> None:
     kernels = catalogue.builtin()
     for fmt in ("rich", "plain", "github"):
-        text = matbench("list", "--format", fmt, "--kernel", write_kernel("mine")).stdout
+        text = matbench("kernels", "--format", fmt, "--kernel", write_kernel("mine")).stdout
         for kernel in kernels:
             assert kernel.name in text
             assert kernel.summary in text
         assert "For a test" in text
-    rows = json.loads(matbench("list", "--format", "json").stdout)
+    rows = json.loads(matbench("kernels", "--format", "json").stdout)
     assert {row["kernel"] for row in rows} == {kernel.name for kernel in kernels}
     [tiled] = [row for row in rows if row["kernel"] == "tiled"]
     assert tiled["sweeps"] == "TILE 8, 16, 32"
@@ -35,7 +35,7 @@ def test_list_names_every_kernel(matbench: Matbench, write_kernel: KernelWriter)
 def test_show_tells_front_matter_in_words_and_the_source(
     kernel: Kernel, matbench: Matbench
 ) -> None:
-    text = matbench("show", kernel.name).stdout
+    text = matbench("kernels", kernel.name).stdout
     assert kernel.summary in text
     assert "// /// matbench" not in text
     assert re.split("^(?://|#) ///\n", kernel.source, flags=re.MULTILINE)[-1].strip() in text
@@ -48,11 +48,11 @@ def test_kernels_are_listed_behind_what_they_change(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     mine = write_kernel("mine", front='previous = "tiled"')
-    rows = json.loads(matbench("list", "--format", "json", "--kernel", mine).stdout)
+    rows = json.loads(matbench("kernels", "--format", "json", "--kernel", mine).stdout)
     names = [row["kernel"] for row in rows]
     assert names.index("naive-2d") < names.index("tiled") < names.index("mine")
     assert names.index("double-buffered") + 1 == names.index("async-copied")
-    for command in (["list"], ["show", "mine"]):
+    for command in (["kernels"], ["kernels", "mine"]):
         wrong = write_kernel("mine", front='previous = "tild"')
         done = matbench(*command, "--kernel", wrong, code=2)
         assert "no kernel 'tild' (previous); did you mean 'tiled'?" in done.stderr
@@ -62,12 +62,13 @@ def test_what_a_kernel_changes_is_shown_as_a_diff(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     one, two = write_kernel("one"), write_kernel("two", front='previous = "one"')
-    text = matbench("show", two, "--diff").stdout
+    text = matbench("kernels", two, "--diff").stdout
     assert text.startswith(f"--- {one}\n+++ {two}\n@@ ")
     assert '\n+// previous = "one"\n' in text
     done = subprocess.run(["patch", "-o", "-", one], input=text, capture_output=True, text=True)
     assert done.stdout == two.read_text(encoding="utf-8")
-    text = matbench("show", "thread-1d", "--diff").stdout
+    text = matbench("kernels", "thread-1d", "--diff").stdout
     assert "\n+    const int row = element / N;\n" in text
-    assert "--diff" in matbench("show", "tiled").stdout
-    assert "--diff" not in matbench("show", "single-block").stdout
+    assert "-tiled.cu\n+++ " in matbench("kernels", two, "--diff", "tiled").stdout
+    assert "--diff" in matbench("kernels", "tiled").stdout
+    assert "--diff" not in matbench("kernels", "single-block").stdout

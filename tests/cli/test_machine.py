@@ -1,39 +1,15 @@
-"""`matbench info` and `matbench cache`: devices, missing parts, and cached files."""
+"""The cache of this machine, as commands use and clear it."""
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench, outside
 
-from matbench import backends
 from matbench.cache import Cache
-from matbench.model import DeviceInfo
 
 pytestmark = pytest.mark.usefixtures("own_state")
-
-
-def test_info_lists_devices_what_is_missing_and_the_cache(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
-    text = matbench("info").stdout
-    assert device.label in text
-    for name in backends.NAMES:
-        try:
-            found = backends.devices(name)
-        except backends.UnavailableError as error:
-            assert f"{name} is unavailable: {error}" in text
-        else:
-            for listed in found:
-                assert listed.label in text
-                assert listed.driver in text
-                for label in listed.properties:
-                    assert label in text
-    assert re.search(r"cache: .+, [\d,.]+ MB of at most 2,147 MB", text)
-    assert os.environ["MATBENCH_CACHE_DIR"] in text
 
 
 def test_clearing_the_cache(
@@ -42,9 +18,9 @@ def test_clearing_the_cache(
     folder = tmp_path / "cache"
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder))
     Cache().put("key", bytes(2_000_000))
-    assert matbench("cache", "clear").stdout == f"removed 2.0 MB from {folder}\n"
+    assert matbench("doctor", "--clear-cache").stdout == f"removed 2.0 MB from {folder}\n"
     assert list(folder.iterdir()) == []
-    assert matbench("cache", "clear").stdout == f"removed 0.0 MB from {folder}\n"
+    assert matbench("doctor", "--clear-cache").stdout == f"removed 0.0 MB from {folder}\n"
 
 
 def test_a_cache_that_others_can_fill_stops_the_run(
@@ -62,12 +38,8 @@ def test_a_cache_that_others_can_fill_stops_the_run(
     assert not Path("out.jsonl").exists()
 
 
-@pytest.mark.parametrize("command", [
-    ["run", "tiled", "--sizes", "9", "--set", "TILE=8"], ["info"],
-], ids=lambda command: command[0])  # fmt: skip
 @pytest.mark.parametrize("kind", ["file", "below a file", "not to be made"])
 def test_an_unusable_cache_folder_is_one_line(
-    command: list[str],
     kind: str,
     tmp_path: Path,
     matbench: Matbench,
@@ -79,7 +51,7 @@ def test_an_unusable_cache_folder_is_one_line(
     if not Path("/proc").is_dir() and folder == Path("/proc/x"):
         pytest.skip("no /proc")
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder))
-    done = matbench(*command, code=2)
+    done = matbench("run", "tiled", "--sizes", "9", "--set", "TILE=8", code=2)
     assert done.stderr.count("\n") == 1
     reason = "cannot be written: " if kind == "not to be made" else "not a folder; "
     assert done.stderr.startswith(f"matbench: cache folder {folder}: {reason}")
@@ -99,7 +71,7 @@ def test_a_cache_that_is_a_file_is_not_cleared(
     file = tmp_path / "file"
     file.write_text("kept")
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(file))
-    result = matbench("cache", "clear", code=2)
+    result = matbench("doctor", "--clear-cache", code=2)
     assert result.stderr == (
         f"matbench: cache folder {file}: not a folder; set MATBENCH_CACHE_DIR to another folder\n"
     )

@@ -236,7 +236,7 @@ def id_of(value: str | tuple[str | int, ...]) -> str:
 @pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
 @pytest.mark.parametrize(("command", "unbuffered"), [
     (("report", "FILE"), ""), (("report", "FILE"), "1"),
-    (("report", "FILE", "--format", "json"), ""), (("show", "tiled"), ""), (("--help",), "1"),
+    (("report", "FILE", "--format", "json"), ""), (("kernels", "tiled"), ""), (("--help",), "1"),
 ], ids=id_of)  # fmt: skip
 def test_a_full_disk_behind_standard_output_is_one_line(
     command: tuple[str, ...], unbuffered: str, tmp_path: Path
@@ -257,7 +257,7 @@ RUN = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--max-time", "0.001",
 
 
 @pytest.mark.parametrize(("command", "descriptors"), [
-    (RUN, (0, 1, 2)), pytest.param(RUN, (2,), marks=pytest.mark.long), (("list",), (1,)),
+    (RUN, (0, 1, 2)), pytest.param(RUN, (2,), marks=pytest.mark.long), (("kernels",), (1,)),
 ], ids=id_of)  # fmt: skip
 def test_a_stream_that_is_closed_is_the_null_device(
     command: tuple[str, ...], descriptors: tuple[int, ...], tmp_path: Path
@@ -281,7 +281,7 @@ def test_a_stream_that_is_closed_is_the_null_device(
 
 
 @pytest.mark.parametrize(("command", "unbuffered"), [
-    (RUN, ""), (("list",), "1"), (("--help",), ""),
+    (RUN, ""), (("kernels",), "1"), (("--help",), ""),
 ], ids=id_of)  # fmt: skip
 def test_a_reader_that_leaves_early_is_no_failure(
     command: tuple[str, ...], unbuffered: str, tmp_path: Path

@@ -203,7 +203,7 @@ def test_a_file_runs_by_what_the_command_line_says(matbench: Matbench) -> None:
     name = "product.txt"
     Path(name).write_text(SOURCE)
     assert RIGHT in matbench("run", name, *ALL, "--sizes", "33x17x20", *QUICK).stdout
-    shown = matbench("show", name, *ALL).stdout
+    shown = matbench("kernels", name, *ALL).stdout
     assert "product<16>(M, N, K, 1.0, A, B, 0.0, C)" in " ".join(shown.split())
     assert SOURCE in shown
 
@@ -243,7 +243,7 @@ def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     ],
 )
 def test_a_list_may_be_given_without_brackets(key: str, text: str, value: object) -> None:
-    given = KernelFiles((), None, (f"{key}={text}",), None, ()).given
+    given = KernelFiles((), None, (f"{key}={text}",), None).given
     for part in key.split("."):
         given = given[part]
     assert given == value
@@ -320,6 +320,6 @@ def test_a_key_is_given_once(matbench: Matbench, tmp_path: Path) -> None:
     path.write_text("__global__ void mine(float *A, float *B, float *C, int M, int N, int K) {}")
     launch = front("launch.block=[1]", "launch.grid=[1]")
     for given in ('name="a"', "launch.shared_bytes=4"):
-        said = matbench("show", path, *launch, *front(given, given), code=2).output
+        said = matbench("kernels", path, *launch, *front(given, given), code=2).output
         assert f"{given.split('=')[0]} is given twice" in said
-        matbench("show", path, *launch, *front(given))
+        matbench("kernels", path, *launch, *front(given))

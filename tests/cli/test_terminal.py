@@ -68,7 +68,7 @@ def records(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [("list",), ("show", "shared-row"), ("--help",)])
+@pytest.mark.parametrize("command", [("kernels",), ("kernels", "shared-row"), ("--help",)])
 def test_other_commands_keep_to_the_width(command: tuple[str, ...]) -> None:
     session = on_terminal(*command, width=60)
     assert session.code == 0
@@ -76,7 +76,7 @@ def test_other_commands_keep_to_the_width(command: tuple[str, ...]) -> None:
 
 
 def test_a_pipe_gets_a_line_for_each_kernel() -> None:
-    done = subprocess.run([*COMMAND, "list"], capture_output=True, text=True, check=True)
+    done = subprocess.run([*COMMAND, "kernels"], capture_output=True, text=True, check=True)
     _, *lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines] == [
         kernel.name
@@ -105,15 +105,15 @@ def test_a_file_gets_no_more_columns_than_needed_and_no_blanks_behind_them(
     records: Path, tmp_path: Path
 ) -> None:
     """Reasons wrap, as on a terminal; measured rows end with their last figure."""
-    check = ("check", "tiled", "--set", "TILE=8", "--no-large")
-    for command in (("report", records), RUN, check, ("compare", *PAIR), ("list",)):
+    check = ("check", "tiled", "--set", "TILE=8")
+    for command in (("report", records), RUN, check, ("compare", *PAIR), ("kernels",)):
         file = tmp_path / "file.txt"
         with file.open("w") as stdout:
             subprocess.run([*COMMAND, *command], stdout=stdout, check=True)
         lines = file.read_text(encoding="utf-8").splitlines()
         assert lines
         assert [line for line in lines if line != line.rstrip()] == []
-        if command[0] != "list":  # one line for each kernel
+        if command[0] != "kernels":  # one line for each kernel
             assert max(map(cell_len, lines)) <= 180
     session = on_terminal("report", records, width=250)
     table = [line.rstrip() for line in session.lines if line.startswith(("kernel ", "tiled "))]
@@ -131,7 +131,7 @@ def test_80_columns_have_room_for_the_interval_of_a_comparison() -> None:
     assert max(map(cell_len, session.lines)) <= 80
 
 
-@pytest.mark.parametrize("arguments", [("list",), ("run", "naïve★")])
+@pytest.mark.parametrize("arguments", [("kernels",), ("run", "naïve★")])
 def test_an_encoding_that_lacks_letters_is_no_error(arguments: tuple[str, ...]) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
     done = subprocess.run([*COMMAND, *arguments], capture_output=True, env=environment)

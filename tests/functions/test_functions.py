@@ -380,7 +380,7 @@ def test_compare_and_check_take_a_function(
     )
     assert "candidate honest against baseline naive-2d" in compared.output
     assert compared.exit_code in (0, 1)
-    checked = matbench("check", function, "--backend", "opencl", "--no-large", code=None)
+    checked = matbench("check", function, "--backend", "opencl", code=None)
     assert checked.exit_code == 0, checked.output
     for other in ("explain", "blocks"):
         refused = matbench(other, function, code=2)

@@ -295,9 +295,9 @@ def test_compiler_options_are_those_of_the_author(matbench: Matbench, tmp_path: 
     file = tmp_path / "mine.cpp"
     file.write_text(VECTORS)
     fixed = ("--entry", "host f", "--sizes", "64", "--backend", "opencl", *QUICK)
-    matbench("run", file, *fixed, "--compiler-option", "-DWIDTH=8", code=1)
+    matbench("run", file, *fixed, "--front-matter", "options=-DWIDTH=8", code=1)
     assert "target specific option" in present(last_run()[0].reason)
-    options = ("--compiler-option", "-DWIDTH=8", "--compiler-option=-march=native")
+    options = ("--front-matter", "options=-DWIDTH=8,-march=native")
     assert "built with -DWIDTH=8 -march=native" in matbench("run", file, *fixed, *options).output
     file.with_suffix(".toml").write_text('options = ["-mavx", "-DWIDTH=8"]\n')
     assert "built with -mavx -DWIDTH=8" in matbench("run", file, *fixed).output

@@ -131,8 +131,10 @@ COMMANDS: dict[str, list[Any]] = {
     ],
     "blocks": ["blocks good.cu --sizes 33", "blocks liar.cu --sizes 33", "blocks numpy --sizes 33"],
     "blocks-json": ["blocks good.cu --sizes 33 --format json"],
-    "show": ["show good.cu", "show scaled.cu", "show gemm.cu", "show numpy"],
-    "help": [f"{name} --help" for name in ("run", "compare", "check", "blocks", "show", "serve")],
+    "show": ["kernels good.cu", "kernels scaled.cu", "kernels gemm.cu", "kernels numpy"],
+    "help": [
+        f"{name} --help" for name in ("run", "compare", "check", "blocks", "kernels", "serve")
+    ],
 }  # fmt: skip
 
 #: Command lines that are refused.
@@ -162,15 +164,17 @@ REFUSED = [
         "beside.cu", "two.cu", "good.cu tild", "bare.cu --contract transpose", "broken.cu",
         "unknown-key.cu", "no-entry.cu", "not-closed.cu",
     )),
-    "list --kernel broken.cu", "show tiled --kernel broken.cu", "show", "show tild", "show two.cu",
-    "check two.cu", "show single-block --diff", "compare tiled", "compare tiled kahan naive-2d",
+    "kernels --kernel broken.cu", "kernels tiled --kernel broken.cu", "kernels --diff tiled",
+    "kernels tild", "kernels two.cu", "kernels tiled --diff tild", "check two.cu",
+    "kernels single-block --diff", "compare tiled", "compare tiled kahan naive-2d",
     "compare tiled kahan --fail-if-slower lot",
     "compare tiled kahan --hot --cold --backend opencl",
     "compare tiled kahan --hot --graph --backend opencl", "compare tiled numpy",
     "compare tiled naive-2d --format junit", "compare old.jsonl new.jsonl",
     "compare dot-tree cubes-tree", "compare cublas cublas-bf16", "compare tf32x3 double-mma",
-    "compare fp8-wgmma fp8-promoted", "diff kept.jsonl",
-    "diff none.jsonl kept.jsonl", "diff kept.jsonl kept.jsonl", "diff tiled kahan", "report",
+    "compare fp8-wgmma fp8-promoted", "compare kept.jsonl", "compare tiled kept.jsonl",
+    "compare none.jsonl kept.jsonl", "compare kept.jsonl kept.jsonl", "report",
+    "compare kept.jsonl kept.jsonl --sizes 8", "compare tiled kahan --ignore-environment",
     "report none.jsonl", "explain tiled --sizes 8,9", "explain tiled --inputs normal,uniform",
     "blocks tiled --sizes 8 --alpha 1,2", "serve --sizes abc",
 ]  # fmt: skip

@@ -112,7 +112,7 @@ def test_a_device_says_all_that_the_tutorial_prints(info: DeviceInfo) -> None:
 
 
 def test_info_shows_it(matbench: Matbench, info: DeviceInfo) -> None:
-    text = matbench("info").stdout
+    text = matbench("doctor", code=None).stdout
     assert info.label in text
     for label in info.properties:
         assert label in text

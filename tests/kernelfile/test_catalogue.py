@@ -288,7 +288,7 @@ def test_names_and_groups() -> None:
     assert everything.get("tiled").name == "tiled"
     with pytest.raises(UsageError, match=r"no kernel 'tild'; did you mean 'tiled'\?"):
         everything.get("tild")
-    with pytest.raises(UsageError, match="no kernel 'xyzzy'; see `matbench list`"):
+    with pytest.raises(UsageError, match="no kernel 'xyzzy'; see `matbench kernels`"):
         everything.get("xyzzy")
     names = [kernel.name for kernel in everything.group("all", None)]
     assert sorted(names) == sorted(everything.kernels)

@@ -323,7 +323,7 @@ def test_probes_are_of_sizes_that_are_allowed(where: tuple[str, ...], allowed: A
     assert all(allowed(case.problem) for case in ran)
     assert skipped
     assert not any(allowed(case.problem) for case in skipped)
-    moved = sweep.near((case for _, case in found), GPU)
+    moved = sweep.quick([kernel], [case.problem for _, case in found], {}, GPU)
     assert all(case.skip is None and allowed(case.problem) for case in moved)
     assert len({case.problem for case in moved}) == len(moved)
     assert {*problems} <= {case.problem for case in moved}

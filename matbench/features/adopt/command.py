@@ -28,29 +28,18 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Replace FILE.toml.")
 @click.option(
-    "--include-dir",
-    "include_dirs",
-    multiple=True,
-    metavar="DIR",
-    help="Folder of headers. Repeatable.",
-)
-@click.option(
     "--front-matter",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A key of front matter that is known, such as precision=tf32. Repeatable.",
+    help="A key of front matter that is known: precision=tf32, std=c++17, include_dirs=DIR (as "
+    "seen from the file). Repeatable.",
 )
-@click.option("--strict", is_flag=True, help="Refuse a kernel with a warning.")
-@click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
 @grouped
 def adopt(
     file: str,
     entry: str | None,
     force: bool,
-    include_dirs: tuple[str, ...],
     front_matter: tuple[str, ...],
-    strict: bool,
-    std: str | None,
     device: DeviceOptions,
 ) -> None:
     """Find out how to launch a file's kernels, and save that.
@@ -68,31 +57,23 @@ def adopt(
     from matbench.cli.outputs import write_file
     from matbench.features.adopt import functions
     from matbench.kernelfile import compiled, python_file, syntax, tables
-    from matbench.kernelfile.front_matter import STANDARDS, Reader
+    from matbench.kernelfile.front_matter import Reader
 
     path = Path(file)
     target = tables.beside_of(path)
     if compiled.is_compiled(file):
         raise UsageError(f"{file}: compiled; adopt reads CUDA C++, so write {target}")
-    known = KernelFiles((), None, front_matter, entry, ()).given
+    known = KernelFiles((), None, front_matter, entry).given
     entry = known.pop("entry", None)
     if python_file.is_python(file):
         if known:
             raise UsageError(f"--front-matter: write the table above the function in {file}")
         sys.exit(not functions.adopt(file, device))
     source = _free(path, target, force=force)
-    for folder in include_dirs:
-        if not Path(folder).is_dir():
-            raise UsageError(f"--include-dir {folder!r:.80}: no such folder")
-    if std is not None and std not in STANDARDS:
-        raise UsageError(f"--std {std!r:.40}: not one of {', '.join(STANDARDS)}")
-    folders = [os.path.relpath(folder, path.absolute().parent) for folder in include_dirs]
-    known |= {"include_dirs": folders} if folders else {}
-    known |= {"std": std} if std else {}
     Reader(file, "", path, tables.Table(file, "", None, known)).front(known)  # refuses other keys
     with syntax.located(file):
         results = _results(file, source, entry, known, device)
-    adopted = [result for result in results if result.table and not (strict and result.warnings)]
+    adopted = [result for result in results if result.table is not None]
     if not adopted:
         sys.exit(1)
     first, *others = adopted

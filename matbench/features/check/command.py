@@ -1,4 +1,4 @@
-"""`matbench check`: a kernel at awkward shapes, and under compute-sanitizer."""
+"""`matbench check`: kernels at awkward shapes, and under compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report, show_rich
-from matbench.cli.kernel_files import KernelFiles, kernel_argument
+from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
+    SizeOptions,
     allow_skips_option,
     format_option,
     grouped,
@@ -36,65 +37,116 @@ _DEADLINES = 2
 
 
 @main.command()
-@kernel_argument
+@click.argument(
+    "kernels", nargs=-1, required=True, metavar="KERNEL|FILE...", shell_complete=kernel_names
+)
 @grouped
 @click.option(
-    "--large/--no-large",
-    default=None,
-    help="Also probe the largest A, B, C and batches that fit in memory, where 32-bit indices "
-    "overflow. Default: only on a GPU.",
+    "--quick",
+    is_flag=True,
+    help="Probe only the small sizes of `run --smoke`, and no claims.",
 )
 @click.option("--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer.")
 @allow_skips_option
 @format_option
 def check(
-    kernel: str,
+    kernels: tuple[str, ...],
     files: KernelFiles,
     constants: ConstantOptions,
     device: DeviceOptions,
     deadlines: DeadlineOptions,
-    large: bool | None,
+    quick: bool,
     sanitize: bool,
     allow_skips: bool,
     fmt: str,
 ) -> None:
-    """Probe a kernel at awkward shapes: which does it get right?
+    """Probe kernels at awkward shapes: which do they get right?
 
-    Reasons for wrong results follow the table. If the kernel's file makes claims that weaken a
+    Reasons for wrong results follow the table. If a kernel's file makes claims that weaken a
     check, it also runs without them, or with weaker ones, to show how much of each it needs.
 
     \b
-    matbench check tiled
+    matbench check tiled kahan --quick
     matbench check mine.cu --sanitize
     """
-    from matbench.bench.prepared import host_memory_bytes
     from matbench.features.check import sanitizer
-    from matbench.kernelfile import sweep
 
-    chosen = files.one(kernel)
-    if sanitize and not chosen.kind.is_launched:
-        what = f"{chosen.name} is {chosen.kind.called}"
-        raise UsageError(f"{what}; use `matbench run` to check it")
+    if quick and sanitize:
+        raise UsageError("--quick cannot be combined with --sanitize")
+    chosen = list({kernel.name: kernel for kernel in files.loaded(kernels).named}.values())
+    for kernel in chosen if sanitize else ():
+        if not kernel.kind.is_launched:
+            what = f"{kernel.name} is {kernel.kind.called}"
+            raise UsageError(f"{what}; use `matbench run` to check it")
     if sanitize:
         sanitizer.executable()
-    infos = device.choose_alike(chosen)
-    if sanitize and infos[0].backend != "cuda":
-        raise UsageError(f"--sanitize needs CUDA; this is {infos[0].backend}")
-    wants_large = infos[0].kind == "gpu" if large is None else large
-    memory = host_memory_bytes() if wants_large else None
-    probed = sweep.probed(chosen, constants.values([chosen]), infos[0], memory)
-    trials = Probing(chosen, infos, probed, sanitize=sanitize)
+    values = constants.values(chosen)
+    trials = []
+    for kernel in chosen:
+        infos = device.choose_alike(kernel)
+        if sanitize and infos[0].backend != "cuda":
+            raise UsageError(f"--sanitize needs CUDA; this is {infos[0].backend}")
+        probed = _probed(kernel, values, infos[0], quick=quick)
+        trials.append(Probing(kernel, infos, probed, try_claims=not quick, sanitize=sanitize))
     with Interruption() as interruption:
-        trials.probe(deadlines)
-        trials.try_claims(deadlines)
-        trials.run_sanitizer(deadlines)
-    if not trials.probes:
-        interruption.exit(*trials.progress)
-    trials.show(fmt)
-    interruption.exit(*trials.progress)
-    if any(trials.findings):
+        for each in trials:
+            each.probe(deadlines)
+            each.try_claims(deadlines)
+            each.run_sanitizer(deadlines)
+    done, total = (sum(counts) for counts in zip(*(each.progress for each in trials), strict=True))
+    begun = [each for each in trials if each.probes]
+    if begun:
+        _show(begun, fmt)
+    interruption.exit(done, total, "probes")
+    if any(finding for each in begun for finding in each.findings):
         sys.exit(1)
-    exit_with(trials.outcomes, allow_skips=allow_skips, done="probed")
+    exit_with([o for each in begun for o in each.outcomes], allow_skips=allow_skips, done="probed")
+
+
+def _probed(
+    kernel: Kernel,
+    values: dict[str, tuple[int, ...]],
+    info: DeviceInfo,
+    *,
+    quick: bool,
+) -> list[tuple[str, Case]]:
+    """The cases of a kernel, each with its purpose."""
+    from matbench.bench.prepared import host_memory_bytes
+    from matbench.kernelfile import sweep
+
+    if quick:
+        unset = SizeOptions(sizes=None, inputs=(), seed=0, alpha=None, beta=None, batch=None)
+        problems = unset.problems([kernel], smoke=True)
+        return [("quick", case) for case in sweep.quick([kernel], problems, values, info)]
+    memory = host_memory_bytes() if info.kind == "gpu" else None  # for the largest matrices
+    return sweep.probed(kernel, values, info, memory)
+
+
+def _show(trials: list[Probing], fmt: str) -> None:
+    """Print the probes, the claims and the sanitizer's findings of each kernel."""
+    from matbench.features.check import view
+    from matbench.records import encoding, provenance
+    from matbench.show import outcomes, safe
+
+    devices = {info.identity: info for each in trials for info in each.devices}
+    about = provenance.environment(sys.argv[1:], [*devices.values()], {})
+    if fmt == "rich":
+        for number, each in enumerate(trials):
+            blank = [""] if number else []
+            where = each.devices[0]
+            show_rich(*blank, *view.renderables(each.kernel.name, where, each.probes, each.needs))
+    elif fmt == "json":
+        found = [record for each in trials for record in (*each.probes, *each.needs)]
+        say(encoding.array([about, *found]))
+    else:
+        every = [outcome for each in trials for outcome in each.outcomes]
+        show_report(outcomes.report(every, [about]), fmt)
+    runs = [findings for each in trials for findings in each.findings]
+    findings = list(chain.from_iterable(runs))
+    for finding in findings:
+        say(safe.line(finding))
+    if runs:
+        say(f"compute-sanitizer: {len(runs)} runs, findings: {len(findings)}", err=True)
 
 
 class Probing:
@@ -106,6 +158,7 @@ class Probing:
         devices: tuple[DeviceInfo, ...],
         probed: list[tuple[str, Case]],
         *,
+        try_claims: bool,
         sanitize: bool,
     ) -> None:
         from matbench.analysis.claims import conditions, weakenings
@@ -115,7 +168,7 @@ class Probing:
         self.devices = devices
         self.probed = probed
         can_run = any(case.skip is None for _, case in probed)
-        tried = kernel.kind.is_launched and can_run
+        tried = try_claims and kernel.kind.is_launched and can_run
         stated = Claims.from_kernel(kernel)
         self.claims = [*weakenings(stated), *conditions(stated)] if tried else []
         self.runs = _under_sanitizer(probed) if sanitize else []
@@ -133,10 +186,15 @@ class Probing:
         return [probe.outcome for probe in self.probes]
 
     @property
-    def progress(self) -> tuple[int, int, str]:
+    def needs(self) -> list[Need]:
+        """How much of its claims the kernel needs, as far as that was tried."""
+        return [self._needs[c.declared] for c in self.claims if c.declared in self._needs]
+
+    @property
+    def progress(self) -> tuple[int, int]:
         """How many trials are done, out of how many."""
         done = len(self._probes) + len(self._needs) + len(self.findings)
-        return done, len(self.probed) + len(self.claims) + len(self.runs), "probes"
+        return done, len(self.probed) + len(self.claims) + len(self.runs)
 
     def probe(self, deadlines: DeadlineOptions) -> None:
         """Run every probe, on any of the devices."""
@@ -206,27 +264,6 @@ class Probing:
                 display.begin(f"{tool}: {case.label}")
                 findings = sanitize.run(self.devices[0], case, tool, deadlines.timeout)
                 self.findings.append([f"{case.label}: {finding}" for finding in findings])
-
-    def show(self, fmt: str) -> None:
-        """Print the probes, the claims and the sanitizer's findings."""
-        from matbench.features.check import view as probes
-        from matbench.records import encoding, provenance
-        from matbench.show import outcomes, safe
-
-        about = provenance.environment(sys.argv[1:], self.devices, {})
-        needs = [self._needs[c.declared] for c in self.claims if c.declared in self._needs]
-        if fmt == "rich":
-            show_rich(*probes.renderables(self.kernel.name, self.devices[0], self.probes, needs))
-        elif fmt == "json":
-            say(encoding.array([about, *self.probes, *needs]))
-        else:
-            show_report(outcomes.report(self.outcomes, [about]), fmt)
-        findings = list(chain.from_iterable(self.findings))
-        for finding in findings:
-            say(safe.line(finding))
-        if self.findings:
-            runs = len(self.findings)
-            say(f"compute-sanitizer: {runs} runs, findings: {len(findings)}", err=True)
 
 
 def _given_up(case: Case, left: list[tuple[str, Case]]) -> Skip:

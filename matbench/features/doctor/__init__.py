@@ -1,1 +1,1 @@
-"""`matbench doctor`: what keeps this machine from measuring, and how to fix it."""
+"""`matbench doctor`: this machine's devices, what keeps it from measuring, and the cache."""

@@ -42,7 +42,10 @@ def _cache() -> DoctorFinding:
     try:
         cache.put("doctor", value)
         if bytes(cache.get("doctor") or b"") == value:
-            return DoctorFinding("cache", "ok", str(cache.folder))
+            size, most = cache.size_bytes() / 1e6, cache.limit_bytes / 1e6
+            return DoctorFinding(
+                "cache", "ok", f"{cache.folder}, {size:,.1f} MB of at most {most:,.0f} MB"
+            )
         return DoctorFinding("cache", "problem", f"{cache.folder} keeps nothing: is its disk full?")
     except UsageError as error:
         return DoctorFinding("cache", "problem", str(error))

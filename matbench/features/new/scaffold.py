@@ -11,7 +11,7 @@ from matbench.model import BASELINE, Kernel
 #: Comments above the keys and tables of front matter, each used once.
 _GUIDE = {
     "name": "Name on the command line; the function may have any.",
-    "previous": "The kernel that it changes: `matbench show` gives the command for the diff.",
+    "previous": "The kernel that it changes: `matbench kernels` gives the command for the diff.",
     "workload": "What it computes.",
     "args": "Arguments of the function, in order: buffers, and expressions for numbers.",
     "requires": "Requirements; the kernel is skipped on devices that do not meet them.",

@@ -18,7 +18,7 @@ def place(kernel: Kernel) -> Path:
     if revision.named(kernel.path) is not None:
         raise UsageError(f"--write: {kernel.path} is of a revision; name the file")
     if source.resolve().is_relative_to(catalogue.kernels_folder().resolve()):
-        copy = f"matbench show {kernel.name} > mine.cu"
+        copy = f"matbench kernels {kernel.name} > mine.cu"
         raise UsageError(f"--write: {kernel.name} comes with matbench; tune a copy: {copy}")
     beside = tables.beside_of(source)
     path = beside if beside.is_file() and not python_file.is_python(kernel.path) else source

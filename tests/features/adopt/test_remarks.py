@@ -69,10 +69,6 @@ def test_what_the_files_own_launch_does_wrong_is_said(
     line = text[: text.index("<<<")].count("\n") + 1
     assert warnings == ([f"{path}:{line}: the launch {mistake}"] if mistake else [])
     assert "where" not in table["launch"]
-    if mistake and "rounds" in mistake:
-        path.with_suffix(".toml").unlink()
-        matbench("adopt", path, "--strict", code=1)
-        assert not path.with_suffix(".toml").exists()
 
 
 @pytest.mark.parametrize(

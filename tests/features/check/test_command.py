@@ -25,7 +25,7 @@ def last(text: str) -> str:
 
 @pytest.mark.long
 def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) -> None:
-    text = matbench("check", "reverse-static", "--no-large").stdout
+    text = matbench("check", "reverse-static").stdout
     assert last(text) == (
         f"reverse-static passed 6 of 6 probes on {device.label}, 14 skipped: "
         "needs N <= 64 (N = 255…1000003)"
@@ -36,7 +36,7 @@ def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) 
 
 @pytest.mark.long
 def test_json_has_every_probe_as_a_record(matbench: Matbench) -> None:
-    printed = matbench("check", "reverse-static", "--no-large", "--format", "json").stdout
+    printed = matbench("check", "reverse-static", "--format", "json").stdout
     environment, *found = json.loads(printed)
     assert environment["type"] == "environment"
     need = msgspec.convert(found.pop(), Need)
@@ -46,6 +46,23 @@ def test_json_has_every_probe_as_a_record(matbench: Matbench) -> None:
     assert [probe.outcome.status for probe in probes].count("measured") == 6
     assert all(probe.purpose for probe in probes)
     assert all(probe.outcome.timing is None for probe in probes)
+
+
+def test_several_kernels_are_checked_quickly(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    """At the sizes of `run --smoke`, and without their claims."""
+    good = write_kernel("good", front="error_constant = 16")
+    bad = write_kernel("bad", body=changed(GOOD_BODY, ("k < K", "k < K - 1")))
+    text = matbench("check", good, bad, good, "--quick", code=1).stdout
+    right, wrong = text.split("\n\n")[1::2]
+    assert right == f"good passed 4 of 4 probes on {device.label}"
+    assert last(wrong).startswith("bad passed 0 of 4 probes")
+    told = matbench("check", good, "dot-tree", "--quick", "--format", "json").stdout
+    _, *found = json.loads(told)
+    cases = [one["outcome"]["case"] for one in found]
+    assert [case["kernel"] for case in cases] == [*["good"] * 4, *["dot-tree"] * (len(cases) - 4)]
+    assert [case["problem"]["M"] for case in cases[:4]] == [1, 17, 33, 65]
 
 
 def large(path: Path, device: DeviceInfo, gib: int, gb: int = 80) -> dict[str, tuple[str, int]]:
@@ -102,11 +119,11 @@ def test_where_nothing_could_be_probed(
 ) -> None:
     path = write_kernel(launch='block = [1]\ngrid = [1]\nwhere = ["M > 2**20"]')
     start = f"mine: no probe could run on {device.label}: needs M > 2**20 (M = 1…"
-    result = matbench("check", path, "--no-large", code=1)
+    result = matbench("check", path, code=1)
     assert last(result.stdout).startswith(start)
     assert "where M > 2**20" not in result.stdout, "where nothing runs, no claim is tried"
     assert result.stderr == "nothing was probed; use --allow-skips to exit with 0 anyway\n"
-    result = matbench("check", path, "--no-large", "--allow-skips")
+    result = matbench("check", path, "--allow-skips")
     assert last(result.stdout).startswith(start)
     assert result.stderr == ""
 
@@ -124,15 +141,15 @@ def test_a_kernel_that_needs_cuda_without_saying_so(
     hint = 'if it needs CUDA\'s headers, set requires = ["cuda"]'
     path = tmp_path / "mine.cu"
     path.write_text(head + "#include <cuda_fp16.h>\n" + body.replace("KIND", "half"))
-    skipped = matbench("check", path, "--no-large", code=1)
+    skipped = matbench("check", path, code=1)
     assert "needs CUDA (cuda_fp16.h, line 10)" in skipped.output
     for kind in ("__half", "half"):
         path.write_text(head + body.replace("KIND", kind))
-        text = matbench("check", path, "--no-large", code=1).stdout
+        text = matbench("check", path, code=1).stdout
         assert text.count(f"needs CUDA (`{kind}`, line 10)") == 1
     path.write_text(head + body.replace("KIND", "half").replace("{ }", "{ C[0] = oops; }"))
     path.write_text(path.read_text().replace("half", "float"))
-    assert hint not in matbench("check", path, "--no-large", code=1).stdout
+    assert hint not in matbench("check", path, code=1).stdout
 
 
 def test_inputs_that_16_bits_cannot_hold_are_refused_in_words(
@@ -169,7 +186,7 @@ def test_how_much_of_a_claim_is_needed(
     front: str, read: str, factor: str, line: str, matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     path = write_kernel(front=front, body=BODY.replace("READ", read).replace("FACTOR", factor))
-    lines = matbench("check", path, "--no-large").stdout.splitlines()
+    lines = matbench("check", path).stdout.splitlines()
     assert lines[-1].startswith("mine passed 30 of 30 probes")
     assert lines[-2].startswith(line)
 
@@ -177,7 +194,7 @@ def test_how_much_of_a_claim_is_needed(
 def test_a_condition_that_is_needed(matbench: Matbench, write_kernel: KernelWriter) -> None:
     whole = 'block = ["TILE", "TILE"]\ngrid = ["N // TILE", "ceil_div(M, TILE)"]\n'
     path = write_kernel(launch=f'{whole}where = ["N % TILE == 0"]')
-    lines = matbench("check", path, "--no-large").stdout.splitlines()
+    lines = matbench("check", path).stdout.splitlines()
     assert lines[-2].startswith("where N % TILE == 0: needed: 0 of ")
 
 

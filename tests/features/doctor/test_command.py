@@ -98,8 +98,12 @@ def lines(matbench: Matbench) -> Callable[..., dict[str, tuple[str, str]]]:
     def run(code: int = 0) -> dict[str, tuple[str, str]]:
         result = matbench("doctor", code=code)
         assert result.stderr == ""
-        split = (re.split(r"  +", line.rstrip(), maxsplit=2) for line in result.stdout.splitlines())
-        found = {name: (status, text) for name, status, text in split}
+        split = (
+            re.split(r"  +", line.rstrip(), maxsplit=2)
+            for line in result.stdout.partition("\n\n")[0].splitlines()
+        )
+        size = re.compile(r", [\d,.]+ MB of at most 2,147 MB$")
+        found = {name: (status, size.sub("", text)) for name, status, text in split}
         assert (code == 1) == any(status == "problem" for status, _ in found.values())
         return found
 
@@ -116,6 +120,15 @@ def test_without_a_gpu_opencl_is_enough(machine: Machine, lines: Lines) -> None:
         "OpenCL": ("ok", "opencl:0 A GPU"),
         "cache": ("ok", os.environ["MATBENCH_CACHE_DIR"]),
     }
+
+
+def test_devices_follow_with_their_properties(matbench: Matbench) -> None:
+    found, _, text = matbench("doctor", code=None).stdout.partition("\n\n")
+    assert re.search(r"^cache +ok +\S+, [\d,.]+ MB of at most 2,147 MB$", found, re.MULTILINE)
+    for info in backends.devices("opencl"):
+        assert info.label in text
+        assert info.driver in text
+        assert all(label in text for label in info.properties)
 
 
 def test_without_a_gpu_or_opencl_nothing_can_be_measured(machine: Machine, lines: Lines) -> None:

@@ -186,7 +186,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_measured(
     def refused(*arguments: str | Path) -> str:
         return matbench("tune", *arguments, "--write", code=2).stderr
 
-    copy = "tune a copy: matbench show tiled > mine.cu"
+    copy = "tune a copy: matbench kernels tiled > mine.cu"
     assert f"--write: tiled comes with matbench; {copy}" in refused("tiled", "--sizes", "8")
     assert "--write takes the winner of one size; give one" in refused(file, "--sizes", "8,9")
     monkeypatch.setattr(os, "access", lambda path, _: path != file)

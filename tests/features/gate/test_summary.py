@@ -14,7 +14,7 @@ from support import records
 from support.records import timing
 
 from matbench.analysis import statistics
-from matbench.features.diff.gate_view import summary
+from matbench.features.gate.summary import summary
 from matbench.model import Problem
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Outcome

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from support import records
 
-from matbench.features.diff import recorded
-from matbench.features.diff.runs import VARIATIONS
+from matbench.features.gate import recorded
+from matbench.features.gate.runs import VARIATIONS
 from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord, Verdict
 from matbench.records.outcome import BlockTimes, Outcome, Timing

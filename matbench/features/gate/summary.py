@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matbench.features.diff import recorded
+from matbench.features.gate import recorded
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.show import comparisons, formats, safe

@@ -1,4 +1,4 @@
-"""`matbench diff`: two record files, and the exit codes that CI relies on."""
+"""`matbench compare OLD.jsonl NEW.jsonl`, and the exit codes that CI relies on."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_exit_code_tells_regressions_alone(
 ) -> None:
     old = write(tmp_path / "old.jsonl", *repeated(steady()))
     new = write(tmp_path / "new.jsonl", *repeated(steady(factor=factor)))
-    matbench("diff", old, new, "--fail-if-slower", "5%", code=code)
-    matbench("diff", old, new)
+    matbench("compare", old, new, "--fail-if-slower", "5%", code=code)
+    matbench("compare", old, new)
 
 
 def test_one_process_on_each_side_is_not_enough_and_the_table_says_why(
@@ -48,19 +48,19 @@ def test_one_process_on_each_side_is_not_enough_and_the_table_says_why(
     """Two processes of the same code differ by as much on a CPU."""
     old = write(tmp_path / "old.jsonl", steady())
     new = write(tmp_path / "new.jsonl", steady(factor=1.2))
-    gate = ("diff", old, new, "--fail-if-slower", "5%")
+    gate = ("compare", old, new, "--fail-if-slower", "5%")
     result = matbench(*gate, code=3)
     shown = " ".join(result.stdout.split())
     assert "1 UNDECIDED" in shown
     assert result.stderr.startswith("--fail-if-slower could not judge any case: the interval cont")
-    assert matbench(*gate, "--allow-undecided").stderr == ""
-    matbench("diff", old, new, "--fail-if-slower", "60%")  # more than the interval reaches
-    matbench("diff", old, new)
+    assert matbench(*gate, "--allow-skips").stderr == ""
+    matbench("compare", old, new, "--fail-if-slower", "60%")  # more than the interval reaches
+    matbench("compare", old, new)
     assert "the interval allows for a difference of 25.00% between processes" in shown
     assert "record both sides with --repeat 5" in shown
     # Far more than processes differ by is told from one process as well.
     much = write(tmp_path / "much.jsonl", steady(factor=1.5))
-    matbench("diff", old, much, "--fail-if-slower", "5%", code=1)
+    matbench("compare", old, much, "--fail-if-slower", "5%", code=1)
 
 
 def test_environments_that_differ_are_exit_3_unless_they_are_ignored(
@@ -69,13 +69,13 @@ def test_environments_that_differ_are_exit_3_unless_they_are_ignored(
     old = write(tmp_path / "old.jsonl", *repeated(steady()))
     other = records.device(driver="99")
     new = write(tmp_path / "new.jsonl", *repeated(steady(factor=1.2)), device=other)
-    result = matbench("diff", old, new, "--fail-if-slower", "5%", code=3)
-    matbench("diff", old, new, "--fail-if-slower", "900%", code=3)
-    matbench("diff", old, new, "--fail-if-slower", "5%", "--allow-undecided")
+    result = matbench("compare", old, new, "--fail-if-slower", "5%", code=3)
+    matbench("compare", old, new, "--fail-if-slower", "900%", code=3)
+    matbench("compare", old, new, "--fail-if-slower", "5%", "--allow-skips")
     assert "driver differs: was 1.2, now 99" in result.stderr
     assert "use --ignore-environment to judge anyway" in result.stderr
-    matbench("diff", old, new, "--fail-if-slower", "5%", "--ignore-environment", code=1)
-    matbench("diff", old, new)
+    matbench("compare", old, new, "--fail-if-slower", "5%", "--ignore-environment", code=1)
+    matbench("compare", old, new)
 
 
 def busy(share: float, factor: float = 1.0, kernel: str = "tiled") -> list[Outcome]:
@@ -91,17 +91,17 @@ def test_other_load_is_exit_3_only_if_no_case_can_be_judged(
 ) -> None:
     old = write(tmp_path / "old.jsonl", *busy(0.1), *busy(0.1, kernel="kahan"))
     all_busy = write(tmp_path / "all.jsonl", *busy(0.7, 1.2), *busy(0.6, kernel="kahan"))
-    result = matbench("diff", old, all_busy, "--fail-if-slower", "5%", code=3)
+    result = matbench("compare", old, all_busy, "--fail-if-slower", "5%", code=3)
     said = "the load of other programs at {} TILE=16 at 17x33x65 differs: was 10%, now {}"
     assert said.format("tiled", "70%") in result.stderr
     assert said.format("kahan", "60%") in result.stderr
     assert "2 UNDECIDED" in result.stdout
-    matbench("diff", old, all_busy, "--fail-if-slower", "5%", "--ignore-environment", code=1)
+    matbench("compare", old, all_busy, "--fail-if-slower", "5%", "--ignore-environment", code=1)
     # One case can be judged: that decides, whether it is slower or not.
     for factor, code in ((1.0, 0), (1.2, 1)):
         file = tmp_path / f"{code}.jsonl"
         write(file, *busy(0.7, 1.2), *busy(0.1, factor, kernel="kahan"))
-        result = matbench("diff", old, file, "--fail-if-slower", "5%", code=code)
+        result = matbench("compare", old, file, "--fail-if-slower", "5%", code=code)
         assert said.format("tiled", "70%") in result.stderr
         assert "kahan" not in result.stderr
 
@@ -110,18 +110,18 @@ def test_a_case_of_another_environment_judges_nothing(tmp_path: Path, matbench: 
     """However narrow its interval; the other case is UNDECIDED by its own."""
     old = write(tmp_path / "old.jsonl", *busy(0.1), steady("kahan"))
     new = write(tmp_path / "new.jsonl", *busy(0.7), steady("kahan", factor=1.2))
-    told = matbench("diff", old, new, "--fail-if-slower", "5%", code=3)
+    told = matbench("compare", old, new, "--fail-if-slower", "5%", code=3)
     assert "2 UNDECIDED" in told.stdout
     assert "--fail-if-slower could not judge any case: not comparable: the load" in told.stderr
     ignoring = ("--fail-if-slower", "5%", "--ignore-environment")
-    matbench("diff", old, new, *ignoring)
+    matbench("compare", old, new, *ignoring)
 
 
 def test_a_case_that_broke_fails_and_is_named(tmp_path: Path, matbench: Matbench) -> None:
     old = write(tmp_path / "old.jsonl", steady())
     wrong = records.outcome("tiled", status="wrong", reason="integers: 3 of 9 wrong")
     new = write(tmp_path / "new.jsonl", wrong)
-    result = matbench("diff", old, new, "--fail-if-slower", "5%", code=1)
+    result = matbench("compare", old, new, "--fail-if-slower", "5%", code=1)
     assert "is now wrong: integers: 3 of 9 wrong" in result.stderr
 
 
@@ -130,12 +130,12 @@ def test_verdicts_and_cases_of_one_file_alone(tmp_path: Path, matbench: Matbench
     new = write(
         tmp_path / "new.jsonl", *repeated(steady(factor=1.1)), steady("kahan", 0.5), steady("mine")
     )
-    result = matbench("diff", old, new)
+    result = matbench("compare", old, new)
     assert f"only in {old}: naive-2d TILE=16 at 17x33x65" in result.stderr
     assert f"only in {new}: mine TILE=16 at 17x33x65" in result.stderr
     assert "1 SLOWER, 1 FASTER" in result.stdout
     assert "1.10 × slower" in result.stdout
-    _, *found = json.loads(matbench("diff", old, new, "--format", "json").stdout)
+    _, *found = json.loads(matbench("compare", old, new, "--format", "json").stdout)
     verdicts = {one["candidate"]["case"]["kernel"]: one["comparison"]["verdict"] for one in found}
     assert verdicts == {"tiled": "SLOWER", "kahan": "FASTER"}
 
@@ -143,16 +143,16 @@ def test_verdicts_and_cases_of_one_file_alone(tmp_path: Path, matbench: Matbench
 def test_nothing_to_judge_is_no_pass(tmp_path: Path, matbench: Matbench) -> None:
     old = write(tmp_path / "old.jsonl", steady())
     new = write(tmp_path / "new.jsonl", steady("naive-2d"))
-    told = matbench("diff", old, new, "--fail-if-slower", "5%", code=3).stderr
+    told = matbench("compare", old, new, "--fail-if-slower", "5%", code=3).stderr
     assert "--fail-if-slower could not judge any case: no case is on both sides" in told
-    matbench("diff", old, new, "--fail-if-slower", "5%", "--allow-undecided")
+    matbench("compare", old, new, "--fail-if-slower", "5%", "--allow-skips")
 
 
-def test_diff_writes_the_same_summary(matbench: Matbench, tmp_path: Path) -> None:
+def test_record_files_have_the_same_summary(matbench: Matbench, tmp_path: Path) -> None:
     old, new, summary = (tmp_path / name for name in ("old.jsonl", "new.jsonl", "summary.md"))
     write(old, records.outcome("tiled"), records.outcome("kahan"))
     write(new, records.outcome("tiled", status="wrong", reason="3 of 9"), records.outcome("kahan"))
-    matbench("diff", old, new, "--summary", summary)
+    matbench("compare", old, new, "--summary", summary)
     text = summary.read_text()
     assert text.startswith("### 1 case is wrong or failed\n")
     assert "- tiled TILE=16 at 17x33x65 is now wrong: 3 of 9\n" in text
@@ -168,5 +168,5 @@ def test_a_summary_that_cannot_be_written_is_told_before_measuring(
     assert told.startswith("--summary ")
     assert "cannot be written" in told
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", target)
-    told = refusal("diff", "kept.jsonl", "kept.jsonl")
+    told = refusal("compare", "kept.jsonl", "kept.jsonl")
     assert "cannot be written" in told

@@ -1,4 +1,4 @@
-"""What `compare` and `diff` share: the gate for CI, and its summary for a pull request."""
+"""Options of `compare`: the gate for CI, its summary for a pull request, and record files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from matbench.cli.console import say
+from matbench.cli.console import say, show_report
 from matbench.cli.options import VerdictOptions, option
+from matbench.cli.outputs import require_apart
 from matbench.cli.types import Share
 from matbench.errors import MatbenchError, UsageError
 from matbench.show import safe
@@ -17,6 +18,9 @@ from matbench.show import safe
 if TYPE_CHECKING:
     from matbench.records.comparison import ComparisonRecord
     from matbench.records.environment import Environment
+
+#: How many of the cases that one file lacks are named.
+_SHOWN_LABELS = 8
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class GateOptions:
         help="Exit 1 if the candidate is SLOWER by more than this, such as 5%, and 3 if no case "
         "could be judged.",
     )
-    allow_undecided: bool = option(
-        "--allow-undecided",
+    allow_skips: bool = option(
+        "--allow-skips",
         is_flag=True,
         help="Exit 0 even if --fail-if-slower could not judge any case.",
     )
@@ -43,6 +47,12 @@ class GateOptions:
         envvar="GITHUB_STEP_SUMMARY",
         show_envvar=True,
         help="Append the verdicts to FILE as Markdown for a pull request.",
+    )
+
+    ignore_environment: bool = option(
+        "--ignore-environment",
+        is_flag=True,
+        help="Judge record files even if device, driver, toolkit or clocks differ.",
     )
 
     def __post_init__(self) -> None:
@@ -58,27 +68,62 @@ class GateOptions:
         """Append the summary to its file, if there is one; remarks go below the verdict."""
         if self.summary is None:
             return
-        from matbench.features.diff import gate_view
+        from matbench.features.gate import summary
 
-        text = gate_view.summary(records, environments, self.fail_if_slower, remarks)
+        text = summary.summary(records, environments, self.fail_if_slower, remarks)
         try:
             self._append(text)
         except UsageError as error:  # it was possible before measuring
             raise MatbenchError(str(error)) from None
 
+    def compare_files(self, old: str, new: str, threshold: float, fmt: str) -> None:
+        """Compare two record files case by case; then exit as the gate says."""
+        from matbench.features.gate import recorded
+        from matbench.records import reading
+        from matbench.show import comparisons
+
+        require_apart({"--summary": self.summary}, (old, new))
+        notes: list[str] = []
+        first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
+        joined = recorded.compare_records(
+            first, second, (old, new), threshold, ignore_environment=self.ignore_environment
+        )
+
+        def tell(line: str) -> None:
+            say(safe.line(line), err=True)
+
+        for line in (*notes, *joined.differences):
+            tell(f"note: {line}")
+        show_report(comparisons.report(joined.records, second[0]), fmt)
+        self.summarize(joined.records, second[0], joined.differences + joined.broken)
+        for file, labels in ((old, joined.only_old), (new, joined.only_new)):
+            if labels:
+                shown = ", ".join(labels[:_SHOWN_LABELS])
+                more = len(labels) - _SHOWN_LABELS
+                tell(f"only in {file}: {shown}" + (f" and {more:,} more" if more > 0 else ""))
+        for line in joined.broken:
+            tell(line)
+        if self.fail_if_slower is None:
+            return
+        is_comparable = recorded.comparable(joined) or self.ignore_environment
+        if not is_comparable and not self.allow_skips:
+            tell("not comparable: environments differ; use --ignore-environment to judge anyway")
+            sys.exit(3)
+        self.exit(joined.records, broken=bool(joined.broken))
+
     def exit(self, records: Sequence[ComparisonRecord], *, broken: bool) -> None:
         """Exit 1 if a result is wrong or too slow; 3 if --fail-if-slower could judge no case."""
-        from matbench.features.diff import recorded
+        from matbench.features.gate import recorded
         from matbench.show import reasons
 
         allowed = self.fail_if_slower
         if broken or any(recorded.is_too_slow(record, allowed) for record in records):
             sys.exit(1)
-        if allowed is None or self.allow_undecided:
+        if allowed is None or self.allow_skips:
             return
         if not any(recorded.is_judged(record, allowed) for record in records):
             why = reasons.comparison_reason(records[0]) if records else "no case is on both sides"
-            how = "--allow-undecided makes the exit code 0"
+            how = "--allow-skips makes the exit code 0"
             say(f"--fail-if-slower could not judge any case: {safe.line(why)}; {how}", err=True)
             sys.exit(3)
 

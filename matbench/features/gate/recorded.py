@@ -11,7 +11,7 @@ import msgspec
 from matbench import workloads
 from matbench.analysis import repetitions
 from matbench.analysis.ranking import sm_mhz
-from matbench.features.diff import runs
+from matbench.features.gate import runs
 from matbench.model import Problem
 from matbench.records import resuming
 from matbench.records.comparison import Comparison, ComparisonRecord

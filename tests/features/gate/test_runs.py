@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from matbench.features.diff.runs import ENOUGH, VARIATIONS, Variation, _shift_rank, compare_runs
+from matbench.features.gate.runs import ENOUGH, VARIATIONS, Variation, _shift_rank, compare_runs
 from matbench.records.comparison import Comparison
 
 NONE = Variation(0.0, 0.0)

@@ -12,6 +12,7 @@ import math
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +25,11 @@ from rich.console import Console
 from rich.text import Text
 from tabulate import tabulate
 
-from matbench.features.charts import error_map_chart
-from matbench.features.charts.speed_and_error import make_chart
+from matbench.features.charts import drawing, error_map_chart
+from matbench.features.charts import picture as charts
+from matbench.features.charts.definitions import Chart
 from matbench.features.grade import view as grade
 from matbench.features.grade.record import Grade
-from matbench.features.plot import picture as chart
-from matbench.features.timeline import picture as timeline
-from matbench.features.timeline.record import BlockProfile
 from matbench.kernelfile import catalogue
 from matbench.kernelfile.code import code_of
 from matbench.model import BASELINE, Kernel
@@ -298,25 +297,28 @@ def drawn(draw: Callable[[Path], None], data: object) -> str:
 
 
 def ladder_chart() -> str:
-    """What `matbench plot` draws of the rungs, and of cuBLAS in their precisions."""
-    _, found = reading.read(LADDER)
-    found = [outcome for outcome in found if outcome.case.claims.precision in PRECISIONS]
-    title = " / ".join(dict.fromkeys(o.case.device for o in found))
-    return drawn(lambda path: chart.draw(found, path, title), make_chart(found).lines)
+    """What `report --picture` draws of the rungs, and of cuBLAS in their precisions, on the device
+    that measured most and at the sizes that are powers of 2."""
+    about, found = reading.read(LADDER)
+    [(device, _)] = Counter(outcome.case.device_id for outcome in found).most_common(1)
+    sizes = {str(2**power) for power in range(8, 13)}
+    found = [o for o in found if o.case.claims.precision in PRECISIONS
+             and o.case.device_id == device and o.case.problem.size in sizes]  # fmt: skip
+    shown = [(o.case.label, o.median_ns, o.max_rel_err) for o in found]
+    return drawn(lambda path: charts.write(path, reading.RecordSet([*about, *found])), shown)
 
 
 def timeline_chart() -> str:
     contents = reading.Contents(EXAMPLES / "blocks.json")
-    [(profile, _)], [outcome] = contents.findings, contents.outcomes
-    assert isinstance(profile, BlockProfile)
-    title = outcome.case.label
-    return drawn(lambda path: timeline.draw(profile, path, title), profile.timeline)
+    return drawn(lambda path: charts.write(path, contents), contents.findings)
 
 
 def error_chart() -> str:
     found = msgspec.json.decode((EXAMPLES / "error-map.json").read_bytes(), type=ErrorCells)
-    title, reason = "forgot-barrier TILE=16 at 50x40x36", "wrong: reference"
-    return drawn(lambda path: error_map_chart.draw(found, path, title, reason), found)
+    note = " · ".join(["wrong: reference", *error_map_chart.notes(found)])
+    title = "forgot-barrier TILE=16 at 50x40x36"
+    chart = Chart(title, note, error_map_chart.spec(found, side=520), full=False)
+    return drawn(lambda path: drawing.draw(path, [chart], ""), found)
 
 
 CHARTS: dict[Path, Callable[[], str]] = {

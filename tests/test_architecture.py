@@ -174,8 +174,12 @@ def test_all_that_the_registry_names_is_there() -> None:
     for part in registry.PARTS:
         module = registry.load(part.module)
         assert part.options is None or hasattr(module, part.options[2])
-        assert part.kind is None or registry.load(part.kind.view)
+        for place in (part.kind.view, part.kind.drawn) if part.kind is not None else ():
+            registry.load(place)
+    for place in (registry.PICTURE, registry.PAGE):
+        registry.load(place)
     named = {part.module.split(".")[1] for part in registry.PARTS if "features" in part.module}
+    named |= {"charts", "page"}
     assert {*FEATURES} - named == {"nvidia_tools"}, "it works for other features alone"
 
 
@@ -217,7 +221,9 @@ def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
     shown += "    main([name, '--help'], standalone_mode=False)"
     options = output(copy, "-c", shown, *sorted(core))
     assert options.count("--help") == len(core)
-    assert not re.search("^  --(cluster|error-map|fail-if-slower|summary) ", options, re.MULTILINE)
+    assert not re.search(
+        "^  --(cluster|picture|page|fail-if-slower|summary) ", options, re.MULTILINE
+    )
     quick = ("--sizes", "33", "--set", "TILE=8", "--max-time", "0.1")
     assert "33" in matbench("run", "tiled", *quick, "--output", "mine.jsonl")
     assert "naive-2d" in matbench("compare", "tiled", "naive-2d", *quick)

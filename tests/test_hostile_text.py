@@ -193,7 +193,7 @@ def test_watch_shows_hostile_text_as_text(folder: Path) -> None:
      "run tiled --output EVIL/x.jsonl", "run tiled --resume EVIL", "report EVIL",
      "compare EVIL.jsonl EVIL.jsonl",
      "compare old.jsonl new.jsonl --threshold EVIL", "explain tiled --arch EVIL", "new EVIL",
-     "new mine --output EVIL/", "plot old.jsonl --output EVIL", "watch EVIL"],
+     "new mine --output EVIL/", "report old.jsonl --picture EVIL.svg", "watch EVIL"],
 )  # fmt: skip
 def test_an_error_that_quotes_what_was_typed_is_one_line(
     folder: Path, matbench: Matbench, words: str

@@ -14,17 +14,17 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed, show_report
+from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, is_path, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
     LaunchOptions,
+    ReportOptions,
     SizeOptions,
     SustainedOptions,
     VerdictOptions,
-    format_option,
     grouped,
     require_device,
 )
@@ -60,7 +60,6 @@ _LEAST_BLOCKS = 9
     help="Compare each FILE with FILE@REV, its version in git, such as main or HEAD~1.",
 )
 @grouped
-@format_option
 def compare(
     contenders: tuple[str, ...],
     files: KernelFiles,
@@ -72,8 +71,8 @@ def compare(
     deadlines: DeadlineOptions,
     verdict: VerdictOptions,
     features: FeatureOptions,
+    shown: ReportOptions,
     against: str | None,
-    fmt: str,
 ) -> None:
     """Compare kernels or record files: is CANDIDATE FASTER, SLOWER or the SAME?
 
@@ -95,7 +94,7 @@ def compare(
     from matbench.worker.worker import WorkerPool
 
     if any(name.endswith(".jsonl") for name in contenders):
-        _compare_files(contenders, verdict.threshold, features, fmt)
+        _compare_files(contenders, verdict.threshold, features, shown)
         return
     if features.value("gate", "ignore_environment"):
         raise UsageError("--ignore-environment is for record files: name OLD.jsonl and NEW.jsonl")
@@ -113,7 +112,7 @@ def compare(
             how = "compare it with `--backend opencl`"
             raise UsageError(f"{kernel.name} runs only on the host; {how}")
     read = [*files.read_for(kernels), *map(Path, filter(is_path, contenders))]
-    require_apart({"--summary": features.value("gate", "summary")}, read)
+    require_apart({"--summary": features.value("gate", "summary"), **shown.outputs}, read)
     rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
     plan = _plan(launches, verdict, seconds, rounds)
     options = launches.quick(sustained_s=seconds.sustained)
@@ -131,7 +130,7 @@ def compare(
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
-    show_report(comparisons.report(records, [about]), fmt)
+    shown.show(comparisons.report(records, [about]))
     if gate := features.get("gate"):
         gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
@@ -205,7 +204,7 @@ def _rounds(
 
 
 def _compare_files(
-    names: Sequence[str], threshold: float, features: FeatureOptions, fmt: str
+    names: Sequence[str], threshold: float, features: FeatureOptions, shown: ReportOptions
 ) -> None:
     """Compare two record files; `UsageError` for options that say how kernels are measured."""
     if len(names) != 2 or not all(name.endswith(".jsonl") for name in names):
@@ -213,12 +212,13 @@ def _compare_files(
     if "gate" not in features:
         raise UsageError("to compare record files, the feature `gate` is needed")
     context = click.get_current_context()
-    apply = {"contenders", "threshold", "fmt", *(own.name for own in fields(features["gate"]))}
+    groups = shown, features["gate"]
+    apply = {"contenders", "threshold", *(own.name for group in groups for own in fields(group))}
     for parameter in context.command.params:
         name = parameter.name or ""
         if name not in apply and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"{parameter.opts[0]} is for kernels, not for record files")
-    features["gate"].compare_files(*names, threshold, fmt)
+    features["gate"].compare_files(*names, threshold, shown)
 
 
 def _plan(

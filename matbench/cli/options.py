@@ -6,6 +6,7 @@ An option has the same name and meaning in every command that accepts it.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
 import click
 
 from matbench.cli import registry
+from matbench.cli.console import say, show_report
+from matbench.cli.outputs import require_file
 from matbench.cli.types import Format, ListOf, Seconds, Seed, Share
 from matbench.errors import UsageError
 from matbench.kernelfile.sizes import parse_problems
@@ -23,7 +26,8 @@ from matbench.workloads import MATMUL, WORKLOADS
 if TYPE_CHECKING:
     from matbench.bench.options import Deadlines, Options
     from matbench.model import DeviceInfo, Inputs, Kernel, Problem
-    from matbench.records.writing import Mode
+    from matbench.records.reading import RecordSet
+    from matbench.show.table import Report
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,9 +35,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 _BUILD_S = 120.0
 
 
-def option(*names: str, **attributes: Any) -> Any:
-    """A field of a group that is an option of commands, with its click attributes."""
-    return field(metadata={"option": (names, attributes)})
+def option(*names: str, needs: str = "cli", **attributes: Any) -> Any:
+    """A field of a group that is an option of commands, with its click attributes.
+
+    Without the module that it `needs` there is no such option, and its value is None.
+    """
+    return field(metadata={"option": (names, attributes), "needs": needs})
 
 
 def grouped(command: F) -> F:
@@ -49,7 +56,7 @@ def grouped(command: F) -> F:
     @functools.wraps(command)
     def called(*args: Any, **values: Any) -> Any:
         def taken(group: Any) -> Any:
-            return group(**{field.name: values.pop(field.name) for field in fields(group)})
+            return group(**{own.name: values.pop(own.name, None) for own in fields(group)})
 
         if takes_more:
             given = {name: taken(group) for name, group in added.items()}
@@ -61,6 +68,8 @@ def grouped(command: F) -> F:
     decorated: Any = called
     for group in reversed([*groups.values(), *added.values()]):
         for own in reversed(fields(group)):
+            if not registry.has(own.metadata["needs"]):
+                continue
             names, attributes = own.metadata["option"]
             decorated = click.option(*names, own.name, **attributes)(decorated)
             decorated.__click_params__[-1].title = group.TITLE
@@ -73,16 +82,83 @@ _FORMATS = (
 )
 
 
-def _format_option(kind: Format, help_text: str) -> Callable[[F], F]:
-    return click.option(
-        "--format", "fmt", type=kind, default="rich", show_default=True, metavar="FORMAT",
+def _format_option(kind: Format, help_text: str) -> Any:
+    return option(
+        "--format", type=kind, default="rich", show_default=True, metavar="FORMAT",
         help=f"{help_text}.",
     )  # fmt: skip
 
 
-format_option = _format_option(Format(), _FORMATS)
-#: For commands whose rows are cases.
-cases_format_option = _format_option(Format("junit"), f"{_FORMATS}; or junit, for CI systems")
+@dataclass(frozen=True)
+class ReportOptions:
+    """How a command shows its report: on the screen, as a picture, as a page.
+
+    `UsageError` if a file that it would write cannot be: before anything is measured.
+    """
+
+    TITLE: ClassVar = "Output"
+
+    fmt: str = _format_option(Format(), _FORMATS)
+    picture: str | None = option(
+        "--picture",
+        needs=registry.PICTURE,
+        metavar="FILE",
+        help="Also draw the report to FILE (.svg or .png).",
+    )
+    page: str | None = option(
+        "--page",
+        needs=registry.PAGE,
+        metavar="FILE.html",
+        help="Also write the report as an interactive page that needs no network.",
+    )
+    force: bool = option("--force", is_flag=True, help="Replace existing files.")
+
+    def __post_init__(self) -> None:
+        kinds = ("--picture", self.picture, (".svg", ".png")), ("--page", self.page, (".html",))
+        for name, file, suffixes in kinds:
+            if file is not None:
+                require_file(name, Path(file), suffixes, force=self.force)
+                if importlib.util.find_spec("vl_convert") is None:
+                    need = "needs vl_convert; pip install 'matbench-cuda[plots]'"
+                    raise UsageError(f"{name} {file}: {need}")
+
+    @property
+    def outputs(self) -> dict[str, str | None]:
+        """The files to write, by option."""
+        return {"--picture": self.picture, "--page": self.page}
+
+    def show(self, report: Report) -> None:
+        """Print the report, and draw it."""
+        show_report(report, self.fmt)
+        self.draw(report)
+
+    def draw(self, report: Report) -> None:
+        """Write the picture and the page, if any; say so if that cannot be.
+
+        The figures are printed then, and the command goes on.
+        """
+        from matbench.records.reading import RecordSet
+
+        try:
+            self.write(RecordSet(report.records()))
+        except UsageError as error:
+            say(str(error), err=True)
+
+    def write(self, found: RecordSet) -> None:
+        """Write the page and the picture of some records; `UsageError` if that cannot be."""
+        for module, file in ((registry.PAGE, self.page), (registry.PICTURE, self.picture)):
+            if file is not None:
+                registry.load(module).write(Path(file), found)
+                say(f"wrote {file} ({Path(file).stat().st_size / 1e6:.1f} MB)", err=True)
+
+
+@dataclass(frozen=True)
+class CaseReportOptions(ReportOptions):
+    """For commands whose rows are cases."""
+
+    fmt: str = _format_option(Format("junit"), f"{_FORMATS}; or junit, for CI systems")
+
+
 fastest_option = click.option(
     "--fastest", is_flag=True, help="Show one row per kernel and size, with the fastest parameters."
 )
@@ -403,7 +479,6 @@ class OutputOptions:
     output: str | None = option(
         "--output", metavar="FILE", help="Write a record of each case to FILE (JSON Lines)."
     )
-    force: bool = option("--force", is_flag=True, help="Replace an existing output file.")
     resume: str | None = option(
         "--resume",
         metavar="FILE",
@@ -411,34 +486,29 @@ class OutputOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.resume is not None and self.force:
-            raise UsageError("--resume cannot be combined with --force")
         if self.resume is not None and self.output is not None:
             raise UsageError("--resume cannot be combined with --output")
 
     @property
-    def target(self) -> tuple[Path, Mode] | None:
-        """The output file and how it is opened; None: only the record of the last run is kept."""
-        if self.resume is not None:
-            return Path(self.resume), "resume"
-        if self.output is None:
-            return None
-        return Path(self.output), "force" if self.force else "new"
+    def file(self) -> Path | None:
+        """The file of records; None: only the record of the last run is kept."""
+        name = self.output if self.resume is None else self.resume
+        return None if name is None else Path(name)
 
     def resuming(self, arguments: list[str], last: Path | None = None) -> str | None:
         """How to continue a run with these arguments, if there is a file to resume.
 
         Without an output file this is the record of the `last` run, until there is another run.
         """
-        path = self.target[0] if self.target is not None else last
+        path = self.file or last
         if path is None:
             return None
-        how = "continue" if self.target is not None else "continue before any other run"
+        how = "continue" if self.file is not None else "continue before any other run"
         kept, words = [], iter(arguments)
         for word in words:
             if word in ("--output", "--resume"):
                 next(words, None)
-            elif word.partition("=")[0] not in ("--output", "--resume", "--force"):
+            elif word.partition("=")[0] not in ("--output", "--resume"):
                 kept.append(word)
         command = shlex.join(["matbench", "run", *kept, "--resume", str(path)])
         return f"{how} with: {command}"

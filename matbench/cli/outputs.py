@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from matbench.errors import UsageError
+from matbench.errors import UsageError, listed
 
 
 def require_apart(
@@ -29,6 +29,19 @@ def require_apart(
                 f"{option} {path}: this command reads or writes that file already; name another"
             )
         used.append(path)
+
+
+def require_file(option: str, path: Path, suffixes: Collection[str], *, force: bool) -> None:
+    """`UsageError` if the file of an option has another suffix, lacks a folder, or exists."""
+    wrong = f"{option} {path}:"
+    if path.suffix.lower() not in suffixes:
+        raise UsageError(f"{wrong} the name must end in {listed(suffixes)}")
+    if path.is_dir():
+        raise UsageError(f"{wrong} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{wrong} no folder {path.parent}; create it, or name another file")
+    if os.path.lexists(path) and not force:
+        raise UsageError(f"{wrong} exists; --force replaces it")
 
 
 def _is_same(path: Path, other: Path) -> bool:

@@ -24,16 +24,27 @@ _FEATURES = Path(__file__).parents[1] / "features"
 
 
 class Kind(NamedTuple):
-    """A kind of records about outcomes: their tag, name and type, and the module that shows them.
+    """A kind of records about outcomes: their tag, name and type, and the modules that show them.
 
-    The module's `report` is of records and environments; if it has `recorded`, that is of records
-    with their outcomes. `PAGE` is the section of pages that has it, `charts` what it draws there.
+    The view's `report` is of records and environments; if it has `recorded`, that is of records
+    with their outcomes. `PAGE` is the section of pages that has it. `drawn` has their `charts`.
     """
 
     tag: str
     plural: str
     type: str
     view: str
+    drawn: str
+
+    @property
+    def page(self) -> str:
+        """The section of pages."""
+        name: str = load(self.view).PAGE
+        return name
+
+    def charts(self, found: Sequence[Pair]) -> list[Any]:
+        """The charts of some of its records, on pages and in pictures."""
+        return [*load(self.drawn).charts(found)] if has(self.drawn) else []
 
 
 class Part(NamedTuple):
@@ -58,37 +69,41 @@ PARTS = (
     Part("cli.compare", "compare",
          "Compare kernels or record files: is CANDIDATE FASTER, SLOWER or the SAME?",
          Kind("comparison", "comparisons", "records.comparison:ComparisonRecord",
-              "show.comparisons")),
+              "show.comparisons",
+              "features.charts.comparisons")),
     Part("features.history.command", "history", "Find the commits that made a kernel slower."),
     Part("cli.serve", "serve", "Judge kernels for another program: JSON Lines in and out."),
     Part("features.tune.command", "tune", "Find the fastest values of KERNEL's constants.",
-         Kind("tuning", "searches", "features.tune.record:TuningRecord", "features.tune.view")),
+         Kind("tuning", "searches", "features.tune.record:TuningRecord", "features.tune.view",
+              "features.tune.view")),
     Part("features.timeline.command", "blocks",
          "Time each block of one launch: how long, and where it ran.",
          Kind("blocks", "blocks", "features.timeline.record:BlockProfile",
-              "features.timeline.view")),
+              "features.timeline.view",
+              "features.timeline.chart")),
     Part("features.explain.command", "explain", "Explain what limits a kernel's speed.",
          Kind("explanation", "explanations", "features.explain.record:Explanation",
-              "features.explain.view")),
+              "features.explain.view",
+              "features.explain.roofline")),
     Part("features.check.command", "check",
          "Probe kernels at awkward shapes: which do they get right?"),
     Part("features.grade.command", "grade",
          "Describe the arithmetic of kernels: errors, range, order.",
-         Kind("grade", "grades", "features.grade.record:Grade", "features.grade.view")),
-    Part("cli.report", "report", "Print the table of one or more record files."),
-    Part("features.page.command", "page",
-         "Write one or more record files as an interactive HTML page."),
-    Part("features.plot.command", "plot",
-         "Plot speed and error over n, from one or more record files."),
+         Kind("grade", "grades", "features.grade.record:Grade", "features.grade.view",
+              "features.grade.view")),
+    Part("cli.report", "report", "Show one or more record files: as a table, a picture or a page."),
     Part("cli.kernels", "kernels",
          "List the kernels, or show one: its front matter in words, and its source."),
     Part("features.doctor.command", "doctor",
          "Check what measuring needs on this machine, and how to fix it; show its devices."),
     Part("features.cluster.option", options=("run", "cluster", "ClusterOptions")),
-    Part("features.charts.option", options=("run", "error_map", "ErrorMapOptions")),
     Part("features.gate.option", options=("compare", "gate", "GateOptions")),
 )  # fmt: skip
 
+#: Further records of files, whose outcomes are shown as those of `run`.
+_FURTHER = {"probe": "features.check.probe:Probe", "need": "features.check.probe:Need"}
+#: What draws reports, and what makes pages of them.
+PICTURE, PAGE = "features.charts.picture", "features.page.document"
 #: What finds the front matter of a file without any.
 ADOPTION = "features.adopt.search"
 
@@ -115,7 +130,8 @@ def load(module: str) -> ModuleType:
 #: The commands and kinds of records that are there, by their names and tags.
 COMMANDS = {part.command: part for part in PARTS if part.command and has(part.module)}
 RECORDS = {part.kind.tag: part.kind for part in COMMANDS.values() if part.kind is not None}
-KINDS.update({tag: f"matbench.{kind.type}" for tag, kind in RECORDS.items()})
+_types = _FURTHER | {tag: kind.type for tag, kind in RECORDS.items()}
+KINDS.update({tag: f"matbench.{name}" for tag, name in _types.items() if has(name)})
 
 
 def options_of(command: str) -> dict[str, type]:
@@ -138,15 +154,21 @@ def with_lines_to_paste(error: UsageError) -> UsageError:
     return error
 
 
-def reports(
-    found: Iterable[Pair], environments: Sequence[Environment]
-) -> Iterator[tuple[Kind, list[Pair], Report]]:
-    """Records about outcomes, all of one kind at a time, and a report of them."""
+def by_kind(found: Iterable[Pair]) -> Iterator[tuple[Kind, list[Pair]]]:
+    """Records about outcomes, all of one kind at a time."""
     pairs = list(found)
     for tag, kind in RECORDS.items():
         if own := [pair for pair in pairs if type(pair[0]).__struct_config__.tag == tag]:
-            view = load(kind.view)
-            if hasattr(view, "recorded"):
-                yield kind, own, view.recorded(own, environments)
-            else:
-                yield kind, own, view.report([record for record, _ in own], environments)
+            yield kind, own
+
+
+def reports(
+    found: Iterable[Pair], environments: Sequence[Environment]
+) -> Iterator[tuple[Kind, list[Pair], Report]]:
+    """The same, with a report of each kind."""
+    for kind, own in by_kind(found):
+        view = load(kind.view)
+        if hasattr(view, "recorded"):
+            yield kind, own, view.recorded(own, environments)
+        else:
+            yield kind, own, view.report([record for record, _ in own], environments)

@@ -1,4 +1,4 @@
-"""`matbench report`: the table of record files."""
+"""`matbench report`: the table of record files, their picture and their page."""
 
 from __future__ import annotations
 
@@ -7,44 +7,55 @@ import click
 from matbench.cli import registry
 from matbench.cli.app import main
 from matbench.cli.console import read_files, records_in, say, show_report
-from matbench.cli.options import cases_format_option, fastest_option
+from matbench.cli.options import CaseReportOptions, fastest_option, grouped
+from matbench.cli.outputs import require_apart
 from matbench.errors import UsageError, listed
 
 
 @main.command("report")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@grouped
 @fastest_option
-@cases_format_option
-def report_files(files: tuple[str, ...], fastest: bool, fmt: str) -> None:
-    """Print the table of one or more record files.
+def report_files(files: tuple[str, ...], fastest: bool, shown: CaseReportOptions) -> None:
+    """Show one or more record files: as a table, a picture or a page.
 
-    Below it is what compare, tune, blocks, explain and grade recorded, as they print it.
+    Below the table is what compare, tune, blocks, explain and grade recorded, as they print it.
+
+    \b
+    matbench report mine.jsonl --picture mine.svg
+    matbench report mine.jsonl pairs.json --page mine.html
     """
     from matbench.records import encoding
+    from matbench.records.reading import RecordSet
     from matbench.show import outcomes
 
+    require_apart(shown.outputs, files)
     contents = read_files(files)
     environments, kept = records_in(contents)
-    found = [pair for file in contents for pair in file.findings]
-    if found and fmt == "json":
-        say(encoding.array([*environments, *(one for file in contents for one in file.records)]))
-        return
-    tables = {kind.plural: table for kind, _, table in registry.reports(found, environments)}
+    every = RecordSet([*environments, *(one for file in contents for one in file.records)])
+    tables = {
+        kind.plural: table for kind, _, table in registry.reports(every.findings, environments)
+    }
+    found = [pair for _, own in registry.by_kind(every.findings) for pair in own]
     about = {id(outcome) for _, outcomes_of_it in found for outcome in outcomes_of_it}
     alone = [outcome for outcome in kept if id(outcome) not in about]
     names = [*(["outcomes"] if alone else []), *tables]
-    if fmt in ("csv", "junit") and len(names) > 1:
+    if shown.fmt in ("csv", "junit") and len(names) > 1:
         raise UsageError(
-            f"--format {fmt}: {listed(names, 'and')} are not one table; report their files "
+            f"--format {shown.fmt}: {listed(names, 'and')} are not one table; report their files "
             "separately, or with --format json"
         )
-    shown = alone if fmt == "csv" else kept
-    if shown or not tables:
+    in_table = alone if shown.fmt == "csv" else kept
+    if in_table or not tables:
         tables = {
-            "outcomes": outcomes.report(shown, environments, fastest=fastest),
-            **({} if fmt == "junit" else tables),
+            "outcomes": outcomes.report(in_table, environments, fastest=fastest),
+            **({} if shown.fmt == "junit" else tables),
         }
-    for number, table in enumerate(tables.values()):
-        if number:
-            say("")
-        show_report(table, fmt)
+    if every.findings and shown.fmt == "json":
+        say(encoding.array([*environments, *every.records]))
+    else:
+        for number, table in enumerate(tables.values()):
+            if number:
+                say("")
+            show_report(table, shown.fmt)
+    shown.write(every)

@@ -19,15 +19,16 @@ from matbench.cli.batch import Batch
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
 from matbench.cli.kernel_files import ContractOptions, KernelFiles, kernel_names
 from matbench.cli.options import (
+    CaseReportOptions,
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
     LaunchOptions,
     OutputOptions,
+    ReportOptions,
     SizeOptions,
     SustainedOptions,
     allow_skips_option,
-    cases_format_option,
     fastest_option,
     grouped,
     option,
@@ -41,14 +42,14 @@ from matbench.errors import MatbenchError, UsageError
 from matbench.workloads import MATMUL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from matbench.bench.options import Deadlines, Options
     from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
     from matbench.records.resuming import CaseKey
-    from matbench.records.writing import RecordWriter
+    from matbench.records.writing import Mode, RecordWriter
     from matbench.worker.output import Listener
     from matbench.worker.scheduler import TaskGroup
     from matbench.worker.worker import CaseRunner
@@ -137,7 +138,6 @@ class RunOptions(ContractOptions):
 )
 @fastest_option
 @allow_skips_option
-@cases_format_option
 def run(
     kernels: tuple[str, ...],
     selection: SelectionOptions,
@@ -154,7 +154,7 @@ def run(
     replay: int | None,
     fastest: bool,
     allow_skips: bool,
-    fmt: str,
+    shown: CaseReportOptions,
 ) -> None:
     """Check and time KERNELS over sizes and parameters.
 
@@ -168,6 +168,8 @@ def run(
     matbench run --workload dot --sizes 2^20
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
+    from matbench.records import provenance
+
     if replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
     seconds.require_without(smoke=more.smoke, replay=replay)
@@ -176,7 +178,10 @@ def run(
     with Adopter() if more.adopt else nullcontext() as adopter:
         batch = Batch.of(files, kernels, adopter, device, more.asked)
         chosen = _chosen(kernels, selection, batch, smoke=more.smoke)
-    _require_outputs(output, features, files.read_for(chosen))
+    require_apart(
+        {"--output": output.output, **shown.outputs},
+        [*files.read_for(chosen), provenance.last_run_path(), output.resume],
+    )
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
@@ -184,12 +189,12 @@ def run(
     cases = selection.cases(chosen, problems, values, where, quick=more.smoke)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay, seconds.sustained)
-    sweep = Sweep(cases, options, more.repeat, cluster, features.value("error_map", "draw"))
+    sweep = Sweep(cases, options, more.repeat, cluster)
     interruption = Interruption()
     with interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
-        sweep.work_through(output, deadlines, settings)
-    sweep.show(fmt, fastest=fastest, interrupted=bool(interruption))
+        sweep.work_through(output, deadlines, settings, force=shown.force)
+    sweep.show(shown, fastest=fastest, interrupted=bool(interruption))
     resume = None if replay is not None else output.resuming(sys.argv[2:], sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=allow_skips)
@@ -204,17 +209,6 @@ def _chosen(
         selection = replace(selection, group="all")
     every = smoke and selection.workload is None
     return selection.kernels(names, files, of_every_workload=every)
-
-
-def _require_outputs(output: OutputOptions, features: FeatureOptions, read: list[Path]) -> None:
-    """`UsageError` if an output cannot be written, or is one of the files that are `read`."""
-    from matbench.records import provenance
-
-    drawn = features["error_map"].checked() if "error_map" in features else None
-    require_apart(
-        {"--output": output.output, "--error-map": drawn},
-        [*read, provenance.last_run_path(), output.resume],
-    )
 
 
 class _Repetition(NamedTuple):
@@ -246,7 +240,6 @@ class Sweep:
         options: Options,
         repeat: int,
         cluster: RemoteDevices | None,
-        draw_error_map: Callable[[Outcome], str] | None,
     ) -> None:
         self.cases = cases
         self.cluster = cluster
@@ -254,7 +247,6 @@ class Sweep:
         self.devices = list({(info.backend, info.identity): info for info in every}.values())
         self.options = options
         self.repeat = repeat
-        self.draw_error_map = draw_error_map
         self.outcomes: list[Outcome] = []
         self.environment: Environment | None = None
         self._last: RecordWriter | None = None
@@ -266,7 +258,12 @@ class Sweep:
         return last.path if last is not None and last.written and last.error is None else None
 
     def work_through(
-        self, output: OutputOptions, deadlines: DeadlineOptions, settings: dict[str, Any]
+        self,
+        output: OutputOptions,
+        deadlines: DeadlineOptions,
+        settings: dict[str, Any],
+        *,
+        force: bool,
     ) -> None:
         """Measure all cases that a resumed file does not contain."""
         with ExitStack() as stack:
@@ -274,7 +271,7 @@ class Sweep:
             stack.enter_context(pool)
             gpus = [info for info in self.devices if info.kind == "gpu"]
             pool.start(gpus or self.devices[:1])  # while this process imports the rest
-            writers = self._writers(output, settings)
+            writers = self._writers(output, settings, force=force)
             for writer in writers:
                 stack.enter_context(writer)
                 for note in writer.notes:
@@ -339,7 +336,6 @@ class Sweep:
                 key = outcome_key(outcome)
                 begun[key] = outcome
                 if visit.share == 1.0:
-                    outcome = self._with_error_map(outcome)
                     with signals.defer_interrupts():  # what is recorded counts as done
                         del begun[key]
                         keep(outcome)
@@ -352,14 +348,19 @@ class Sweep:
                     keep(interrupted(outcome))
             raise
 
-    def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
+    def show(self, shown: ReportOptions, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""
         from matbench.show import outcomes
 
         if self.environment is not None and (self.outcomes or not interrupted):
-            show_report(outcomes.report(self.outcomes, [self.environment], fastest=fastest), fmt)
+            report = outcomes.report(self.outcomes, [self.environment], fastest=fastest)
+            show_report(report, shown.fmt)
+            if not interrupted:  # what continues the run draws all of it
+                shown.draw(report)
 
-    def _writers(self, output: OutputOptions, settings: dict[str, Any]) -> list[RecordWriter]:
+    def _writers(
+        self, output: OutputOptions, settings: dict[str, Any], *, force: bool
+    ) -> list[RecordWriter]:
         """Writers for the output file, if any, and for the record of the last run."""
         from matbench.records import provenance
         from matbench.records.writing import RecordWriter
@@ -367,10 +368,10 @@ class Sweep:
         self.environment = provenance.environment(sys.argv[1:], self.devices, settings)
         last = RecordWriter(provenance.last_run_path(), self.environment, "force", best_effort=True)
         self._last = last
-        if output.target is None:
+        if output.file is None:
             return [last]
-        path, mode = output.target
-        return [RecordWriter(path, self.environment, mode), last]
+        mode: Mode = "resume" if output.resume is not None else "force" if force else "new"
+        return [RecordWriter(output.file, self.environment, mode), last]
 
     def _known(self, writers: list[RecordWriter]) -> dict[CaseKey, Outcome]:
         """The finished cases of a resumed file.
@@ -429,12 +430,3 @@ class Sweep:
         if case.can_be_sustained and lasted_s < (options.sustained_s or 0.0) / 2:
             return None
         return found if taken == wanted and is_graph == options.graph else None
-
-    def _with_error_map(self, outcome: Outcome) -> Outcome:
-        """The outcome with a note on its error map."""
-        note = self.draw_error_map(outcome) if self.draw_error_map is not None else ""
-        if not note:
-            return outcome
-        import msgspec
-
-        return msgspec.structs.replace(outcome, notes=(*outcome.notes, note))

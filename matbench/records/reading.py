@@ -6,6 +6,7 @@ An array of the same objects, as printed by `--format json`, can be read too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
@@ -81,26 +82,52 @@ def _decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
         raise RecordError("nested too deeply") from None
 
 
-class Contents:
-    """The contents of a file; `UsageError` as for `read`.
+class RecordSet:
+    """Records by what they are.
 
     `findings` are records about outcomes, such as comparisons, each with its outcomes; `records`
-    are all but environments, in the file's order.
-    `whole_bytes` is the length without a torn last line; `notes` name the lines that are ignored.
+    are all but environments, in their order.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, records: Iterable[Record] = ()) -> None:
         self.environments: list[Environment] = []
         self.outcomes: list[Outcome] = []
         self.findings: list[Pair] = []
         self.records: list[Outcome | Finding] = []
+        self._last: list[Outcome] = []  # of the record before
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        """Take one more, which follows those before it."""
+        if isinstance(record, Environment):
+            self.environments.append(record)
+            return
+        about = (getattr(record, name, None) for name in ("outcome", "baseline", "candidate"))
+        outcomes = [part for part in (record, *about) if isinstance(part, Outcome)]
+        self.records.append(record)
+        self.outcomes += outcomes
+        self._last = outcomes[-1:] or self._last
+        if not isinstance(record, Outcome):
+            # `blocks` prints the outcome first; other records say of which case they are.
+            before = [] if hasattr(record, "case") else self._last
+            self.findings.append((record, outcomes or before))
+
+
+class Contents(RecordSet):
+    """The contents of a file; `UsageError` as for `read`.
+
+    `whole_bytes` is the length without a torn last line; `notes` name the lines that are ignored.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
         self.whole_bytes = 0
         self.notes: list[str] = []
         self.is_array = False
         self._path = path
         self._number = 0
         self._is_ours = False  # once an environment was read
-        self._last: list[Outcome] = []  # of the line before
         try:
             with path.open("rb") as file:
                 while line := file.readline(MAX_LINE_BYTES + 1):
@@ -149,15 +176,4 @@ class Contents:
             raise RecordError("no environment line before it")
         record = _decoded(_decoder(head.type), line)
         self._is_ours = True
-        if isinstance(record, Environment):
-            self.environments.append(record)
-            return
-        about = (getattr(record, name, None) for name in ("outcome", "baseline", "candidate"))
-        outcomes = [part for part in (record, *about) if isinstance(part, Outcome)]
-        self.records.append(record)
-        self.outcomes += outcomes
-        self._last = outcomes[-1:] or self._last
-        if not isinstance(record, Outcome):
-            # `blocks` prints the outcome first; other records say of which case they are.
-            before = [] if hasattr(record, "case") else self._last
-            self.findings.append((record, outcomes or before))
+        self.add(record)

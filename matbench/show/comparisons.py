@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from matbench.analysis.claims import weakening
-from matbench.records import encoding
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.show import reasons, units
@@ -48,7 +47,7 @@ def report(records: Iterable[ComparisonRecord], environments: Iterable[Environme
         footer=counted(shown) or "nothing to compare",
         columns=COLUMNS,
         rows=lambda: shown,
-        json=lambda: encoding.array([*about, *shown]),
+        records=lambda: [*about, *shown],
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate, tabulate_formats
 
+from matbench.records import encoding
 from matbench.show import junit, safe
 from matbench.show.table import Column, Footnotes, Report, Section, flat, last_cell
 
@@ -36,7 +37,7 @@ _FORMULA = re.compile(r"[=@\t\r]|[-+](?!\d[\d.,]*%?$)")
 def text(report: Report, fmt: str) -> str:
     """The report in any of `FORMATS` but `rich`, or as `junit`; nothing is cut."""
     if fmt == "json":
-        return report.json()
+        return encoding.array(report.records())
     if fmt == "junit":
         return junit.text(report.tests())
     if fmt == "csv":

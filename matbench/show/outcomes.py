@@ -65,7 +65,7 @@ def report(
         footer=footer if statuses else "no outcomes",
         columns=COLUMNS,
         rows=lambda: [row for table in tables for row in table.rows],
-        json=lambda: encoding.array([*given, *every]),
+        records=lambda: [*given, *every],
         tests=lambda: [_test(row.outcome) for table in tables for row in table.rows],
     )
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from matbench.model import settings_of
 from matbench.show import junit, safe
 from matbench.show.units import UNKNOWN, superscript
@@ -200,15 +202,15 @@ class Section:
 class Report:
     """A table in every format: `sections` and `footer` for people, the rest for programs.
 
-    CSV has `columns` of `rows`. `tests` are the cases as CI systems count them, where rows are
-    cases.
+    CSV has `columns` of `rows`; JSON, pictures and pages are made of `records`. `tests` are the
+    cases as CI systems count them, where rows are cases.
     """
 
     sections: tuple[Section, ...]
     footer: str
     columns: Sequence[Column]
     rows: Callable[[], Iterable[object]]
-    json: Callable[[], str]
+    records: Callable[[], Iterable[Struct]]
     tests: Callable[[], Sequence[junit.JUnitCase]] = tuple
 
 

@@ -67,8 +67,8 @@ def test_any_record_is_shown_or_refused(
         ("report", every, charted, others, "--fastest"),
         ("compare", charted, others, "--format", fmt, "--summary", summary),
         ("compare", every, others, "--fail-if-slower", "5%"),
-        ("page", every, others, "--output", page, "--force"),
-        ("plot", charted, "--output", picture),
+        ("report", every, others, "--page", page, "--picture", picture, "--force"),
+        ("report", charted, "--picture", picture, "--force"),
     ):
         done = matbench(*command, code=None)
         assert done.exit_code in (0, 1, 2, 3), f"{command}: {done.exit_code}\n{done.output}"
@@ -84,7 +84,8 @@ LINES = [
     line.split()
     for line in (
         "run tiled --sizes 64", "run --kernel mine.cu --output out.jsonl", "run --resume old.jsonl",
-        "compare old.jsonl new.jsonl", "report old.jsonl", "page old.jsonl",
+        "compare old.jsonl new.jsonl", "report old.jsonl",
+        "report old.jsonl --picture p.svg",
         "compare tiled naive-2d",
         "kernels mine.cu", "check tiled", "tune tiled --budget 3s", "explain tiled --arch hopper",
         "new mine2 --from tiled", "adopt mine.cu", "grade tiled",

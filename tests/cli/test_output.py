@@ -105,17 +105,20 @@ def test_a_link_that_waits_beside_the_target_leads_nowhere() -> None:
 
 #: Each with one file in two roles, some by way of the links that the test makes.
 CLASHES = [
-    "run tiled --output new.png --error-map new.png",
-    "run tiled --output new.png --error-map ../here/new.png --force",
-    "run tiled --output to-new.svg --error-map new.svg",
-    "run tiled --resume kept.svg --error-map kept.svg", "run tiled --output last.jsonl --force",
+    "run tiled --output new.png --picture new.png",
+    "run tiled --output new.png --picture ../here/new.png --force",
+    "run tiled --output to-new.svg --picture new.svg",
+    "run tiled --resume kept.svg --picture kept.svg --force",
+    "run tiled --output last.jsonl --force",
     "run mine.cu --output mine.cu --force", "run mine.cu --output mine.toml --force",
     "run mine.cu --output factor.h --force", "run tiled --kernels-dir . --output mine.cu --force",
     "grade mine.cu --output to-mine --force", "compare tiled mine.cu --summary mine.cu",
     "compare kept.jsonl hard.jsonl --summary kept.jsonl",
-    "page kept.jsonl --output hard.html --force",
-    "plot kept.svg --output kept.svg",
-    "blocks mine.svg --timeline mine.svg",
+    "report kept.jsonl --page hard.html --force", "report kept.svg --picture kept.svg --force",
+    "blocks mine.svg --picture mine.svg --force", "explain mine.svg --picture mine.svg --force",
+    "check mine.svg --picture mine.svg --force", "tune mine.svg --picture mine.svg --force",
+    "compare tiled mine.svg --picture mine.svg --force",
+    "grade mine.svg --picture mine.svg --force",
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from support import record_files, records
 from support.cli import QUICK, Matbench, Pretended, last_run, records_in
 from support.kernels import GOOD_BODY, KernelWriter
+from support.pictures import words
 from support.records import repeated, timing
 
 from matbench.analysis import repetitions
@@ -129,11 +130,11 @@ def test_a_picture_has_one_point_for_each_case(matbench: Matbench) -> None:
     record_files.write(Path("all.jsonl"), *sweep())
     record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))
     for name in ("all", "one"):
-        matbench("plot", f"{name}.jsonl", "--output", f"{name}.svg")
-    assert Path("all.svg").read_text() == Path("one.svg").read_text()
+        matbench("report", f"{name}.jsonl", "--picture", f"{name}.svg")
+    assert words(Path("all.svg").read_text()) == words(Path("one.svg").read_text())
     record_files.write(Path("other.jsonl"), *sweep()[:1], *sweep()[5:6])
-    matbench("plot", "other.jsonl", "--output", "other.svg")
-    assert Path("other.svg").read_text() != Path("one.svg").read_text()
+    matbench("report", "other.jsonl", "--picture", "other.svg")
+    assert words(Path("other.svg").read_text()) != words(Path("one.svg").read_text())
 
 
 # A wrong sample again

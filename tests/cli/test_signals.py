@@ -131,19 +131,19 @@ def test_ctrl_c_between_rounds_keeps_those_that_are_done(tmp_path: Path) -> None
         ({"output": "a.jsonl"}, "tiled --output a.jsonl --cold", "tiled --cold"),
         ({"resume": "a.jsonl"}, "--resume a.jsonl tiled", "tiled"),
         ({"resume": "a.jsonl"}, "tiled --resume=a.jsonl --seed=1", "tiled --seed=1"),
-        ({"output": "a.jsonl", "force": True}, "--force --output a.jsonl", ""),
+        ({"output": "a.jsonl"}, "--force --output a.jsonl", "--force"),
     ],
 )
 def test_the_command_that_continues_however_it_was_typed(
     options: dict[str, Any], typed: str, named: str
 ) -> None:
-    given = {"output": None, "force": False, "resume": None} | options
+    given = {"output": None, "resume": None} | options
     found = OutputOptions(**given).resuming(typed.split(), Path("last.jsonl"))
     assert found == " ".join(f"continue with: matbench run {named} --resume a.jsonl".split())
 
 
 def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
-    options = OutputOptions(None, False, None)
+    options = OutputOptions(None, None)
     found = options.resuming(["tiled", "--cold"], Path("last run.jsonl"))
     command = "matbench run tiled --cold --resume 'last run.jsonl'"
     assert found == f"continue before any other run with: {command}"

@@ -56,11 +56,6 @@ def _marks(node: ElementTree.Element, x: float, y: float, kind: str) -> Iterator
         yield from _marks(child, x, y, kind)
 
 
-def bars(svg: str) -> list[Mark]:
-    """The blocks of a timeline."""
-    return marks(svg, "mark-rect role-mark layer_0_marks")
-
-
 def texts(svg: str) -> set[str]:
     nodes = ElementTree.fromstring(svg).iter(f"{SVG}text")
     return {"".join(node.itertext()).strip() for node in nodes}

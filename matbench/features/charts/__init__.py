@@ -1,1 +1,1 @@
-"""Charts, which Vega draws, and their style, for pages and pictures; `matbench run --error-map`."""
+"""Charts, which Vega draws: their style, and `--picture`, which draws those of any report."""

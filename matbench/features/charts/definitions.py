@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
+
 from matbench.features.charts.style import NEUTRAL, PALETTE, Look
+from matbench.show import units
 
 Spec = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -17,7 +20,8 @@ Rows = Sequence[Mapping[str, Any]]
 PLAIN, SCIENTIFIC, PERCENT = ",~r", ".2~e", "~p"
 #: Errors that differ by less than this factor must not look far apart.
 LEAST_ERRORS = 10
-#: Colours of verdicts.
+#: Colours of statuses and verdicts.
+STATUSES = {"right": "#2c9650", "wrong": "#cf4444", "failed": "#7a1c00", "skipped": "#7d858e40"}
 VERDICTS = {"FASTER": "#2c9650", "SLOWER": "#cf4444", "SAME": NEUTRAL, "UNDECIDED": "#c08a1b"}
 
 _STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
@@ -26,6 +30,20 @@ _BELOW = {**_LEGEND, "orient": "bottom"}
 _NAMES = {"ticks": False, "domain": False, "labelLimit": 220, "labelPadding": 6}
 #: Of the lines at a logarithmic axis only those with a number are drawn.
 _LABELLED = {"condition": {"test": "datum.label", "value": 1}, "value": 0}
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """A chart with its data, under a title; a `full` one is as wide as the page.
+
+    `views` are the numbers of the views of a page that it belongs to; of none, it is shown with
+    all.
+    """
+
+    title: str
+    note: str
+    spec: Spec
+    full: bool = True
+    views: tuple[int, ...] = ()
 
 
 def quantity(
@@ -194,7 +212,20 @@ def energy(looks: Mapping[str, Look]) -> Spec:
     return {"height": 320, "encoding": {"x": x}, "layer": layers}
 
 
-def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str) -> Spec:
+def roofs(
+    bytes_per_s: float, peaks: Mapping[str, float], intensities: Sequence[float], scale: float
+) -> list[dict[str, Any]]:
+    """Both ends of each limit, in units of `scale`: the bandwidth, and peaks by name."""
+    ridges = [peak / bytes_per_s for peak in peaks.values()]
+    left, right = min([*ridges, *intensities]) / 2, max([*ridges, *intensities]) * 4
+    top, copy = max(peaks.values()), f"copy {units.bandwidth(bytes_per_s)}"
+    ends = [(copy, left, left * bytes_per_s), (copy, top / bytes_per_s, top)]
+    for name, peak in sorted(peaks.items(), key=lambda item: item[1]):
+        ends += [(name, peak / bytes_per_s, peak), (name, right, peak)]
+    return [{"label": name, "intensity": x, "value": y / scale} for name, x, y in ends]
+
+
+def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str, *, legend: bool = False) -> Spec:
     """The limits that were measured, `roofs`, and a point for each case below them."""
     y = quantity("value", title=unit, close=True)
     x = quantity("intensity", title="operations per byte of global memory", close=True)
@@ -213,7 +244,7 @@ def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str) -> Spec:
                     },
                 },
             },
-            _points(looks, None, y),
+            _points(looks, {**_BELOW, "columns": 1} if legend else None, y),
         ],
     }  # fmt: skip
 
@@ -246,33 +277,20 @@ def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
     }  # fmt: skip
 
 
-def versions(rows: Rows) -> Spec:
-    """The times of versions, one after the other, as multiples of the first's, with intervals;
-    those that are `marked` are larger."""
-    y = quantity("value", "linear", close=True, title="time, first version = 1")
-    marked = {"condition": {"test": "datum.marked", "value": 200}, "value": 60}
+def statuses(rows: Rows) -> Spec:
+    """A cell for each case, coloured by its status: sizes below each other."""
+    colours = _by_name("status", STATUSES, _BELOW)
     return {
-        "width": {"step": 20},
-        "height": 300,
+        "width": {"step": 22},
+        "height": {"step": 16},
         "data": {"values": rows},
-        "encoding": {"x": {**_rows("label"), "axis": {"labelAngle": -60, "grid": False}}},
-        "layer": [
-            {
-                "mark": {"type": "line", "interpolate": "step-after", "color": NEUTRAL},
-                "encoding": {"y": y},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.4},
-                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "opacity": 1},
-                "encoding": {
-                    "y": y, "size": marked, "color": _by_name("kind", VERDICTS, _BELOW),
-                },
-            },
-        ],
-    }  # fmt: skip
+        "mark": "rect",
+        "encoding": {
+            "y": _rows("size"),
+            "x": {**_rows("label"), "axis": {**_NAMES, "orient": "top", "labelAngle": -60}},
+            "color": colours,
+        },
+    }
 
 
 def strip(looks: Mapping[str, Look]) -> Spec:

@@ -1,79 +1,72 @@
-"""Charts as a file, an SVG or PNG with a heading, and what such a file requires."""
+"""Charts as a file, an SVG or PNG with a heading."""
 
 from __future__ import annotations
 
 import html
-import importlib.util
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 from matbench.cli.outputs import write_file
-from matbench.errors import UsageError, listed
 from matbench.features.charts import style
-from matbench.features.charts.definitions import Spec
+from matbench.features.charts.definitions import Chart, Spec
 from matbench.show import safe
 
 #: Pixels of a PNG to one of the SVG.
 _PNG_SCALE = 2
-#: Characters of a line of the title, and of the lines below it.
-_TITLE, _LINE = 90, 150
+#: Pixels across a chart that is alone in its row, and one of two.
+_WIDTH, _HALF = 860, 330
+#: Characters of a line of the title, and of the lines below it; of those of one of two charts.
+_TITLE, _LINE, _SHORT_LINE = 90, 150, 62
+#: Each chart has its own kernels, so its own legend.
+_OWN = dict.fromkeys(("stroke", "fill", "shape", "color", "strokeDash"), "independent")
 
 
-def require(path: Path, *more: str) -> None:
-    """`UsageError` if no picture, or file of `more` suffixes, can be written to `path`.
-
-    Call this before measuring.
-    """
-    suffixes = (".svg", ".png", *more)
-    require_file(path, suffixes, wrong_suffix=f"a picture's name must end in {listed(suffixes)}")
-    require_libraries(path, "pictures")
-
-
-def require_libraries(path: Path, what: str) -> None:
-    """`UsageError` if what draws is not installed."""
-    if importlib.util.find_spec("vl_convert") is None:
-        raise UsageError(f"{path}: {what} need vl_convert; pip install 'matbench-cuda[plots]'")
-
-
-def require_file(path: Path, suffixes: tuple[str, ...], *, wrong_suffix: str) -> None:
-    """`UsageError` if `path` has another suffix, or lacks a folder."""
-    if path.suffix.lower() not in suffixes:
-        raise UsageError(f"{path}: {wrong_suffix}")
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder; name a file in it")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"{path}: no folder {path.parent}; create it, or name another file")
-
-
-def suffix(path: Path) -> str:
-    """`svg` of `Roof.SVG`."""
-    return path.suffix.lower().removeprefix(".")
-
-
-def draw(path: Path, spec: Spec, title: str, lines: Sequence[str] = ()) -> None:
-    """Draw a chart below a heading, which is what a screen reader says of an SVG.
+def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] = ()) -> None:
+    """Draw charts below each other, those that are not full two in a row, under a heading, which is
+    what a screen reader says of an SVG.
 
     `UsageError` if the file cannot be written.
     """
     import vl_convert
 
-    kind = suffix(path)
-    chart = safe.data({
+    rows: list[list[Chart]] = []
+    for chart in charts:
+        if not chart.full and rows and len(rows[-1]) == 1 and not rows[-1][0].full:
+            rows[-1].append(chart)
+        else:
+            rows.append([chart])
+    drawn = [{"hconcat": [*map(_panel, row)], "align": "none", "resolve": {"scale": _OWN}}
+             for row in rows]  # fmt: skip
+    is_svg = path.suffix.lower() == ".svg"
+    spec = safe.data({
         "padding": 8,
-        **spec,
+        "vconcat": drawn,
+        "align": "none",
+        "resolve": {"scale": _OWN},
         "params": [{"name": "isolated", "value": []}],
         "title": {
             "text": textwrap.wrap(title, _TITLE),
             "subtitle": [part for line in lines for part in textwrap.wrap(line, _LINE)],
         },
-        "config": style.config(style.INK if kind == "svg" else style.DARK_INK),
+        "config": style.config(style.INK if is_svg else style.DARK_INK),
+        **({} if is_svg else {"background": "#fff"}),
     })  # fmt: skip
-    if kind == "png":
-        chart["background"] = "#fff"
-        write_file(path, vl_convert.vegalite_to_png(chart, scale=_PNG_SCALE, allowed_base_urls=[]))
+    if not is_svg:
+        write_file(path, vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE, allowed_base_urls=[]))
         return
-    svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
-    words = html.escape(safe.text(". ".join(lines)))
+    svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+    said = [*lines, *(part for chart in charts for part in (chart.title, chart.note))]
+    words = html.escape(safe.text(". ".join(filter(None, said))))
     about = f' role="img"><title>{html.escape(safe.text(title))}</title><desc>{words}</desc>'
     write_file(path, svg.replace(">", about, 1).encode())
+
+
+def _panel(chart: Chart) -> Spec:
+    line = _LINE if chart.full else _SHORT_LINE
+    title = {
+        "text": textwrap.wrap(chart.title, line), "subtitle": textwrap.wrap(chart.note, line),
+        "fontSize": 12, "subtitleFontSize": 11, "offset": 8,
+    }  # fmt: skip
+    width = {} if "hconcat" in chart.spec else {"width": _WIDTH if chart.full else _HALF}
+    return {**width, **chart.spec, "title": title}

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from pathlib import Path
-
-from matbench.features.charts import drawing
 from matbench.features.charts.definitions import Spec
 from matbench.features.charts.style import ORANGES
 from matbench.records.outcome import DIGITS, ErrorCells
 
 #: Of right cells, and of errors that are not finite.
 RIGHT, MISSING = "#c6daee", "#000000"
-#: The longer side of a picture, and the least width and height, in pixels.
-_SIDE, _LEAST = 520, 30
+#: The least width and height, in pixels.
+_LEAST = 30
 #: Powers of ten beyond these are drawn as these: the scale must stay within floating point.
 _MOST_POWER = 260
-
-
-def draw(errors: ErrorCells, path: Path, title: str, reason: str) -> None:
-    """Draw the map; `UsageError` if it cannot be written."""
-    drawing.draw(path, spec(errors, _SIDE), title, [reason, " · ".join(notes(errors))])
-
-
-def unused(path: Path) -> Path:
-    """The path, or the first of `NAME_2`, `NAME_3` … that does not exist."""
-    numbered = (path.with_name(f"{path.stem}_{n}{path.suffix}") for n in itertools.count(2))
-    return next(p for p in itertools.chain([path], numbered) if not p.exists())
 
 
 def spec(errors: ErrorCells, side: int) -> Spec:
@@ -76,7 +61,10 @@ def spec(errors: ErrorCells, side: int) -> Spec:
                     "type": "log", "domain": [least, least * 10.0 ** (max(most, 0) + 1)],
                     "range": list(ORANGES),
                 },
-                "legend": {"orient": "bottom", "title": _scale(errors), "format": "~e"},
+                "legend": {
+                    "orient": "bottom", "title": _scale(errors), "format": "~e",
+                    "values": [least * 10.0**i for i in range(max(most, 0) + 2)],
+                },
             },
         },
     }  # fmt: skip

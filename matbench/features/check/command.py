@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report, show_rich
+from matbench.cli.console import Interruption, exit_with, say, say_printed, show_rich
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
+    ReportOptions,
     SizeOptions,
     allow_skips_option,
-    format_option,
     grouped,
 )
+from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.selection import without_launch
 from matbench.errors import UsageError
@@ -48,7 +50,6 @@ _DEADLINES = 2
 )
 @click.option("--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer.")
 @allow_skips_option
-@format_option
 def check(
     kernels: tuple[str, ...],
     files: KernelFiles,
@@ -58,7 +59,7 @@ def check(
     quick: bool,
     sanitize: bool,
     allow_skips: bool,
-    fmt: str,
+    shown: ReportOptions,
 ) -> None:
     """Probe kernels at awkward shapes: which do they get right?
 
@@ -80,6 +81,7 @@ def check(
             raise UsageError(f"{what}; use `matbench run` to check it")
     if sanitize:
         sanitizer.executable()
+    require_apart(shown.outputs, files.read_for(chosen))
     values = constants.values(chosen)
     trials = []
     for kernel in chosen:
@@ -96,7 +98,7 @@ def check(
     done, total = (sum(counts) for counts in zip(*(each.progress for each in trials), strict=True))
     begun = [each for each in trials if each.probes]
     if begun:
-        _show(begun, fmt)
+        _show(begun, shown)
     interruption.exit(done, total, "probes")
     if any(finding for each in begun for finding in each.findings):
         sys.exit(1)
@@ -122,25 +124,25 @@ def _probed(
     return sweep.probed(kernel, values, info, memory)
 
 
-def _show(trials: list[Probing], fmt: str) -> None:
+def _show(trials: list[Probing], shown: ReportOptions) -> None:
     """Print the probes, the claims and the sanitizer's findings of each kernel."""
     from matbench.features.check import view
-    from matbench.records import encoding, provenance
+    from matbench.records import provenance
     from matbench.show import outcomes, safe
 
     devices = {info.identity: info for each in trials for info in each.devices}
     about = provenance.environment(sys.argv[1:], [*devices.values()], {})
-    if fmt == "rich":
+    found = [record for each in trials for record in (*each.probes, *each.needs)]
+    every = [outcome for each in trials for outcome in each.outcomes]
+    report = replace(outcomes.report(every, [about]), records=lambda: [about, *found])
+    if shown.fmt == "rich":
         for number, each in enumerate(trials):
             blank = [""] if number else []
             where = each.devices[0]
             show_rich(*blank, *view.renderables(each.kernel.name, where, each.probes, each.needs))
-    elif fmt == "json":
-        found = [record for each in trials for record in (*each.probes, *each.needs)]
-        say(encoding.array([about, *found]))
+        shown.draw(report)
     else:
-        every = [outcome for each in trials for outcome in each.outcomes]
-        show_report(outcomes.report(every, [about]), fmt)
+        shown.show(report)
     runs = [findings for each in trials for findings in each.findings]
     findings = list(chain.from_iterable(runs))
     for finding in findings:

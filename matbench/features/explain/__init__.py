@@ -1,3 +1,3 @@
 """`matbench explain`: what limits a kernel, from its machine code, its traffic and counters."""
 
-USES = ("nvidia_tools",)
+USES = ("charts", "nvidia_tools")

@@ -12,18 +12,19 @@ import click
 
 from matbench import signals
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
+from matbench.cli.console import Interruption, exit_with, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
     LaunchOptions,
+    ReportOptions,
     SizeOptions,
-    format_option,
     grouped,
     require_device,
 )
+from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import CaseError, MatbenchError, UsageError
 
@@ -51,7 +52,6 @@ _CURRENT = "hopper"
     is_flag=True,
     help="Also read hardware counters of one launch with Nsight Compute (ncu).",
 )
-@format_option
 def explain(
     kernel: str,
     files: KernelFiles,
@@ -61,7 +61,7 @@ def explain(
     deadlines: DeadlineOptions,
     arch: str | None,
     counters: bool,
-    fmt: str,
+    shown: ReportOptions,
 ) -> None:
     """Explain what limits a kernel's speed.
 
@@ -89,6 +89,7 @@ def explain(
         what = f"{chosen.name} is {chosen.kind.called}"
         raise UsageError(f"{what}; it has no source in CUDA C to explain")
     require_device(chosen)
+    require_apart(shown.outputs, files.read_for([chosen]))
     info = _device(device, counters=counters)
     gpu = info if info is not None and info.backend == "cuda" else None
     names = arch if arch is not None or info is not None else _CURRENT
@@ -131,7 +132,7 @@ def explain(
         interruption.exit(0, len(cases), "cases")
     result = explanation.explanation(case, info, devices[0], outcome, limits, fits, counted, code)
     about = provenance.environment(sys.argv[1:], [info] if info is not None else [], {})
-    show_report(view.report([result], [about]), fmt)
+    shown.show(view.report([result], [about]))
     interruption.exit(len(measured), len(cases), "cases")
     if outcome is not None:
         exit_with([outcome])

@@ -12,7 +12,6 @@ from matbench.features.explain.explanation import BOUND_SHARE
 from matbench.features.explain.other_devices import named
 from matbench.features.explain.record import Explanation, Fit, Limiter, Limits
 from matbench.model import WORD_BYTES
-from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.show.reasons import outcome_reason
 from matbench.show.table import (
@@ -92,7 +91,7 @@ def report(explanations: Iterable[Explanation], environments: Sequence[Environme
         footer="\n".join(line for each in shown for line in words(each)),
         columns=_COLUMNS,
         rows=lambda: [fit for each in shown for fit in each.fits],
-        json=lambda: encoding.array([*environments, *shown]),
+        records=lambda: [*environments, *shown],
     )
 
 

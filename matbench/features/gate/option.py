@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from matbench.cli.console import say, show_report
-from matbench.cli.options import VerdictOptions, option
+from matbench.cli.console import say
+from matbench.cli.options import ReportOptions, VerdictOptions, option
 from matbench.cli.outputs import require_apart
 from matbench.cli.types import Share
 from matbench.errors import MatbenchError, UsageError
@@ -76,13 +76,13 @@ class GateOptions:
         except UsageError as error:  # it was possible before measuring
             raise MatbenchError(str(error)) from None
 
-    def compare_files(self, old: str, new: str, threshold: float, fmt: str) -> None:
+    def compare_files(self, old: str, new: str, threshold: float, shown: ReportOptions) -> None:
         """Compare two record files case by case; then exit as the gate says."""
         from matbench.features.gate import recorded
         from matbench.records import reading
         from matbench.show import comparisons
 
-        require_apart({"--summary": self.summary}, (old, new))
+        require_apart({"--summary": self.summary, **shown.outputs}, (old, new))
         notes: list[str] = []
         first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
         joined = recorded.compare_records(
@@ -94,13 +94,13 @@ class GateOptions:
 
         for line in (*notes, *joined.differences):
             tell(f"note: {line}")
-        show_report(comparisons.report(joined.records, second[0]), fmt)
+        shown.show(comparisons.report(joined.records, second[0]))
         self.summarize(joined.records, second[0], joined.differences + joined.broken)
         for file, labels in ((old, joined.only_old), (new, joined.only_new)):
             if labels:
-                shown = ", ".join(labels[:_SHOWN_LABELS])
+                named = ", ".join(labels[:_SHOWN_LABELS])
                 more = len(labels) - _SHOWN_LABELS
-                tell(f"only in {file}: {shown}" + (f" and {more:,} more" if more > 0 else ""))
+                tell(f"only in {file}: {named}" + (f" and {more:,} more" if more > 0 else ""))
         for line in joined.broken:
             tell(line)
         if self.fail_if_slower is None:

@@ -11,13 +11,13 @@ import click
 
 from matbench import signals
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed, show_report
+from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
-    format_option,
+    ReportOptions,
     grouped,
 )
 from matbench.cli.outputs import require_apart
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 @click.option(
     "--output", metavar="FILE", help="Write a record of each kernel to FILE (JSON Lines)."
 )
-@click.option("--force", is_flag=True, help="Replace an existing output file.")
-@format_option
 def grade(
     kernels: tuple[str, ...],
     selection: SelectionOptions,
@@ -56,8 +54,7 @@ def grade(
     tree: bool,
     seed: int,
     output: str | None,
-    force: bool,
-    fmt: str,
+    shown: ReportOptions,
 ) -> None:
     """Describe the arithmetic of kernels: errors, range, order.
 
@@ -78,11 +75,13 @@ def grade(
     from matbench.worker.worker import WorkerPool
 
     chosen = selection.kernels(kernels, files)
-    require_apart({"--output": output}, files.read_for(chosen))
+    require_apart({"--output": output, **shown.outputs}, files.read_for(chosen))
     cases = _cases(chosen, selection, constants, device)
     devices = list({info.label: info for info, _ in cases}.values())
     about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
-    writer = RecordWriter(Path(output), about, "force" if force else "new") if output else None
+    writer = (
+        RecordWriter(Path(output), about, "force" if shown.force else "new") if output else None
+    )
     options = Options(timed=False, blocks=False, checks=frozenset())
     grades: list[Grade] = []
     with (
@@ -102,8 +101,8 @@ def grade(
                 grades.append(graded)
     if not grades:
         interruption.exit(0, len(cases), "kernels")
-    show_report(view.report(grades, [about]), fmt)
-    for graded in grades if tree and fmt not in ("csv", "json") else ():
+    shown.show(view.report(grades, [about]))
+    for graded in grades if tree and shown.fmt not in ("csv", "json") else ():
         say("\n".join([f"\n{view.name_of(graded)}: order of addition", *view.tree(graded)]))
     interruption.exit(len(grades), len(cases), "kernels")
     letters = get_args(Letter)  # the best first

@@ -1,3 +1,1 @@
 """`matbench history`: which commit made a kernel slower."""
-
-USES = ("charts",)

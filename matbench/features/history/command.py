@@ -11,16 +11,16 @@ import click
 
 from matbench import temporary
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed, show_report
+from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
     LaunchOptions,
+    ReportOptions,
     SizeOptions,
     VerdictOptions,
-    format_option,
     grouped,
     require_device,
 )
@@ -48,14 +48,12 @@ _TURNS_S = 10.0
     help="Measure only what FILE lacks, and add that to it. Default: a file for each kernel file "
     "in the user's state folder.",
 )
-@click.option("--plot", metavar="FILE", help="Draw the times to FILE (.svg or .png), replacing it.")
 @grouped
-@format_option
 def history(
     kernel: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
     device: DeviceOptions, launches: LaunchOptions, deadlines: DeadlineOptions,
     verdict: VerdictOptions, since: str | None, bisect: float | None, resume: str | None,
-    plot: str | None, fmt: str,
+    shown: ReportOptions,
 ) -> None:  # fmt: skip
     """Find the commits that made a kernel slower.
 
@@ -70,7 +68,6 @@ def history(
     matbench history sgemm.cu --since v1.0 --bisect 3%
     """
     from matbench.analysis.statistics import ComparisonPlan
-    from matbench.features.charts import drawing
     from matbench.features.history import view
     from matbench.features.history.commits import versions
     from matbench.features.history.search import HistorySearch, RecordedBench
@@ -84,9 +81,7 @@ def history(
     info = device.choose()
     launches.require_one_kind(info)
     problem, overrides = sizes.one_problem(chosen), constants.values([chosen])
-    require_apart({"--resume": resume, "--plot": plot}, files.read_for([chosen]))
-    if plot is not None:
-        drawing.require(Path(plot))
+    require_apart({"--resume": resume, **shown.outputs}, files.read_for([chosen]))
     margin = verdict.threshold if bisect is None else bisect
     plan = ComparisonPlan(threshold=margin, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
@@ -107,9 +102,7 @@ def history(
             display.begin,
             bisect=bisect is not None,
         )
-    show_report(view.report(search, [*writer.environments, about], len(listed)), fmt)
-    if plot is not None:
-        view.draw(search, Path(plot), f"{chosen.name} at {problem.size} on {info.name}")
+    shown.show(view.report(search, [*writer.environments, about], len(listed)))
     if path.exists():
         say(f"kept in {path}: the next call measures only what is new", err=True)
     done = sum(step.outcome is not None for step in search.steps)

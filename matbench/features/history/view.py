@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 from matbench.analysis.statistics import verdict_on
-from matbench.features.charts import definitions, drawing
 from matbench.features.history.commits import CommittedVersion
 from matbench.features.history.search import HistorySearch
-from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.show import comparisons, reasons, units
 from matbench.show.heading import device_lines
@@ -37,9 +34,7 @@ def report(search: HistorySearch, environments: Sequence[Environment], versions:
         footer="\n".join(answer(search)),
         columns=columns,
         rows=lambda: steps,
-        json=lambda: encoding.array(
-            [*environments, *outcomes, *(step.record for step in steps if step.record)]
-        ),
+        records=lambda: [*environments, *outcomes, *(step.record for step in steps if step.record)],
     )
 
 
@@ -110,21 +105,3 @@ def _row(search: HistorySearch, step: CommittedVersion) -> Row:
 def _median_ns(step: CommittedVersion) -> float | None:
     side = step.record.candidate if step.record else step.outcome
     return side.median_ns if side is not None else None
-
-
-def draw(search: HistorySearch, path: Path, title: str) -> None:
-    """Draw how the time changed from version to version, as a multiple of the first's."""
-    level: dict[CommittedVersion | None, float] = {None: 1.0}
-    points = []
-    for step in search.steps:
-        record = step.record
-        if step.outcome is None or step.outcome.status != "measured":
-            continue
-        base = level.get(step.before, 1.0)
-        level[step] = base * ((record and record.ratio) or 1.0)
-        low, high = (record and record.interval) or (1.0, 1.0)
-        points.append({
-            "label": step.commit, "value": level[step], "low": base * low, "high": base * high,
-            "kind": _verdict(search, step) or "SAME", "marked": search.is_blamed(step),
-        })  # fmt: skip
-    drawing.draw(path, definitions.versions(points), title, answer(search))

@@ -1,3 +1,3 @@
-"""`matbench page`: record files as a page for browsers."""
+"""`--page`: a report as a page for browsers."""
 
 USES = ("charts",)

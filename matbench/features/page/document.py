@@ -16,22 +16,21 @@ from typing import Any
 import msgspec
 
 from matbench import __version__
-from matbench.analysis import ranking
+from matbench.analysis import cards, ranking, repetitions
 from matbench.cache import Cache
 from matbench.cli.outputs import write_file
-from matbench.errors import UsageError
-from matbench.features.charts import definitions, drawing, error_map_chart, style
-from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, Spec, quantity
+from matbench.features.charts import cases, definitions, error_map_chart, style
+from matbench.features.charts.cases import COLUMNS, Found
+from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, Chart, Spec, quantity
 from matbench.features.charts.style import Look
-from matbench.features.page import cases, summary
 from matbench.features.page import findings as _findings
-from matbench.features.page.cases import COLUMNS, Found
-from matbench.features.page.findings import Findings, PageChart, table
+from matbench.features.page import summary
+from matbench.features.page.findings import Findings, table
 from matbench.features.page.summary import Summary
-from matbench.records import encoding
+from matbench.records import encoding, resuming
 from matbench.records.environment import Environment
 from matbench.records.outcome import ErrorCells, Outcome
-from matbench.records.reading import Pair
+from matbench.records.reading import Pair, RecordSet
 from matbench.show import safe
 
 _HERE = Path(__file__).parent
@@ -42,17 +41,11 @@ _TITLES = {
 }  # fmt: skip
 
 
-def require(path: Path, *, force: bool) -> None:
-    """`UsageError` if no page can be written to `path`; ask before anything is measured for it."""
-    drawing.require_file(path, (".html", ".htm"), wrong_suffix="a page's name ends in .html")
-    if path.exists() and not force:
-        raise UsageError(f"{path}: exists; --force replaces it")
-    drawing.require_libraries(path, "pages")
-
-
-def write(path: Path, text: str) -> None:
-    """Replace the file as a whole, or leave it as it was."""
-    write_file(path, text.encode())
+def write(path: Path, found: RecordSet) -> None:
+    """Write the page of some records; `UsageError` if that cannot be."""
+    merged = repetitions.merged(resuming.without_retried(found.outcomes))
+    distinct = cards.told_apart(merged, found.environments)
+    write_file(path, page(*distinct, found.findings).encode())
 
 
 def page(
@@ -224,13 +217,14 @@ def _commands(about: Summary) -> str:
     )
 
 
-def _maps(outcomes: Iterable[Outcome]) -> dict[int, PageChart]:
+def _maps(outcomes: Iterable[Outcome]) -> dict[int, Chart]:
     """The error map of each case that has one."""
     return {
-        index: PageChart(
+        index: Chart(
             "Error map",
             " · ".join(error_map_chart.notes(cells)),
             error_map_chart.spec(cells, _MAP_SIDE),
+            full=False,
         )
         for index, outcome in enumerate(outcomes)
         if isinstance(cells := outcome.error_map, ErrorCells)

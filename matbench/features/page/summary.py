@@ -12,7 +12,7 @@ from typing import NamedTuple
 from matbench.analysis import ranking
 from matbench.analysis.ranking import ProblemRanking, Ranked
 from matbench.errors import listed
-from matbench.features.page.cases import RankedView
+from matbench.features.charts.cases import RankedView
 from matbench.records.environment import Environment
 from matbench.show import outcomes, units
 from matbench.show.heading import device_lines

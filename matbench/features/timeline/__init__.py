@@ -1,3 +1,3 @@
 """`matbench blocks`: when and where each block of a launch ran."""
 
-USES = ("charts", "page")
+USES = ("charts",)

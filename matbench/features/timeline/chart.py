@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 import numpy as np
 
-from matbench.features.charts.definitions import Spec
+from matbench.features.charts.definitions import Chart, Spec
 from matbench.features.timeline.record import BlockProfile, Timeline
+from matbench.records.outcome import PERTURBATION_LIMIT, Outcome
 
 
-def spec(timeline: Timeline, profile: BlockProfile) -> Spec:
+def charts(found: Iterable[tuple[BlockProfile, Sequence[Outcome]]]) -> Iterator[Chart]:
+    """One for each launch whose blocks have a timeline."""
+    for profile, about in found:
+        if (timeline := profile.timeline) is not None:
+            title = about[0].case.label if about else profile.device
+            note = " · ".join(_notes(timeline, profile))
+            yield Chart(f"Timeline: {title}", note, _spec(timeline, profile))
+
+
+def _spec(timeline: Timeline, profile: BlockProfile) -> Spec:
     """The chart with its data: rows of the record, from which Vega computes bars."""
     span = max(bar.end_ns for bar in timeline.bars) / 1e3 or 1.0
     names = list(timeline.multiprocessors or range(1, timeline.lanes + 1))
@@ -88,12 +100,17 @@ def _tail(span: float, share: float | None) -> Spec:
     }
 
 
-def notes(timeline: Timeline, profile: BlockProfile) -> list[str]:
-    """What a reader must know about the lanes."""
+def _notes(timeline: Timeline, profile: BlockProfile) -> list[str]:
+    """What a reader must know: what the clock cost, and what the lanes are."""
+    cost = f"reading the clock changed the launch's time by {profile.perturbation:+.1%}"
+    if profile.perturbed:
+        cost = f"≈ {cost}, more than {PERTURBATION_LIMIT:.0%}"
     lines = [
+        f"{profile.blocks:,} blocks",
+        cost,
         "a lane per multiprocessor"
         if timeline.multiprocessors is not None
-        else "the compute unit of a block is not known: lanes only separate blocks that overlap"
+        else "the compute unit of a block is not known: lanes only separate blocks that overlap",
     ]
     idle = profile.multiprocessors - (profile.multiprocessors_used or profile.multiprocessors)
     if idle > 0:

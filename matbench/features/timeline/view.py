@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from matbench.analysis.block_times import BlockSample
-from matbench.features.charts.definitions import Spec
-from matbench.features.timeline import chart
 from matbench.features.timeline.record import BlockProfile
-from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import PERTURBATION_LIMIT, Outcome
 from matbench.show.heading import CPU_TIMINGS
@@ -55,25 +52,15 @@ def recorded(
         footer="\n".join(explanation(profile) for profile, _ in found),
         columns=_COLUMNS if sample is None else _STAMPS,
         rows=lambda: found if sample is None else _stamps(sample, found[0][0]),
-        json=lambda: encoding.array(
-            [*environments, *(part for profile, about in found for part in (*about, profile))]
-        ),
+        records=lambda: [
+            *environments,
+            *(part for profile, about in found for part in (*about, profile)),
+        ],
     )
 
 
 def _title(profile: BlockProfile, about: Sequence[Outcome]) -> str:
     return about[0].case.label if about else profile.device
-
-
-def charts(
-    found: Iterable[tuple[BlockProfile, Sequence[Outcome]]],
-) -> Iterator[tuple[str, str, Spec]]:
-    """Title, note and chart of each launch whose blocks have a timeline."""
-    for profile, about in found:
-        if profile.timeline is not None:
-            note = " · ".join(chart.notes(profile.timeline, profile))
-            spec = chart.spec(profile.timeline, profile)
-            yield f"Timeline: {_title(profile, about)}", note, spec
 
 
 def _sections(profile: BlockProfile, about: Sequence[Outcome]) -> tuple[Section, Section]:

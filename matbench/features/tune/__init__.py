@@ -1,1 +1,3 @@
 """`matbench tune`: searches for a kernel's fastest parameters."""
+
+USES = ("charts",)

@@ -10,17 +10,17 @@ import click
 
 from matbench import workloads
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed, show_report
+from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
+    ReportOptions,
     SizeOptions,
-    format_option,
     grouped,
 )
-from matbench.cli.outputs import write_file
+from matbench.cli.outputs import require_apart, write_file
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
@@ -44,7 +44,6 @@ _SHOWN_BROKEN = 5
 @click.option(
     "--write", is_flag=True, help="Make the winner's values the only ones in [sweep] of the table."
 )
-@format_option
 def tune(
     kernel: str,
     files: KernelFiles,
@@ -54,7 +53,7 @@ def tune(
     deadlines: DeadlineOptions,
     budget: str | None,
     write: bool,
-    fmt: str,
+    shown: ReportOptions,
 ) -> None:
     """Find the fastest values of KERNEL's constants.
 
@@ -78,6 +77,7 @@ def tune(
     overrides = constants.values([chosen])
     if not (chosen.sweep or chosen.tune):
         raise UsageError(f"{chosen.name} has no constants to tune")
+    require_apart(shown.outputs, files.read_for([chosen]))
     problems = sizes.problems([chosen])
     path = writing.place(chosen) if write else None
     if write and len(problems) > 1:
@@ -94,7 +94,7 @@ def tune(
         for skips in sorted(space.refused, key=len, reverse=True)
     ]
     for reason in dict.fromkeys(excluded):
-        say(reason, err=fmt != "rich")
+        say(reason, err=shown.fmt != "rich")
 
     searches = [tuning.TuningSearch(space, bounds) for space in spaces]
     with Interruption() as interruption:
@@ -104,7 +104,7 @@ def tune(
     if not standings:
         interruption.exit(done, len(searches), "sizes")
     about = provenance.environment(sys.argv[1:], infos, sizes.recorded)
-    show_report(view.report([one for each in searches for one in each.records()], [about]), fmt)
+    shown.show(view.report([one for each in searches for one in each.records()], [about]))
     _tell_broken(standings)
     for leader in filter(None, (search.leader() for search in searches)):
         values = " ".join(f"--set {name}={value}" for name, value in leader.case.params.items())

@@ -1,3 +1,1 @@
 """`matbench watch`: measures a kernel file whenever it is saved."""
-
-USES = ("charts",)

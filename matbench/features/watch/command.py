@@ -21,7 +21,6 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.errors import UsageError
-from matbench.features.charts.option import ErrorMapOptions
 from matbench.kernelfile import python_file
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ def watch(
     device: DeviceOptions,
     launches: LaunchOptions,
     deadlines: DeadlineOptions,
-    error_maps: ErrorMapOptions,
 ) -> None:
     """Check and time FILE whenever it is saved, until Ctrl-C.
 
@@ -63,7 +61,6 @@ def watch(
     from matbench.worker.worker import WorkerPool
 
     path = _existing(file)
-    error_maps.checked()
     info = device.choose()
     launches.require_one_kind(info)
     given = files.given
@@ -82,7 +79,7 @@ def watch(
     with WorkerPool(launches.quick(), deadlines.deadlines, say_printed) as pool:
         pool.start([info])
         bench = Bench(pool, info, plan, sizes.seed)
-        watched = WatchedVersions(bench, path, cases, error_maps.draw, given)
+        watched = WatchedVersions(bench, path, cases, given)
         try:
             first = catalogue.load(path, given=given)
         except UsageError:

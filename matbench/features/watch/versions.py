@@ -114,15 +114,13 @@ class WatchedVersions:
         bench: Bench,
         path: Path,
         cases: Callable[[Kernel], list[Case]],
-        draw: Callable[[Outcome], str] = lambda _: "",
         given: Mapping[str, Any] | None = None,
     ) -> None:
         """`cases` are those of one version, the smallest problem first.
 
-        `draw` draws the error map of a wrong case, if it has one, and says where it is. Values
-        `given` on the command line override keys of the file's table.
+        Values `given` on the command line override keys of the file's table.
         """
-        self.bench, self.path, self.cases, self.draw, self.given = bench, path, cases, draw, given
+        self.bench, self.path, self.cases, self.given = bench, path, cases, given
         self.versions: list[SavedVersion] = []
         #: The last right version, and the label and code of the last that was timed to the end.
         self._right: SavedVersion | None = None
@@ -155,8 +153,7 @@ class WatchedVersions:
             outcome = self.bench.measure(case)
             if outcome.median_ns is None:
                 said = f"{case.label} {_WORDS[outcome.status]}: {outcome.reason}"
-                lines = [said, *outcome.notes, self.draw(outcome)]
-                version.wrong = "\n".join(filter(None, lines))
+                version.wrong = "\n".join([said, *outcome.notes])
                 return
             looks.setdefault(case.problem, []).append((case, outcome))
         if not looks:

@@ -151,7 +151,7 @@ def test_a_bisection_measures_less(matbench: Matbench, project: Path, tmp_path: 
                for i in range(8)]  # fmt: skip
     picture, file = tmp_path / "times.svg", tmp_path / "mine.jsonl"
     given = ("history", "mine.cu", *BRIEFLY, "--resume", file)
-    result = matbench(*given, "--bisect", "200%", "--plot", picture)
+    result = matbench(*given, "--bisect", "200%", "--picture", picture)
     assert result.stdout.splitlines()[-1].startswith(f"{commits[5]}: ")
     assert "by more than 200%" in result.stdout
     assert f"kept in {file}" in result.stderr
@@ -159,7 +159,7 @@ def test_a_bisection_measures_less(matbench: Matbench, project: Path, tmp_path: 
     assert commits[1] not in result.stdout
     drawn = picture.read_text()
     assert commits[5] in drawn
-    assert "mine at 48 on" in drawn
+    assert "Comparisons at 48" in drawn
     before = kept(file)
     measured = sum(row["verdict"] != "" for row in rows(
         matbench(*given, *MARGIN, "--format", "csv").stdout))  # fmt: skip
@@ -289,8 +289,9 @@ def test_bad_files_and_kernels_are_refused(
     save("Two", turns=2)
     given = ("history", "mine.cu", *BRIEFLY)
     assert "work.h: this command reads" in refusal(*given, "--resume", "work.h")
-    assert "this command reads or writes" in refusal(*given, "--plot", "a.svg", "--resume", "a.svg")
-    assert "must end in .svg or .png" in refusal(*given, "--plot", "times.pdf")
+    assert "this command reads or writes" in refusal(
+        *given, "--picture", "a.svg", "--resume", "a.svg"
+    )
     Path("notes.jsonl").write_text("notes\n")
     assert "notes.jsonl:1: not a record" in refusal(*given, "--resume", "notes.jsonl")
     assert "takes one size" in refusal("history", "mine.cu", "--sizes", "32,48")

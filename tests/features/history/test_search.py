@@ -12,7 +12,6 @@ from support.records import environment, timing
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.bench.options import Options
-from matbench.features.charts import drawing
 from matbench.features.history import view
 from matbench.features.history.commits import CommittedVersion
 from matbench.features.history.search import HistorySearch, RecordedBench
@@ -251,20 +250,3 @@ def test_long_subjects_are_cut() -> None:
     at = [column.title for column in section.columns].index("subject")
     assert [row.cells[at] for row in section.rows] == ["y" * 32, f"{'x' * 31}…"]
     assert view.answer(search)[1].endswith("x" * 33)
-
-
-def test_the_chart_shows_the_time_as_a_multiple_of_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[Any] = []
-    monkeypatch.setattr(drawing, "draw", lambda *arguments: drawn.append(arguments))
-    view.draw(history(1.0, 1.3, 0, 0.65, 1.3), tmp_path / "x.svg", "title")
-    [(_, spec, title, lines)] = drawn
-    assert title == "title"
-    assert lines[0] == "These commits made it slower by more than 10%:"
-    points = spec["data"]["values"]
-    assert [point["label"] for point in points] == ["0", "1", "3", "4"]
-    assert [point["value"] for point in points] == pytest.approx([1, 1.3, 0.65, 1.3], rel=0.08)
-    assert [point["marked"] for point in points] == [False, True, False, True]
-    assert all(point["low"] <= point["value"] <= point["high"] for point in points)
-    assert points[3]["low"] > 1.1 * points[2]["value"]

@@ -41,7 +41,7 @@ def window() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def ladder(tmp_path_factory: pytest.TempPathFactory, matbench: Matbench) -> Path:
     path = tmp_path_factory.mktemp("page") / "ladder.html"
-    matbench("page", LADDER, "--output", path)
+    matbench("report", LADDER, "--page", path)
     return path
 
 
@@ -52,7 +52,7 @@ FEW = [o for o in reading.read(LADDER)[1] if o.case.problem.size in ("256", "100
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "few.html"
-    document.write(path, document.page(FEW, reading.read(LADDER)[0]))
+    path.write_text(document.page(FEW, reading.read(LADDER)[0]), encoding="utf-8")
     return path
 
 
@@ -109,7 +109,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     findings = [*((record, [timed[0]]) for record in made), (profile, [timed[4]]),
                 (explained, [timed[0]])]  # fmt: skip
     about = tables.environment(argv=("run", HOSTILE))
-    document.write(path, document.page([*timed, wrong], [about], findings))
+    path.write_text(document.page([*timed, wrong], [about], findings), encoding="utf-8")
     return path
 
 
@@ -248,7 +248,7 @@ def test_every_section_follows_the_chosen_view(window: Browser, tmp_path: Path) 
         tables.environment(argv=("run", device), devices=(card,)) for device, card in cards.items()
     ]
     page = document.page([*green, wrong, *blue], environments, [(compared, [blue[1], blue[0]])])
-    document.write(path, page)
+    path.write_text(page, encoding="utf-8")
 
     def require(here: str, there: str, *sections: str) -> None:
         assert window.evaluate("document.title").startswith(f"a-{here} is the fastest of ")
@@ -273,7 +273,7 @@ def test_every_section_follows_the_chosen_view(window: Browser, tmp_path: Path) 
 def test_speed_against_energy(window: Browser, matbench: Matbench, tmp_path: Path) -> None:
     file = ROOT / "results" / "h100-sustained.jsonl"
     path = tmp_path / "page.html"
-    matbench("page", file, "--output", path)
+    matbench("report", file, "--page", path)
     window.open(path)
     assert "Energy" in window.evaluate("document.querySelector('nav').textContent")
     label = window.evaluate("document.querySelector('#energy .chart').getAttribute('aria-label')")
@@ -326,7 +326,7 @@ def test_all_samples_are_drawn_and_stragglers_hide_nothing(window: Browser, tmp_
     samples[17_000] = 9e6
     found = tables.outcome("many", 1.0, cold=records.timing(samples_ns=samples))
     path = tmp_path / "many.html"
-    document.write(path, document.page([found], [tables.environment()]))
+    path.write_text(document.page([found], [tables.environment()]), encoding="utf-8")
     assert path.stat().st_size < 1.5e6
     window.open(path)
     assert "without the slowest 0.5%" in window.evaluate(

@@ -65,8 +65,6 @@ def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
     ("arguments", "message"),
     [
         (("numpy",), "its blocks cannot be timed"),
-        (("tiled", "--timeline", "blocks.pdf"), "name must end in .svg, .png or .html"),
-        (("tiled", "--timeline", "missing/blocks.svg"), "no folder missing"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -1,9 +1,9 @@
-"""The cases of a page: the rows of its table, the points of its charts, and all samples."""
+"""The cases of pages and pictures: rows of a table, points of charts, and all samples."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -11,15 +11,16 @@ import msgspec
 from matbench import workloads
 from matbench.analysis import ranking
 from matbench.analysis.ranking import Ranked
-from matbench.features.charts import definitions, speed_and_error, style
+from matbench.features.charts import definitions, pareto, style
 from matbench.features.charts.definitions import Spec
 from matbench.features.charts.style import Look
-from matbench.features.page import pareto
 from matbench.model import WORD_BYTES, DeviceInfo, Problem
 from matbench.records.outcome import Outcome
 from matbench.show import outcomes as table
 from matbench.show import units
 
+#: A size this close to one with more factors of 2 is awkward: 1000 beside 1024.
+_NEAR = 0.1
 #: The conditions that are drawn below samples.
 _TOLD = ("sm_mhz", "power_w", "temperature_c")
 COLUMNS = sorted((column for column in table.COLUMNS if column.page), key=lambda c: c.page)
@@ -213,34 +214,18 @@ def _view(
         peaks["float32"] = measured.fma_flop_per_s
     unlimited = sorted({_arithmetic(row.outcome) for row in placed} - peaks.keys())
     has_limits = copies and peaks and intensities
-    roofs = _roofs(max(copies), peaks, intensities, measured) if has_limits else []
-    points = [{"label": name, "intensity": x, "value": y / scale} for name, x, y in roofs]
+    named = {}
+    for name, peak in peaks.items():
+        source = "measured" if measured is not None and name == "float32" else "at the clock held"
+        named[f"{name} {units.rates([peak], 'FLOP/s')(peak)}, {source}"] = peak
+    roofs = definitions.roofs(max(copies), named, intensities, scale) if has_limits else []
     return View(
         label=label,
         unit=unit,
         scale=scale,
-        roofline=definitions.roofline(looks, points, unit) if roofs else None,
+        roofline=definitions.roofline(looks, roofs, unit) if roofs else None,
         roofline_note=f"no limit is known of {', '.join(unlimited)}" if unlimited else "",
     )
-
-
-def _roofs(
-    bytes_per_s: float,
-    peaks: Mapping[str, float],
-    intensities: Sequence[float],
-    measured: DeviceLimits | None,
-) -> list[tuple[str, float, float]]:
-    """Both ends of each limit: what it is of, operations per byte, and operations per second."""
-    ridges = [peak / bytes_per_s for peak in peaks.values()]
-    left, right = min([*ridges, *intensities]) / 2, max([*ridges, *intensities]) * 4
-    top = max(peaks.values())
-    copy = f"copy {units.bandwidth(bytes_per_s)}"
-    ends = [(copy, left, left * bytes_per_s), (copy, top / bytes_per_s, top)]
-    for name, peak in sorted(peaks.items(), key=lambda item: item[1]):
-        source = "measured" if measured is not None and name == "float32" else "at the clock held"
-        label = f"{name} {units.rates([peak], 'FLOP/s')(peak)}, {source}"
-        ends += [(label, peak / bytes_per_s, peak), (label, right, peak)]
-    return ends
 
 
 def _arithmetic(outcome: Outcome) -> str:
@@ -262,7 +247,7 @@ def _cases(
         return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
 
     columns = table.in_unit(view.unit, rate, COLUMNS)
-    ns = {problem: speed_and_error.single_size(problem) for problem in problems}
+    ns = {problem: single_size(problem) for problem in problems}
     lengths = {n for p, rows in problems.items() if (n := ns[p]) and any(r.rivals for r in rows)}
     for problem, rows in problems.items():
         n, front = ns[problem], pareto.front((id(row.outcome), row.outcome) for row in rows)
@@ -274,7 +259,7 @@ def _cases(
             yield PageRow(
                 view=number,
                 n=n,
-                beside=speed_and_error.beside(n, lengths) if n is not None else None,
+                beside=near(n, lengths) if n is not None else None,
                 is_baseline=outcome.case.group == "baseline",
                 has_claims=bool(row.claims),
                 is_fastest=id(outcome) in fastest,
@@ -288,6 +273,18 @@ def _cases(
                 text=["" if cell == units.UNKNOWN else cell for cell in text],
                 numbers=_numbers(row),
             )
+
+
+def single_size(problem: Problem) -> int | None:
+    """The size, where it is a single number."""
+    is_one = problem.workload != workloads.DEFAULT or problem.M == problem.N == problem.K
+    return problem.N if is_one else None
+
+
+def near(n: int, others: Iterable[int]) -> int | None:
+    """The nearest size that has more factors of 2, if one is near."""
+    found = [m for m in others if m & -m > n & -n and abs(m - n) <= _NEAR * m]
+    return min(found, key=lambda m: abs(m - n), default=None)
 
 
 def _series(outcome: Outcome) -> list[Series]:

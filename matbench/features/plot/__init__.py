@@ -1,3 +1,0 @@
-"""`matbench plot`: record files as a picture."""
-
-USES = ("charts",)

@@ -45,6 +45,11 @@ def test_rounds_have_all_samples() -> None:
     assert (lost.samples_ns, lost.rounds) == ((1.0, 2.0), ())
 
 
+def test_one_lucky_round_of_seven_does_not_lead() -> None:
+    lucky, steady = in_rounds([1.0] * 6 + [0.5]), in_rounds([0.97] * 7)
+    assert may_lead([lucky, steady], "gpu") == [False, True]
+
+
 def simulated(slower: float, seed: int, deviation: float = 0.03) -> list[bool]:
     """Equal kernels, but that the last is `slower` by a share; what differs are rounds."""
     noise = np.random.default_rng(seed).normal(0, deviation, (CASES, ROUNDS))

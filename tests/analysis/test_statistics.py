@@ -224,6 +224,12 @@ def test_a_kernel_takes_the_minimum_until_it_is_settled_or_its_time_is_up(
     assert take(StoppingRule(), samples, ns) == (count, reason)
 
 
+def test_before_the_last_round_the_95_percent_interval_decides_alone() -> None:
+    lucky = [90.0, *[100.0] * 8, 110.0]  # the wider interval spans all of it
+    rounds = [StoppingRule(is_last=is_last).decide(lucky, 1.0) for is_last in (False, True)]
+    assert rounds == ["settled", None]
+
+
 def test_a_last_look_when_the_time_is_up() -> None:
     samples = [1e6] * 12
     assert StoppingRule().decide(samples, 0) is None  # no look at 12

@@ -383,6 +383,7 @@ def test_only_a_failed_case_is_tried_anew() -> None:
     ]
     found = finished(records)
     assert [one.status for one in found.values()] == ["measured", "wrong", "skipped"]
+    assert finished([outcome(interrupted=True)]) == {}
     assert finished([outcome(status="failed"), outcome()]) == {outcome_key(outcome()): outcome()}
 
 

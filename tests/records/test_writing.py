@@ -68,6 +68,12 @@ def test_a_run_that_records_nothing_leaves_nothing(path: Path, mode: Mode) -> No
     assert only(path.parent) == []
 
 
+def test_force_replaces_what_cannot_be_read(path: Path) -> None:
+    path.write_text("notes\n")
+    write(path, outcome(), mode="force")
+    assert read(path)[1] == [outcome()]
+
+
 def test_an_empty_file_holds_nothing_that_could_be_lost(path: Path) -> None:
     path.touch()
     write(path, outcome())

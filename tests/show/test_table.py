@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from matbench.records.outcome import BlockTimes
 from matbench.show.table import Column, Footnotes, Group, Row, Section, section
 
 COLUMNS = (
@@ -22,6 +23,11 @@ def test_marks_are_explained_where_they_are_shown() -> None:
     found = replace(made(Row(("a", "x", "≈ 1 s", "0"))), legend=(("≈", "about"),))
     assert found.with_columns(["kernel", "time"]).legend == (("≈", "about"),)
     assert found.with_columns(["kernel"]).legend == ()
+
+
+def test_an_unknown_time_is_not_marked() -> None:
+    assert BlockTimes(median_ns=1.0, perturbation=0.06).is_perturbed
+    assert not BlockTimes(median_ns=None, perturbation=0.06).is_perturbed
 
 
 # Notes below a table

@@ -31,11 +31,11 @@ def told_apart(
         return f"{device} ({names.get(device_id, device_id)})" if is_one_of_several else device
 
     replace = msgspec.structs.replace
-    renamed = [
-        replace(one, case=replace(case, device=name(case.backend, case.device, case.device_id)))
-        for one in outcomes
-        for case in [one.case]
-    ]
+    renamed = []
+    for outcome in outcomes:
+        case = outcome.case
+        device = name(case.backend, case.device, case.device_id)
+        renamed.append(replace(outcome, case=replace(case, device=device)))
     about = [
         replace(
             environment,

@@ -65,13 +65,12 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
     sizes = grouped((record for record in records if id(record) not in apart), _size)
     compared = [set(record.notes) for record in records if record.comparison is not None]
     common = set.intersection(*compared) if compared else set()
-    groups = []
-    for group in sizes.values():
-        shown = rows(group, _WITHOUT_KERNEL)
-        own = (tuple(note for note in row.notes if note not in common) for row in shown)
-        groups.append(
-            Group("", tuple(replace(r, notes=notes) for r, notes in zip(shown, own, strict=True)))
+    groups = [
+        Group(
+            "", tuple(replace(r, notes=tuple(n for n in r.notes if n not in common)) for r in shown)
         )
+        for shown in (rows(group, _WITHOUT_KERNEL) for group in sizes.values())
+    ]
     several = []
     for group in never:
         [row] = rows(group[:1], _WITHOUT_KERNEL)

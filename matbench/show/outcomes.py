@@ -71,6 +71,7 @@ def report(
 
 
 def _with_faster_inputs(outcome: Outcome, faster: Iterable[inputs.Faster]) -> Outcome:
+    """The outcome, with a note on inputs that make it faster."""
     notes = [
         f"{'sustained, ' if better.is_sustained else ''}with {better.inputs} inputs: "
         f"{better.factor:.2f} × faster"

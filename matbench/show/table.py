@@ -160,6 +160,11 @@ class Section:
     def rows(self) -> list[Row]:
         return [row for group in self.groups for row in group.rows]
 
+    def with_rows(self, change: Callable[[Row], Row]) -> Section:
+        """The section with every row changed."""
+        groups = (replace(group, rows=tuple(map(change, group.rows))) for group in self.groups)
+        return replace(self, groups=tuple(groups))
+
     def printable(self) -> Section:
         """The section with safe text: a heading is one line, and so is a cell, which may be cut."""
 
@@ -176,26 +181,18 @@ class Section:
             self,
             heading=tuple(map(safe.flat, self.heading)),
             columns=tuple(replace(c, title=safe.line(c.title)) for c in self.columns),
-            groups=tuple(
-                Group(safe.line(g.title), tuple(map(printed, g.rows)), safe.line(g.size))
-                for g in self.groups
-            ),
-        )
+            groups=tuple(Group(safe.line(g.title), g.rows, safe.line(g.size)) for g in self.groups),
+        ).with_rows(printed)
 
     def with_columns(self, titles: Collection[str]) -> Section:
         """The section with only the columns of these titles."""
         kept = [i for i, column in enumerate(self.columns) if column.title in titles]
         seen = "".join(row.cells[i] for row in self.rows for i in kept)
-
-        def narrowed(row: Row) -> Row:
-            return replace(row, cells=tuple(row.cells[i] for i in kept))
-
         return replace(
             self,
             columns=tuple(self.columns[i] for i in kept),
-            groups=tuple(replace(g, rows=tuple(map(narrowed, g.rows))) for g in self.groups),
             legend=tuple(entry for entry in self.legend if entry[0] in seen),
-        )
+        ).with_rows(lambda row: replace(row, cells=tuple(row.cells[i] for i in kept)))
 
 
 @dataclass(frozen=True)
@@ -271,14 +268,12 @@ def section(
         last_title = "notes" if any(row.notes or row.claims for row in rows) else ""
     lines = (*heading, above) if above else tuple(heading)
     whole = Section(lines, tuple(columns), last_title, tuple(groups), legend)
-    shown = whole.with_columns([columns[index].title for index in kept])
 
     def marked(row: Row) -> Row:
         first, *others = row.cells
         return replace(row, cells=(f"{first} {row.mark}".rstrip(), *others))
 
-    named = (replace(group, rows=tuple(map(marked, group.rows))) for group in shown.groups)
-    return replace(shown, groups=tuple(named))
+    return whole.with_columns([columns[index].title for index in kept]).with_rows(marked)
 
 
 # Notes below a table, each text once, with the number that rows cite

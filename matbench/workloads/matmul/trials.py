@@ -48,12 +48,15 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     others: list[Callable[[], Trial]] = [partial(integer_trial, problem, contract)]
     if contract.storage in EIGHT_BITS:
         others += [partial(numbers_trial, problem, contract, name) for name in "AB"]
-    complete = partial(_completed, problem=problem, C=added)
-    completed = complete(reference)
+
+    def completed_from(make: Callable[[], Trial]) -> Callable[[], Trial]:
+        return lambda: _completed(make(), problem, added)
+
+    completed = _completed(reference, problem, added)
     return Trials(
         completed,
-        complete(given) if is_rounded else None,
-        [lambda make=make: complete(make()) for make in others],  # type: ignore[misc]
+        _completed(given, problem, added) if is_rounded else None,
+        [*map(completed_from, others)],
         _signed_trial(problem, contract, reference, completed, cache),
     )
 

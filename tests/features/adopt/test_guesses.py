@@ -12,7 +12,7 @@ from matbench.cli import registry
 from matbench.errors import UsageError
 from matbench.features.adopt import arguments, hints, launches
 from matbench.features.adopt.arguments import Args
-from matbench.features.adopt.guess import Guess, NotCallableError
+from matbench.features.adopt.guess import Guess, NotCallableError, takes_one_size
 from matbench.kernelfile import front_matter, signature
 
 
@@ -57,6 +57,12 @@ def test_all_orders_of_sizes_are_tried() -> None:
     orders = {args[3:] for args in calls}
     assert len(orders) == 6
     assert ("M", "K", "N") in orders
+
+
+def test_a_kernel_of_one_size_is_one_of_squares_unless_it_takes_leading_dimensions() -> None:
+    assert takes_one_size(("A", "B", "C", "N", "2 * N"))
+    assert not takes_one_size(("A", "B", "C", "N", "K"))
+    assert not takes_one_size(("A", "lda", "B", "C", "N"))
 
 
 def test_any_pointer_but_those_to_constants_may_be_the_result() -> None:

@@ -34,6 +34,9 @@ def test_a_constant_whose_name_is_that_of_no_size_is_a_setting_at_first() -> Non
     [function] = signature.functions(source)
     first, second = launches(source, function)
     assert (first.settings, second.settings) == ({"turns": 7}, {})
+    source = source.replace("int turns", "int turns = 3").replace(", 7)", ")")
+    [function] = signature.functions(source)
+    assert launches(source, function)[0].settings == {"turns": 3}
 
 
 CALL = "tiled<64, 32><<<grid, block{more}>>>(a, c, rows, cols, 7);"

@@ -26,8 +26,8 @@ RECORDED = {
 SHOWN = {
     "comparison": ("the candidate is", "verdict", "SLOWER"),
     "tuning": ("against default: in turns", "is_best", "true"),
-    "blocks": ("tiled TILE=32 at 512\n\n", "counters", "one"),
-    "explanation": ("minimum traffic", "limiters", "blocks"),
+    "blocks": ("tiled TILE=32 at 512\n", "counters", "one"),
+    "explanation": ("minimum traffic", "limiters", "threads; registers"),
     "grade": ("order of sums", "letter", "A"),
 }
 CASES = ROOT / "results" / "course.jsonl"

@@ -229,7 +229,7 @@ def _roofs(explanation: Explanation, limits: Limits) -> Iterator[Fact]:
             slope = limits.copy_bytes_per_s * intensity
             limit = "the copy" if slope < limits.fma_flop_per_s else "multiply-adds"
             roof = rate(min(slope, limits.fma_flop_per_s))
-            yield Fact(f"roof at the {traffic} traffic", roof, f"of the roofline: {limit}")
+            yield Fact(f"roof at the {traffic} traffic", roof, f"limited by {limit}")
 
 
 def _counted(explanation: Explanation) -> Iterator[Fact]:

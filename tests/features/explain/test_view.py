@@ -140,9 +140,9 @@ def test_the_roof_is_that_of_the_copy_or_of_multiply_adds() -> None:
     found = {fact.name: fact[1:] for fact in facts(explained(n=1000))}
     assert found["roof at the minimum traffic"] == (
         "60.0 TFLOP/s",
-        "of the roofline: multiply-adds",
+        "limited by multiply-adds",
     )
-    assert found["roof at the modelled traffic"] == ("31.5 TFLOP/s", "of the roofline: the copy")
+    assert found["roof at the modelled traffic"] == ("31.5 TFLOP/s", "limited by the copy")
     case = case_of("tiled", 64)
     unlimited = explanation(case, H200, H200, outcome_of(case, 1e6), None)
     assert "roof" not in str(facts(unlimited))

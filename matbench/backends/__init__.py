@@ -129,9 +129,9 @@ def host_device(kernel: Kernel | None = None) -> DeviceInfo:
 def precompiler(info: DeviceInfo) -> Callable[..., None] | None:
     """What puts builds of a kernel into the cache without opening the device, so that other
     processes can do it while one is being timed: of this device, the kernel, its parameters, the
-    cache and the builds. None for a CPU, where that would slow down what is being timed.
+    cache and the builds. None for OpenCL, because on a CPU that would slow down what is timed.
     """
-    return getattr(_module(info.backend), "precompile", None) if info.kind == "gpu" else None
+    return getattr(_module(info.backend), "precompile", None)
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:

@@ -309,6 +309,9 @@ def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(time, "perf_counter", lambda: 0.0)
         assert originals.replaced() == "time.perf_counter"
+    with monkeypatch.context() as patched:
+        patched.setattr(FunctionLaunches, "verify", lambda _: None)
+        assert originals.replaced() == "matbench.bench.launches.FunctionLaunches.verify"
     assert originals.replaced() is None
 
 

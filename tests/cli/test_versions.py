@@ -79,7 +79,7 @@ def test_a_version_is_named_like_a_file(matbench: Matbench, project: Path, tmp_p
     assert [row["case"]["kernel"] for row in rows] == ["mine@a@b/v1.0", "mine"]
     assert {row["status"] for row in rows} == {"measured"}
     assert rows[0]["case"]["sha256"] != rows[1]["case"]["sha256"]
-    assert "volatile" not in matbench("show", "mine.cu@HEAD^{/a}").stdout  # as it is now
+    assert "volatile" not in matbench("kernels", "mine.cu@HEAD^{/a}").stdout  # as it is now
     assert left(tmp_path) == []
 
 

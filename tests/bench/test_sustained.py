@@ -224,7 +224,7 @@ def test_how_much_longer_a_launch_takes_on_changed_inputs(usual_ns: float) -> No
 
     backend = SimpleNamespace(info=SimpleNamespace(kind="gpu"), timed_ns=timed_ns)
     samples = SimpleNamespace(set_aside=lambda *_: change())
-    case = SimpleNamespace(kernel=None)
+    case = SimpleNamespace(kernel=SimpleNamespace(kind=SimpleNamespace(is_apart=False)))
     checks = SimpleNamespace(samples=samples, buffers=None, case=case, backend=backend)
     assert skipped_work._longer_ns(cast(Any, checks), start, usual_ns) == pytest.approx(3e4)
 

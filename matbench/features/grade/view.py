@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import log2
 from typing import Any
 
-from matbench.features.charts import definitions, style
-from matbench.features.charts.definitions import Chart
 from matbench.features.grade import summation_tree
 from matbench.features.grade.record import (
     Batches,
@@ -66,27 +64,6 @@ def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Repo
         rows=lambda: shown,
         records=lambda: [*about, *shown],
     )
-
-
-def charts(found: Iterable[tuple[Grade, object]]) -> Iterator[Chart]:
-    """How the largest errors of all kernels grow."""
-    rows: list[dict[str, Any]] = [
-        {"kernel": name_of(grade), "n": size, "is_baseline": grade.case.group == "baseline",
-         "value": error, "low": error, "high": error}
-        for grade, _ in found
-        if grade.growth is not None
-        for size, error in zip(grade.growth.sizes, grade.growth.errors, strict=True)
-        if error and size
-    ]  # fmt: skip
-    if rows:
-        looks = style.looks(dict.fromkeys((row["kernel"], row["is_baseline"]) for row in rows))
-        y = definitions.quantity("value", form=definitions.SCIENTIFIC, close=True)
-        spec = definitions.curve(looks, y, least=definitions.LEAST_ERRORS, legend=True)
-        spec["encoding"]["x"]["title"] = "K"
-        title = "Largest error over K, relative to u·(|A|·|B|)"
-        yield Chart(
-            title, "", {**spec, "data": {"values": rows}, "height": max(300, 16 * len(looks))}
-        )
 
 
 def _names(grades: Sequence[Grade]) -> list[str]:

@@ -85,7 +85,7 @@ def test_a_page_has_a_section_for_grades(
     matbench: Matbench, recorded: tuple[str, Path], tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
-    matbench("page", recorded[1], "--output", page)
+    matbench("report", recorded[1], "--page", page)
     text = page.read_text()
     assert '<a href="#arithmetic">Arithmetic</a>' in text
     section = text.partition('<section id="arithmetic"')[2].partition("</section>")[0]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
-from support.kernels import KernelWriter, kernel_text
+from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.nvcc import find_nvcc
 
 from matbench import backends
@@ -139,6 +141,23 @@ def test_a_kernel_is_compiled_for_the_architecture_it_requires(
 
 
 # -- registers without a GPU ---------------------------------------------------------------------
+
+
+@needs_nvcc
+def test_code_whose_report_other_processes_lack_too_is_reported_all_the_same(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, write_kernel: KernelWriter
+) -> None:
+    """Without it a kernel's variables would not be known, nor restored before each launch."""
+    monkeypatch.setitem(sys.modules, "pycuda", ModuleType("pycuda"))
+    compiler = ModuleType("pycuda.compiler")
+    monkeypatch.setattr(compiler, "compile", None, raising=False)
+    monkeypatch.setitem(sys.modules, "pycuda.compiler", compiler)
+    monkeypatch.setattr(compilation, "through_pycuda", lambda *_: (b"of another process", ""))
+    body = f"__device__ int kept[5];\n{GOOD_BODY.replace('sum = 0.0f', 'sum = 0.0f * kept[M]')}"
+    kernel = catalogue.load(write_kernel(body=body))
+    found = compilation.compiled(kernel, TILE, "plain", SM_90, cache)
+    assert found.variable_bytes == 20
+    assert found.resources.registers
 
 
 @needs_nvcc

@@ -223,8 +223,8 @@ def with_pycuda(asked: CompileRequest, cache: Cache) -> tuple[str, bytes]:
         else:
             cache.drop(".cubin", cubin)
             continue
-        break
-    return report, bytes(cubin)
+        return report, bytes(cubin)
+    return through_nvcc(asked, cache)  # other processes compile the same, and drop it, too
 
 
 def through_pycuda(

@@ -436,6 +436,21 @@ def test_copies_of_inputs_are_watched(kernels: DeviceKernels) -> None:
                 assert prepared.is_intact()
 
 
+def test_the_order_of_terms_is_drawn_for_each_launch(kernels: DeviceKernels) -> None:
+    """Also of the inputs of the launch before, whose kernel may have written to it."""
+    with prepared_on(kernels, Problem(9, 9, 9)) as prepared:
+        samples, buffers, written = Samples(prepared), prepared.buffers((9, 9)), []
+        draw = samples.draw(5)
+        for _ in range(2):
+            samples.write(buffers, draw)
+            written.append(downloaded(buffers, kernels.backend, np.float32))
+            samples.hash_before([buffers])
+            samples.hash_after()
+            samples.compare(buffers, draw, oracle.Bound(1.0))
+            kernels.fill(samples._order[0], 0, 27, 0)
+        np.testing.assert_array_equal(*written)
+
+
 class WithoutDoubles:
     """A backend whose compiler knows no double."""
 

@@ -448,7 +448,8 @@ def test_the_order_of_terms_is_drawn_for_each_launch(kernels: DeviceKernels) -> 
             samples.hash_after()
             samples.compare(buffers, draw, oracle.Bound(1.0))
             kernels.fill(samples._order[0], 0, 27, 0)
-        np.testing.assert_array_equal(*written)
+        first, second = written
+        np.testing.assert_array_equal(first, second)
 
 
 class WithoutDoubles:

@@ -137,6 +137,8 @@ class ReportOptions:
 
         The figures are printed then, and the command goes on.
         """
+        if self.picture is None and self.page is None:
+            return
         from matbench.records.reading import RecordSet
 
         try:

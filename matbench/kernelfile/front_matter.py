@@ -36,7 +36,6 @@ from matbench.model import (
     Parameter,
     Problem,
     Scales,
-    Standard,
     Storage,
 )
 from matbench.workloads import Workload
@@ -60,7 +59,6 @@ DEVICE_LIMITS = {
 }
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-STANDARDS = get_args(Standard)
 _RESERVED = {
     *("M", "N", "K", "A", "B", "C", WORKSPACE), *SCALE_OF.values(),
     *products.NAMES, *DEVICE_LIMITS, *expressions.FUNCTIONS,

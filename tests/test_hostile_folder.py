@@ -205,14 +205,17 @@ def rendered(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", [*MARKUP, *REFERENCES])
-def test_markdown_shows_text_as_it_is(name: str, tmp_path: Path, matbench: Matbench) -> None:
+def test_markdown_shows_text_as_it_is(
+    name: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old, new = (
         written(tmp_path / f"{side}.jsonl", name, factor)
         for side, factor in (("old", 1.0), ("new", 1.2))
     )
     summary = tmp_path / "summary.md"
     reported = matbench("report", new, "--format", "github").stdout
-    compared = matbench("compare", old, new, "--format", "github", "--summary", summary).stdout
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    compared = matbench("compare", old, new, "--format", "github").stdout
     require_plain(reported, name)
     require_plain(compared, name)
     require_plain(summary.read_text(), name, TABLE | SUMMARY)
@@ -241,4 +244,4 @@ def test_a_list_of_kernels_shows_their_summaries_as_they_are(
 ) -> None:
     path, summary = write_kernel(), "a|b @octocat <i>"
     path.write_text(path.read_text().replace("For a test", summary))
-    require_plain(matbench("kernels", "--format", "github", "--kernel", path).stdout, summary)
+    require_plain(matbench("kernels", "--format", "github", path.parent).stdout, summary)

@@ -133,13 +133,12 @@ def strings(value: Any) -> list[tuple[Any, Any]]:
     [
         ("report", "old.jsonl"),
         ("compare", "old.jsonl", "new.jsonl", "--fail-if-slower", "1%"),
-        ("kernels", "--kernel", FILE_NAME),
         ("kernels", FILE_NAME),
-        ("run", "--kernel", FILE_NAME, "--sizes", "8,20", "--output", "evil\x1b[2J.jsonl", *QUICK),
+        ("run", FILE_NAME, "--sizes", "8,20", "--output", "evil\x1b[2J.jsonl", *QUICK),
         *(
             pytest.param(arguments, marks=pytest.mark.long)
             for arguments in (
-                ("run", "--resume", "old.jsonl", "--kernel", FILE_NAME, "--sizes", "8", *QUICK),
+                ("run", "--resume", "old.jsonl", FILE_NAME, "--sizes", "8", *QUICK),
                 ("compare", FILE_NAME, "tiled", "--sizes", "8", "--max-time", "0.01"),
                 ("check", FILE_NAME),
                 ("tune", FILE_NAME, "--sizes", "8", "--budget", "1s"),
@@ -164,7 +163,7 @@ def test_no_command_lets_text_command_the_terminal(
     [
         (("report", "old.jsonl"), ("plain", "github", "json", "csv")),
         (("compare", "old.jsonl", "new.jsonl"), ("plain", "json")),
-        (("kernels", "--kernel", FILE_NAME), ("plain", "json")),
+        (("kernels", "."), ("plain", "json")),
     ],
     ids=["report", "compare", "kernels"],
 )
@@ -189,7 +188,7 @@ def test_watch_shows_hostile_text_as_text(folder: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     ["EVIL", "--EVIL", "run EVIL", "run --EVIL", "run --sizes EVIL", "run --set TILE=EVIL",
-     "run --set EVIL=1", "run --kernel EVIL", "run --device EVIL", "run --format EVIL",
+     "run --set EVIL=1", "run ./EVIL", "run --device EVIL", "run --format EVIL",
      "run tiled --output EVIL/x.jsonl", "run tiled --resume EVIL", "report EVIL",
      "compare EVIL.jsonl EVIL.jsonl",
      "compare old.jsonl new.jsonl --threshold EVIL", "explain tiled --arch EVIL", "new EVIL",
@@ -256,7 +255,7 @@ def test_what_a_kernel_prints_is_shown_as_such_and_in_part(
 ) -> None:
     if device.backend != "opencl":
         pytest.skip("printf of OpenCL C")
-    done = outside("run", "--kernel", FILE_NAME, "--sizes", "64", "--format", "json", *QUICK)
+    done = outside("run", FILE_NAME, "--sizes", "64", "--format", "json", *QUICK)
     assert done.returncode == 0, done.stderr
     assert [record["status"] for record in json.loads(done.stdout)[1:]] == ["skipped", "measured"]
     said = [line for line in done.stderr.splitlines() if line.startswith("kernel output: ")]

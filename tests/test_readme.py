@@ -237,7 +237,7 @@ def test_the_walk_through_goes_as_it_is_told(
     assert f" {right} of {probes} probes " in found
     [refused] = [block for block in blocks(text, "console") if "version 2 ·" in block]
     [told] = re.findall(r"^strip ROWS=16 at 1000 is wrong: (.*)$", refused, re.MULTILINE)
-    matbench("run", "--kernel", file, "--sizes", "1000", "--set", "ROWS=16", "--format", "json",
+    matbench("run", file, "--sizes", "1000", "--set", "ROWS=16", "--format", "json",
              "--output", tmp_path / "out.jsonl", code=1)  # fmt: skip
     _, [wrong] = reading.read(tmp_path / "out.jsonl")
     assert wrong.reason == " ".join(told.split())

@@ -11,7 +11,7 @@ import msgspec
 
 from matbench.cli.adoption import Adopter, foreign_text
 from matbench.cli.console import say
-from matbench.cli.kernel_files import KernelFiles, is_path
+from matbench.cli.kernel_files import KernelFiles, files_of, is_path
 from matbench.cli.options import DeviceOptions
 from matbench.errors import UsageError, refusing
 
@@ -42,11 +42,10 @@ class Batch(KernelFiles):
         contract: Contract | None,
     ) -> Batch:
         """The files of these options and the names on the same command line."""
-        count = len({*files.kernel_files, *filter(is_path, names)})
+        paths = {file for name in filter(is_path, names) for file in files_of(name)}
         return cls(
-            **vars(files), several=count > 1 or files.kernels_dir is not None, adopter=adopter,
-            device=device, contract=contract,
-        )  # fmt: skip
+            **vars(files), several=len(paths) > 1, adopter=adopter, device=device, contract=contract
+        )
 
     def read(self, path: str) -> Kernel:
         from matbench.kernelfile import catalogue

@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
-from matbench.cli.kernel_files import KernelFiles, is_path, kernel_names
+from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -96,8 +95,6 @@ def compare(
     if any(name.endswith(".jsonl") for name in contenders):
         _compare_files(contenders, verdict.threshold, features, shown)
         return
-    if features.value("gate", "ignore_environment"):
-        raise UsageError("--ignore-environment is for record files: name OLD.jsonl and NEW.jsonl")
     info = device.choose()
     launches.require_one_kind(info)
     named = _named(contenders, files)
@@ -111,8 +108,9 @@ def compare(
         if kernel.on_host and info.kind == "gpu":
             how = "compare it with `--backend opencl`"
             raise UsageError(f"{kernel.name} runs only on the host; {how}")
-    read = [*files.read_for(kernels), *map(Path, filter(is_path, contenders))]
-    require_apart({"--summary": features.value("gate", "summary"), **shown.outputs}, read)
+    summary = features.value("gate", "summary")
+    written = {"GITHUB_STEP_SUMMARY": summary, **shown.outputs}
+    require_apart(written, read_for(kernels, contenders))
     rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
     plan = _plan(launches, verdict, seconds, rounds)
     options = launches.quick(sustained_s=seconds.sustained)
@@ -139,7 +137,7 @@ def compare(
 
 def _named(names: Sequence[str], files: KernelFiles) -> list[Kernel]:
     """The kernels by name, each once."""
-    kernels = files.loaded(list(dict.fromkeys(names))).named
+    kernels = files.loaded(names).named(dict.fromkeys(names))
     for kernel in kernels:
         if kernel.library == BASELINE:
             require_device(kernel)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -33,21 +34,29 @@ kernel_argument = click.argument("kernel", metavar="KERNEL|FILE", shell_complete
 
 
 def is_path(name: str) -> bool:
-    """Whether a name means a file: it has a `/` or `::`, ends in `.cu`, is a version of a file, or
-    is a file with a suffix."""
-    if "/" in name or "::" in name or name.endswith(".cu") or re.search(r"\.\w+@", name):
+    """Whether a name means a file or a folder: it has a `/` or `::`, ends in `.cu`, is a version of
+    a file, is `.` or `..`, or is a file with a suffix."""
+    if name.endswith(".cu") or re.search(r"/|::|\.\w+@|^\.\.?$", name):
         return True
     return bool(Path(name).suffix) and os.path.isfile(name)  # noqa: PTH113 - also of paths that are too long
 
 
+def files_of(path: str) -> list[str]:
+    """The `*.cu` files of a folder; of anything else, and of a folder without any, the path."""
+    # Unlike `Path.glob`, it finds nothing where a path is too long.
+    found = glob.glob(f"{glob.escape(path)}/*.cu")  # noqa: PTH207
+    return sorted(str(Path(file)) for file in found) or [path]
+
+
 class Loaded(NamedTuple):
-    """All kernels, those of named files, those of the folder, and those named on the command line
-    by name or file."""
+    """All kernels, and those that each name on the command line means: one, or all of a folder."""
 
     known: Catalogue
-    files: list[Kernel]
-    folder: list[Kernel]
-    named: list[Kernel]
+    by_name: dict[str, list[Kernel]]
+
+    def named(self, names: Iterable[str]) -> list[Kernel]:
+        """The kernels that these names mean."""
+        return [kernel for name in names for kernel in self.by_name[name]]
 
 
 @dataclass(frozen=True)
@@ -96,19 +105,10 @@ def _given(name: str, texts: Sequence[str], table: dict[str, Any], example: str)
 
 @dataclass(frozen=True)
 class KernelFiles:
-    """Kernel files besides matbench's own, and front matter for one of them."""
+    """How a kernel file that is named is read."""
 
-    TITLE: ClassVar = "Kernel files and their front matter"
+    TITLE: ClassVar = "Front matter of a kernel file"
 
-    kernel_files: tuple[str, ...] = option(
-        "--kernel",
-        multiple=True,
-        metavar="PATH",
-        help="Add a kernel file, or FILE@REV. Repeatable.",
-    )
-    kernels_dir: str | None = option(
-        "--kernels-dir", metavar="DIR", help="Add every *.cu file in a folder."
-    )
     front_matter: tuple[str, ...] = option(
         "--front-matter",
         multiple=True,
@@ -158,19 +158,20 @@ class KernelFiles:
         return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
 
     def loaded(self, names: Sequence[str] = ()) -> Loaded:
-        """All that these options and the `names` on the same command line mean."""
+        """All that the names on a command line mean; those of a folder are its `*.cu` files."""
         from matbench.kernelfile import catalogue
 
         paths = [*dict.fromkeys(filter(is_path, names))]
-        self._require_one([*self.kernel_files, *paths])
-        inside = catalogue.files_in(Path(self.kernels_dir)) if self.kernels_dir else []
-        every = [self.read(path) for path in (*map(str, inside), *self.kernel_files, *paths)]
-        every = catalogue.told_apart(every)
-        last = len(inside) + len(self.kernel_files)
-        by_path = dict(zip(paths, every[last:], strict=True))
-        known = catalogue.Catalogue([*catalogue.builtin(), *every])
-        named = [by_path.get(name) or known.get(name) for name in names]
-        return Loaded(known, every[len(inside) : last], every[: len(inside)], named)
+        files = {path: files_of(path) for path in paths}
+        every = [*dict.fromkeys(file for path in paths for file in files[path])]
+        self._require_one(every)
+        read = dict(zip(every, catalogue.told_apart([*map(self.read, every)]), strict=True))
+        known = catalogue.Catalogue([*catalogue.builtin(), *read.values()])
+        by_name = {
+            name: [read[file] for file in files[name]] if name in files else [known.get(name)]
+            for name in names
+        }
+        return Loaded(known, by_name)
 
     def _require_one(self, paths: Sequence[str]) -> None:
         """Front matter is for one kernel file, or versions of it."""
@@ -188,17 +189,20 @@ class KernelFiles:
                 + ", ".join(dict.fromkeys(paths))
             )
 
-    def read_for(self, kernels: Collection[Kernel]) -> list[Path]:
-        """The files that these kernels are read from, and all others that these options name."""
-        from matbench.kernelfile import tables
-
-        folder = Path(self.kernels_dir).glob("*.cu") if self.kernels_dir else ()
-        loaded = [Path(kernel.file) for kernel in kernels if kernel.file]
-        sources = [*map(Path, self.kernel_files), *folder, *loaded]
-        headers = [Path(header.path) for kernel in kernels for header in kernel.includes]
-        return [*sources, *map(tables.beside_of, sources), *headers]
-
     def one(self, name: str) -> Kernel:
         """The kernel that `KERNEL|FILE` means."""
-        (kernel,) = self.loaded([name]).named
-        return kernel
+        found = self.loaded([name]).by_name[name]
+        if len(found) > 1:
+            raise UsageError(f"{name}: this command takes one kernel, not a folder of several")
+        return found[0]
+
+
+def read_for(kernels: Iterable[Kernel], names: Iterable[str] = ()) -> list[Path]:
+    """The files that these kernels are read from, and all others that these names mean."""
+    from matbench.kernelfile import tables
+
+    kernels = list(kernels)
+    named = [Path(file) for name in filter(is_path, names) for file in files_of(name)]
+    sources = [*named, *(Path(kernel.file) for kernel in kernels if kernel.file)]
+    headers = [Path(header.path) for kernel in kernels for header in kernel.includes]
+    return [*sources, *map(tables.beside_of, sources), *headers]

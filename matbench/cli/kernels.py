@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from typing import TYPE_CHECKING, get_args
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @main.command("kernels")
-@click.argument("name", required=False, metavar="[KERNEL|FILE]", shell_complete=kernel_names)
+@click.argument("name", required=False, metavar="[KERNEL|FILE|FOLDER]", shell_complete=kernel_names)
 @click.option(
     "--diff",
     "other",
@@ -47,7 +48,8 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     of the ladder by number, then the gallery, each after the one it changes (`previous`). A
     terminal shows only constants with several values; in a pipe, each kernel is one line.
 
-    A pipe or a file gets the exact source; on a terminal, control characters are replaced.
+    Of a FOLDER, its *.cu files are listed. A pipe or a file gets the exact source; on a terminal,
+    control characters are replaced.
 
     \b
     matbench kernels
@@ -59,12 +61,13 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
 
     if name is None and other is not None:
         raise UsageError("--diff: name a kernel, as in `matbench kernels tiled --diff naive-2d`")
-    if name is None:
-        _list(files.loaded().known, fmt)
+    names = [name for name in (name, other) if name]
+    loaded = files.loaded(names)
+    known, named = loaded.known, loaded.named(names)
+    lineage.check(named or known.kernels.values(), known.kernels)
+    if name is None or os.path.isdir(name):  # noqa: PTH112 - also of paths that are too long
+        _list(named or _every(known), fmt)
         return
-    names = [name, other] if other else [name]
-    known, *_, named = files.loaded(names)
-    lineage.check(named, known.kernels)
     if other is not None:
         text, language = _diff(named[0], named[-1] if other else None, known), "diff"
     else:
@@ -77,19 +80,20 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
         click.echo(text.encode(), nl=False)
 
 
-def _list(catalogue: Catalogue, fmt: str) -> None:
-    """Print all kernels, each group after the other."""
-    from matbench.kernelfile import lineage
-    from matbench.show import kernels as view
-
-    lineage.check(catalogue.kernels.values(), catalogue.kernels)
+def _every(catalogue: Catalogue) -> list[Kernel]:
+    """All kernels, each group after the other."""
     listed = {
         kernel.name: kernel
         for workload in WORKLOADS
         for group in get_args(Group)
         for kernel in catalogue.group(group, workload)
     }
-    kernels = [*listed.values()]
+    return [*listed.values()]
+
+
+def _list(kernels: list[Kernel], fmt: str) -> None:
+    from matbench.show import kernels as view
+
     if fmt == "rich" and sys.stdout.isatty():
         show_rich(*view.listing(kernels))
     else:

@@ -17,7 +17,7 @@ from matbench.cli.adoption import Adopter
 from matbench.cli.app import main
 from matbench.cli.batch import Batch
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
-from matbench.cli.kernel_files import ContractOptions, KernelFiles, kernel_names
+from matbench.cli.kernel_files import ContractOptions, KernelFiles, kernel_names, read_for
 from matbench.cli.options import (
     CaseReportOptions,
     ConstantOptions,
@@ -158,8 +158,8 @@ def run(
 ) -> None:
     """Check and time KERNELS over sizes and parameters.
 
-    Without KERNELS: those of --kernel and --kernels-dir, else the tutorial's, or those of a
-    --workload. --cold and --hot together time both kinds of launches.
+    Each is a name, a file, FILE@REV or a folder of *.cu files. Without KERNELS: the tutorial's, or
+    those of a --workload. --cold and --hot together time both kinds of launches.
 
     \b
     matbench run --sizes 256,1000
@@ -180,7 +180,7 @@ def run(
         chosen = _chosen(kernels, selection, batch, smoke=more.smoke)
     require_apart(
         {"--output": output.output, **shown.outputs},
-        [*files.read_for(chosen), provenance.last_run_path(), output.resume],
+        [*read_for(chosen, kernels), provenance.last_run_path(), output.resume],
     )
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
@@ -204,8 +204,7 @@ def _chosen(
     names: tuple[str, ...], selection: SelectionOptions, files: KernelFiles, *, smoke: bool
 ) -> list[Kernel]:
     """The kernels to run; a smoke run takes all if none are named."""
-    named = names or files.kernel_files or files.kernels_dir
-    if smoke and not (named or selection.group or selection.workload):
+    if smoke and not (names or selection.group or selection.workload):
         selection = replace(selection, group="all")
     every = smoke and selection.workload is None
     return selection.kernels(names, files, of_every_workload=every)

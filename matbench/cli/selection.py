@@ -55,20 +55,17 @@ class SelectionOptions:
     def kernels(
         self, names: Sequence[str], files: KernelFiles, *, of_every_workload: bool = False
     ) -> list[Kernel]:
-        """The kernels given by name, file and group, or else the default ones; plus baselines.
+        """The kernels given by name, file, folder and group, or else the default ones; plus
+        baselines.
 
-        Default: the tutorial's matrix products; for another workload also its gallery kernels. All
-        kernels of a folder run unless some are named. A group has the kernels of one workload, or
-        those `of_every_workload`.
+        Default: the tutorial's matrix products; for another workload also its gallery kernels. A
+        group has the kernels of one workload, or those `of_every_workload`.
         """
         baselines = [name.strip() for text in self.baselines for name in text.split(",")]
         own = [*filter(is_path, baselines)]
-        catalogue, added, folder, every = files.loaded([*names, *own])
-        named, own_baselines = every[: len(names)], every[len(names) :]
-        if not names:
-            # A folder may contain kernels of several workloads.
-            added += [k for k in folder if self.workload in (None, k.workload)]
-        for kernel in named + added:
+        loaded = files.loaded([*names, *own])
+        catalogue, chosen = loaded.known, loaded.named(names)
+        for kernel in chosen:
             if self.workload not in (None, kernel.workload):
                 raise UsageError(
                     f"--workload {self.workload}: {kernel.name} computes {kernel.workload}"
@@ -80,12 +77,11 @@ class SelectionOptions:
                 raise UsageError(
                     f"--group {self.group}: no kernel in it computes {of}; see `matbench kernels`"
                 )
-            named += found
-        chosen = named + added
+            chosen += found
         if not chosen:
             default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "gallery")
             chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
-        chosen += own_baselines
+        chosen += loaded.named(own)
         known = [name for name in baselines if name not in own]
         chosen += catalogue.baselines(known, {kernel.workload for kernel in chosen})
         return list({kernel.name: kernel for kernel in chosen}.values())

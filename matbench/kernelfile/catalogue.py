@@ -93,16 +93,6 @@ def _baseline(kernel: Kernel, shown: str) -> Kernel:
     return msgspec.structs.replace(kernel, library=BASELINE, group="baseline", path=path)
 
 
-def files_in(folder: Path) -> list[Path]:
-    """Every `*.cu` file in a folder."""
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder")
-    paths = sorted(folder.glob("*.cu"))
-    if not paths:
-        raise UsageError(f"{folder}: no *.cu files in this folder")
-    return paths
-
-
 def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None) -> Kernel:
     """Read one kernel file and its front matter, in it or beside it; `given` keys take precedence.
 
@@ -142,6 +132,8 @@ def read(path: Path, shown: str) -> bytes:
         with regular.opened(path) as file:
             is_text = not compiled.is_compiled(path)
             return file.read(front_matter.MAX_FILE_BYTES + 1 if is_text else 2**27)
+    except IsADirectoryError:
+        raise UsageError(f"{shown}: a folder without *.cu files") from None
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}") from None
     except ValueError:

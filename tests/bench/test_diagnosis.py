@@ -46,10 +46,8 @@ def reasons(
     matbench: Matbench, paths: list[Path], sizes: str, inputs: str = "uniform"
 ) -> list[tuple[str, str]]:
     """Each wrong kernel, and the reason given."""
-    files = [word for path in paths for word in ("--kernel", path)]
-    result = matbench(
-        *("run", *files, "--sizes", sizes, "--inputs", inputs, "--format", "json"), code=1
-    )
+    how = ("--sizes", sizes, "--inputs", inputs, "--format", "json")
+    result = matbench("run", *paths, *how, code=1)
     outcomes = [row for row in json.loads(result.stdout) if row["type"] == "outcome"]
     assert {outcome["status"] for outcome in outcomes} == {"wrong"}
     return [(outcome["case"]["kernel"], outcome["reason"]) for outcome in outcomes]

@@ -52,7 +52,7 @@ def test_one_bad_file_alone_is_bad_input(name: str, matbench: Matbench) -> None:
 
 def test_a_folder_with_a_bad_file(matbench: Matbench) -> None:
     write(good=kernel_text("good"), bare=FOREIGN)
-    matbench("run", "--kernels-dir", ".", "--sizes", "17", *QUICK, code=1)
+    matbench("run", ".", "--sizes", "17", *QUICK, code=1)
     assert {name: status for name, (status, _) in by_kernel(last_run()).items()} == {
         "good": "measured", "bare.cu": "failed"
     }  # fmt: skip

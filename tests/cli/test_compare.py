@@ -34,8 +34,8 @@ def compare(matbench: Matbench, *arguments: str | Path, code: int | None = 0) ->
 def test_the_second_is_compared_with_the_first(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
-    files = ("--kernel", write_kernel("quick"), "--kernel", write_kernel("slow", body=SLOW_BODY))
-    slower = compare(matbench, "quick", "slow", *files, "--fail-if-slower", "5%", code=1)
+    quick, slow = write_kernel("quick"), write_kernel("slow", body=SLOW_BODY)
+    slower = compare(matbench, quick, slow, "--fail-if-slower", "5%", code=1)
     found = slower["comparison"]
     assert found["verdict"] == "SLOWER"
     assert found["ratio"] > 2
@@ -46,7 +46,7 @@ def test_the_second_is_compared_with_the_first(
     assert times[1] > times[0] > 0
     assert baseline["accuracy"]["max_rel_err"] > 0
     assert candidate["accuracy"]["max_rel_err"] > 0
-    faster = compare(matbench, "slow", "quick", *files, "--fail-if-slower", "5%")
+    faster = compare(matbench, slow, quick, "--fail-if-slower", "5%")
     assert faster["comparison"]["verdict"] == "FASTER"
     assert faster["comparison"]["ratio"] < 0.5
 
@@ -104,9 +104,9 @@ def test_the_inputs_of_a_pair_suit_both(
     name: str, first: bool, matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     front, body = _PARTICULAR[name]
-    files = ("--kernel", write_kernel(name, front=front, body=body))
-    order = (name, "fine") if first else ("fine", name)
-    record = compare(matbench, *order, *files, "--kernel", write_kernel("fine"), *BRIEFLY)
+    one, fine = write_kernel(name, front=front, body=body), write_kernel("fine")
+    order = (one, fine) if first else (fine, one)
+    record = compare(matbench, *order, *BRIEFLY)
     sides = [record[side] for side in ("baseline", "candidate")]
     assert [side["status"] for side in sides] == ["measured"] * 2
     assert record["comparison"] is not None

@@ -50,7 +50,7 @@ def sweep(folder: Path, *, last: str = "z-spins", **environment: str) -> Session
     That one spins: the others may all be done before the display is drawn again.
     """
     return on_terminal(
-        "run", "c-liar", "d-typo", "b-talks", "a-good", "--kernels-dir", folder,
+        "run", "c-liar", "d-typo", "b-talks", "a-good", folder,
         "naive-2d", last, "--sizes", "9", "--set", "TILE=8", *QUICK,
         width=80, height=24, environment=environment,
         interrupt_when=lambda text: bool(re.search(r"running +z-spins", text)),

@@ -152,7 +152,7 @@ def test_a_run_is_printed_recorded_and_reported(matbench: Matbench) -> None:
     for name, text in files.items():
         Path(f"{name}.cu").write_text(text, encoding="utf-8")
     output = Path("out.jsonl")
-    words = ("--kernels-dir", ".", "--sizes", "20,9x8x5", "--set", "TILE=4,8", "--format", "json")
+    words = (".", "--sizes", "20,9x8x5", "--set", "TILE=4,8", "--format", "json")
     printed = matbench("run", *words, *QUICK, "--output", output, code=1).stdout
     assert reading.read(provenance.last_run_path()) == reading.read(output)
     recorded = output.read_text(encoding="utf-8")

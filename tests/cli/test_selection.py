@@ -100,24 +100,14 @@ def test_names_and_files(planned: Plan, folder: Path) -> None:
         return list(dict.fromkeys(o.case.kernel for o in planned("--sizes", "8", *arguments)))
 
     mine = folder / "mine.cu"
-    assert names("--kernel", mine) == ["mine"]
-    assert names("--kernel", mine, "--kernel", folder / "other.cu") == ["mine", "other"]
-    assert sorted(names("--kernels-dir", folder)) == ["mine", "other", "turned"]
-    assert names("--workload", "matmul", "--kernels-dir", folder) == ["mine", "other"]
-    assert sorted(names("--kernels-dir", folder, "--kernel", mine)) == ["mine", "other", "turned"]
-    assert names("tiled", "--kernel", mine) == ["tiled", "mine"]
+    assert names(mine) == ["mine"]
+    assert names(mine, folder / "other.cu") == ["mine", "other"]
+    (folder / "notes.txt").write_text("no kernel")
+    assert names(folder) == ["mine", "other", "turned"]
+    assert sorted(names(folder, mine)) == ["mine", "other", "turned"]
+    assert names("tiled", mine) == ["tiled", "mine"]
     assert names("tiled", "tiled", "kahan") == ["tiled", "kahan"]
     assert names(mine) == ["mine"]
-
-
-def test_names_choose_from_a_folder(planned: Plan, folder: Path) -> None:
-    def names(*arguments: str) -> list[str]:
-        found = planned(*arguments, "--kernels-dir", folder, "--sizes", "8")
-        return list(dict.fromkeys(o.case.kernel for o in found))
-
-    assert names("other") == ["other"]
-    assert names("other", "tiled") == ["other", "tiled"]
-    assert names("other", "--kernel", str(folder / "mine.cu")) == ["other", "mine"]
 
 
 # -- sizes, inputs, constants --------------------------------------------------------------------
@@ -243,7 +233,7 @@ def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     ],
 )
 def test_a_list_may_be_given_without_brackets(key: str, text: str, value: object) -> None:
-    given = KernelFiles((), None, (f"{key}={text}",), None).given
+    given = KernelFiles((f"{key}={text}",), None).given
     for part in key.split("."):
         given = given[part]
     assert given == value

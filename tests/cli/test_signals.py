@@ -78,7 +78,7 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(partly: Path, tmp_path:
         return bool(pressed)
 
     session = on_terminal(
-        "run", "--kernel", partly, *QUICK, *PARTLY_SIZES, "--output", output,
+        "run", partly, *QUICK, *PARTLY_SIZES, "--output", output,
         interrupt_when=interrupt_when,
     )  # fmt: skip
     assert session.code == 130
@@ -157,7 +157,7 @@ def test_a_terminal_that_is_closed_takes_nothing_with_it(
     """Nor if the table would be shown there."""
     output, table = tmp_path / "out.jsonl", tmp_path / "stdout"
     session = on_terminal(
-        "run", "--kernel", partly, *QUICK, *PARTLY_SIZES, "--output", output,
+        "run", partly, *QUICK, *PARTLY_SIZES, "--output", output,
         interrupt_when=in_the_second_case(output), hang_up=True,
         stdout_to=table if is_piped else None,
     )  # fmt: skip
@@ -191,7 +191,7 @@ def test_nohup_outlives_its_terminal_and_ends_by_sigterm(partly: Path, tmp_path:
 def test_a_run_that_was_killed_leaves_no_process_and_is_continued(
     partly: Path, tmp_path: Path
 ) -> None:
-    output, words = tmp_path / "out.jsonl", ("run", "--kernel", partly, *QUICK, *PARTLY_SIZES)
+    output, words = tmp_path / "out.jsonl", ("run", partly, *QUICK, *PARTLY_SIZES)
     process = started(*words, "--output", output)
     wait_for_the_second_case(output)
     assert len(alive(process.pid)) >= 2
@@ -244,7 +244,7 @@ def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> N
 @pytest.mark.long
 def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
-    process = started("run", "--kernel", partly, *QUICK, *PARTLY_SIZES, "--output", output)
+    process = started("run", partly, *QUICK, *PARTLY_SIZES, "--output", output)
     wait_for_the_second_case(output)
     ends = time.monotonic() + 30
     while process.poll() is None:

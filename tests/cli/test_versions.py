@@ -140,13 +140,15 @@ def test_what_is_no_version_is_refused(
 
 
 def test_what_did_not_change_or_is_new_is_not_measured(
-    matbench: Matbench, project: Path, tmp_path: Path, nothing_runs: None
-) -> None:
+    matbench: Matbench, project: Path, tmp_path: Path, nothing_runs: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     Path("mine.cu").write_text(kernel_text())
     Path("other.cu").write_text(kernel_text("other"))
     summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     result = matbench("compare", "--against", "HEAD", "mine.cu", "other.cu", *BRIEFLY,
-                      "--fail-if-slower", "3%", "--summary", summary)  # fmt: skip
+                      "--fail-if-slower", "3%")  # fmt: skip
     remarks = ["mine: unchanged since HEAD, not compared", "other: new since HEAD, not compared"]
     assert result.stderr.splitlines() == remarks
     assert "nothing to compare" in result.stdout
@@ -284,8 +286,7 @@ def test_ctrl_c_leaves_no_temporary_folder(project: Path, tmp_path: Path) -> Non
 def test_the_summary_is_appended(
     matbench: Matbench, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the file that is named, or to that of GitHub's workflow."""
-    workflow, own = tmp_path / "workflow.md", tmp_path / "own.md"
+    workflow = tmp_path / "workflow.md"
     workflow.write_text("before\n")
     Path("mine.cu").write_text(kernel_text().replace("k < K", "k < K - 1"))
     arguments = ("compare", "--against", "main", "mine.cu", *BRIEFLY)
@@ -294,8 +295,6 @@ def test_the_summary_is_appended(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(workflow))
     matbench(*arguments, code=1)
     assert workflow.read_text().startswith("before\n### 1 case is wrong or failed\n")
-    matbench(*arguments, "--summary", own, code=1)
-    assert own.read_text().startswith("### 1 case is wrong or failed\n")
     assert workflow.read_text().count("### ") == 1
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "")
     matbench(*arguments, code=1)

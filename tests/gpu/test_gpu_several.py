@@ -67,7 +67,7 @@ def test_a_kernel_that_loses_its_gpu_costs_its_case_only(
         "int M, int N, int K) { *(volatile int *)0 = 1; }"
     )
     path = write_kernel("dies", body=body)
-    words = ("run", "naive-2d", "tiled", "--kernel", path, "--sizes", "64,65,66,67", *QUICK)
+    words = ("run", "naive-2d", "tiled", path, "--sizes", "64,65,66,67", *QUICK)
     matbench(*words, "--backend", "cuda", "--device", "all", code=1)
     for outcome in reading.read(provenance.last_run_path())[1]:
         expected = "failed" if outcome.case.kernel == "dies" else "measured"

@@ -85,7 +85,7 @@ def test_a_previous_kernel_that_does_not_exist(write_kernel: KernelWriter) -> No
     known = {kernel.name: kernel for kernel in catalogue.builtin()}
     for previous, reason in {
         "tild": "no kernel 'tild' (previous); did you mean 'tiled'?",
-        "xyzzy": "no kernel 'xyzzy' (previous); add its file with --kernel",
+        "xyzzy": "no kernel 'xyzzy' (previous); name its file, too",
     }.items():
         path = write_kernel("mine", front=f'previous = "{previous}"')
         mine = catalogue.load(path)

@@ -63,7 +63,7 @@ def adopt(
     target = tables.beside_of(path)
     if compiled.is_compiled(file):
         raise UsageError(f"{file}: compiled; adopt reads CUDA C++, so write {target}")
-    known = KernelFiles((), None, front_matter, entry).given
+    known = KernelFiles(front_matter, entry).given
     entry = known.pop("entry", None)
     if python_file.is_python(file):
         if known:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import html
+import json
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from matbench.cli.outputs import write_file
 from matbench.features.charts import style
@@ -52,14 +55,23 @@ def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] =
         "config": style.config(style.INK if is_svg else style.DARK_INK),
         **({} if is_svg else {"background": "#fff"}),
     })  # fmt: skip
+    how: dict[str, Any] = {}
+    convert: Callable[..., Any] = vl_convert.vegalite_to_svg
     if not is_svg:
-        write_file(path, vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE, allowed_base_urls=[]))
+        convert, how = vl_convert.vegalite_to_png, {"scale": _PNG_SCALE}
+    written = json.dumps(spec, ensure_ascii=False)
+    try:
+        drawn = convert(written, allowed_base_urls=[], **how)
+    except ValueError:  # it cut a label in the middle of a character of two UTF-16 units
+        written = re.sub("[\U00010000-\U0010ffff]", "\ufffd", written)
+        drawn = convert(written, allowed_base_urls=[], **how)
+    if not is_svg:
+        write_file(path, drawn)
         return
-    svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     said = [*lines, *(part for chart in charts for part in (chart.title, chart.note))]
     words = html.escape(safe.text(". ".join(filter(None, said))))
     about = f' role="img"><title>{html.escape(safe.text(title))}</title><desc>{words}</desc>'
-    write_file(path, svg.replace(">", about, 1).encode())
+    write_file(path, drawn.replace(">", about, 1).encode())
 
 
 def _panel(chart: Chart) -> Spec:

@@ -11,7 +11,7 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_rich
-from matbench.cli.kernel_files import KernelFiles, kernel_names
+from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -74,14 +74,14 @@ def check(
 
     if quick and sanitize:
         raise UsageError("--quick cannot be combined with --sanitize")
-    chosen = list({kernel.name: kernel for kernel in files.loaded(kernels).named}.values())
+    chosen = list({kernel.name: kernel for kernel in files.loaded(kernels).named(kernels)}.values())
     for kernel in chosen if sanitize else ():
         if not kernel.kind.is_launched:
             what = f"{kernel.name} is {kernel.kind.called}"
             raise UsageError(f"{what}; use `matbench run` to check it")
     if sanitize:
         sanitizer.executable()
-    require_apart(shown.outputs, files.read_for(chosen))
+    require_apart(shown.outputs, read_for(chosen, kernels))
     values = constants.values(chosen)
     trials = []
     for kernel in chosen:

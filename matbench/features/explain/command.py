@@ -13,7 +13,7 @@ import click
 from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, exit_with, say, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_argument
+from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -89,7 +89,7 @@ def explain(
         what = f"{chosen.name} is {chosen.kind.called}"
         raise UsageError(f"{what}; it has no source in CUDA C to explain")
     require_device(chosen)
-    require_apart(shown.outputs, files.read_for([chosen]))
+    require_apart(shown.outputs, read_for([chosen]))
     info = _device(device, counters=counters)
     gpu = info if info is not None and info.backend == "cuda" else None
     names = arch if arch is not None or info is not None else _CURRENT

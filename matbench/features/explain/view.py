@@ -142,7 +142,7 @@ def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) ->
         )
 
     rows = Row.each(_COLUMNS, fits, row)
-    return section(heading, _COLUMNS, "limited by", [Group("", rows)])
+    return section(heading or ["occupancy"], _COLUMNS, "limited by", [Group("", rows)])
 
 
 def facts(explanation: Explanation) -> list[Fact]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _SHOWN_LABELS = 8
 
 @dataclass(frozen=True)
 class GateOptions:
-    """What fails, and where the summary goes."""
+    """What fails."""
 
     TITLE: ClassVar = VerdictOptions.TITLE
 
@@ -41,19 +42,11 @@ class GateOptions:
         is_flag=True,
         help="Exit 0 even if --fail-if-slower could not judge any case.",
     )
-    summary: str | None = option(
-        "--summary",
-        metavar="FILE",
-        envvar="GITHUB_STEP_SUMMARY",
-        show_envvar=True,
-        help="Append the verdicts to FILE as Markdown for a pull request.",
-    )
 
-    ignore_environment: bool = option(
-        "--ignore-environment",
-        is_flag=True,
-        help="Judge record files even if device, driver, toolkit or clocks differ.",
-    )
+    @property
+    def summary(self) -> str | None:
+        """The file that GitHub shows on the page of a workflow's run."""
+        return os.environ.get("GITHUB_STEP_SUMMARY") or None
 
     def __post_init__(self) -> None:
         if self.summary is not None:
@@ -82,12 +75,10 @@ class GateOptions:
         from matbench.records import reading
         from matbench.show import comparisons
 
-        require_apart({"--summary": self.summary, **shown.outputs}, (old, new))
+        require_apart({"GITHUB_STEP_SUMMARY": self.summary, **shown.outputs}, (old, new))
         notes: list[str] = []
         first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
-        joined = recorded.compare_records(
-            first, second, (old, new), threshold, ignore_environment=self.ignore_environment
-        )
+        joined = recorded.compare_records(first, second, (old, new), threshold)
 
         def tell(line: str) -> None:
             say(safe.line(line), err=True)
@@ -105,9 +96,8 @@ class GateOptions:
             tell(line)
         if self.fail_if_slower is None:
             return
-        is_comparable = recorded.comparable(joined) or self.ignore_environment
-        if not is_comparable and not self.allow_skips:
-            tell("not comparable: environments differ; use --ignore-environment to judge anyway")
+        if joined.incomparable and not self.allow_skips:
+            tell("not comparable: environments differ; --allow-skips makes the exit code 0")
             sys.exit(3)
         self.exit(joined.records, broken=bool(joined.broken))
 
@@ -134,4 +124,6 @@ class GateOptions:
                 file.write(text)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
-            raise UsageError(f"--summary {self.summary}: cannot be written: {why}") from None
+            raise UsageError(
+                f"GITHUB_STEP_SUMMARY={self.summary}: cannot be written: {why}"
+            ) from None

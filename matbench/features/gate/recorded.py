@@ -51,12 +51,10 @@ def compare_records(
     new: Records,
     names: tuple[str, str],
     threshold: float,
-    *,
-    ignore_environment: bool = False,
 ) -> JoinedRuns:
     """Join two files by kernel, parameters and problem; the first is the baseline.
 
-    A case whose environment differs is UNDECIDED, unless that is ignored.
+    A case whose environment differs is UNDECIDED.
     """
     before, after = _by_case(old[1]), _by_case(new[1])
     pairs = [(before[key], after[key]) for key in before if key in after]
@@ -75,7 +73,7 @@ def compare_records(
     in_every_case = every if all(case_differences) else []
     records = []
     for (first, second), pair, differences in zip(merged, pairs, case_differences, strict=True):
-        doubts = [] if ignore_environment else list(dict.fromkeys([*everywhere, *differences]))
+        doubts = list(dict.fromkeys([*everywhere, *differences]))
         record = ComparisonRecord(
             baseline_name=names[0],
             candidate_name=names[1],
@@ -97,11 +95,6 @@ def compare_records(
             if record.baseline.status == "measured" and record.candidate.is_broken
         ],
     )
-
-
-def comparable(joined: JoinedRuns) -> bool:
-    """Whether the environments allow a verdict on any case."""
-    return not joined.incomparable
 
 
 def is_too_slow(record: ComparisonRecord, allowed: float | None) -> bool:

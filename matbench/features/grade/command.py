@@ -12,7 +12,7 @@ import click
 from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_names
+from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -75,7 +75,7 @@ def grade(
     from matbench.worker.worker import WorkerPool
 
     chosen = selection.kernels(kernels, files)
-    require_apart({"--output": output, **shown.outputs}, files.read_for(chosen))
+    require_apart({"--output": output, **shown.outputs}, read_for(chosen, kernels))
     cases = _cases(chosen, selection, constants, device)
     devices = list({info.label: info for info, _ in cases}.values())
     about = provenance.environment(sys.argv[1:], devices, {"seed": seed})

@@ -12,7 +12,7 @@ import click
 from matbench import temporary
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_argument
+from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -81,7 +81,7 @@ def history(
     info = device.choose()
     launches.require_one_kind(info)
     problem, overrides = sizes.one_problem(chosen), constants.values([chosen])
-    require_apart({"--resume": resume, **shown.outputs}, files.read_for([chosen]))
+    require_apart({"--resume": resume, **shown.outputs}, read_for([chosen]))
     margin = verdict.threshold if bisect is None else bisect
     plan = ComparisonPlan(threshold=margin, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)

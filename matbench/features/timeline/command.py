@@ -6,7 +6,7 @@ import sys
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_argument
+from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -51,7 +51,7 @@ def profile_blocks(
     from matbench.worker.worker import WorkerPool
 
     chosen = files.one(kernel)
-    require_apart(shown.outputs, files.read_for([chosen]))
+    require_apart(shown.outputs, read_for([chosen]))
     if not chosen.kind.has_source:
         raise UsageError(f"{chosen.name} is {chosen.kind.called}; its blocks cannot be timed")
     problem = sizes.one_problem(chosen)

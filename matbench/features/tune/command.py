@@ -11,7 +11,7 @@ import click
 from matbench import workloads
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_argument
+from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -77,7 +77,7 @@ def tune(
     overrides = constants.values([chosen])
     if not (chosen.sweep or chosen.tune):
         raise UsageError(f"{chosen.name} has no constants to tune")
-    require_apart(shown.outputs, files.read_for([chosen]))
+    require_apart(shown.outputs, read_for([chosen]))
     problems = sizes.problems([chosen])
     path = writing.place(chosen) if write else None
     if write and len(problems) > 1:

@@ -142,3 +142,12 @@ def test_an_error_map_says_how_many_are_wrong(tmp_path: Path) -> None:
         "black: NaN or infinite",
     ):  # fmt: skip
         assert part.replace(" ", "") in said.replace(" ", ""), "in lines"
+
+
+def test_a_label_that_is_cut_within_an_emoji_is_drawn(tmp_path: Path) -> None:
+    """The library would fail on half of it."""
+    spec = chart("a" + 99 * "😀")
+    spec["encoding"]["y"] = {"field": "label"}
+    for width in (60, 97):
+        spec["encoding"]["y"]["axis"] = {"labelLimit": width}
+        assert "\ufffd" in svg(tmp_path, spec)

@@ -162,7 +162,7 @@ def test_inputs_that_16_bits_cannot_hold_are_refused_in_words(
         "#ifndef __CUDACC__\n#define __half ushort\n#else\n#include <cuda_fp16.h>\n#endif\n"
         'extern "C" __global__ void mine(const __half *A, const __half *B, float *C, int N) { }\n'
     )
-    result = matbench("run", "--kernel", path, "--inputs", "ramp", "--format", "plain", code=1)
+    result = matbench("run", path, "--inputs", "ramp", "--format", "plain", code=1)
     assert "inputs up to 67,584 exceed 65,504, the maximum of float16" in result.stdout
     assert "Warning" not in result.output
 

@@ -108,7 +108,7 @@ def test_ctrl_c_keeps_what_is_done_and_stops_what_runs(
     write_kernel("b-spins", body=SPIN_BODY)
     output = tmp_path / "out.jsonl"
     session = on_terminal(
-        "run", "--kernels-dir", tmp_path, *SIZES, "--cluster", dask.address, "--output", output,
+        "run", tmp_path, *SIZES, "--cluster", dask.address, "--output", output,
         interrupt_when=lambda text: "b-spins TILE=8 at" in text,
     )  # fmt: skip
     assert session.code == 130

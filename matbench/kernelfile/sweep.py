@@ -16,7 +16,6 @@ from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, products, signature
 from matbench.model import (
-    SCALED_BLOCK,
     Case,
     DeviceInfo,
     Kernel,
@@ -27,8 +26,6 @@ from matbench.model import (
 )
 
 MAX_CASES = 100_000
-#: Of the probes of large matrices, so that they are soon done.
-_MOST_OPERATIONS = 2**40
 #: What no NVIDIA GPU exceeds. Kernels are for these, also where they run through OpenCL.
 GPU_LIMITS = {
     "max_threads_per_block": 1024, "max_block_x": 1024, "max_block_y": 1024, "max_block_z": 64,
@@ -39,9 +36,6 @@ GPU_LIMITS = {
 SCALINGS = ("alpha", "beta", "batch")
 #: A condition that leaves one value for a size.
 _FIXED = re.compile(r"([MNK]) == (\d+)")
-_PROBED_SCALINGS: tuple[dict[str, Any], ...] = (
-    {"alpha": -1.5}, {"beta": 0.75}, {"alpha": -1.5, "beta": 0.75}, {"batch": 3}
-)  # fmt: skip
 
 
 def parse_values(option: str, text: str) -> tuple[int, ...]:
@@ -103,85 +97,6 @@ def combinations(space: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, int
     """Every choice of one value for each name; an empty space has one empty choice."""
     for choice in itertools.product(*space.values()):
         yield dict(zip(space, choice, strict=True))
-
-
-def probed(
-    kernel: Kernel,
-    overrides: Mapping[str, tuple[int, ...]],
-    device: DeviceInfo,
-    memory_bytes: int | None,
-) -> list[tuple[str, Case]]:
-    """Cases at awkward shapes, each with its purpose, grouped by problem.
-
-    If the host's `memory_bytes` are given, also the largest C that fits easily.
-    """
-    workload = workloads.get(kernel.workload)
-    first, *others = scalings(kernel, {})
-    probes: list[tuple[str, Case]] = []
-    for params in parameter_sets(kernel, overrides):
-        shapes = workload.probes(params)
-        if kernel.scales == "blocks":
-            shapes[65, 2 * SCALED_BLOCK + 34, 3 * SCALED_BLOCK + 16] = "blocks with scales"
-        for size, purpose in list(shapes.items()):
-            near = allowed(kernel, size, params, device)
-            if near is not None:
-                shapes.setdefault(near, f"{purpose}: nearest that `where` allows")
-        for (m, n, k), purpose in shapes.items():
-            for kind in workload.probed_inputs:
-                problem = Problem(m, n, k, inputs=kind, workload=workload.name, **first)
-                probes.append((purpose, case(kernel, problem, params, device)))
-        if workload.name == workloads.DEFAULT:
-            given = [first | scaling for scaling in (*others, *_PROBED_SCALINGS)]
-            probes += _scaled(kernel, params, device, shapes, given)
-    probes.sort(key=lambda probe: probe[1].problem)
-    return probes + _largest(kernel, overrides, device, memory_bytes or 0)
-
-
-def _scaled(
-    kernel: Kernel,
-    params: dict[str, int],
-    device: DeviceInfo,
-    shapes: Mapping[workloads.Size, str],
-    scalings: Iterable[dict[str, Any]],
-) -> Iterator[tuple[str, Case]]:
-    """Cases of other factors and batches that the kernel computes, at one of the shapes."""
-    size = next(size for size, purpose in shapes.items() if purpose == "primes")
-    m, n, k = allowed(kernel, size, params, device) or size
-    for scaling in scalings:
-        problem = Problem(m, n, k, workload=kernel.workload, **scaling)
-        if _not_computed(kernel, problem) is None:
-            purpose = ", ".join(f"{name} = {value:g}" for name, value in scaling.items())
-            yield purpose, case(kernel, problem, params, device)
-
-
-def _largest(
-    kernel: Kernel, overrides: Mapping[str, tuple[int, ...]], device: DeviceInfo, memory_bytes: int
-) -> list[tuple[str, Case]]:
-    """The cases of the largest matrices, or the nearest that the kernel allows, whose references
-    fit twice into the host's memory, and all that the trials need into the device's."""
-    workload = workloads.get(kernel.workload)
-    probes: list[tuple[str, Case]] = []
-    inputs = max(workload.probed_inputs, key="signed".__eq__)  # these have the fewest trials
-    first = next(scalings(kernel, {}))
-    device_bytes = device.properties.get("global memory (bytes)") or memory_bytes
-
-    def fits(shape: workloads.Large) -> bool:
-        m, n, k, batch = shape
-        problem = Problem(m, n, k, workload=workload.name, batch=batch)
-        is_small = 2 * workload.host_bytes(problem) < memory_bytes
-        return is_small and workload.device_bytes(problem) < 0.9 * int(device_bytes)
-
-    for shapes in workload.large():
-        for m, n, k, batch in itertools.islice(filter(fits, shapes), 1):
-            for params in parameter_sets(kernel, overrides):
-                size = allowed(kernel, (m, n, k), params, device) or (m, n, k)
-                scaling = first | {"batch": batch}
-                problem = Problem(*size, inputs=inputs, workload=workload.name, **scaling)
-                is_short = workload.operations(problem) <= _MOST_OPERATIONS
-                if is_short and _not_computed(kernel, problem) is None:
-                    found = case(kernel, problem, params, device)
-                    probes.append((shapes[m, n, k, batch], found))
-    return probes
 
 
 def allowed(
@@ -265,7 +180,7 @@ def _computed(kernel: Kernel, problems: Sequence[Problem]) -> set[Problem]:
     """The problems that a kernel is run on: those that it can compute, and all problems of a size
     of which it can compute none; these are skipped."""
     given = {problem for problem in problems if problem.workload == kernel.workload}
-    computed = {problem for problem in given if _not_computed(kernel, problem) is None}
+    computed = {problem for problem in given if not_computed(kernel, problem) is None}
     sizes = {problem.size for problem in computed}
     return {problem for problem in given if problem in computed or problem.size not in sizes}
 
@@ -282,7 +197,7 @@ def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator
         yield {}
 
 
-def _not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
+def not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
     """What keeps a kernel from a product with this alpha, beta and batch; None if it computes it.
 
     It can if its front matter lists them or passes them on.
@@ -314,7 +229,7 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
         values = _values(kernel, problem, params, device)
         skip = (
             _unmet_requirement(kernel, device)
-            or _not_computed(kernel, problem)
+            or not_computed(kernel, problem)
             or _unmet_condition(kernel, values)
         )
         launch = _launch(kernel, values) if skip is None else None

@@ -16,7 +16,7 @@ from support.cards import cards, installed
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
 
 from matbench.bench.options import FIRST, Round
-from matbench.kernelfile import sweep
+from matbench.features.check import cases
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
@@ -102,8 +102,8 @@ def test_check_and_tune_use_all_gpus(
         return measure(self, case, which)
 
     monkeypatch.setattr(worker.Worker, "measure", noted)
-    every = sweep.probed
-    monkeypatch.setattr(sweep, "probed", lambda *arguments: every(*arguments)[:6])
+    every = cases.probed
+    monkeypatch.setattr(cases, "probed", lambda *arguments: every(*arguments)[:6])
     words = ("check", "tiled", "--set", "TILE=8", "--format", "json", "--device")
     one = matbench(*words, "0")
     assert used == {"opencl:0"}

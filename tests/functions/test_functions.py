@@ -30,7 +30,8 @@ from matbench.backends.functions.loading import Originals
 from matbench.backends.protocol import Address, Array
 from matbench.bench.launches import FunctionLaunches
 from matbench.errors import CaseError
-from matbench.kernelfile import catalogue, sweep
+from matbench.features.check import cases
+from matbench.kernelfile import catalogue
 from matbench.model import Launch
 from matbench.worker import comparing
 
@@ -373,8 +374,8 @@ def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(
 def test_compare_and_check_take_a_function(
     matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    probed = sweep.probed
-    monkeypatch.setattr(sweep, "probed", lambda *given: probed(*given)[:6])
+    probed = cases.probed
+    monkeypatch.setattr(cases, "probed", lambda *given: probed(*given)[:6])
     function = f"{FILE}::honest"
     compared = matbench(
         *("compare", "naive-2d", function, "--sizes", "128", "--backend", "opencl"),

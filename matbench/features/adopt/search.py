@@ -36,7 +36,7 @@ from matbench.features.adopt.guess import (
 from matbench.features.adopt.launches import launches, whole
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
 from matbench.features.adopt.trials import BUSY, AdoptTrials
-from matbench.kernelfile import sweep
+from matbench.features.check import cases
 from matbench.model import STORAGE, WORD_BYTES, Adoption, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker, WorkerPool
@@ -420,7 +420,7 @@ def _claims(trials: AdoptTrials, guess: Guess) -> Iterator[dict[str, Any]]:
 def _checked(kernel: Kernel, worker: Worker, most: float) -> Iterator[Outcome]:
     """Run all checks at the awkward sizes that the kernel accepts, of at most so many operations if
     there are such, until one fails. What could not be measured is tried once more."""
-    able = [case for _, case in sweep.probed(kernel, {}, worker.device, None) if not case.skip]
+    able = [case for _, case in cases.probed(kernel, {}, worker.device, None) if not case.skip]
     works = [workloads.workload_of(case.problem).operations(case.problem) for case in able]
     most = max(most, min(works, default=0))
     probed = [case for case, work in zip(able, works, strict=True) if work <= most]

@@ -114,6 +114,7 @@ def _probed(
 ) -> list[tuple[str, Case]]:
     """The cases of a kernel, each with its purpose."""
     from matbench.bench.prepared import host_memory_bytes
+    from matbench.features.check import cases
     from matbench.kernelfile import sweep
 
     if quick:
@@ -121,7 +122,7 @@ def _probed(
         problems = unset.problems([kernel], smoke=True)
         return [("quick", case) for case in sweep.quick([kernel], problems, values, info)]
     memory = host_memory_bytes() if info.kind == "gpu" else None  # for the largest matrices
-    return sweep.probed(kernel, values, info, memory)
+    return cases.probed(kernel, values, info, memory)
 
 
 def _show(trials: list[Probing], shown: ReportOptions) -> None:

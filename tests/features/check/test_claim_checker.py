@@ -12,10 +12,10 @@ from support.kernels import KernelWriter
 
 from matbench import programs
 from matbench.analysis.claims import conditions, weakenings
-from matbench.features.check import sanitizer
+from matbench.features.check import cases, sanitizer
 from matbench.features.check.claim_checker import ClaimChecker
 from matbench.features.check.probe import Need, SanitizerFinding
-from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import catalogue
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import CaseRecord, Claims, Outcome
 
@@ -53,7 +53,7 @@ def needs(write_kernel: KernelWriter, device: DeviceInfo) -> Asked:
     ) -> dict[str, Need]:
         launch = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]'
         kernel = catalogue.load(write_kernel(front=front, launch=f"{launch}\nwhere = [{where}]"))
-        probed = sweep.probed(kernel, {"TILE": (4, 8)}, device, None)
+        probed = cases.probed(kernel, {"TILE": (4, 8)}, device, None)
         status: Any = "measured" if right else "wrong"
         first = [
             Outcome(

@@ -12,9 +12,10 @@ from support.cli import Matbench
 from support.kernels import GOOD_BODY, PRODUCT, KernelWriter, changed
 from support.tables import GPU, line_of, outcome, printed
 
+from matbench.features.check import cases
 from matbench.features.check import view as probes
 from matbench.features.check.probe import Need, Probe
-from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo, Problem, Skip
 from matbench.records.outcome import Outcome
 
@@ -71,7 +72,7 @@ def large(path: Path, device: DeviceInfo, gib: int, gb: int = 80) -> dict[str, t
     kernel = catalogue.load(path)
     return {
         purpose: (case.problem.size, case.problem.batch)
-        for purpose, case in sweep.probed(kernel, {}, gpu, gib * 2**30)
+        for purpose, case in cases.probed(kernel, {}, gpu, gib * 2**30)
         if "more than 2³" in purpose
     }
 

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-import msgspec
-
 from matbench import workloads
-from matbench.analysis import cards, inputs, ranking, repetitions
+from matbench.analysis import gathering, ranking
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
-from matbench.records import encoding, resuming
 from matbench.records.environment import Environment
 from matbench.records.outcome import PERTURBATION_LIMIT, BlockTimes, Outcome, Timing
 from matbench.show import junit, reasons, units
@@ -49,10 +46,8 @@ def report(
     first, baselines on the CPU last, then by how much devices of the same name differ.
     """
     every, given = list(outcomes), list(environments)
-    kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
-    shown, about = cards.told_apart(repetitions.merged(kept), given)
-    faster = inputs.faster_inputs(shown)
-    shown = [_with_faster_inputs(outcome, faster.get(id(outcome), ())) for outcome in shown]
+    shown, about = gathering.gathered(every, given)
+    shown = gathering.with_faster_inputs(shown)
     statuses = [outcome.status for outcome in shown]
     footer = ", ".join(f"{statuses.count(status)} {status}" for status in ranking.STATUSES)
     if fastest:
@@ -68,16 +63,6 @@ def report(
         records=lambda: [*given, *every],
         tests=lambda: [_test(row.outcome) for table in tables for row in table.rows],
     )
-
-
-def _with_faster_inputs(outcome: Outcome, faster: Iterable[inputs.Faster]) -> Outcome:
-    """The outcome, with a note on inputs that make it faster."""
-    notes = [
-        f"{'sustained, ' if better.is_sustained else ''}with {better.inputs} inputs: "
-        f"{better.factor:.2f} × faster"
-        for better in faster
-    ]
-    return msgspec.structs.replace(outcome, notes=(*outcome.notes, *notes))
 
 
 def _test(outcome: Outcome) -> junit.JUnitCase:
@@ -101,7 +86,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     columns = in_unit(*units.rate_column((r.work_per_s for r in table.rows), table.workload.rate))
     groups, apart = _without_result(table)
     ids = {one.case.device_id for one in table.outcomes if not table.baselines} - {""}
-    places = cards.places(environments)
+    places = gathering.places(environments)
     ranked: list[Group] = []
     for problem in table.problems:
         label = size_label(problem.problem)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.records import outcome, timing
 
-from matbench.analysis.inputs import Faster, faster_inputs
+from matbench.analysis.gathering import with_faster_inputs
 from matbench.model import Problem
 from matbench.records.outcome import Outcome, Sustained
 
@@ -26,12 +26,20 @@ def lasting(*ms: float) -> Sustained:
     )  # fmt: skip
 
 
+def told(*outcomes: Outcome) -> list[tuple[str, ...]]:
+    return [outcome.notes for outcome in with_faster_inputs(outcomes)]
+
+
 def test_the_slower_inputs_name_the_fastest() -> None:
-    slow, middle, fast = timed("normal", 1.2), timed("signed", 1.1), timed("uniform", 1.0)
-    told = faster_inputs([slow, middle, fast])
-    assert told[id(slow)] == [Faster("uniform", 1.2, is_sustained=False)]
-    assert told[id(middle)] == [Faster("uniform", 1.1, is_sustained=False)]
-    assert told[id(fast)] == []
+    """After their own notes, and not those of a faster run with the same inputs."""
+    slow = timed("normal", 1.2, notes=("own",))
+    middle, fast = timed("signed", 1.1), timed("uniform", 1.0)
+    [*found, best] = told(slow, middle, fast)
+    faster = "with uniform inputs: 1.{}0 × faster"
+    assert [*found, best] == [("own", faster.format(2)), (faster.format(1),), ()]
+    assert told(timed("normal", 1.0), timed("normal", 2.0), timed("signed", 1.5)) == [
+        (), ("with signed inputs: 1.33 × faster",), ("with normal inputs: 1.50 × faster",)
+    ]  # fmt: skip
 
 
 @given(factor=st.floats(1, 1.3), half=st.floats(0, 0.2), other=st.floats(0, 0.2))
@@ -39,21 +47,17 @@ def test_a_difference_counts_beyond_both_intervals_and_two_percent(
     factor: float, half: float, other: float
 ) -> None:
     slow, fast = timed("normal", factor, half), timed("uniform", 1.0, other)
-    is_told = bool(faster_inputs([slow, fast])[id(slow)])
     low, high = (factor - half) * 1e6, (1.0 + other) * 1e6
-    assert is_told == (factor * 1e6 > 1.02 * 1e6 and high < low)
+    assert bool(told(slow, fast)[0]) == (factor * 1e6 > 1.02 * 1e6 and high < low)
 
 
 def test_speed_over_seconds_is_compared_by_its_blocks() -> None:
     slow = timed("normal", 1.0, sustained=lasting(1.2, 1.3))
     fast = timed("uniform", 1.0, sustained=lasting(1.0, 1.1))
-    told = faster_inputs([slow, fast])
-    [faster] = told[id(slow)]
-    assert (faster.inputs, faster.is_sustained) == ("uniform", True)
-    assert faster.factor == pytest.approx(1.25 / 1.05)
+    factor = 1.25 / 1.05
+    assert told(slow, fast) == [(f"sustained, with uniform inputs: {factor:.2f} × faster",), ()]
     near = timed("uniform", 1.0, sustained=lasting(1.0, 1.21))
-    assert faster_inputs([slow, near])[id(slow)] == []
-    assert faster_inputs([slow, timed("uniform", 1.0)])[id(slow)] == []
+    assert told(slow, near) == told(slow, timed("uniform", 1.0)) == [(), ()]
 
 
 @pytest.mark.parametrize(
@@ -72,4 +76,4 @@ def test_only_the_same_case_on_the_same_device_is_compared(changes: dict[str, An
         **{"problem": Problem(64, 64, 64, inputs="uniform")} | changes,
         cold=timing(1.0, interval_ns=(1e6, 1e6)),
     )
-    assert not faster_inputs([slow, fast]).get(id(slow))
+    assert told(slow, fast) == [(), ()]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import record_files, records
 from support.records import repeated, timing
 
-from matbench.analysis import leaders, repetitions
+from matbench.analysis import gathering, leaders
 from matbench.model import Skip
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
@@ -36,7 +36,7 @@ def numbers(found: list[list[Outcome]]) -> list[list[int]]:
 def test_the_repetitions_of_a_run_are_together_case_by_case() -> None:
     """As `run --repeat` writes them: every case, then every case again."""
     written = [around(1.0, n, kernel) for n in (1, 2, 3) for kernel in ("tiled", "kahan")]
-    found = repetitions.sets(written)
+    found = gathering.sets(written)
     assert numbers(found) == [[1, 2, 3]] * 2
     assert [{one.case.kernel for one in together} for together in found] == [{"tiled"}, {"kahan"}]
 
@@ -45,21 +45,21 @@ def test_the_repetitions_of_a_run_are_together_case_by_case() -> None:
     "change", [{"params": {"TILE": 8}}, {"sha256": "1" * 64}, {"device": "Another"}]
 )
 def test_another_case_is_no_repetition(change: dict[str, Any]) -> None:
-    assert numbers(repetitions.sets([around(1.0), around(1.0, 2, **change)])) == [[1], [2]]
+    assert numbers(gathering.sets([around(1.0), around(1.0, 2, **change)])) == [[1], [2]]
 
 
 def test_two_runs_in_one_file_are_two_sets(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     record_files.write(file, *repeated(around(1.0), 3))
     record_files.write(file, *repeated(around(2.0), 2), mode="resume")
-    found = repetitions.sets(reading.read(file)[1])
+    found = gathering.sets(reading.read(file)[1])
     assert numbers(found) == [[1, 2, 3], [1, 2]]
     assert [together[0].median_ns for together in found] == [1.0, 2.0]
-    assert [one.median_ns for one in repetitions.merged(reading.read(file)[1])] == [1.0, 2.0]
+    assert [gathering.merge(together).median_ns for together in found] == [1.0, 2.0]
 
 
 def test_runs_without_repetitions_stay_apart() -> None:
-    assert numbers(repetitions.sets([around(1.0), around(1.1)])) == [[1], [1]]
+    assert numbers(gathering.sets([around(1.0), around(1.1)])) == [[1], [1]]
 
 
 def test_what_a_resumed_run_adds_belongs_to_the_set(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ def test_what_a_resumed_run_adds_belongs_to_the_set(tmp_path: Path) -> None:
     failed = records.outcome(status="failed", reason="took too long")
     record_files.write(file, failed, around(1.0, 2))
     record_files.write(file, *(around(1.0, n) for n in (1, 3, 4, 5)), mode="resume")
-    [together] = repetitions.sets(resuming.without_retried(reading.read(file)[1]))
+    [together] = gathering.sets(resuming.without_retried(reading.read(file)[1]))
     assert sorted(one.repetition for one in together) == [1, 2, 3, 4, 5]
     # The control: the retry would begin another set.
-    assert len(repetitions.sets(reading.read(file)[1])) == 2
+    assert len(gathering.sets(reading.read(file)[1])) == 2
 
 
 # What they become
@@ -79,12 +79,12 @@ def test_what_a_resumed_run_adds_belongs_to_the_set(tmp_path: Path) -> None:
 
 def test_a_case_of_one_process_stays_as_it_is() -> None:
     one = around(1.0)
-    assert repetitions.merge([one]) is one
+    assert gathering.merge([one]) is one
 
 
 def test_the_process_with_the_median_time_stands_for_all() -> None:
     found = [around(ns, n + 1) for n, ns in enumerate((100.0, 140.0, 120.0, 110.0, 130.0))]
-    merged = repetitions.merge(found)
+    merged = gathering.merge(found)
     assert merged.median_ns == 120
     assert merged.repetition == 1
     assert merged.notes == ("5 processes, whose medians differ by up to 40.00%",)
@@ -94,7 +94,7 @@ def test_the_process_with_the_median_time_stands_for_all() -> None:
 
 def test_each_process_counts_as_a_round() -> None:
     found = [around(ns, n + 1) for n, ns in enumerate((100.0, 140.0, 120.0))]
-    merged = repetitions.merge(found)
+    merged = gathering.merge(found)
     assert merged.cold is not None
     assert merged.cold.rounds == (7, 7, 7)
     assert sorted(merged.samples_ns) == sorted(ns for one in found for ns in one.samples_ns)
@@ -103,7 +103,7 @@ def test_each_process_counts_as_a_round() -> None:
 
 def test_of_an_even_number_the_faster_of_the_middle_two() -> None:
     found = [around(ns, n + 1) for n, ns in enumerate((4.0, 1.0, 3.0, 2.0))]
-    assert repetitions.merge(found).median_ns == 2.0
+    assert gathering.merge(found).median_ns == 2.0
 
 
 medians = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=12)
@@ -112,7 +112,7 @@ medians = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=12)
 @given(medians)
 def test_the_interval_covers_all(found: list[float]) -> None:
     every = [around(ns, n + 1) for n, ns in enumerate(found)]
-    merged = repetitions.merge(every)
+    merged = gathering.merge(every)
     own = next(one for one in every if one.median_ns == merged.median_ns)
     assert merged.cold is not None
     assert own.cold is not None
@@ -132,7 +132,7 @@ def test_cold_and_hot_samples_are_each_covered() -> None:
         hot = timing(samples_ns=(ns / 2,), interval_ns=(ns / 2, ns / 2))
         return msgspec.structs.replace(around(ns, n), hot=hot)
 
-    merged = repetitions.merge([both(100, 1), both(120, 2), both(110, 3)])
+    merged = gathering.merge([both(100, 1), both(120, 2), both(110, 3)])
     assert merged.hot is not None
     assert merged.hot.interval_ns == (50, 60)
     assert merged.hot.median_ns == 55
@@ -151,7 +151,7 @@ def test_a_wrong_or_failed_process_decides(statuses: tuple[Any, ...], shown: str
         else records.outcome(status=status, reason=f"in {n + 1}", repetition=n + 1)
         for n, status in enumerate(statuses)
     ]  # fmt: skip
-    merged = repetitions.merge(found)
+    merged = gathering.merge(found)
     assert merged.status == shown.split()[0]
     assert merged.reason == f"in {statuses.index(merged.status) + 1}"
     assert merged.notes == (shown,)
@@ -161,4 +161,4 @@ def test_a_wrong_or_failed_process_decides(statuses: tuple[Any, ...], shown: str
 
 def test_a_skipped_case_stays_skipped() -> None:
     found = repeated(records.outcome(status="skipped", skip=Skip("unavailable", "no")), 3)
-    assert repetitions.merge(found) == found[0]
+    assert gathering.merge(found) == found[0]

@@ -17,7 +17,7 @@ from support.kernels import GOOD_BODY, KernelWriter
 from support.pictures import words
 from support.records import repeated, timing
 
-from matbench.analysis import repetitions
+from matbench.analysis import gathering
 from matbench.bench.options import FIRST, Round
 from matbench.cli import main
 from matbench.model import Case, Problem
@@ -96,7 +96,7 @@ def test_resuming_continues_inside_a_repetition(matbench: Matbench, measured: li
     ]  # fmt: skip
     assert OUTPUT.read_bytes().startswith(kept)
     assert order() == [(4, 1), (8, 1), (4, 2), (8, 2), (4, 3), (8, 3)]
-    assert len(repetitions.sets(records_in(OUTPUT))) == 2
+    assert len(gathering.sets(records_in(OUTPUT))) == 2
     assert "2 measured" in table
     measured.clear()
     before = OUTPUT.read_bytes()
@@ -128,7 +128,7 @@ def sweep() -> list[Outcome]:
 def test_a_picture_has_one_point_for_each_case(matbench: Matbench) -> None:
     pytest.importorskip("vl_convert", exc_type=ImportError)
     record_files.write(Path("all.jsonl"), *sweep())
-    record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))
+    record_files.write(Path("one.jsonl"), *gathering.gathered(sweep(), [])[0])
     for name in ("all", "one"):
         matbench("report", f"{name}.jsonl", "--picture", f"{name}.svg")
     assert words(Path("all.svg").read_text()) == words(Path("one.svg").read_text())

@@ -21,10 +21,9 @@ from support.tables import (
     timing,
 )
 
-from matbench.analysis import repetitions
+from matbench.analysis import gathering
 from matbench.analysis.ranking import Ranked
 from matbench.model import DeviceInfo, Skip
-from matbench.records import resuming
 from matbench.records.outcome import Outcome
 from matbench.show import comparisons, formats, outcomes, safe
 from matbench.show.formats import FORMATS, text
@@ -124,7 +123,7 @@ def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
             assert ranked.outcome.status == "measured"
             assert ranked.outcome.median_ns is not None
             assert ranked.outcome.median_ns > 0
-    kept = repetitions.merged(resuming.without_retried(found))
+    kept = gathering.gathered(found, [])[0]
     measured = sum(one.status == "measured" for one in kept)
     assert table.footer.startswith("no" if not found else str(measured))
     shown(table, width)

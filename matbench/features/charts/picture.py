@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matbench.analysis import cards, repetitions
+from matbench.analysis import gathering
 from matbench.cli import registry
 from matbench.errors import UsageError
 from matbench.features.charts import cases, drawing, outcomes
-from matbench.records import encoding, resuming
 from matbench.records.reading import RecordSet
 
 
@@ -21,8 +20,7 @@ def write(path: Path, found: RecordSet) -> None:
     kinds = list(registry.by_kind(found.findings))
     about = {id(outcome) for _, own in kinds for _, of_it in own for outcome in of_it}
     alone = [outcome for outcome in found.outcomes if id(outcome) not in about]
-    kept = [encoding.finite(outcome) for outcome in resuming.without_retried(alone)]
-    named, environments = cards.told_apart(repetitions.merged(kept), found.environments)
+    named, environments = gathering.gathered(alone, found.environments)
     devices = [device for environment in environments for device in environment.devices]
     ranked = cases.make_cases(named, devices, {})
     charts = [

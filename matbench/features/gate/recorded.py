@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import repetitions
+from matbench.analysis import gathering
 from matbench.analysis.ranking import sm_mhz
 from matbench.features.gate import runs
 from matbench.model import Problem
@@ -59,7 +59,7 @@ def compare_records(
     before, after = _by_case(old[1]), _by_case(new[1])
     pairs = [(before[key], after[key]) for key in before if key in after]
     everywhere = _environment_differences(old[0], new[0])
-    merged = [(repetitions.merge(first), repetitions.merge(second)) for first, second in pairs]
+    merged = [(gathering.merge(first), gathering.merge(second)) for first, second in pairs]
     case_differences = [
         [*_case_differences(*whole), *_load_differences(*pair)]
         for whole, pair in zip(merged, pairs, strict=True)
@@ -144,7 +144,7 @@ def _note(comparison: Comparison) -> str:
 def _by_case(outcomes: Sequence[Outcome]) -> dict[_Key, _Set]:
     """The latest repetitions of each case, without those that were measured again."""
     latest: dict[_Key, _Set] = {}
-    for together in repetitions.sets(resuming.without_retried(outcomes)):
+    for together in gathering.sets(resuming.without_retried(outcomes)):
         key = resuming.outcome_key(together[0])
         latest[key.kernel, key.params, key.problem] = together
     return latest

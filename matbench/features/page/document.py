@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from matbench import __version__
-from matbench.analysis import cards, ranking, repetitions
+from matbench.analysis import gathering, ranking
 from matbench.cache import Cache
 from matbench.cli.outputs import write_file
 from matbench.features.charts import cases, definitions, error_map_chart, style
@@ -27,7 +27,7 @@ from matbench.features.page import findings as _findings
 from matbench.features.page import summary
 from matbench.features.page.findings import Findings, table
 from matbench.features.page.summary import Summary
-from matbench.records import encoding, resuming
+from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.records.reading import Pair, RecordSet
@@ -43,9 +43,8 @@ _TITLES = {
 
 def write(path: Path, found: RecordSet) -> None:
     """Write the page of some records; `UsageError` if that cannot be."""
-    merged = repetitions.merged(resuming.without_retried(found.outcomes))
-    distinct = cards.told_apart(merged, found.environments)
-    write_file(path, page(*distinct, found.findings).encode())
+    gathered = gathering.gathered(found.outcomes, found.environments)
+    write_file(path, page(*gathered, found.findings).encode())
 
 
 def page(

@@ -14,7 +14,7 @@ from support.browser import needs_page
 from support.cli import Matbench
 from support.paths import ROOT
 
-from matbench.analysis import cards
+from matbench.analysis import gathering
 from matbench.features.charts import cases
 from matbench.features.page import document, findings, summary
 from matbench.features.page.summary import Summary
@@ -48,7 +48,7 @@ def square(kernel: str, n: int, ms: float, error: float = 1e-7, **changes: Any) 
 
 def summaries(outcomes: list[Outcome], environments: list[Any]) -> list[Summary]:
     """What is said of each view, as the command makes them."""
-    outcomes, environments = cards.told_apart(outcomes, environments)
+    outcomes, environments = gathering.told_apart(outcomes, environments)
     devices = [device for environment in environments for device in environment.devices]
     ranked = cases.make_cases(outcomes, devices, {}).ranked
     return summary.make_summaries(ranked, environments)

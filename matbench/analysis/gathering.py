@@ -1,0 +1,191 @@
+"""The outcomes of several attempts, processes, devices and inputs, as one table has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from matbench.analysis import statistics
+from matbench.model import Problem
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.records.outcome import Outcome, Timing
+from matbench.records.resuming import CaseKey, outcome_key, without_retried
+
+#: By how much a case must be slower than with other inputs.
+_MARGIN = 1.02
+
+
+def gathered(
+    outcomes: Iterable[Outcome], environments: Sequence[Environment]
+) -> tuple[list[Outcome], list[Environment]]:
+    """A failed case that was retried once, and so the repetitions of a case; the devices of one
+    name that measured the same problem have longer names. Numbers that are not finite are unknown.
+    """
+    kept = without_retried([encoding.finite(outcome) for outcome in outcomes])
+    return told_apart([merge(repeats) for repeats in sets(kept)], environments)
+
+
+# Cases that several processes measured, one after the other (`run --repeat`). Medians differ more
+# between processes than the samples of one suggest: memory lies elsewhere, clocks have changed.
+
+
+def sets(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+    """The outcomes of each case, together if they are repetitions of one run.
+
+    A repetition that a set already has begins the next set: the same case in another run.
+    """
+    groups: list[list[Outcome]] = []
+    latest: dict[CaseKey, list[Outcome]] = {}
+    for outcome in outcomes:
+        key = outcome_key(outcome)._replace(repetition=1)
+        known = latest.get(key)
+        if known is None or any(outcome.repetition == other.repetition for other in known):
+            groups.append(known := [])
+            latest[key] = known
+        known.append(outcome)
+    return groups
+
+
+def merge(repeats: Sequence[Outcome]) -> Outcome:
+    """The repetition with the median time; its intervals cover the medians of all of them.
+
+    If any repetition is wrong or failed, the first of these.
+    """
+    if len(repeats) == 1:
+        return repeats[0]
+    for status in ("wrong", "failed"):
+        bad = [outcome for outcome in repeats if outcome.status == status]
+        if bad:
+            note = f"{status} in {len(bad)} of {len(repeats)} processes"
+            return msgspec.structs.replace(bad[0], repetition=1, notes=(note, *bad[0].notes))
+    timed = sorted(
+        (outcome for outcome in repeats if outcome.median_ns), key=lambda o: o.median_ns or 0.0
+    )
+    if not timed:
+        return repeats[0]
+    middle = timed[(len(timed) - 1) // 2]
+    medians_ns = [outcome.median_ns or 0.0 for outcome in timed]
+    most = medians_ns[-1] / medians_ns[0] - 1
+    note = f"{len(timed)} processes, whose medians differ by up to {most:.2%}"
+    return msgspec.structs.replace(
+        middle,
+        cold=_widened(middle.cold, [o.cold for o in timed]),
+        hot=_widened(middle.hot, [o.hot for o in timed]),
+        repetition=1,
+        notes=(*middle.notes, note),
+    )
+
+
+def _widened(timing: Timing | None, others: Sequence[Timing | None]) -> Timing | None:
+    """The timing with the samples of all processes, each of which counts as one round, and an
+    interval that also covers the median of the processes' medians. The rest is that of its own."""
+    every = [(other, other.median_ns) for other in others if other and other.median_ns]
+    if timing is None or timing.interval_ns is None or not every:
+        return timing
+    medians = statistics.median_interval([median_ns for _, median_ns in every])
+    ends = *medians, *timing.interval_ns
+    return msgspec.structs.replace(
+        timing,
+        samples_ns=tuple(ns for other, _ in every for ns in other.samples_ns),
+        rounds=tuple(len(other.samples_ns) for other, _ in every if other.samples_ns),
+        interval_ns=(min(ends), max(ends)),
+    )
+
+
+# Devices of the same name
+
+
+def told_apart(
+    outcomes: Sequence[Outcome], environments: Sequence[Environment]
+) -> tuple[list[Outcome], list[Environment]]:
+    """The same, with longer names for devices of one name that measured the same problem.
+
+    Their rows are never ranked together, because cards of one model differ by several percent.
+    """
+    measured: dict[tuple[str, str, Problem], set[str]] = {}
+    for outcome in outcomes:
+        measured.setdefault(outcome.case.contest, set()).add(outcome.case.device_id)
+    apart = {key[:2] for key, ids in measured.items() if len(ids) > 1}
+    if not apart:
+        return list(outcomes), list(environments)
+    names = places(environments)
+
+    def name(backend: str, device: str, device_id: str) -> str:
+        is_one_of_several = (backend, device) in apart
+        return f"{device} ({names.get(device_id, device_id)})" if is_one_of_several else device
+
+    replace = msgspec.structs.replace
+    renamed = []
+    for outcome in outcomes:
+        case = outcome.case
+        device = name(case.backend, case.device, case.device_id)
+        renamed.append(replace(outcome, case=replace(case, device=device)))
+    about = []
+    for environment in environments:
+        devices = environment.devices
+        named = (replace(d, name=name(d.backend, d.name, d.identity)) for d in devices)
+        about.append(replace(environment, devices=tuple(named)))
+    return sorted(renamed, key=lambda outcome: outcome.case.device), about
+
+
+def places(environments: Iterable[Environment]) -> dict[str, str]:
+    """`cuda:0` for the UUID of each device; the UUID itself if two devices had that place."""
+    place_of = {
+        info.identity: info.where for environment in environments for info in environment.devices
+    }
+    taken = list(place_of.values())
+    return {
+        identity: place if taken.count(place) == 1 else identity
+        for identity, place in place_of.items()
+    }
+
+
+# The distribution of inputs: at its power limit, a GPU may run faster on some than on others.
+
+
+def with_faster_inputs(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Each outcome with a note on the inputs that make the same case fastest, if others do.
+
+    Their times are not taken in turns, so only a difference beyond both intervals and a margin
+    counts.
+    """
+    alike: dict[object, list[Outcome]] = {}
+    together = []
+    for outcome in outcomes:
+        case = outcome.case
+        problem = msgspec.structs.replace(case.problem, inputs="uniform", seed=0)
+        params = frozenset(case.params.items())
+        key = case.backend, case.device, case.device_id, case.sha256, case.kernel, params, problem
+        together.append(alike.setdefault((*key, outcome.mode), []))
+        together[-1].append(outcome)
+    noted = []
+    for outcome, others in zip(outcomes, together, strict=True):
+        mine, notes = outcome.case.problem.inputs, [*outcome.notes]
+        for over, time in (("", _time), ("sustained, ", _sustained_time)):
+            own, given = time(outcome), ((time(o), o.case.problem.inputs) for o in others)
+            known = [(*ends, inputs) for ends, inputs in given if ends and inputs != mine]
+            if own is None or not known:
+                continue
+            best_ns, _, high_ns, inputs = min(known)
+            if high_ns < own[1] and own[0] > _MARGIN * best_ns:
+                notes.append(f"{over}with {inputs} inputs: {own[0] / best_ns:.2f} × faster")
+        noted.append(msgspec.structs.replace(outcome, notes=tuple(notes)))
+    return noted
+
+
+def _time(outcome: Outcome) -> tuple[float, float, float] | None:
+    """The time by which a case is ranked, and the ends of its interval, in nanoseconds."""
+    timing = outcome.timing
+    if timing is None or not timing.median_ns or timing.interval_ns is None:
+        return None
+    return timing.median_ns, *timing.interval_ns
+
+
+def _sustained_time(outcome: Outcome) -> tuple[float, float, float] | None:
+    """The mean time of sustained launches, and those of the fastest and the slowest block."""
+    sustained = outcome.sustained
+    if sustained is None or not sustained.blocks_ns:
+        return None
+    return sustained.mean_ns, min(sustained.blocks_ns), max(sustained.blocks_ns)

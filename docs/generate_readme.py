@@ -31,7 +31,7 @@ from matbench.features.charts.definitions import Chart
 from matbench.features.grade import view as grade
 from matbench.features.grade.record import Grade
 from matbench.kernelfile import catalogue
-from matbench.kernelfile.code import code_of
+from matbench.kernelfile.includes import code_of
 from matbench.model import BASELINE, Kernel
 from matbench.records import reading
 from matbench.records.comparison import ComparisonRecord

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import platformdirs
 
-from matbench import regular
+from matbench import files
 from matbench.errors import UsageError
 
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
@@ -108,7 +108,7 @@ class Cache:
 
     def _mapped(self, path: Path) -> memoryview:
         """An entry, in memory only where it is read; entries are replaced, never changed."""
-        with regular.opened(path) as file:
+        with files.opened(path) as file:
             os.utime(file.fileno())
             size = os.fstat(file.fileno()).st_size
             if not 0 < size <= self.limit_bytes:
@@ -143,7 +143,7 @@ class Cache:
         """Remove files ending in `suffix` with this `content`, which turned out to be damaged."""
         for path in self.folder.glob(f"*{suffix}"):
             with suppress(OSError):
-                with regular.opened(path) as file:
+                with files.opened(path) as file:
                     is_damaged = file.read(len(content) + 1) == content
                 if is_damaged:
                     path.unlink()

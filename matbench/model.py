@@ -149,14 +149,15 @@ class KernelKind(NamedTuple):
 
     Whether it `has_source` in CUDA C, which can be translated, instrumented and explained; whether
     matbench itself `launches` it, on its own memory; whether it runs `apart`, a function of a user
-    in a process of its own. `race`: when one shows in its staggered build, which is called again
-    for `races_s` because its threads meet by chance.
+    in a process of its own; whether that is `native`, compiled for the host. `race`: when one shows
+    in its staggered build, which is called again for `races_s` because its threads meet by chance.
     """
 
     called: str
     has_source: bool = False
     is_launched: bool = False
     is_apart: bool = False
+    is_native: bool = False
     race: str = "warps do not run in lockstep"
     races_s: float = 0.0
 
@@ -166,7 +167,7 @@ _COMPILED = KernelKind("a compiled kernel", is_launched=True)
 _KINDS: dict[str | None, KernelKind] = {
     None: KernelKind("a kernel", has_source=True, is_launched=True),
     PYTHON: KernelKind("a function in Python", is_apart=True),
-    HOST: KernelKind("a function on the host", False, False, True, _UNOPTIMIZED, races_s=1.0),
+    HOST: KernelKind("a function on the host", False, False, True, True, _UNOPTIMIZED, races_s=1.0),
     BASELINE: KernelKind("a library routine"),
 }
 
@@ -378,6 +379,13 @@ class Kernel(FrontMatter, frozen=True):
     @property
     def kind(self) -> KernelKind:
         return _COMPILED if self.code else _KINDS[self.library]
+
+    @property
+    def never(self) -> Skip | None:
+        """What keeps all of its cases from running; None if nothing does."""
+        if self.refused:
+            return Skip("refused", self.refused)
+        return Skip("breach", self.breach) if self.breach else None
 
     @property
     def truncates(self) -> bool:

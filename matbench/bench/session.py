@@ -28,7 +28,7 @@ from matbench.bench.samples import Samples
 from matbench.bench.sustained import Block
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.kernelfile import includes, native
+from matbench.kernelfile import host_file, includes
 from matbench.model import (
     BuildKey,
     Case,
@@ -316,7 +316,7 @@ class Session:
         start = time.perf_counter()
         possible, wanted = self.backend.variants, variants or self.options.builds
         if not case.kernel.kind.has_source:  # cannot be instrumented
-            possible = ("plain", "staggered") if native.has_openmp(case.kernel) else ("plain",)
+            possible = ("plain", "staggered") if host_file.has_openmp(case.kernel) else ("plain",)
         builds: dict[Variant, Program] = {}
         notes = []
         for variant in possible:

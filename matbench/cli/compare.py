@@ -168,7 +168,7 @@ def _versions(
     Prints and adds remarks on the others.
     """
     from matbench.kernelfile import revision as versions
-    from matbench.kernelfile.code import code_of
+    from matbench.kernelfile.includes import code_of
 
     for kernel in kernels:
         old = files.as_of(versions.version(kernel, revision))

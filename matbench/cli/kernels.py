@@ -56,7 +56,7 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     matbench kernels tiled
     matbench kernels tiled --diff naive-2d
     """
-    from matbench.kernelfile import lineage
+    from matbench.kernelfile.catalogue import check_previous
     from matbench.show import kernels as view
 
     if name is None and other is not None:
@@ -64,7 +64,7 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     names = [name for name in (name, other) if name]
     loaded = files.loaded(names)
     known, named = loaded.known, loaded.named(names)
-    lineage.check(named or known.kernels.values(), known.kernels)
+    check_previous(named or known.kernels.values(), known.kernels)
     if name is None or os.path.isdir(name):  # noqa: PTH112 - also of paths that are too long
         _list(named or _every(known), fmt)
         return
@@ -102,10 +102,10 @@ def _list(kernels: list[Kernel], fmt: str) -> None:
 
 def _diff(kernel: Kernel, other: Kernel | None, known: Catalogue) -> str:
     """What changes from the other kernel, or from the one that this one names as `previous`."""
-    from matbench.kernelfile import catalogue, lineage
+    from matbench.kernelfile import catalogue
 
     if other is None:
-        file = lineage.file_of(kernel, known.kernels)
+        file = catalogue.file_before(kernel, known.kernels)
         if file is None:
             raise UsageError(f"{kernel.name}: changes no other kernel file (`previous`)")
         other = known.kernels.get(kernel.previous or "") or catalogue.load(file)

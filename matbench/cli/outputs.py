@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from matbench import files
 from matbench.errors import UsageError, listed
 
 
@@ -53,16 +52,10 @@ def _is_same(path: Path, other: Path) -> bool:
 def write_file(path: Path, data: bytes) -> None:
     """Replace the file as a whole, with its permissions, or leave it as it was."""
     target = path.resolve()
-    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         if target.exists() and not target.is_file():  # a device or a pipe
             path.write_bytes(data)
-            return
-        part.touch(exist_ok=False)  # never through a link
-        part.write_bytes(data)
-        if target.exists():
-            shutil.copymode(target, part)
-        part.replace(target)
+        else:
+            files.replace(target, data)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -145,7 +145,7 @@ def options_of(command: str) -> dict[str, type]:
 
 def with_lines_to_paste(error: UsageError) -> UsageError:
     """The error; if front matter lacks keys, with lines to paste that have them."""
-    from matbench.kernelfile.missing import MissingKeysError
+    from matbench.kernelfile.tables import MissingKeysError
 
     module = "features.adopt.suggestions"
     if isinstance(error, MissingKeysError) and has(module):

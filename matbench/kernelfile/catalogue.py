@@ -1,4 +1,4 @@
-"""The available kernels: their files, their names, and which of them are baselines."""
+"""The available kernels: their files, names and order, and which of them are baselines."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import difflib
 import fnmatch
 import functools
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from matbench import regular, workloads
+from matbench import files, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError, refusing
-from matbench.kernelfile import compiled, front_matter, lineage, python_file, tables
+from matbench.kernelfile import compiled, front_matter, python_file, tables
 from matbench.kernelfile.front_matter import Reader
 from matbench.kernelfile.host_file import BaselineReader, HostReader
 from matbench.model import BASELINE, Group, Kernel
@@ -33,28 +34,28 @@ _SUFFIXES = (".cu", ".cuh", ".py")
 
 def builtin() -> list[Kernel]:
     """The kernels that come with matbench, shown as `kernels/FOLDER/NAME.cu`."""
-    files, folder = [], kernels_folder()
+    found, folder = [], kernels_folder()
     for path in sorted(path for path in folder.rglob("*.*") if path.suffix in _SUFFIXES):
         shown = f"kernels/{path.relative_to(folder).as_posix()}"
-        files.append((read(path, shown), shown, path))
-    return _parsed(tuple(files))
+        found.append((read(path, shown), shown, path))
+    return _parsed(tuple(found))
 
 
 @functools.cache
 def revision() -> str:
     """The hash of the code that parses kernel files: this package, and what it imports."""
     here = Path(__file__).parent
-    files = sorted([*here.glob("*.py"), *here.parent.glob("*.py")])
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    own = sorted([*here.glob("*.py"), *here.parent.glob("*.py")])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in own)).hexdigest()
 
 
 @functools.cache
-def _parsed(files: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
+def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
     """The kernels of these files, with what each is shown as; they include no others.
 
     They are kept in the cache, if it can be used: most commands take less time than parsing all.
     """
-    named = [(data, shown, str(path)) for data, shown, path in files]
+    named = [(data, shown, str(path)) for data, shown, path in given]
     digest = hashlib.sha256(msgspec.msgpack.encode((revision(), named))).hexdigest()
 
     def parsed() -> bytes:
@@ -63,7 +64,7 @@ def _parsed(files: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
                 _baseline(python_file.parse(data, path), shown)
                 if path.suffix == ".py"
                 else front_matter.parse(data, shown, path, reader=_reader_of(path))
-                for data, shown, path in files
+                for data, shown, path in given
                 if path.suffix != ".cuh"
             ]
         )
@@ -129,7 +130,7 @@ def read(path: Path, shown: str) -> bytes:
     Only regular files are read.
     """
     try:
-        with regular.opened(path) as file:
+        with files.opened(path) as file:
             is_text = not compiled.is_compiled(path)
             return file.read(front_matter.MAX_FILE_BYTES + 1 if is_text else 2**27)
     except IsADirectoryError:
@@ -165,6 +166,62 @@ def told_apart(kernels: Sequence[Kernel]) -> list[Kernel]:
     ]
 
 
+# `previous` in front matter makes a tree of kernels, which is listed branch by branch.
+
+
+def line_to(kernel: Kernel, known: Mapping[str, Kernel]) -> list[Kernel]:
+    """The kernels that lead to this one, from the first to itself; `UsageError` for a loop."""
+    line = [kernel]
+    while (before := known.get(line[0].previous or "")) is not None:
+        line.insert(0, before)
+        if before.name in {kernel.name for kernel in line[1:]}:
+            names = " → ".join(kernel.name for kernel in line)
+            raise UsageError(f"{kernel.path}: `previous` forms a cycle: {names}")
+    return line
+
+
+def check_previous(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> None:
+    """`UsageError` if `previous` names a kernel that is neither known nor in a file beside."""
+    for kernel in kernels:
+        name = kernel.previous
+        if name is None or name in known or file_before(kernel, known) is not None:
+            continue
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "add its file with --kernel"
+        raise UsageError(f"{kernel.path}: no kernel {name!r} (previous); {hint}")
+
+
+def file_before(kernel: Kernel, known: Mapping[str, Kernel]) -> Path | None:
+    """The file of the previous kernel: `PREVIOUS.cu` beside this file, or that of a known one."""
+    if kernel.previous is None or not kernel.file:
+        return None
+    beside = Path(kernel.file).with_name(f"{kernel.previous}.cu")
+    before = known.get(kernel.previous)
+    if before is None or beside.is_file():
+        return beside if beside.is_file() else None
+    return Path(before.file) if before.file else None
+
+
+def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kernel]:
+    """Each kernel behind its previous one, the longest branch first; then by name.
+
+    `known` are all kernels: those outside the list decide which of its branches begins first.
+    """
+    chosen = {kernel.name: kernel for kernel in kernels}
+    lines = [line_to(kernel, chosen) for kernel in chosen.values()]
+    sizes = Counter(kernel.name for line in lines for kernel in line)  # of what comes behind each
+    longest: dict[str, int] = {}
+    for line in sorted(lines, key=len):
+        longest |= dict.fromkeys((kernel.name for kernel in line), len(line))
+
+    def place(line: list[Kernel]) -> list[tuple[int, int, str]]:
+        first, *others = line
+        start = (len(line_to(first, known)), 0, first.name)
+        return [start, *((-longest[k.name], -sizes[k.name], k.name) for k in others)]
+
+    return [line[-1] for line in sorted(lines, key=place)]
+
+
 class Catalogue:
     """Kernels by name."""
 
@@ -174,7 +231,7 @@ class Catalogue:
             # One file may be named twice, also by different paths; the last one counts.
             self.kernels[kernel.name] = kernel
         for kernel in self.kernels.values():
-            lineage.line_to(kernel, self.kernels)  # no loop
+            line_to(kernel, self.kernels)  # no loop
 
     def get(self, name: str) -> Kernel:
         """The kernel of that name, or a `UsageError` with the nearest one."""
@@ -197,7 +254,7 @@ class Catalogue:
             if (name in ("all", kernel.group) or (name == "ladder" and kernel.rung))
             and workload in (None, kernel.workload)
         ]
-        return lineage.ordered(members, self.kernels)
+        return ordered(members, self.kernels)
 
     def baselines(
         self, asked: Iterable[str], computed: Collection[str] = (workloads.DEFAULT,)

@@ -14,7 +14,7 @@ from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, signature
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
-from matbench.kernelfile.products import numbers
+from matbench.kernelfile.sizes import numbers
 from matbench.model import Factors, Kernel, Layout, Problem, Transpose
 
 #: Sides at which conditions are compared: odd ones, powers of two, and multiples of usual tiles.

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import rewriting, signature, syntax
-from matbench.kernelfile.rewriting import Edit
+from matbench.kernelfile import signature, syntax
 from matbench.kernelfile.signature import SourceError
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def device_part(
     """
     code = syntax.expanded(source)
     values = dict(bound) if bound is not None else None
-    return rewriting.applied(code, _File(code, entry, values, set(included)).edits())
+    return syntax.applied(code, _File(code, entry, values, set(included)).edits())
 
 
 def host_headers(source: str, included: Iterable[str] = ()) -> dict[str, str]:
@@ -162,7 +161,7 @@ class _File:
     def _text(self, node: Node) -> str:
         return self.code[node.start_byte : node.end_byte]
 
-    def edits(self) -> Iterator[Edit]:
+    def edits(self) -> Iterator[syntax.Edit]:
         for node in self.nodes:
             if node.type == "preproc_include":
                 yield from self._of_header(node)
@@ -181,7 +180,7 @@ class _File:
             if is_anonymous or _is_linkage(node):
                 yield from _without_braces(node)
 
-    def _of_header(self, node: Node) -> Iterator[Edit]:
+    def _of_header(self, node: Node) -> Iterator[syntax.Edit]:
         name = _header(node)
         space = _OF_SPACE.fullmatch(name)
         is_unused = space is not None and not self._reaches(space[1])
@@ -221,7 +220,7 @@ class _File:
             return False  # expressions do not name operators, nor enumerators their type
         return not self.is_partial and not self.needed & names
 
-    def _of_needed(self, node: Node) -> Iterator[Edit]:
+    def _of_needed(self, node: Node) -> Iterator[syntax.Edit]:
         """Bind the entry's template parameters, and refuse what only CUDA has."""
         function = signature.definition_of(node)
         is_entry = function is not None and function == self.entry
@@ -267,7 +266,7 @@ def _is_linkage(node: Node) -> bool:
     return node.type == "linkage_specification" and syntax.fields(node, "body") is not None
 
 
-def _without_braces(node: Node) -> Iterator[Edit]:
+def _without_braces(node: Node) -> Iterator[syntax.Edit]:
     """A namespace or a linkage specification as what is in it."""
     body = syntax.fields(node, "body")
     if body is None or body.type != "declaration_list":

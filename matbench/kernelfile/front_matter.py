@@ -17,11 +17,10 @@ import msgspec
 from matbench import workloads
 from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import expressions, includes, products, signature, tables
+from matbench.kernelfile import expressions, includes, signature, sizes, tables
 from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.missing import MissingKeysError
 from matbench.kernelfile.signature import Signature
-from matbench.kernelfile.tables import Beside, Table
+from matbench.kernelfile.tables import Beside, MissingKeysError, Table
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import (
     BYTES,
@@ -29,11 +28,13 @@ from matbench.model import (
     SCALE_OF,
     STORAGE,
     WORKSPACE,
+    Arithmetic,
     FrontMatter,
     Included,
     Kernel,
     LaunchRules,
     Parameter,
+    Precision,
     Problem,
     Scales,
     Storage,
@@ -45,35 +46,31 @@ MAX_FILE_BYTES = 500_000
 ON_HOST = "host "
 #: Device limits that front matter may name, with a small device's values to try expressions with.
 DEVICE_LIMITS = {
-    "max_threads_per_block": 1024,
-    "max_block_x": 1024,
-    "max_block_y": 1024,
-    "max_block_z": 64,
-    "max_grid_x": 2**31 - 1,
-    "max_grid_y": 65535,
-    "max_grid_z": 65535,
-    "max_shared_bytes_per_block": 49152,
-    "max_static_shared_bytes": 49152,
-    "warp_size": 32,
+    "max_threads_per_block": 1024, "max_block_x": 1024, "max_block_y": 1024, "max_block_z": 64,
+    "max_grid_x": 2**31 - 1, "max_grid_y": 65535, "max_grid_z": 65535,
+    "max_shared_bytes_per_block": 49152, "max_static_shared_bytes": 49152, "warp_size": 32,
     "multiprocessors": 16,
-}
+}  # fmt: skip
+#: The keys that only matrix products have.
+_OF_PRODUCTS = (
+    "layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator", "scales",
+    "promotes",
+)  # fmt: skip
+#: What each key is without front matter.
+_USUAL = FrontMatter(name="", launch=LaunchRules((1,), (1,)))
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = {
     *("M", "N", "K", "A", "B", "C", WORKSPACE), *SCALE_OF.values(),
-    *products.NAMES, *DEVICE_LIMITS, *expressions.FUNCTIONS,
+    *("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"),
+    *DEVICE_LIMITS, *expressions.FUNCTIONS,
 }  # fmt: skip
 #: The C++ types of a buffer's elements.
 WRITTEN: dict[Storage, str] = {
-    "float32": "float",
-    "int32": "int or unsigned",
-    "float16": "__half",
-    "bfloat16": "__nv_bfloat16",
-    "float64": "double",
-    "e4m3": "__nv_fp8_e4m3",
-    "e5m2": "__nv_fp8_e5m2",
-    "int8": "signed char",
-}
+    "float32": "float", "int32": "int or unsigned", "float16": "__half",
+    "bfloat16": "__nv_bfloat16", "float64": "double", "e4m3": "__nv_fp8_e4m3",
+    "e5m2": "__nv_fp8_e5m2", "int8": "signed char",
+}  # fmt: skip
 
 
 def parse(
@@ -87,13 +84,11 @@ def parse(
     """The kernel in a file's content; `shown` is what messages call the file.
 
     The path of the `file` resolves its `#include` lines. Front matter is in the file or `beside`
-    it; keys `given` on the command line replace its own. A `reader` for functions on the host is
-    taken for these alone.
+    it; keys `given` on the command line replace its own.
     """
     source = "" if file is not None and file.suffix == ".cubin" else decoded(data, shown)
     table = Table(shown, source, beside, given or {})
-    is_on_host = str(table.values.get("entry", "")).startswith(ON_HOST)
-    if reader is None or (reader.library is not None and not is_on_host):
+    if reader is None or not reader.reads(str(table.values.get("entry", ""))):
         reader = Reader
     kernel = reader(shown, source, file, table, data).kernel()
     # The hash of the file covers only its own content, so front matter from elsewhere is added, but
@@ -142,6 +137,8 @@ class Reader:
     needs: tuple[str, ...] = ()
     #: Keys that they have no use for, and why.
     unused: tuple[tuple[str, ...], str] = ((), "")
+    #: Whether they may compute any workload.
+    is_general = True
 
     def __init__(
         self, shown: str, source: str, file: Path | None, table: Table, data: bytes = b""
@@ -172,6 +169,11 @@ class Reader:
         for key in keys:
             if key in self.table.values:
                 self.wrong(f"{key}: {reason}", key)
+
+    @classmethod
+    def reads(cls, entry: str) -> bool:
+        """Whether a kernel with that entry in its table is of this kind."""
+        return True
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -247,6 +249,8 @@ class Reader:
         except msgspec.ValidationError as error:
             reason, keys = _explained(str(error), table)
             self.wrong(reason, *keys or [""])
+        if front.workload != workloads.DEFAULT and not self.is_general:
+            self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
         requires = tuple(dict.fromkeys((*front.requires, *self.needs)))
         return msgspec.structs.replace(front, requires=requires)
 
@@ -303,11 +307,20 @@ class Reader:
         return functions
 
     def wanted(self, front: FrontMatter, functions: list[Signature]) -> Entry:
-        if "entry" not in self.table.values:
-            return self.default_entry(front, functions)
-        wanted = entries.parsed(front.entry)
-        if wanted is None:
-            self.wrong(f"entry {front.entry!r:.60}: not the name of a function", "entry")
+        """The entry of the table; else the function with the kernel's name, or the only one, and
+        its swept template arguments."""
+        if "entry" in self.table.values:
+            if (named := entries.parsed(front.entry)) is None:
+                self.wrong(f"entry {front.entry!r:.60}: not the name of a function", "entry")
+            return named
+        usual = re.sub(r"\W", "_", front.name)
+        names = list(dict.fromkeys(function.name for function in functions))
+        wanted = Entry(names[0] if len(names) == 1 and usual not in names else usual, ())
+        function = entries.find(functions, wanted)
+        for parameter in function.template if function else ():
+            if parameter.name not in {*front.sweep, *front.tune, *front.let}:
+                break
+            wanted = wanted._replace(arguments=(*wanted.arguments, parameter.name))
         return wanted
 
     def no_entry(self, functions: list[Signature], wanted: Entry, named_by: str) -> NoReturn:
@@ -326,19 +339,6 @@ class Reader:
             self.wrong(f'{which}; choose one, as in entry = "{names[0]}"', "name")
         hint = f"; the file has {', '.join(names)}" if names else ""
         self.wrong(f"no entry `__global__ void {wanted.name}(…)`{hint:.200}", named_by)
-
-    def default_entry(self, front: FrontMatter, functions: list[Signature]) -> Entry:
-        """The function with the kernel's name, or the only one; its swept template arguments."""
-        usual = re.sub(r"\W", "_", front.name)
-        names = list(dict.fromkeys(function.name for function in functions))
-        name = names[0] if len(names) == 1 and usual not in names else usual
-        wanted = Entry(name, ())
-        function = entries.find(functions, wanted)
-        for parameter in function.template if function else ():
-            if parameter.name not in {*front.sweep, *front.tune, *front.let}:
-                break
-            wanted = wanted._replace(arguments=(*wanted.arguments, parameter.name))
-        return wanted
 
     # -- checks beyond types ---------------------------------------------------------------
 
@@ -361,26 +361,62 @@ class Reader:
         if kernel.finish is not None and not workload.is_reduction:
             whole = f"C of {workload.name} is not a single number, so there is nothing to add up"
             self.wrong(f"finish = {kernel.finish!r}: {whole}", "finish")
-        self.check_names("sweep", kernel.sweep)
-        self.check_names("tune", kernel.tune)
-        self.check_let(kernel)
-        products.check(kernel, self.wrong)
+        self.check_constants(kernel)
+        self.check_product(kernel)
         self.check_launch(kernel)
         self.check_arguments(kernel)
-        products.check_types(kernel, self.wrong)
+        self.check_types(kernel)
 
-    def check_names(self, table: str, constants: Iterable[str]) -> None:
-        """Check that constants can have these names in C++ and in expressions."""
-        for name in constants:
-            if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
-                self.wrong(f"[{table}] {name}: not a valid name for a constant", table, name)
+    def check_product(self, kernel: Kernel) -> None:
+        """Check the keys that only matrix products have, and `arithmetic`."""
+        try:
+            if kernel.arithmetic is not None:
+                Arithmetic.parse(kernel.arithmetic)
+        except ValueError:
+            known = ", ".join(get_args(Precision))
+            what = f"must be a number of products, 1 to 16, and their precision ({known})"
+            self.wrong(
+                f'arithmetic {kernel.arithmetic!r:.40}: {what}, as in "3 tf32"', "arithmetic"
+            )
+        for key in _OF_PRODUCTS if kernel.workload != workloads.DEFAULT else ():
+            if getattr(kernel, key) != getattr(_USUAL, key):
+                self.wrong(f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key)
+        for key in ("alpha", "beta"):
+            for number in sizes.numbers(getattr(kernel, key)):
+                if not sizes.is_factor(number):
+                    self.wrong(f"{key} = {number:g}: {sizes.FACTORS}", key)
 
-    def check_let(self, kernel: Kernel) -> None:
-        """Check the names of `[let]`, and evaluate its expressions in their order."""
-        self.check_names("let", kernel.let)
+    def check_types(self, kernel: Kernel) -> None:
+        """The same for its scales and its accumulator; all other keys, and the types, are valid."""
+        contract = kernel.contract
+        if kernel.scales is not None:
+            if contract.storage not in EIGHT_BITS:
+                known = listed(EIGHT_BITS)
+                self.wrong(
+                    f"scales: only for operands of {known}, not {contract.storage}", "scales"
+                )
+            if contract.result == "int32":
+                self.wrong("scales: C is int32, so there are none; leave it out", "scales")
+            if kernel.batch != 1:
+                self.wrong("scales: not for batches", "scales")
+        if kernel.promotes is not None and kernel.accumulator != "float22":
+            self.wrong('promotes: only with accumulator = "float22"', "promotes")
+        if kernel.accumulator in ("float22", "int32"):
+            suits = contract.storage == "int8"
+            if contract.storage not in EIGHT_BITS or suits != (kernel.accumulator == "int32"):
+                sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
+                self.wrong(f"accumulator: {sums}", "accumulator")
+
+    def check_constants(self, kernel: Kernel) -> None:
+        """Check that constants can have their names in C++ and in expressions, and evaluate `[let]`
+        in its order."""
+        for table in ("sweep", "tune", "let"):
+            for name in getattr(kernel, table):
+                if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
+                    self.wrong(f"[{table}] {name}: not a valid name for a constant", table, name)
         values = self.first_values(kernel)
         for name, text in kernel.let.items():
-            if name in kernel.sweep or name in kernel.tune:
+            if name in values:
                 self.wrong(f"[let] {name}: also in [sweep] or [tune]; keep one", "let", name)
             with self.blaming("let", name):
                 values = expressions.constants({name: text}, values)
@@ -403,15 +439,14 @@ class Reader:
     def check_launch(self, kernel: Kernel) -> None:
         """Check the geometry, the conditions and the model."""
         rules = kernel.launch
-        for key, axes in (("block", rules.block), ("grid", rules.grid)):
-            for axis in axes:
-                self.attempt(kernel, axis, "launch", key)
-        self.attempt(kernel, rules.shared_bytes, "launch", "shared_bytes")
-        if rules.workspace_bytes is not None:
-            self.attempt(kernel, rules.workspace_bytes, "launch", "workspace_bytes")
-            if WORKSPACE not in kernel.args:
-                reason = f"launch.workspace_bytes: `{WORKSPACE}` is missing in args"
-                self.wrong(reason, "launch", "workspace_bytes")
+        for key in ("block", "grid", "shared_bytes", "workspace_bytes"):
+            given = getattr(rules, key)
+            for text in given if isinstance(given, tuple) else (given,):
+                if text is not None:
+                    self.attempt(kernel, text, "launch", key)
+        if rules.workspace_bytes is not None and WORKSPACE not in kernel.args:
+            reason = f"launch.workspace_bytes: `{WORKSPACE}` is missing in args"
+            self.wrong(reason, "launch", "workspace_bytes")
         for condition in rules.where:
             self.attempt(kernel, condition, "launch", "where", whole=False)
         for key, text in kernel.model.items():

@@ -1,16 +1,18 @@
-"""Functions on the host as kernels, of C++ and CUDA: `entry = "host sgemm"`."""
+"""Functions on the host as kernels, of C++ and CUDA: `entry = "host sgemm"`; their front matter,
+and what their files are built with: compiler options, OpenMP, libraries."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from matbench import workloads
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import includes, native, signature
+from matbench.kernelfile import includes, signature, syntax
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import ON_HOST, Reader
 from matbench.kernelfile.signature import Signature
@@ -36,12 +38,25 @@ _ROLES = {
 }
 _C_SUFFIXES = (".c", ".cc", ".cpp", ".cxx")
 _CUDA = re.compile(r"\bcu(?:da|blas|rand|sparse|solver|tensor)|__global__|<<<")
-
-
-def _named(parameters: Sequence[Parameter]) -> tuple[str, ...]:
-    """The arguments that the names of parameters say, in any order; empty if they do not."""
-    args = tuple(_ROLES.get(parameter.name.lower(), "") for parameter in parameters)
-    return args if {*"ABCMNK"} <= {*args} and "" not in args else ()
+#: Options that change the code, and neither read nor write files nor start programs.
+_OPTION = re.compile(
+    r"-(?:m[\w=.+-]+|O(?:[0-3sgz]|fast)?|[DU][A-Za-z_]\w*(?:=[\w.+-]*)?|pthread"
+    r"|f(?!plugin|module|dump|profile|auto-profile|syntax-only|preprocessed)[\w-]+(?:=[\w-]+)?)"
+)
+#: Those that nvcc takes itself, for both compilers or for the device.
+_NVCC = re.compile(
+    r"-[DU][\w=.+-]+|-O[0-3]|--?(?:use_fast_math|extended-lambda|expt-[a-z-]+|maxrregcount=\d+"
+    r"|(?:fmad|ftz|prec-div|prec-sqrt)=(?:true|false))"
+)
+#: The keys of front matter that do what other options would.
+_KEYS = {"-std": "std", "-I": "include_dirs", "-l": "link"}
+_OPENMP = re.compile(r'^\s*#\s*pragma\s+omp\b|\b_Pragma\s*\(\s*"\s*omp\b', re.MULTILINE)
+#: Headers of CUDA's libraries, and of the CPU's: of these, there may be several.
+_CUDA_HEADER = re.compile(r"(cublas|cublasLt|curand|cusparse|cusolver)(?:_v2|Dn|Sp)?\.h")
+_BLAS: dict[str, tuple[str, ...]] = {
+    "cblas.h": ("openblas", "cblas", "blas", "mkl_rt", "blis"),
+    "mkl.h": ("mkl_rt",),
+}
 
 
 class HostReader(Reader):
@@ -49,6 +64,11 @@ class HostReader(Reader):
 
     library = HOST
     unused = ("finish", "reads"), "a function on the host has no use for it; remove it"
+    is_general = False
+
+    @classmethod
+    def reads(cls, entry: str) -> bool:
+        return entry.startswith(ON_HOST)
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front(table)
@@ -57,22 +77,16 @@ class HostReader(Reader):
         if rules != plain:
             only = "only `where` and `workspace_bytes`; the function launches its kernels itself"
             self.wrong(f"launch: {only}", "launch")
-        if front.workload != workloads.DEFAULT and self.library == HOST:
-            self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
-        for reason in filter(None, map(native.mistake, front.options)):
+        for reason in filter(None, map(mistake, front.options)):
             self.wrong(reason, "options")
-        needs = front.requires
-        if "host" not in needs:
-            is_of_host = "requires" not in table and self.is_of_host(front)
-            needs = ("host",) if is_of_host else ("cuda", *needs)
+        if "host" in front.requires:
+            return front
+        needs = ("cuda", *front.requires)
+        if "requires" not in table and self.file is not None and self.file.suffix in _C_SUFFIXES:
+            included = includes.find_includes(self.source, self.file, front.include_dirs)
+            if not any(map(_CUDA.search, [self.source, *includes.texts(included)])):
+                needs = ("host",)
         return msgspec.structs.replace(front, requires=tuple(dict.fromkeys(needs)))
-
-    def is_of_host(self, front: FrontMatter) -> bool:
-        """Whether this is a file in C or C++ that does not mention CUDA."""
-        if self.file is None or self.file.suffix not in _C_SUFFIXES:
-            return False
-        included = includes.find_includes(self.source, self.file, front.include_dirs)
-        return not any(map(_CUDA.search, [self.source, *includes.texts(included)]))
 
     def entry(self, front: FrontMatter, included: tuple[Included, ...]) -> tuple[Entry, Signature]:
         self.refuse(("storage", "result"), "only if no source in C says it; the pointers do")
@@ -99,8 +113,10 @@ class HostReader(Reader):
         """Between them the handles, which the table need not list."""
         handles = [None if p.pointer else HANDLES.get(p.type) for p in parameters]
         listed = [p for p, handle in zip(parameters, handles, strict=True) if handle is None]
-        named = () if self.table.values.get("args") else _named(listed)
-        args = named or super().arguments(front, workload, listed)
+        # Their names may say what they are, in any order.
+        args = tuple(_ROLES.get(parameter.name.lower(), "") for parameter in listed)
+        if self.table.values.get("args") or "" in args or not {*"ABCMNK"} <= {*args}:
+            args = super().arguments(front, workload, listed)
         if len(args) != len(listed):
             return args
         others = iter(args)
@@ -124,6 +140,55 @@ class BaselineReader(HostReader):
     """Reads that of matbench's own baselines, which are trusted and may compute any workload."""
 
     library = BASELINE
+    is_general = True
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         return msgspec.structs.replace(super().front(table), group="baseline")
+
+
+# What a file is built with
+
+
+def mistake(option: str) -> str | None:
+    """Why a compiler option is refused; None if it is not."""
+    if _OPTION.fullmatch(option) or _NVCC.fullmatch(option):
+        return None
+    key = next((key for start, key in _KEYS.items() if option.startswith(start)), None)
+    other = "only -m…, -O…, -f…, -D… and -U…, such as -march=native"
+    return f"options: {option!r:.60}: {f'use the key `{key}`' if key else other}"
+
+
+def is_for_host(option: str) -> bool:
+    """Whether nvcc must pass an option on to the host's compiler."""
+    return _OPTION.fullmatch(option) is not None and _NVCC.fullmatch(option) is None
+
+
+def has_openmp(kernel: Kernel) -> bool:
+    """Whether it is a function on the host, of a file that uses OpenMP."""
+    code = map(syntax.without_comments, _texts(kernel) if kernel.kind.is_native else [])
+    return "omp.h" in _headers(kernel) or any(map(_OPENMP.search, code))
+
+
+def options(kernel: Kernel) -> list[str]:
+    """The options of its table, after those that its pragmas need."""
+    return [*(["-fopenmp"] if has_openmp(kernel) else []), *kernel.options]
+
+
+def libraries(kernel: Kernel) -> list[tuple[str, ...]]:
+    """The libraries of the headers that it includes: the names of each, none of which its table
+    links."""
+    declared: dict[tuple[str, ...], None] = {}
+    for name in _headers(kernel):
+        cuda = _CUDA_HEADER.fullmatch(name)
+        declared[(cuda[1],) if cuda else _BLAS.get(name, ())] = None
+    return [names for names in declared if names and not {*names} & {*kernel.link}]
+
+
+def _texts(kernel: Kernel) -> list[str]:
+    return [kernel.source, *includes.texts(kernel.includes)]
+
+
+def _headers(kernel: Kernel) -> list[str]:
+    """The names of all headers that it includes, without their folders."""
+    operands = [operand for text in _texts(kernel) for operand in includes.operands(text)]
+    return [Path(name).name for name in map(includes.name_in, operands) if name is not None]

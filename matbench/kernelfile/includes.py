@@ -1,4 +1,5 @@
-"""Finds the files that a kernel file includes, because they determine the build as well.
+"""Finds the files that a kernel file includes, because they determine the build as well; and tells
+when two kernel files are the same code.
 
 Kernels are also loaded without a compiler, so the text is searched for directives, and all of them
 count, whatever condition they are under: a file too many is better than one too few. Headers that
@@ -10,14 +11,17 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from matbench.errors import UsageError
 from matbench.kernelfile import syntax
-from matbench.model import Included, Kernel
+from matbench.model import FrontMatter, Included, Kernel
 
 #: Limits on what is read.
 MAX_FILE_BYTES = 16_000_000
@@ -26,6 +30,8 @@ MAX_BYTES = 20_000_000  # in all; to look for a file counts as a thousand
 #: The most words and signs of a Python file, whose tree takes up to 2 KB for each.
 _MOST_TOKENS = 80_000
 
+#: Keys of front matter that change nothing: headers count by their text, wherever they are.
+_IDLE = ("summary", "previous", "group", "include_dirs")
 _HASH = r"^[^\S\n]*#[^\S\n]*"
 _DIRECTIVE = re.compile(_HASH + r"include(?:_next)?\b(.*)", re.MULTILINE)
 _NAMED = re.compile(r'"([^"\n]+)"|<([^>\n]+)>')
@@ -161,6 +167,32 @@ def flattened(kernel: Kernel) -> str:
         return text_of(kernel.source, kernel.path, Path(kernel.file).absolute().parent, ())
     except OSError:
         return kernel.source
+
+
+def code_of(kernel: Kernel) -> str:
+    """The hash of all that decides what a kernel does: comments, descriptions and groups do not.
+
+    Without a source in C, that of its file. Lines count where the code uses their numbers.
+    """
+    if not kernel.source or kernel.arrays:
+        return kernel.sha256
+    table = msgspec.to_builtins(kernel)
+    table = {
+        field.name: table[field.name]
+        for field in msgspec.structs.fields(FrontMatter)
+        if field.name not in _IDLE and getattr(kernel, field.name) != field.default
+    }
+    table["launch"] = {key: value for key, value in table["launch"].items() if value is not None}
+    source = flattened(kernel) if kernel.includes else kernel.source
+    code = syntax.without_comments(source).replace("\\\n", "")
+    lines = [" ".join(line.split()) for line in code.splitlines()]
+    if "__LINE__" not in code:
+        lines = [line for line in lines if line and not line.startswith("#line")]
+    every = [kernel.source, *texts(kernel.includes)] if kernel.includes else []
+    if any("include_next" in text or None in map(name_in, operands(text)) for text in every):
+        # Only the preprocessor knows which header is meant.
+        lines += [header.sha256 for header in kernel.includes]
+    return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()
 
 
 def changed(kernel: Kernel) -> str | None:

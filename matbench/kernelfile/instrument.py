@@ -7,13 +7,13 @@ Lines keep their numbers, so compiler messages point into the kernel file.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from matbench.errors import BuildError
-from matbench.kernelfile import device_part, expressions, includes, rewriting, signature, syntax
+from matbench.kernelfile import device_part, expressions, includes, signature, syntax
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import TENSOR_MAP
@@ -35,6 +35,11 @@ _TELLTALE = re.compile(
 )
 #: A header that is included with quotation marks.
 _QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+#: Attributes of a kernel that a device function must not have.
+_DRESS = re.compile(
+    r"\bstatic\b|\binline\b|\b__forceinline__\b|\b__global__\b"
+    r"|\b__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*(?=\()"
+)
 #: What joins two parts of a name.
 _JOINS = ("##", "%:%:")
 
@@ -91,7 +96,12 @@ template __global__ void matbench_mark<decltype({entry}), &{entry}>();
 
 def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     """The translation unit of the unmodified kernel file; a template entry is instantiated."""
-    unit = f"{_reserved(kernel)}{line_directive(kernel.path)}\n{kernel.source}\n"
+    unit = f"{line_directive(kernel.path)}\n{kernel.source}\n"
+    sources = (kernel.source, *includes.texts(kernel.includes))
+    if any(join in source for source in sources for join in _JOINS):
+        # Macros could write a name of the instrumented builds: that is made an error.
+        names = set(re.findall(r"\b(?:MATBENCH|matbench)_\w+", _CUDA_CLOCK + _CUDA_STAGGER))
+        unit = f"#pragma GCC poison {' '.join(sorted({*names, _DEVICE_NAME}))}\n{unit}"
     if kernel.is_extern_c:
         return unit
     values = expressions.constants(kernel.let, params or {})
@@ -122,16 +132,6 @@ def _flat(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
         named = _QUOTED.findall(kernel.source)
         own_headers += tuple(name for name in named if not device_part.is_of_library(name))
     return (includes.flattened(kernel) if kernel.includes else kernel.source), own_headers
-
-
-def _reserved(kernel: Kernel) -> str:
-    """If macros could write a name of the instrumented builds: a directive that makes it an
-    error."""
-    sources = (kernel.source, *includes.texts(kernel.includes))
-    if not any(join in source for source in sources for join in _JOINS):
-        return ""
-    names = set(re.findall(r"\b(?:MATBENCH|matbench)_\w+", _CUDA_CLOCK + _CUDA_STAGGER))
-    return f"#pragma GCC poison {' '.join(sorted({*names, _DEVICE_NAME}))}\n"
 
 
 def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
@@ -188,7 +188,8 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
             f"{entry.last_name} has template specialisations, which instrumented builds do not "
             "support"
         )
-    edits, attributes = rewriting.as_device_function(node, code, _DEVICE_NAME)
+    attributes: dict[str, str] = {}
+    code = syntax.applied(code, _as_device_function(node, code, attributes))
     values = entries.bound(signature.function(node), entry)
     params = expressions.constants(kernel.let, params) if values else params
     shape = ""
@@ -203,7 +204,7 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
     call = f"{called}({', '.join(p.name for p in kernel.parameters)});"
     return f"""{prelude}
 {line_directive(kernel.path)}
-{rewriting.applied(code, edits)}
+{code}
 extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbench_stamps)
 {{
 {body.replace("KERNEL;", call)}}}
@@ -220,6 +221,59 @@ def _definition(kernel: Kernel, entry: Entry) -> tuple[str, Node]:
         if node is not None:
             return code, node
     raise BuildError(f"no entry `__global__ void {entry.name}(…)`")
+
+
+def _as_device_function(node: Node, code: str, lost: dict[str, str]) -> Iterator[syntax.Edit]:
+    """The edits that turn the kernel defined at `node` into a device function. The attributes that
+    it loses, such as `__launch_bounds__`, are added to `lost` with their arguments.
+
+    The kernel stays declared for other code that launches it or takes its address.
+    """
+    name = signature.name_of(node)
+    yield name.start_byte, name.end_byte, _DEVICE_NAME
+    yield from _declared(node, code, syntax.text_of(name))
+    for parameter in signature.parameter_nodes(node):  # tensor maps are passed on by reference
+        declarator = syntax.fields(parameter, "declarator")
+        for child in parameter.children:
+            if syntax.text_of(child) == "__grid_constant__" and declarator is not None:
+                yield child.start_byte, child.end_byte, ""
+                yield declarator.start_byte, declarator.start_byte, "&"
+    head = code[node.start_byte : name.start_byte]
+    for match in _DRESS.finditer(head):
+        stop = match.end()
+        if head[stop : stop + 1] == "(":
+            stop = syntax.closing(head, stop)
+            lost[match[0].strip()] = head[match.end() + 1 : stop - 1].strip()
+        word = "static __device__ __forceinline__" if match[0] == "__global__" else ""
+        yield node.start_byte + match.start(), node.start_byte + stop, word
+
+
+def _declared(node: Node, code: str, name: str) -> Iterator[syntax.Edit]:
+    """Declare the kernel before its definition, which loses its linkage, and remove its explicit
+    instantiations."""
+    outer = root = node
+    for above in syntax.parents(node):
+        body = syntax.fields(above, "body") if above.type == "linkage_specification" else None
+        is_of_one = body is not None and body.type != "declaration_list"  # `extern "C"` before it
+        if outer == root and (above.type == "template_declaration" or is_of_one):
+            outer = above
+        root = above
+    is_declared = False
+    for other in syntax.walk(root):
+        text = syntax.text_of(other) if other.type == "template_instantiation" else ""
+        if re.search(rf"\b{name}\b", text):
+            yield other.start_byte, other.end_byte, ""
+        within = other.parent if other.type == "function_declarator" else None
+        if within is not None and within.type == "declaration":
+            named = syntax.declared(other)
+            is_declared |= named is not None and syntax.text_of(named) == name
+    body = syntax.fields(node, "body")
+    end = body.start_byte if body is not None else node.end_byte
+    declaration = re.sub(r"\bstatic\b", "", " ".join(code[outer.start_byte : end].split()))
+    if "#" not in declaration and not is_declared:
+        yield outer.start_byte, outer.start_byte, f"{declaration}; "
+    if outer.type == "linkage_specification":
+        yield outer.start_byte, outer.named_children[-1].start_byte, ""
 
 
 def line_directive(path: str) -> str:

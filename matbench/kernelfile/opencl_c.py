@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.errors import MatbenchError
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import expressions, includes, rewriting, signature, syntax
+from matbench.kernelfile import expressions, includes, signature, syntax
 from matbench.kernelfile.device_part import NeedsCudaError, device_part
 from matbench.kernelfile.instrument import line_directive
-from matbench.kernelfile.rewriting import Edit
 from matbench.kernelfile.signature import SourceError
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel, Parameter
@@ -206,7 +205,7 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
 @lru_cache(maxsize=64)
 def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None]:
     """The unit of a source, and the dynamic shared memory that its `entry` takes."""
-    edits: list[Edit] = []
+    edits: list[syntax.Edit] = []
     dynamic: tuple[str, str] | None = None
     functions = signature.entries(syntax.parse(syntax.skeleton(code)))
     for node in syntax.walk(syntax.parse(code)):
@@ -228,11 +227,11 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
             end = signature.end_of_parameters(function)
             comma = ", " if signature.parameter_nodes(function) else ""
             edits.append((end, end, f"{comma}__local {dynamic[0]} *{dynamic[1]}"))
-    text = rewriting.applied(code, edits)
+    text = syntax.applied(code, edits)
     return f"{_PRELUDE}{line_directive(path)}\n{text}\n", dynamic
 
 
-def _hoisted(node: Node, code: str, functions: list[Node]) -> list[Edit]:
+def _hoisted(node: Node, code: str, functions: list[Node]) -> list[syntax.Edit]:
     """Move shared memory that is declared in an inner scope to the kernel's outermost scope."""
     above = list(syntax.parents(node))
     function = next((outer for outer in above if outer.type == "function_definition"), None)
@@ -250,7 +249,7 @@ def _hoisted(node: Node, code: str, functions: list[Node]) -> list[Edit]:
     ]
 
 
-def _passed(parameter: Node, code: str, types: Mapping[str, str]) -> list[Edit]:
+def _passed(parameter: Node, code: str, types: Mapping[str, str]) -> list[syntax.Edit]:
     """Edits of a kernel's parameter: pointers get the global address space."""
     start, end = parameter.start_byte, parameter.end_byte
     text = code[start:end]

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import includes
 from matbench.kernelfile.entry import Entry
@@ -161,6 +160,7 @@ class _Reader(Reader):
     """Reads the table of a function, with the checks of other front matter."""
 
     library = PYTHON
+    is_general = False
     unused = (
         ("entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune", "scales",
          "promotes"), "a function of Python has no use for it; remove it",
@@ -175,8 +175,6 @@ class _Reader(Reader):
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front({"name": self.function.name.lower().strip("_"), **table})
-        if front.workload != workloads.DEFAULT:
-            self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
         if front.launch != LaunchRules((1,), (1,), where=front.launch.where):
             self.wrong("launch: only `where`; the function launches its kernels itself", "launch")
         usual = "float32" if front.precision == "tf32" else front.precision

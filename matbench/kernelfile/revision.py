@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from matbench import git
+from matbench import files, git
 from matbench.errors import UsageError
-from matbench.kernelfile import includes, python_file, tables, writing
+from matbench.kernelfile import includes, python_file, tables
 from matbench.model import BASELINE, Kernel
 
 #: A file, a revision, which may contain anything, and a function.
@@ -99,12 +99,14 @@ def take(
     `UsageError`: a name leads out of the folder, or a file cannot be read or is too large.
     """
     folder = folder.resolve()
-    files = _CommittedFiles(version, root, name, sha, folder)
-    if name not in files.names:
+    committed = _CommittedFiles(version, root, name, sha, folder)
+    if name not in committed.names:
         return None
-    text, path = files.take(name), folder / name
+    text, path = committed.take(name), folder / name
     table = tables.beside_of(path).relative_to(folder).as_posix()
-    beside = tables.Beside(str(version), files.take(table)) if table in files.names else None
+    beside = (
+        tables.Beside(str(version), committed.take(table)) if table in committed.names else None
+    )
     given = dict(given)
     if "include_dirs" in given:
         now = [
@@ -119,12 +121,12 @@ def take(
         wanted = tables.Table(str(version), text, beside, given).values.get("include_dirs", [])
         for include_dir in wanted if tables.fits(wanted, "include_dirs") else ():
             at = Path(os.path.normpath(path.parent / include_dir))
-            files.folders += (at,)
+            committed.folders += (at,)
             if at.is_relative_to(folder):
                 at.mkdir(parents=True, exist_ok=True)
-    files.files(text)
+    committed.files(text)
     shown = f"{version.shown}@{version.revision}"
-    return Taken(Path(version.of(str(path))), shown, given, frozenset(files.taken))
+    return Taken(Path(version.of(str(path))), shown, given, frozenset(committed.taken))
 
 
 class _CommittedFiles(includes.IncludeSearch):
@@ -151,7 +153,7 @@ class _CommittedFiles(includes.IncludeSearch):
         data = git.output("cat-file", "blob", at, folder=self.root)
         if data is None:
             raise UsageError(f"{name}: cannot be read from {where.removeprefix('in ')}")
-        writing.write(self.top, name, data)
+        files.write_below(self.top, name, data)
         self.taken.add(name)
         return data.decode("utf-8-sig", errors="replace")
 

@@ -1,4 +1,4 @@
-"""Sizes as `--sizes` takes them, and the problems they stand for."""
+"""Sizes as `--sizes` takes them, the problems they stand for, and the factors of products."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from matbench import workloads
 from matbench.errors import UsageError
-from matbench.kernelfile import products
 from matbench.model import MOST_PRODUCTS, Inputs, Problem
 from matbench.workloads import Size, Workload
 
@@ -16,6 +15,9 @@ from matbench.workloads import Size, Workload
 MAX_SIZE = 2**30
 _NUMBER = re.compile(r"2\^(?P<exponent>[0-9]{1,2})|(?P<digits>-?[0-9]{1,30})(?P<suffix>[km]?)")
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})(e[+-]?[0-9]{1,2})?")
+#: Beyond this power of two, products with alpha and beta could leave float32's range.
+_EXPONENT = 60
+FACTORS = f"must be 0, or 2^-{_EXPONENT} to 2^{_EXPONENT} in magnitude"
 _SUFFIX = {"": 1, "k": 1024, "m": 1024**2}
 
 
@@ -78,12 +80,22 @@ def parse_problems(
     ]
 
 
+def is_factor(number: float) -> bool:
+    """Whether alpha or beta may have this value."""
+    return number == 0 or 2.0**-_EXPONENT <= abs(number) <= 2.0**_EXPONENT
+
+
+def numbers(value: float | tuple[float, ...]) -> tuple[float, ...]:
+    """The numbers of a key, as a tuple even if there is only one."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 def parse_scaling(name: str, text: str) -> tuple[float, ...]:
     """`1,-0.5` as the numbers of `--alpha` or `--beta`; whole numbers above 0 for `--batch`."""
     factors: list[float] = []
     for piece in (piece.strip() for piece in text.split(",")):
         value = float(piece) if _DECIMAL.fullmatch(piece) else math.nan
-        is_allowed, limits = products.is_factor(value), f"{products.FACTORS}, as in 1,-0.5"
+        is_allowed, limits = is_factor(value), f"{FACTORS}, as in 1,-0.5"
         if name == "batch":
             is_allowed = piece.isdecimal() and 1 <= value <= MOST_PRODUCTS
             limits = f"must be a whole number from 1 to {MOST_PRODUCTS:,}, as in 1,64"

@@ -14,7 +14,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import UsageError, listed
-from matbench.kernelfile import expressions, opencl_c, products, signature
+from matbench.kernelfile import expressions, opencl_c, signature, sizes
 from matbench.model import (
     Case,
     DeviceInfo,
@@ -34,6 +34,11 @@ GPU_LIMITS = {
 }  # fmt: skip
 #: The scaling of a product, and the number of products.
 SCALINGS = ("alpha", "beta", "batch")
+#: So that sums of products of int8, times alpha, plus beta times the old C, are in int32's range.
+_INT32_CONDITIONS = (
+    "max(alpha, -alpha) * K <= 2**17", "max(beta, -beta) <= 2**17",
+    "alpha % 1 == 0", "beta % 1 == 0",
+)  # fmt: skip
 #: A condition that leaves one value for a size.
 _FIXED = re.compile(r"([MNK]) == (\d+)")
 
@@ -189,7 +194,7 @@ def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator
     """Every alpha, beta and batch that a kernel is run with: those `asked` for, or declared."""
     if kernel.workload == workloads.DEFAULT:
         declared = {
-            name: asked.get(name, products.numbers(getattr(kernel, name))) for name in SCALINGS
+            name: asked.get(name, sizes.numbers(getattr(kernel, name))) for name in SCALINGS
         }
         for choice in itertools.product(*declared.values()):
             yield dict(zip(declared, choice, strict=True))
@@ -203,14 +208,14 @@ def not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
     It can if its front matter lists them or passes them on.
     """
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
-        value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
+        value, known = getattr(problem, name), sizes.numbers(getattr(kernel, name))
         texts = (*kernel.args, *map(str, kernel.launch.grid))
         passed = any(re.search(rf"\b{name}\b", text) for text in texts)
         if value not in known and not passed:
             wanted = listed(f"{number:.9g}" for number in known)
             return Skip("condition", f"{name} = {wanted}", {name: value})
     if kernel.contract.result == "int32" and problem.workload == workloads.DEFAULT:
-        return _unmet(products.INT32_CONDITIONS, kernel.values(problem))
+        return _unmet(_INT32_CONDITIONS, kernel.values(problem))
     return None
 
 
@@ -219,11 +224,9 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
 
     Geometry that no device can launch is a mistake in the kernel file.
     """
-    if kernel.refused:
-        return Case(kernel, problem, params, None, Skip("refused", kernel.refused))
     notes = kernel.adoption.notes if kernel.adoption is not None else ()
-    if kernel.breach:
-        return Case(kernel, problem, params, None, Skip("breach", kernel.breach), notes)
+    if (skip := kernel.never) is not None:
+        return Case(kernel, problem, params, None, skip, notes)
     values: dict[str, int | float] = {}
     try:
         values = _values(kernel, problem, params, device)
@@ -311,29 +314,21 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
 
 def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
     """The geometry from front matter; errors name the key and its expression."""
-
-    def number(key: str, text: int | str, least: int) -> int:
-        try:
-            value = expressions.whole(text, values)
-        except expressions.ExpressionError as error:
-            raise expressions.ExpressionError(f"launch.{key} {str(text)!r:.60}: {error}") from None
-        if value < least:
-            raise expressions.ExpressionError(
-                f"launch.{key} {str(text)!r:.60} is {value}; must be at least {least}"
-            )
-        return value
-
-    def three(key: str, axes: tuple[int | str, ...]) -> tuple[int, int, int]:
-        x, y, z = [*(number(key, axis, 1) for axis in axes), 1, 1][:3]
-        return x, y, z
-
-    rules = kernel.launch
-    return Launch(
-        grid=three("grid", rules.grid),
-        block=three("block", rules.block),
-        shared_bytes=number("shared_bytes", rules.shared_bytes, 0),
-        workspace_bytes=number("workspace_bytes", rules.workspace_bytes or 0, 0),
-    )
+    found: list[list[int]] = []
+    for key in ("grid", "block", "shared_bytes", "workspace_bytes"):
+        given, least = getattr(kernel.launch, key), 0 if key.endswith("bytes") else 1
+        found.append([])
+        for text in given if isinstance(given, tuple) else (given or 0,):
+            asked = f"launch.{key} {str(text)!r:.60}"
+            try:
+                number = expressions.whole(text, values)
+            except expressions.ExpressionError as error:
+                raise expressions.ExpressionError(f"{asked}: {error}") from None
+            if number < least:
+                raise expressions.ExpressionError(f"{asked} is {number}; must be at least {least}")
+            found[-1].append(number)
+    (x, y, z, *_), (a, b, c, *_) = ([*numbers, 1, 1] for numbers in found[:2])
+    return Launch((x, y, z), (a, b, c), found[2][0], found[3][0])
 
 
 def _beyond_limits(launch: Launch, device: DeviceInfo) -> Skip | None:

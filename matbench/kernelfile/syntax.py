@@ -1,6 +1,7 @@
-"""Syntax trees of CUDA C++ by tree-sitter; constructs that its grammar lacks are blanked out.
+"""Syntax trees of CUDA C++ by tree-sitter, and edits of the text at positions in them.
 
-Positions in a tree are positions in the parsed text; each character counts as one byte.
+Constructs that its grammar lacks are blanked out. Positions in a tree are positions in the parsed
+text; each character counts as one byte.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,10 @@ _TOKEN = re.compile(
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: A macro at file scope and what it takes, which need not be C++: `BENCHMARK_TEMPLATE(f, float);`.
 _REGISTERED = re.compile(r"""([;}>")]\s*\n[A-Z][A-Z\d]*_\w*\()([^(){};]{0,400})(?=\))""")
+
+
+#: Start and end of a text, and its replacement.
+Edit = tuple[int, int, str]
 
 
 class SourceError(MatbenchError):
@@ -241,6 +246,18 @@ def closing(code: str, start: int) -> int:
         if depth == 0:
             return position + 1
     return len(code)
+
+
+def applied(code: str, edits: Iterable[Edit]) -> str:
+    """The text after its edits, with as many lines; an edit inside another one is ignored."""
+    pieces, end = [], 0
+    for start, stop, text in sorted(edits, key=lambda edit: (edit[0], edit[1] > edit[0], -edit[1])):
+        if start < end:
+            continue
+        lost = code.count("\n", start, stop) - text.count("\n")
+        pieces += [code[end:start], text, "\n" * lost]
+        end = stop
+    return "".join((*pieces, code[end:]))
 
 
 def marked(text: str, file: str = "") -> str:

@@ -15,13 +15,13 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, get_args, get_type_hints
 
 import msgspec
 
-from matbench.errors import UsageError
+from matbench.errors import UsageError, listed
 from matbench.kernelfile import signature
 from matbench.model import FrontMatter
 
@@ -29,6 +29,11 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+if TYPE_CHECKING:
+    from matbench.kernelfile.entry import Entry
+    from matbench.kernelfile.signature import Signature
+    from matbench.workloads import Workload
 
 #: The front matter between its two fences.
 FENCE = re.compile(
@@ -124,6 +129,24 @@ class Table:
                 line = number
                 break
         return self.first_line + line
+
+
+class MissingKeysError(UsageError):
+    """Front matter lacks keys, all in one error; what it is for may tell what they could be."""
+
+    def __init__(
+        self, table: Table, lacking: Sequence[str], workload: Workload, function: Signature,
+        entry: Entry,
+    ) -> None:  # fmt: skip
+        self.table, self.lacking, self.workload = table, lacking, workload
+        self.function, self.entry = function, entry
+        self.where = f"{table.shown}:{table.line_of('launch')}" if table.is_there else table.shown
+        named = [f"`{key}`" for key in lacking]
+        self.told = f"{listed(named, 'and')} {'are' if len(named) > 1 else 'is'} missing"
+        if not table.is_there:
+            names = ", ".join(key.removeprefix("launch.") for key in lacking)
+            self.told = f"front matter is missing ({names})"
+        super().__init__(f"{self.where}: {self.told}; see docs/kernels.md")
 
 
 def beside_of(path: Path) -> Path:

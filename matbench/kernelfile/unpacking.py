@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from matbench.kernelfile import rewriting, signature, syntax
-from matbench.kernelfile.rewriting import Edit
+from matbench.kernelfile import signature, syntax
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -38,12 +37,12 @@ def unpacked(source: str) -> str:
     code = syntax.expanded(source)
     root = syntax.parse(syntax.skeleton(code))
     structs = dict(_structs(root))
-    edits: list[Edit] = []
+    edits: list[syntax.Edit] = []
     size = 0
     for edit in itertools.chain.from_iterable(_edits(n, structs) for n in signature.entries(root)):
         edits.append(edit)
         syntax.require_few(size := size + len(edit[2]))
-    return rewriting.applied(code, edits) if edits else source
+    return syntax.applied(code, edits) if edits else source
 
 
 def _structs(root: Node) -> Iterator[tuple[str, tuple[str, list[tuple[str, str]]]]]:
@@ -70,7 +69,9 @@ def _structs(root: Node) -> Iterator[tuple[str, tuple[str, list[tuple[str, str]]
             yield written, (written if is_typedef else f"struct {written}", fields)
 
 
-def _edits(node: Node, structs: dict[str, tuple[str, list[tuple[str, str]]]]) -> Iterator[Edit]:
+def _edits(
+    node: Node, structs: dict[str, tuple[str, list[tuple[str, str]]]]
+) -> Iterator[syntax.Edit]:
     body = syntax.fields(node, "body")
     start: list[str] = []
     for parameter in signature.parameter_nodes(node):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.cli import QUICK, Matbench, Refusal, records_in, summary
+from support.disk import full_after
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.pictures import needs_plots
 
@@ -70,7 +70,7 @@ def test_records_that_cannot_be_written_are_one_line(matbench: Matbench) -> None
     )
 
 
-def test_a_file_is_replaced_as_a_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_replaced_as_a_whole_or_not_at_all() -> None:
     path, link = Path("p.svg"), Path("link.svg")
     link.symlink_to(path)
     write_file(path, b"old")
@@ -78,13 +78,10 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(monkeypatch: pytest.MonkeyP
     assert path.read_bytes() == b"new"
     assert link.is_symlink()
 
-    def full(self: Path, data: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(data[:1])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(UsageError, match=r"p\.svg: cannot be written: No space left on device"):
+    with (
+        full_after(1),
+        pytest.raises(UsageError, match=r"p\.svg: cannot be written: File too large"),
+    ):
         write_file(path, b"newest")
     assert path.read_bytes() == b"new"
     assert sorted(Path().iterdir()) == [link, path]

@@ -21,7 +21,7 @@ from matbench.backends.functions.libraries import Target
 from matbench.bench.options import CHECKS
 from matbench.cache import Cache
 from matbench.errors import BuildError, UsageError
-from matbench.kernelfile import catalogue, native
+from matbench.kernelfile import catalogue, host_file
 from matbench.model import Kernel
 from matbench.records.outcome import Outcome
 
@@ -364,7 +364,7 @@ def test_headers_name_their_libraries(
     source: str, given: tuple[str, ...], names: list[tuple[str, ...]]
 ) -> None:
     kernel = msgspec.structs.replace(load("honest"), source=source, link=given)
-    assert native.libraries(kernel) == names
+    assert host_file.libraries(kernel) == names
 
 
 def test_names_in_another_order_need_no_table(matbench: Matbench, tmp_path: Path) -> None:

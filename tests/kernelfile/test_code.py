@@ -8,7 +8,7 @@ import msgspec
 from support.kernels import GOOD_BODY, kernel_text
 
 from matbench.kernelfile import catalogue
-from matbench.kernelfile.code import code_of
+from matbench.kernelfile.includes import code_of
 
 BODY = '#include "own.h"\n' + GOOD_BODY
 HEADER = "#define FACTOR 1 // as it is\n"

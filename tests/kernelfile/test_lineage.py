@@ -9,7 +9,7 @@ import pytest
 from support.kernels import KernelWriter, kernel_text, own_file
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, lineage
+from matbench.kernelfile import catalogue
 from matbench.kernelfile.catalogue import Catalogue
 from matbench.model import Kernel, LaunchRules, Problem
 from matbench.records.outcome import Claims
@@ -44,27 +44,27 @@ def names(kernels: list[Kernel]) -> list[str]:
 )
 def test_each_kernel_stands_behind_its_previous_one(text: str, expected: str) -> None:
     kernels = tree(text)
-    assert names(lineage.ordered(kernels.values(), kernels)) == expected.split()
-    backwards = lineage.ordered(reversed(kernels.values()), kernels)
+    assert names(catalogue.ordered(kernels.values(), kernels)) == expected.split()
+    backwards = catalogue.ordered(reversed(kernels.values()), kernels)
     assert names(backwards) == expected.split()
 
 
 def test_a_part_of_the_tree_begins_with_what_is_nearest_to_the_first() -> None:
     known = tree("x y<x late<y first<x")
     part = [known["late"], known["first"]]
-    assert names(lineage.ordered(part, known)) == ["first", "late"]
-    assert names(lineage.ordered(part, {})) == ["first", "late"]
+    assert names(catalogue.ordered(part, known)) == ["first", "late"]
+    assert names(catalogue.ordered(part, {})) == ["first", "late"]
     known = tree("x y<x a<y b<x")
-    assert names(lineage.ordered([known["a"], known["b"]], known)) == ["b", "a"]
+    assert names(catalogue.ordered([known["a"], known["b"]], known)) == ["b", "a"]
 
 
 def test_every_kernel_of_matbench_follows_one_that_exists() -> None:
     known = {kernel.name: kernel for kernel in catalogue.builtin()}
-    lineage.check(known.values(), known)
+    catalogue.check_previous(known.values(), known)
     ladders = [kernel for kernel in known.values() if kernel.group == "ladder"]
     assert all(known[kernel.previous or ""].workload == kernel.workload for kernel in ladders)
     for rung in ladders:
-        assert lineage.line_to(rung, known)[0].group == "tutorial"
+        assert catalogue.line_to(rung, known)[0].group == "tutorial"
     main = [
         "thread-tile-1d", "thread-tile-2d", "vectorized", "double-buffered", "async-copied",
         "warp-tiled", "pipelined",
@@ -91,18 +91,18 @@ def test_a_previous_kernel_that_does_not_exist(write_kernel: KernelWriter) -> No
         mine = catalogue.load(path)
         Catalogue([*known.values(), mine])  # nothing but the order needs it
         with pytest.raises(UsageError) as refused:
-            lineage.check([mine], known)
+            catalogue.check_previous([mine], known)
         assert str(refused.value) == f"{path}: {reason}"
     write_kernel("xyzzy")
-    lineage.check([mine], known)  # in a file beside it
-    assert lineage.file_of(mine, known) == path.with_name("xyzzy.cu")
+    catalogue.check_previous([mine], known)  # in a file beside it
+    assert catalogue.file_before(mine, known) == path.with_name("xyzzy.cu")
 
 
 def test_files_of_the_previous_kernel(write_kernel: KernelWriter) -> None:
     known = {kernel.name: kernel for kernel in catalogue.builtin()}
     mine = catalogue.load(write_kernel("mine", front='previous = "tiled"'))
-    assert lineage.file_of(mine, known) == own_file("tiled")
-    assert lineage.file_of(catalogue.load(write_kernel("alone")), known) is None
+    assert catalogue.file_before(mine, known) == own_file("tiled")
+    assert catalogue.file_before(catalogue.load(write_kernel("alone")), known) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from support.repository import commit, git
 from matbench import git as matbench_git
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, includes, revision
-from matbench.kernelfile.code import code_of
+from matbench.kernelfile.includes import code_of
 from matbench.kernelfile.revision import Version
 from matbench.model import Kernel
 

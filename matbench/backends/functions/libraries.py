@@ -20,8 +20,7 @@ from matbench.backends.protocol import Address, Argument, Array, Backend, Handle
 from matbench.cache import Cache, seal
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import includes, native
-from matbench.kernelfile.host_file import HANDLES
+from matbench.kernelfile import host_file, includes
 from matbench.model import DeviceInfo, Kernel
 
 #: The function of a library that calls the user's, and what it needs.
@@ -61,7 +60,7 @@ class Target(NamedTuple):
             f"-gencode=arch=compute_{self.architecture},code=sm_{self.architecture}",
             *([] if folder is None else [f"-Xlinker=-rpath,{folder}/lib64"]),
             *(
-                f"-Xcompiler={option}" if native.is_for_host(option) else option
+                f"-Xcompiler={option}" if host_file.is_for_host(option) else option
                 for option in own
                 if not re.fullmatch("-O[0-3]", option)
             ),
@@ -120,12 +119,12 @@ extern "C" int {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
 """
     macros = entries.macros(kernel, params)
     options = [
-        *native.options(kernel), *(f"-D{name}={value}" for name, value in macros.items()),
+        *host_file.options(kernel), *(f"-D{name}={value}" for name, value in macros.items()),
         *(f"-I{folder}" for folder in includes.folders(kernel)),
         *([f"-std={kernel.std}"] if kernel.std else []),
     ]  # fmt: skip
     links = [*(f"-l{name}" for name in kernel.link), *links]
-    for names in native.libraries(kernel):
+    for names in host_file.libraries(kernel):
         places = {name: place for name in names if (place := _place_of(name)) is not None}
         for name, place in [*places.items()][:1]:
             to_linker = "-Wl," if target.architecture is None else "-Xlinker="
@@ -173,7 +172,11 @@ class HostFunction(CalledFunction):
         used_bytes: Callable[[], int | None],
         handles: Mapping[str, int],
     ) -> None:
-        lacking = [name for name in kernel.args if name in HANDLES.values() and name not in handles]
+        lacking = [
+            name
+            for name in kernel.args
+            if name in host_file.HANDLES.values() and name not in handles
+        ]
         if lacking:
             raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
         compiler = f"{Path(target.compiler).name} {target.version}"
@@ -184,7 +187,7 @@ class HostFunction(CalledFunction):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        options = " ".join(native.options(self.kernel))
+        options = " ".join(host_file.options(self.kernel))
         return (*super().notes, *([f"built with {options}"] if options else []))
 
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:

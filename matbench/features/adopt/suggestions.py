@@ -13,8 +13,8 @@ from matbench.features.adopt.guess import NotCallableError, renamed
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile.compiled import is_compiled
-from matbench.kernelfile.missing import MissingKeysError
 from matbench.kernelfile.signature import Signature
+from matbench.kernelfile.tables import MissingKeysError
 from matbench.model import WORKSPACE, Parameter
 from matbench.workloads import Workload
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from matbench.kernelfile import includes, writing
+from matbench.files import below, write_below
+from matbench.kernelfile import includes
 from matbench.model import Kernel
 
 
@@ -57,10 +58,10 @@ def unpacked(bundle: Bundle, folder: Path) -> Kernel:
     `UsageError` if one would be written elsewhere.
     """
     kernel = bundle.kernel
-    root = writing.below(folder, bundle.sha256)
+    root = below(folder, bundle.sha256)
     for name, data in bundle.files.items():
-        if not writing.below(root, name).exists():
-            writing.write(root, name, data)
+        if not below(root, name).exists():
+            write_below(root, name, data)
     return msgspec.structs.replace(
         kernel,
         file=str(root / kernel.file),

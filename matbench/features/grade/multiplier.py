@@ -19,7 +19,7 @@ from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import UNWORKED
 from matbench.bench.kernel_arguments import Float64, Matrix, Memory
 from matbench.errors import CaseError, UsageError
-from matbench.kernelfile import products, sweep
+from matbench.kernelfile import sizes, sweep
 from matbench.model import SCALE_OF, WORKSPACE, Case, DeviceInfo, Kernel, Problem
 from matbench.show.reasons import skip_reason
 from matbench.workloads.rounding import decoded, encoded
@@ -42,7 +42,7 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
         )
     problem = Problem(M, N, K)
     for name in sweep.SCALINGS:
-        known = products.numbers(getattr(kernel, name))
+        known = sizes.numbers(getattr(kernel, name))
         wanted = getattr(problem, name)
         passed = not kernel.kind.is_launched or name in kernel.args
         if wanted not in known and not passed:

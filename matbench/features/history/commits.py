@@ -17,7 +17,7 @@ from matbench import git
 from matbench.analysis.statistics import Ratio
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, revision, tables
-from matbench.kernelfile.code import code_of
+from matbench.kernelfile.includes import code_of
 from matbench.model import Kernel, LaunchRules
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome

@@ -13,7 +13,7 @@ from matbench.cli import registry
 from matbench.cli.options import require_device
 from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, includes, tables
-from matbench.kernelfile.code import code_of
+from matbench.kernelfile.includes import code_of
 from matbench.model import Case, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome

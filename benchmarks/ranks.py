@@ -36,9 +36,9 @@ def copy(number: int, slower: float = 0.0) -> str:
 def leaders(outcomes: list[Outcome]) -> dict[str, list[str]]:
     """The kernels with a star at each size."""
     return {
-        str(problem.problem.N): [row.outcome.case.kernel for row in problem.rows if row.leads]
+        str(problem.N): [row.outcome.case.kernel for row in rows if row.leads]
         for table in ranking.tables(outcomes)
-        for problem in table.problems
+        for problem, rows in table.problems.items()
     }
 
 

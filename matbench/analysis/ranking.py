@@ -6,7 +6,7 @@ ranked among themselves, below the others, and so are kernels with float64 resul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -107,27 +107,20 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class ProblemRanking:
-    """The cases of one problem, fastest first; float64 after float32, claims after no claims."""
-
-    problem: Problem
-    rows: tuple[Ranked, ...]
-
-
-@dataclass(frozen=True)
 class DeviceRanking:
-    """The problems of one workload on one device, the least work first.
+    """The problems of one workload on one device, the least work first; the cases of each fastest
+    first, float64 after float32, claims after no claims.
 
     `baselines`: the CPU baselines of a sweep on another device.
     """
 
     workload: workloads.Workload
     baselines: bool
-    problems: tuple[ProblemRanking, ...]
+    problems: Mapping[Problem, tuple[Ranked, ...]]
 
     @property
     def rows(self) -> list[Ranked]:
-        return [row for problem in self.problems for row in problem.rows]
+        return [row for rows in self.problems.values() for row in rows]
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -151,10 +144,7 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
         DeviceRanking(
             workloads.get(names[place[2]]),
             place[0],
-            tuple(
-                ProblemRanking(problem, rank(problems[problem], devices))
-                for problem in sorted(problems, key=_by_work)
-            ),
+            {one: rank(problems[one], devices) for one in sorted(problems, key=_by_work)},
         )
         for place, problems in sorted(by_place.items(), key=lambda item: item[0][:3])
     ]

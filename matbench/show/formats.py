@@ -1,4 +1,4 @@
-"""Reports in every format but a terminal's: tabulate's markups, CSV and JSON."""
+"""Reports in every format but a terminal's: tabulate's markups, CSV, JSON and JUnit XML."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import html
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
+from xml.etree import ElementTree
 
 from tabulate import tabulate, tabulate_formats
 
 from matbench.records import encoding
-from matbench.show import junit, safe
-from matbench.show.table import Column, Footnotes, Report, Section, flat, last_cell
+from matbench.show import safe
+from matbench.show.table import Column, Footnotes, JUnitCase, Report, Section, flat, last_cell
 
 # Excluded: these have no known escape for arbitrary text, and records are not trusted.
 _NO_ESCAPE = {
@@ -39,7 +41,7 @@ def text(report: Report, fmt: str) -> str:
     if fmt == "json":
         return encoding.array(report.records())
     if fmt == "junit":
-        return junit.text(report.tests())
+        return junit(report.tests())
     if fmt == "csv":
         columns = [column for column in report.columns if column.key]
         rows = [[column.at(row) for column in columns] for row in report.rows()]
@@ -133,3 +135,41 @@ def _csv_value(value: object) -> object:
 def _no_formula(text: str) -> str:
     """Text that a spreadsheet shows as it is."""
     return f"'{text}" if _FORMULA.match(text) else text
+
+
+# JUnit XML
+
+
+def junit(cases: Sequence[JUnitCase]) -> str:
+    """A document with a suite for each distinct `suite`; in it, cases of one name are numbered,
+    because CI systems merge them."""
+    root = ElementTree.Element("testsuites", {"name": "matbench", **_counts(cases)})
+    for suite in dict.fromkeys(case.suite for case in cases):
+        own = [case for case in cases if case.suite == suite]
+        name = safe.lines(suite)
+        parent = ElementTree.SubElement(root, "testsuite", {"name": name, **_counts(own)})
+        known = Counter[str]()
+        for case in own:
+            known[case.name] += 1
+            number = f" ({known[case.name]})" if known[case.name] > 1 else ""
+            about = {"name": safe.lines(case.name) + number, "classname": name}
+            if case.time_s is not None:
+                about["time"] = f"{case.time_s:.9f}"
+            element = ElementTree.SubElement(parent, "testcase", about)
+            if case.ended != "passed":
+                ElementTree.SubElement(element, case.ended, message=safe.lines(case.reason))
+            if case.notes:
+                notes = ElementTree.SubElement(element, "system-out")
+                notes.text = safe.lines("\n".join(case.notes))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _counts(cases: Sequence[JUnitCase]) -> dict[str, str]:
+    ended = Counter(case.ended for case in cases)
+    return {
+        "tests": f"{len(cases)}",
+        "failures": f"{ended['failure']}",
+        "errors": f"{ended['error']}",
+        "skipped": f"{ended['skipped']}",
+    }

@@ -12,12 +12,13 @@ from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records.environment import Environment
 from matbench.records.outcome import PERTURBATION_LIMIT, BlockTimes, Outcome, Timing
-from matbench.show import junit, reasons, units
+from matbench.show import reasons, units
 from matbench.show.heading import device_lines
 from matbench.show.table import (
     ON_PAGES,
     Column,
     Group,
+    JUnitCase,
     Report,
     Row,
     Section,
@@ -65,14 +66,14 @@ def report(
     )
 
 
-def _test(outcome: Outcome) -> junit.JUnitCase:
+def _test(outcome: Outcome) -> JUnitCase:
     """A case as CI systems count it; its time is that of one launch."""
     ended = {"measured": "passed", "wrong": "failure", "failed": "error", "skipped": "skipped"}
     case = outcome.case
     placing, seed = case.placing, case.problem.seed
     more = {placing.transpose, placing.layout, f"seed {seed}"} - {"NN", "row-major", "seed 0"}
     kernel = f"{case.kernel} {settings_of(case.params)}".strip()
-    return junit.JUnitCase(
+    return JUnitCase(
         suite=f"{case.backend} {case.device}",
         name=f"{kernel} at {', '.join([size_label(case.problem), *sorted(more)])}",
         ended=ended[outcome.status],
@@ -88,14 +89,14 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     ids = {one.case.device_id for one in table.outcomes if not table.baselines} - {""}
     places = gathering.places(environments)
     ranked: list[Group] = []
-    for problem in table.problems:
-        label = size_label(problem.problem)
-        device_id = problem.rows[0].outcome.case.device_id
+    for problem, every in table.problems.items():
+        label = size_label(problem)
+        device_id = every[0].outcome.case.device_id
         if len(ids) > 1 and device_id in ids:
             label += f" on {places.get(device_id, device_id)}"
         # Rows without a time are not ranked; they are listed with the first.
         rankings = grouped(
-            (row for row in problem.rows if id(row) not in apart),
+            (row for row in every if id(row) not in apart),
             lambda row: (bool(row.claims), row.is_double) if row.rivals else (False, False),
         )
         for (claimed, double), among in sorted(rankings.items()):
@@ -178,9 +179,9 @@ def _without_result(table: DeviceRanking) -> tuple[list[Group], set[int]]:
         return tuple(dict.fromkeys(problem for problem, _ in cases))
 
     without = (
-        (problem.problem, row)
-        for problem in table.problems
-        for row in problem.rows
+        (problem, row)
+        for problem, every in table.problems.items()
+        for row in every
         if row.outcome.status in ("skipped", "failed")
     )
     repeated = [cases for cases in grouped(without, alike).values() if len(sizes_of(cases)) > 1]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 
 from matbench.model import settings_of
-from matbench.show import junit, safe
+from matbench.show import safe
 from matbench.show.units import UNKNOWN, superscript
 
 _Key = TypeVar("_Key")
@@ -195,6 +195,22 @@ class Section:
         ).with_rows(lambda row: replace(row, cells=tuple(row.cells[i] for i in kept)))
 
 
+class JUnitCase(NamedTuple):
+    """A row as CI systems count it: what it is about (`suite`), its name, how it ended, its time in
+    seconds, and notes.
+
+    `ended`: `passed`, `skipped`, `failure` (a wrong result, or slower than allowed), or `error` (it
+    did not run).
+    """
+
+    suite: str
+    name: str
+    ended: str = "passed"
+    reason: str = ""
+    time_s: float | None = None
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Report:
     """A table in every format: `sections` and `footer` for people, the rest for programs.
@@ -208,7 +224,7 @@ class Report:
     columns: Sequence[Column]
     rows: Callable[[], Iterable[object]]
     records: Callable[[], Iterable[Struct]]
-    tests: Callable[[], Sequence[junit.JUnitCase]] = tuple
+    tests: Callable[[], Sequence[JUnitCase]] = tuple
 
 
 class Fact(NamedTuple):

@@ -46,7 +46,7 @@ def test_problems_are_in_the_order_of_their_work_the_usual_inputs_first() -> Non
         Problem(100, 100, 100, seed=7),
     ]  # fmt: skip
     (table,) = ranking.tables([outcome(f"k{n}", 1, problem=p) for n, p in enumerate(problems)])
-    assert [(one.problem.size, one.problem.inputs, len(one.rows)) for one in table.problems] == [
+    assert [(p.size, p.inputs, len(rows)) for p, rows in table.problems.items()] == [
         ("9", "uniform", 1), ("100", "uniform", 2), ("100", "signed", 1),
     ]  # fmt: skip
 

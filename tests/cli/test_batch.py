@@ -16,7 +16,8 @@ from support.cli import QUICK, Matbench, last_run
 from support.kernels import GOOD_BODY, kernel_text
 
 from matbench.records.outcome import Outcome
-from matbench.show import junit
+from matbench.show import formats
+from matbench.show.table import JUnitCase
 
 FOREIGN = GOOD_BODY.replace("ENTRY", "foreign").replace("TILE", "16")
 
@@ -164,14 +165,14 @@ def test_cases_of_one_size_are_told_apart(matbench: Matbench) -> None:
 
 
 def test_cases_of_one_name_are_numbered() -> None:
-    one, other = junit.JUnitCase("suite", "name"), junit.JUnitCase("another", "name")
-    first, second = ElementTree.fromstring(junit.text([one, other, one]).encode())
+    one, other = JUnitCase("suite", "name"), JUnitCase("another", "name")
+    first, second = ElementTree.fromstring(formats.junit([one, other, one]).encode())
     assert [case.get("name") for case in first] == ["name", "name (2)"]
     assert [case.get("name") for case in second] == ["name"]
 
 
 @given(st.text(), st.text())
 def test_any_text_is_well_formed(name: str, reason: str) -> None:
-    made = junit.text([junit.JUnitCase(name, reason, "error", reason)])
+    made = formats.junit([JUnitCase(name, reason, "error", reason)])
     assert ElementTree.fromstring(made.encode())[0][0][0].tag == "error"
     assert json.dumps(made)

@@ -163,9 +163,8 @@ def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[
     for number, ranked in enumerate(ranking.tables(outcomes, devices)):
         modes = (o.mode for o in ranked.outcomes if ranking.time_ns(o) is not None)
         usual = next(modes, None)
-        for problem in ranked.problems:
-            p = problem.problem
-            for row in problem.rows:
+        for p, rows in ranked.problems.items():
+            for row in rows:
                 mode = row.outcome.mode if ranking.time_ns(row.outcome) is not None else usual
                 key = number, mode, p.inputs, p.alpha, p.beta, p.batch
                 group = groups.setdefault(key, RankedView(ranked.baselines, {}))

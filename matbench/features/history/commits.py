@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from matbench import git
-from matbench.analysis.statistics import Ratio
 from matbench.errors import UsageError
+from matbench.features.history.ratio import Ratio
 from matbench.kernelfile import catalogue, revision, tables
 from matbench.kernelfile.includes import code_of
 from matbench.model import Kernel, LaunchRules

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
-from matbench.analysis.statistics import ComparisonPlan, Ratio
+from matbench.analysis.statistics import ComparisonPlan
 from matbench.features.history.commits import CommittedVersion
+from matbench.features.history.ratio import Ratio
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome

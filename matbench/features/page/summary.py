@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from matbench.analysis import ranking
-from matbench.analysis.ranking import ProblemRanking, Ranked
+from matbench.analysis.ranking import Ranked
 from matbench.errors import listed
 from matbench.features.charts.cases import RankedView
+from matbench.model import Problem
 from matbench.records.environment import Environment
 from matbench.show import outcomes, units
 from matbench.show.heading import device_lines
@@ -21,6 +22,8 @@ from matbench.show.table import Group, Section, section
 
 #: The most kernels that a sentence names.
 _MOST_NAMES = 4
+#: A problem, its rows that have a time, and the fastest of them.
+_Fastest = tuple[Problem, list[Ranked], Ranked]
 #: The columns of the table of the fastest kernels.
 _WINNER = ("size", "kernel", "parameters", "time", "rate", "% of cuBLAS", "max rel err")
 
@@ -76,12 +79,12 @@ def _about(sentence: str, environments: Sequence[Environment]) -> Summary:
     return Summary(sentence, dates=_dates(environments), commands=commands)
 
 
-def _fastest(view: RankedView) -> Iterable[tuple[ProblemRanking, Ranked]]:
+def _fastest(view: RankedView) -> Iterable[_Fastest]:
     """The fastest kernel of each problem; what ranks apart only where there is nothing else."""
     for problem, rows in view.problems.items():
         timed = [row for row in rows if row.rivals]
         if timed:
-            yield ProblemRanking(problem, tuple(rows)), min(timed, key=_place)
+            yield problem, timed, min(timed, key=_place)
 
 
 def _place(row: Ranked) -> tuple[bool, bool, bool, float]:
@@ -89,9 +92,7 @@ def _place(row: Ranked) -> tuple[bool, bool, bool, float]:
     return is_baseline, row.is_double, bool(row.claims), row.outcome.median_ns or 0.0
 
 
-def _sentence(
-    view: RankedView, ranked: Sequence[tuple[ProblemRanking, Ranked]], kernels: int
-) -> str:
+def _sentence(view: RankedView, ranked: Sequence[_Fastest], kernels: int) -> str:
     """About the largest square size that is no fragment.
 
     A fragment is a view or a size with fewer than half of the kernels that another one has.
@@ -100,13 +101,13 @@ def _sentence(
         return "No case was measured."
     if 2 * view.most_kernels < kernels:
         return f"A fragment: {view.most_kernels} kernels, where another view has {kernels}."
-    whole = [p for p in ranked if 2 * view.kernels(p[0].problem) >= view.most_kernels]
-    square = [(p, row) for p, row in whole if p.problem.size.isdecimal()]
-    problem, row = (square or whole)[-1]
-    rivals = {r.outcome.case.kernel for r in _rivals(problem, row)}
-    names = _leading(problem, row)
-    size = size_label(problem.problem)
-    where = f"at n = {size}" if problem.problem.size.isdecimal() else f"at size {size}"
+    whole = [found for found in ranked if 2 * view.kernels(found[0]) >= view.most_kernels]
+    square = [found for found in whole if found[0].size.isdecimal()]
+    problem, timed, row = (square or whole)[-1]
+    rivals = {r.outcome.case.kernel for r in _rivals(timed, row)}
+    names = _leading(timed, row)
+    size = size_label(problem)
+    where = f"at n = {size}" if problem.size.isdecimal() else f"at size {size}"
     figures = [_rate(row)(row.work_per_s)]
     if row.of_cublas is not None and row.outcome.case.group != "baseline":
         figures.append(f"{row.of_cublas:.2f} × cuBLAS")
@@ -129,14 +130,14 @@ def _listed(names: Sequence[str]) -> str:
     return listed(shown, "and")
 
 
-def _rivals(problem: ProblemRanking, row: Ranked) -> list[Ranked]:
+def _rivals(timed: Sequence[Ranked], row: Ranked) -> list[Ranked]:
     """The rows of a problem that rank with this one."""
-    return [r for r in problem.rows if r.rivals and _place(r)[:3] == _place(row)[:3]]
+    return [r for r in timed if _place(r)[:3] == _place(row)[:3]]
 
 
-def _leading(problem: ProblemRanking, row: Ranked) -> list[str]:
+def _leading(timed: Sequence[Ranked], row: Ranked) -> list[str]:
     """The fastest kernel, and those that may be as fast."""
-    named = [r.outcome.case.kernel for r in _rivals(problem, row) if r.leads or r is row]
+    named = [r.outcome.case.kernel for r in _rivals(timed, row) if r.leads or r is row]
     return list(dict.fromkeys(named))
 
 
@@ -144,15 +145,13 @@ def _rate(row: Ranked) -> units.Formatter:
     return units.rates([row.work_per_s], "B/s" if row.gbytes_per_s is not None else "FLOP/s")
 
 
-def _winners(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> Section:
+def _winners(ranked: Sequence[_Fastest]) -> Section:
     columns = [replace(c, drop=0) for t in _WINNER for c in outcomes.COLUMNS if c.title == t]
     rows = []
-    for problem, row in ranked:
+    for _, timed, row in ranked:
         [plain] = outcomes.rows([row], outcomes.in_unit("rate", _rate(row), columns))
         size, _, *cells = plain.cells
-        rows.append(
-            replace(plain, cells=(size, ", ".join(_leading(problem, row)), *cells), mark="")
-        )
+        rows.append(replace(plain, cells=(size, ", ".join(_leading(timed, row)), *cells), mark=""))
     heading = ["The fastest kernels of each size"]
     return section(heading, columns, "", [Group("", tuple(rows))])
 

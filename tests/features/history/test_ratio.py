@@ -9,7 +9,8 @@ import pytest
 from support.optional import present
 from support.records import outcome
 
-from matbench.analysis.statistics import Ratio, compare_samples
+from matbench.analysis.statistics import compare_samples
+from matbench.features.history.ratio import Ratio
 from matbench.records.comparison import Comparison, ComparisonRecord
 
 

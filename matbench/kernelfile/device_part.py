@@ -145,18 +145,24 @@ class _File:
     def _needed(self, entry: str) -> set[str]:
         """The names that the entry uses, directly or not."""
         defined: dict[str, set[str]] = {}
-        used = set(_WORD.findall(" ".join(_CONDITION.findall(self.code))))
+        pending = _WORD.findall(" ".join(_CONDITION.findall(self.code)))
         for node in self.nodes:
             words = set(_WORD.findall(self._text(node)))
             function = signature.definition_of(node)
             if function is not None and signature.qualified_name(function) == entry:
                 self.entry = function
-                used |= words
+                pending += words
             if node.type in _REGISTERING and words & self.macros:
-                used |= words
+                pending += words
             for name in _names(node):
                 defined.setdefault(name, set()).update(words)
-        return _reached(defined, used)
+        needed: set[str] = set()
+        while pending:
+            name = pending.pop()
+            if name not in needed:
+                needed.add(name)
+                pending += defined.get(name, ())
+        return needed
 
     def _text(self, node: Node) -> str:
         return self.code[node.start_byte : node.end_byte]
@@ -176,14 +182,15 @@ class _File:
         for standard in _STANDARD.finditer(self.code):  # its names are built in
             yield standard.start(), standard.end(), ""
         for node in syntax.walk(self.root):
-            is_anonymous = node.type == "namespace_definition" and not syntax.fields(node, "name")
-            if is_anonymous or _is_linkage(node):
-                yield from _without_braces(node)
+            yield from _without_braces(node)
 
     def _of_header(self, node: Node) -> Iterator[syntax.Edit]:
         name = _header(node)
         space = _OF_SPACE.fullmatch(name)
-        is_unused = space is not None and not self._reaches(space[1])
+        is_unused = False
+        if space is not None and space[1] not in self.needed:  # by way of its namespace
+            used = rf"\busing\s+(?:namespace\s+)?{space[1]}\b"
+            is_unused = re.search(used, self.code) is None
         if self.bound is None:
             if is_unused or _is_of_host(node, self.included):
                 lines = [f"#include <{name}>" for name in self.declaring] or [""]
@@ -196,11 +203,6 @@ class _File:
                 yield node.start_byte, node.end_byte, "\n"
             elif not _is_conditional(node):
                 raise NeedsCudaError(name, self.code, node)
-
-    def _reaches(self, space: str) -> bool:
-        """Whether the entry may use names of a library's namespace."""
-        is_open = re.search(rf"\busing\s+(?:namespace\s+)?{space}\b", self.code)
-        return space in self.needed or is_open is not None
 
     def _is_left_out(self, node: Node) -> bool:
         """Whether this is host code, or a definition that the entry does not need."""
@@ -262,13 +264,13 @@ def _is_macro(node: Node) -> bool:
     return node.type in ("preproc_def", "preproc_function_def")
 
 
-def _is_linkage(node: Node) -> bool:
-    return node.type == "linkage_specification" and syntax.fields(node, "body") is not None
-
-
 def _without_braces(node: Node) -> Iterator[syntax.Edit]:
-    """A namespace or a linkage specification as what is in it."""
+    """An anonymous namespace or a linkage specification as what is in it."""
     body = syntax.fields(node, "body")
+    is_linkage = node.type == "linkage_specification" and body is not None
+    is_anonymous = node.type == "namespace_definition" and syntax.fields(node, "name") is None
+    if not is_linkage and not is_anonymous:
+        return
     if body is None or body.type != "declaration_list":
         first = node.children[1] if len(node.children) > 1 else node
         yield node.start_byte, first.end_byte, ""
@@ -294,18 +296,6 @@ def _names(node: Node) -> set[str]:
         if name is not None:
             names.add(syntax.text_of(name))
     return {name.partition("<")[0].strip() for name in names}  # a specialisation is of its template
-
-
-def _reached(defined: Mapping[str, set[str]], words: Iterable[str]) -> set[str]:
-    """The words, and all names that their definitions use."""
-    reached: set[str] = set()
-    pending = list(words)
-    while pending:
-        name = pending.pop()
-        if name not in reached:
-            reached.add(name)
-            pending.extend(defined.get(name, ()))
-    return reached
 
 
 def _is_host(node: Node) -> bool:

@@ -17,7 +17,7 @@ from matbench.kernelfile.device_part import NeedsCudaError, device_part
 from matbench.kernelfile.instrument import line_directive
 from matbench.kernelfile.signature import SourceError
 from matbench.kernelfile.unpacking import unpacked
-from matbench.model import Kernel, Parameter
+from matbench.model import Kernel
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -181,7 +181,12 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
     if clock is None:
         return Unit(text, entry.last_name, dynamic, macros)
     passed = [p.name for p in kernel.parameters]
-    declared = [*map(_declared, kernel.parameters), "__global ulong *matbench_stamps"]
+    declared = [
+        f"__global {kind} *{p.name}" if p.pointer else f"{kind} {p.name}"
+        for p in kernel.parameters
+        for kind in (_TYPES.get(p.type, p.type),)
+    ]
+    declared.append("__global ulong *matbench_stamps")
     if dynamic is not None:
         kind, name = dynamic
         passed.append(name)
@@ -258,8 +263,3 @@ def _passed(parameter: Node, code: str, types: Mapping[str, str]) -> list[syntax
     kind = syntax.fields(parameter, "type")
     new = _TYPES.get(signature.resolved(syntax.text_of(kind), types)) if kind is not None else None
     return [(kind.start_byte, kind.end_byte, new)] if kind is not None and new else []
-
-
-def _declared(parameter: Parameter) -> str:
-    kind = _TYPES.get(parameter.type, parameter.type)
-    return f"__global {kind} *{parameter.name}" if parameter.pointer else f"{kind} {parameter.name}"

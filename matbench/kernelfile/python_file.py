@@ -171,7 +171,18 @@ class _Reader(Reader):
         function: ast.FunctionDef,
     ) -> None:  # fmt: skip
         super().__init__(shown, source, file, table)
-        self.function, (self.arrays, self.needs) = function, _imported(module)
+        self.function = function
+        names: set[str] = set()
+        for node in ast.walk(module):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        within = [one for one in ARRAYS if any(f"{name}.".startswith(f"{one}.") for name in names)]
+        self.arrays = ARRAYS[within[0]] if within else "numpy"
+        self.needs = () if within else ("host",)
+        if {*within} & {*_ONLY_CUDA}:
+            self.needs = ("cuda",)
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front({"name": self.function.name.lower().strip("_"), **table})
@@ -245,17 +256,3 @@ class _Reader(Reader):
             self.fail(f"{function.name}: no value for {min(unknown)}", function.lineno)
         named = tuple(name for name in _NUMBERS if name in every or (name == "batch" and is_batch))
         return matrices, named
-
-
-def _imported(module: ast.Module) -> tuple[str, tuple[str, ...]]:
-    """The module whose arrays the functions of a file take, and what their device must be."""
-    names: set[str] = set()
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    within = [known for known in ARRAYS if any(f"{n}.".startswith(f"{known}.") for n in names)]
-    if not within:
-        return "numpy", ("host",)
-    return ARRAYS[within[0]], ("cuda",) if set(within) & {*_ONLY_CUDA} else ()

@@ -23,24 +23,23 @@ _SUFFIX = {"": 1, "k": 1024, "m": 1024**2}
 
 def parse_sizes(text: str, workload: Workload = workloads.MATMUL) -> list[Size]:
     """`256,1k,512x1024x768,256..8192` as (M, N, K) triples; one number stands for all three."""
-    sizes = [size for piece in text.split(",") for size in _parse_piece(piece.strip(), workload)]
+    sizes: list[Size] = []
+    for piece in map(str.strip, text.split(",")):
+        first, dots, last = piece.lower().partition("..")
+        if not dots:
+            sizes.append(_size(piece, list(map(_number, first.split("x"))), workload))
+            continue
+        low, high = _number(first), _number(last)
+        if low is None or high is None:
+            raise UsageError(f"size {piece!r}: a range has two numbers, as in 256..8192")
+        start, end = (_size(piece, [number], workload) for number in (low, high))
+        if low > high:
+            raise UsageError(f"size {piece!r}: a range starts with the smaller number")
+        sizes.append(start)
+        while (low := 2 * low) < high:
+            sizes.append(_size(piece, [low], workload))
+        sizes.append(end)
     return list(dict.fromkeys(sizes))
-
-
-def _parse_piece(piece: str, workload: Workload) -> list[Size]:
-    first, dots, last = piece.partition("..")
-    if not dots:
-        return [_size(piece, list(map(_number, piece.lower().split("x"))), workload)]
-    low, high = _number(first.lower()), _number(last.lower())
-    if low is None or high is None:
-        raise UsageError(f"size {piece!r}: a range has two numbers, as in 256..8192")
-    start, end = (_size(piece, [number], workload) for number in (low, high))
-    if low > high:
-        raise UsageError(f"size {piece!r}: a range starts with the smaller number")
-    sizes = [start]
-    while (low := 2 * low) < high:
-        sizes.append(_size(piece, [low], workload))
-    return [*sizes, end]
 
 
 def _number(text: str) -> int | None:

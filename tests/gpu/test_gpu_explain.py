@@ -12,7 +12,6 @@ from support.optional import present
 from support.products import FILES
 
 from matbench import workloads
-from matbench.analysis import architectures
 from matbench.analysis.limits import of_clock
 from matbench.backends import Backend
 from matbench.backends.cuda import compilation
@@ -20,7 +19,7 @@ from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
-from matbench.features.explain import counters, limits, other_devices
+from matbench.features.explain import architectures, counters, limits, other_devices
 from matbench.features.explain.occupancy import occupancy
 from matbench.kernelfile import sweep
 from matbench.kernelfile.sizes import parse_problems

@@ -29,7 +29,7 @@ from matbench.cli.progress import progress
 from matbench.errors import CaseError, MatbenchError, UsageError
 
 if TYPE_CHECKING:
-    from matbench.analysis.architectures import Architecture
+    from matbench.features.explain.architectures import Architecture
     from matbench.features.explain.record import Fit, Limits, MachineCode
     from matbench.model import Case, DeviceInfo, Resources
     from matbench.records.outcome import Outcome
@@ -229,9 +229,9 @@ def _machine_code(
 
     None, with a note, if the tools are missing or the case cannot be launched there.
     """
-    from matbench.analysis import architectures, ranking
+    from matbench.analysis import ranking
     from matbench.cache import Cache
-    from matbench.features.explain import disassembly, machine_code, other_devices
+    from matbench.features.explain import architectures, disassembly, machine_code, other_devices
     from matbench.kernelfile import sweep
 
     own = architectures.of_capability(gpu.compute_capability) if gpu is not None else None

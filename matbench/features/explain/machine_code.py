@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from matbench import workloads
-from matbench.analysis.architectures import Architecture
+from matbench.features.explain.architectures import Architecture
 from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.occupancy import occupancy
 from matbench.features.explain.other_devices import limits

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from matbench.analysis.architectures import ARCHITECTURES, WARP, Architecture, of_capability
+from matbench.analysis.architectures import WARP
 from matbench.errors import BuildError
+from matbench.features.explain.architectures import ARCHITECTURES, Architecture, of_capability
 from matbench.features.explain.record import Fit, Limiter, Occupancy
 from matbench.model import Case, DeviceInfo, Resources
 from matbench.records.outcome import Build

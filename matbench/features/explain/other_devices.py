@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 
-from matbench.analysis.architectures import ARCHITECTURES, WARP, Architecture
+from matbench.analysis.architectures import WARP
 from matbench.errors import UsageError
+from matbench.features.explain.architectures import ARCHITECTURES, Architecture
 from matbench.model import DeviceInfo
 
 #: A placeholder: front matter may use the number of multiprocessors, which depends on the product.

@@ -12,9 +12,10 @@ from support.h200 import H200, KERNELS, case_of
 from support.nvcc import find_nvcc
 from support.optional import present
 
-from matbench.analysis.architectures import ARCHITECTURES, WARP, Architecture
+from matbench.analysis.architectures import WARP
 from matbench.errors import BuildError, UsageError
 from matbench.features.explain import occupancy as occupancies
+from matbench.features.explain.architectures import ARCHITECTURES, Architecture
 from matbench.features.explain.occupancy import Compile, occupancy
 from matbench.features.explain.other_devices import device_of, named
 from matbench.features.explain.record import Fit
@@ -240,6 +241,18 @@ def test_here_its_own_build_counts() -> None:
 
 
 # -- architectures by family, chip and compute capability ----------------------------------------
+
+
+def test_the_table_agrees_with_itself() -> None:
+    capabilities = [a.compute_capability for a in ARCHITECTURES]
+    assert capabilities == sorted(set(capabilities))
+    for a in ARCHITECTURES:
+        assert a.threads % 32 == 0
+        assert a.registers % a.partitions == 0
+        assert a.shared_bytes_per_block <= a.largest_shared_bytes
+        assert a.largest_shared_bytes + a.reserved_shared_bytes <= a.shared_bytes
+        assert a.registers_per_block <= a.registers
+        assert a.threads_per_block <= a.threads
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,6 @@ class Cache:
             )
 
     def unusable(self, error: OSError) -> UsageError:
-        """Why the folder cannot be used, in one line."""
         found = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "not a folder" if found else f"cannot be written: {error.strerror}"
         return UsageError(
@@ -188,7 +187,6 @@ class Cache:
         self._free_bytes = (self.limit_bytes - total) // 16
 
     def size_bytes(self) -> int:
-        """The current size of the cache."""
         return sum(size for _, size, _ in self._entries())
 
     def clear(self) -> int:

@@ -35,7 +35,6 @@ _is_late = False
 
 
 def is_heard() -> bool:
-    """Whether one of them has arrived."""
     return _heard is not None
 
 

@@ -55,23 +55,19 @@ class Ranked:
 
     @property
     def best(self) -> bool:
-        """Whether it leads the kernels without claims."""
         return self.leads and not self.claims
 
     @property
     def is_double(self) -> bool:
-        """Whether it is ranked among float64 results."""
         return self.outcome.case.claims.result == "float64"
 
     @property
     def sustained_per_s(self) -> float | None:
-        """The work per second of sustained launches."""
         sustained = self.outcome.sustained
         return None if sustained is None else self.work / sustained.mean_ns * 1e9
 
     @property
     def work_per_j(self) -> float | None:
-        """The work for a joule, of sustained launches."""
         sustained = self.outcome.sustained
         energy_j = None if sustained is None else sustained.energy_j
         return self.work / energy_j if energy_j else None

@@ -318,7 +318,6 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
 
     @property
     def look_confidence(self) -> float:
-        """The confidence of the interval at each single look."""
         return 1 - (1 - self.confidence) / len(self.looks)
 
     def decide(

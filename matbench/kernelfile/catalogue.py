@@ -77,19 +77,16 @@ def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
 
 
 def _is_baseline(path: Path) -> bool:
-    """Whether a file is in matbench's own folder of baselines, whose functions are trusted."""
     return path.resolve().parent == kernels_folder().resolve() / "baselines"
 
 
 def _reader_of(path: Path) -> type[Reader]:
-    """What reads compiled code, or functions on the host."""
     if compiled.is_compiled(path):
         return compiled.CompiledReader
     return BaselineReader if _is_baseline(path) else HostReader
 
 
 def _baseline(kernel: Kernel, shown: str) -> Kernel:
-    """A function of Python as a baseline."""
     path = f"{shown}{python_file.SEPARATOR}{kernel.entry}"
     return msgspec.structs.replace(kernel, library=BASELINE, group="baseline", path=path)
 
@@ -223,8 +220,6 @@ def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kern
 
 
 class Catalogue:
-    """Kernels by name."""
-
     def __init__(self, kernels: Iterable[Kernel]) -> None:
         self.kernels: dict[str, Kernel] = {}
         for kernel in kernels:

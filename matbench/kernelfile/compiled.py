@@ -116,5 +116,4 @@ class CompiledReader(Reader):
 
 
 def is_compiled(path: Path | str) -> bool:
-    """Whether a path names PTX or a cubin."""
     return str(path).endswith((".ptx", ".cubin"))

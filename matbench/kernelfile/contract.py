@@ -111,7 +111,6 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _values(kernel: Kernel) -> dict[str, int]:
-    """The first value of each swept constant."""
     return {name: values[0] for name, values in kernel.sweep.items()}
 
 

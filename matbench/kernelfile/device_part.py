@@ -106,7 +106,6 @@ def host_headers(source: str, included: Iterable[str] = ()) -> dict[str, str]:
 
 
 def is_of_library(header: str) -> bool:
-    """Whether a header is one of a library for host code."""
     return _HOST_HEADER.fullmatch(header) is not None
 
 
@@ -321,7 +320,6 @@ def _is_conditional(node: Node) -> bool:
 
 
 def _is_guard(node: Node) -> bool:
-    """Whether a condition is an include guard."""
     first = [syntax.fields(child, "name") for child in node.named_children[1:2]]
     name = syntax.fields(node, "name")
     named = [syntax.text_of(inner) for inner in (name, *first) if inner is not None]

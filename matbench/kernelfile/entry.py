@@ -26,12 +26,10 @@ class Entry(NamedTuple):
 
     @property
     def last_name(self) -> str:
-        """The name without namespaces."""
         return self.name.rpartition("::")[2]
 
     @property
     def names(self) -> set[str]:
-        """The names in its template arguments."""
         return {name for argument in self.arguments for name in _NAME.findall(argument)}
 
 
@@ -86,7 +84,6 @@ def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
 
 
 def find(functions: Iterable[Signature], entry: Entry) -> Signature | None:
-    """The function that an entry names."""
     same = [function for function in functions if function.name == entry.name]
     same = same or [function for function in functions if function.name.endswith(f"::{entry.name}")]
     templates = [function for function in same if bool(function.template) == bool(entry.arguments)]

@@ -150,7 +150,6 @@ class Reader:
         self.given = self.source = source
 
     def fail(self, reason: str, line: int | None) -> NoReturn:
-        """Raise an error at a line of the source."""
         raise UsageError(f"{self.shown}:{line or 1}: {reason}")
 
     @contextlib.contextmanager
@@ -226,7 +225,6 @@ class Reader:
         return workload.arguments if is_usual else ()
 
     def lacking(self, kernel: Kernel, entry: Entry) -> list[str]:
-        """The keys that are needed and not there."""
         values, launch = self.table.values, {"block", "grid"} if kernel.kind.is_launched else set()
         known = {*kernel.sweep, *kernel.tune, *kernel.let}
         lacking = [] if "entry" in values or known.issuperset(entry.arguments) else ["entry"]
@@ -299,7 +297,6 @@ class Reader:
         return wanted._replace(name=function.name), called
 
     def functions(self, texts: list[str]) -> list[Signature]:
-        """The functions defined in some texts."""
         functions = []
         for text in texts:
             with contextlib.suppress(signature.SourceError):
@@ -437,7 +434,6 @@ class Reader:
                 expressions.evaluate(str(text), values)
 
     def check_launch(self, kernel: Kernel) -> None:
-        """Check the geometry, the conditions and the model."""
         rules = kernel.launch
         for key in ("block", "grid", "shared_bytes", "workspace_bytes"):
             given = getattr(rules, key)

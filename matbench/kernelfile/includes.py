@@ -83,7 +83,6 @@ def name_in(operand: str) -> str | None:
 
 
 def is_source(name: str) -> bool:
-    """Whether a file's name may be that of a header or of a source file."""
     return Path(name).suffix.lower() in _SUFFIXES
 
 
@@ -109,7 +108,6 @@ def folders(kernel: Kernel) -> list[Path]:
 
 
 def again(kernel: Kernel) -> tuple[Included, ...]:
-    """What a kernel includes now."""
     return (
         find_includes(kernel.source, Path(kernel.file), kernel.include_dirs) if kernel.file else ()
     )
@@ -272,5 +270,4 @@ def _logical_lines(text: str) -> str:
 
 
 def _located(path: Path) -> Path:
-    """The path with links and `..` in its folder resolved."""
     return path.parent.resolve() / path.name

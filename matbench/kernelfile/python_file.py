@@ -45,12 +45,10 @@ _OPENING = re.compile(r"^[ \t]*#[ \t]*/// matbench", re.MULTILINE)
 
 
 def is_python(path: str) -> bool:
-    """Whether a path names a Python file or a function in one."""
     return f".py{SEPARATOR}" in path or path.endswith(".py")
 
 
 def file_of(path: Path) -> Path:
-    """The file of `matmul.py::multiply`."""
     return Path(split(str(path))[0])
 
 

@@ -113,7 +113,6 @@ def _is_global(node: Node) -> bool:
 
 
 def is_specialised(root: Node, name: str) -> bool:
-    """Whether a kernel template has specialisations."""
     named = map(_named, filter(_is_global, syntax.outside(root)))
     written = (syntax.text_of(node).replace(" ", "") for node in named if node is not None)
     return any(text.startswith(f"{name}<") for text in written)
@@ -130,7 +129,6 @@ def words(node: Node) -> set[str]:
 
 
 def _list(node: Node) -> Node | None:
-    """The list of a function's parameters."""
     declarator = _declarator(node)
     return syntax.fields(declarator, "parameters") if declarator is not None else None
 
@@ -173,14 +171,12 @@ def qualified_name(node: Node) -> str:
 
 
 def name_of(node: Node) -> Node:
-    """The name node of a function definition."""
     name = _named(node)
     assert name is not None
     return name
 
 
 def function(node: Node) -> Signature:
-    """The signature of a function definition."""
     name = name_of(node)
     template: tuple[TemplateParameter, ...] = ()
     is_extern_c = 'extern "C"' in syntax.text_of(node)[: name.start_byte - node.start_byte]

@@ -49,7 +49,6 @@ def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _named(node: Node) -> str:
-    """The name of a function or a macro, without namespaces."""
     name = syntax.fields(node, "name") or syntax.declared(node)
     return syntax.text_of(name).rpartition("::")[2] if name is not None else ""
 

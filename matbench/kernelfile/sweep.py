@@ -250,7 +250,6 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
 def _values(
     kernel: Kernel, problem: Problem, params: Mapping[str, int], device: DeviceInfo
 ) -> dict[str, int | float]:
-    """What the names in a kernel's expressions stand for."""
     constants = expressions.constants(kernel.let, params)
     return {**_limits(device), **constants, **kernel.values(problem)}
 
@@ -313,7 +312,6 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
 
 
 def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
-    """The geometry from front matter; errors name the key and its expression."""
     found: list[list[int]] = []
     for key in ("grid", "block", "shared_bytes", "workspace_bytes"):
         given, least = getattr(kernel.launch, key), 0 if key.endswith("bytes") else 1

@@ -129,7 +129,6 @@ def only(code: str, node: Node) -> Node:
 
 
 def blanked(text: str) -> str:
-    """The text with every character but newlines replaced by a space."""
     return re.sub(r"[^\n]+", lambda line: " " * len(line[0]), text)
 
 
@@ -314,7 +313,6 @@ def outside(node: Node) -> Iterator[Node]:
 
 
 def fields(node: Node, name: str) -> Node | None:
-    """The child in the field of that name."""
     return node.child_by_field_name(name)
 
 

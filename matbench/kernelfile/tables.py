@@ -167,7 +167,6 @@ def value(text: str, *keys: str) -> Any:
 
 
 def fits(given: object, *keys: str) -> bool:
-    """Whether a value has the type of these keys."""
     with contextlib.suppress(msgspec.ValidationError):
         msgspec.convert(given, type_of(keys))
         return True

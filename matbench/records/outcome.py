@@ -206,7 +206,6 @@ class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_perturbed(self) -> bool:
-        """Whether reading the clock slowed that launch by more than the limit."""
         is_known = self.median_ns is not None
         return is_known and not (self.perturbation or 0.0) <= PERTURBATION_LIMIT
 
@@ -236,7 +235,7 @@ class Sustained(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def energy_j(self) -> float | None:
-        """The energy of one launch, in joules."""
+        """Of one launch."""
         return None if self.power_w is None else self.power_w * self.mean_ns / 1e9
 
 
@@ -308,7 +307,6 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
 
     @property
     def is_broken(self) -> bool:
-        """Whether it is wrong or failed."""
         return self.status in ("wrong", "failed")
 
     @property
@@ -318,7 +316,6 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
 
     @property
     def mode(self) -> TimingMode | None:
-        """The kind of these samples."""
         if self.cold is not None:
             return "cold"
         if self.hot is not None:
@@ -327,12 +324,10 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
 
     @property
     def median_ns(self) -> float | None:
-        """The median of these samples."""
         return self.timing.median_ns if self.timing is not None else None
 
     @property
     def samples_ns(self) -> tuple[float, ...]:
-        """The times in these samples."""
         return self.timing.samples_ns if self.timing is not None else ()
 
     @property

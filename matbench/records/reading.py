@@ -99,7 +99,6 @@ class RecordSet:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        """Take one more, which follows those before it."""
         if isinstance(record, Environment):
             self.environments.append(record)
             return

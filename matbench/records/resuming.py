@@ -34,7 +34,6 @@ class CaseKey(NamedTuple):
 
 
 def outcome_key(outcome: Outcome) -> CaseKey:
-    """The key of the case that an outcome came from."""
     return CaseKey.from_case(outcome.case, outcome.repetition)
 
 

@@ -52,7 +52,6 @@ def report(records: Iterable[ComparisonRecord], environments: Iterable[Environme
 
 
 def counted(records: Sequence[ComparisonRecord]) -> str:
-    """How many have each verdict."""
     words = [record.verdict or "without a verdict" for record in records]
     return ", ".join(f"{words.count(verdict):,} {verdict}" for verdict in dict.fromkeys(words))
 

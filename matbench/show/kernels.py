@@ -63,7 +63,6 @@ def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
 
 
 def details(kernel: Kernel) -> RenderableType:
-    """The front matter of one kernel, described."""
     from rich.table import Table
     from rich.text import Text
 
@@ -103,7 +102,6 @@ def source(kernel: Kernel) -> str:
 
 
 def highlighted(text: str, language: str) -> RenderableType:
-    """Code or a diff, highlighted for a terminal."""
     from rich.syntax import Syntax
 
     return Syntax(text, language, theme="ansi_dark", background_color="default")

@@ -266,7 +266,6 @@ def _doubts(timing: Timing | None) -> list[str]:
 
 
 def _drift(timing: Timing | None) -> tuple[str, ...]:
-    """A note on a drift of its samples that matters."""
     shift = ranking.drift_of(timing)
     told = f"drifting: {shift:+.1%} from the first to the last third of the samples"
     return (told,) if shift else ()
@@ -276,7 +275,6 @@ def _drift(timing: Timing | None) -> tuple[str, ...]:
 
 
 def _remarks(row: Ranked) -> str:
-    """What tables have in the last column and in footnotes."""
     reason = reasons.outcome_reason(row.outcome)
     notes = *_doubts(row.outcome.timing), *_notes(row.outcome)
     return " · ".join(filter(None, [reason, _claimed(row), *notes]))

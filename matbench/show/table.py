@@ -78,7 +78,6 @@ class Column:
         return record
 
     def texts(self, records: Sequence[Any]) -> list[str]:
-        """What people see of some records, in one unit."""
         values = [self.at(record) for record in records]
         texts = map(self.form if self.scale is None else self.scale(values), values)
         if self.cell is None:
@@ -87,7 +86,6 @@ class Column:
 
 
 def numeric(title: str, key: str = "", *about: Any, **more: Any) -> Column:
-    """A column of numbers."""
     return replace(Column(title, key, *about, **more), right=True)
 
 
@@ -161,7 +159,6 @@ class Section:
         return [row for group in self.groups for row in group.rows]
 
     def with_rows(self, change: Callable[[Row], Row]) -> Section:
-        """The section with every row changed."""
         groups = (replace(group, rows=tuple(map(change, group.rows))) for group in self.groups)
         return replace(self, groups=tuple(groups))
 
@@ -236,7 +233,6 @@ class Fact(NamedTuple):
 
 
 def facts_section(heading: Sequence[str], title: str, facts: Iterable[Fact]) -> Section:
-    """A table with a row for each fact."""
     rows = tuple(Row(fact[:2], reason=fact.remark) for fact in facts)
     columns = (Column(title), Column("figure", right=True))
     return Section(tuple(heading), columns, "remark", (Group("", rows),))
@@ -316,7 +312,6 @@ class Footnotes:
         return self._numbers.setdefault(key, len(self._texts))
 
     def lines(self) -> list[tuple[str, str]]:
-        """Marks and texts."""
         return [(superscript(n), merged(texts)) for n, texts in enumerate(self._texts.values(), 1)]
 
 

@@ -48,7 +48,6 @@ def renderables(report: Report, width: int | None = None) -> list[RenderableType
 
 
 def section_renderables(section: Section, width: int | None = None) -> Iterator[RenderableType]:
-    """A section's heading and its table."""
     section = section.printable()
     title, *others = section.heading
     yield Text(title, style="bold")

@@ -16,7 +16,6 @@ _PREFIXES = ("", "k", "M", "G", "T", "P")
 
 
 def is_known(value: float | None) -> TypeGuard[float]:
-    """Whether there is a number to show."""
     return value is not None and math.isfinite(value)
 
 
@@ -42,7 +41,6 @@ def durations(times_ns: Iterable[float | None]) -> Formatter:
 
 
 def duration(time_ns: float | None) -> str:
-    """A single time, to four digits."""
     return durations([time_ns])(time_ns)
 
 

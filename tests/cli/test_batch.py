@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import candidates
 from support.cli import QUICK, Matbench, last_run
-from support.kernels import GOOD_BODY, kernel_text
+from support.kernels import GOOD_BODY, WRONG_BODY, kernel_text
 
 from matbench.records.outcome import Outcome
 from matbench.show import formats
@@ -51,6 +51,7 @@ def test_one_bad_file_alone_is_bad_input(name: str, matbench: Matbench) -> None:
     assert f"{name}: " in matbench("run", name, "tiled", "--sizes", "17", code=2).stderr
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_a_folder_with_a_bad_file(matbench: Matbench) -> None:
     write(good=kernel_text("good"), bare=FOREIGN)
     matbench("run", ".", "--sizes", "17", *QUICK, code=1)
@@ -59,8 +60,9 @@ def test_a_folder_with_a_bad_file(matbench: Matbench) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_names_that_occur_twice_are_paths(matbench: Matbench) -> None:
-    other = kernel_text("same").replace("sum +=", "sum -=")
+    other = kernel_text("same", body=WRONG_BODY)
     files = write(a=kernel_text("same"), b=other, c=kernel_text("tiled"), d=kernel_text("own"))
     done = matbench("run", *files, "--sizes", "17", *QUICK, code=1)
     assert "wrong" not in done.stderr  # in a pipe, the table alone tells
@@ -144,6 +146,7 @@ def test_given_front_matter_pins_keys_of_a_file_that_is_adopted(matbench: Matben
 # -- JUnit -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_cases_of_one_size_are_told_apart(matbench: Matbench) -> None:
     front = 'args = ["A", "B", "C", "M", "N", "K", "alpha", "beta"]\nbeta = [0, 0.5]'
     body = GOOD_BODY.replace("int K)", "int K, float alpha, float beta)").replace(

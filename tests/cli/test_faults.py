@@ -59,6 +59,7 @@ def pipes(own_state: None) -> Path:
     return state
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_a_run_passes_over_pipes_among_its_own_files(pipes: Path, matbench: Matbench) -> None:
     assert "1 measured" in matbench("run", *ONE_CASE, *QUICK).stdout
 

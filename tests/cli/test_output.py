@@ -16,7 +16,7 @@ from matbench.cli.outputs import write_file
 from matbench.errors import UsageError
 from matbench.records import provenance
 
-pytestmark = pytest.mark.usefixtures("own_state")
+pytestmark = pytest.mark.usefixtures("own_state", "scripted_device")
 
 OUTPUT = Path("out.jsonl")
 NINE = ("tiled", "--sizes", "9")
@@ -119,7 +119,7 @@ CLASHES = [
 
 
 @needs_plots
-@pytest.mark.usefixtures("nothing_runs", "device")
+@pytest.mark.usefixtures("nothing_runs")
 @pytest.mark.parametrize("command", CLASHES)
 def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusal) -> None:
     for name in ("mine.cu", "mine.svg"):

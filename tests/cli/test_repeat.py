@@ -41,6 +41,7 @@ def order(file: Path = OUTPUT) -> list[tuple[int | None, int]]:
     return [(one.case.params.get("TILE"), one.repetition) for one in records_in(file)]
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_each_repetition_has_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the processes that tests reuse."""
     measured: list[tuple[str, int]] = []

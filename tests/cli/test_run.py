@@ -17,7 +17,7 @@ from support.workloads import problem
 from matbench import backends
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.options import DeadlineOptions
-from matbench.model import DeviceInfo, Skip
+from matbench.model import Skip
 from matbench.records import provenance, reading
 from matbench.records.provenance import last_run_path
 from matbench.worker import worker
@@ -71,10 +71,11 @@ def test_after_one_that_is_out_of_memory_the_next_is_measured(matbench: Matbench
     assert re.match(r"out of (host|device) memory", large.reason or "")
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_time_that_was_asked_for_is_not_late(matbench: Matbench) -> None:
     run = ("run", "tiled", "--sizes", "1", "--set", "TILE=8", "--uncertainty", "0.000001%")
     found = json.loads(
-        matbench(*run, "--max-time", "1.5", "--timeout", "1", "--format", "json").stdout
+        matbench(*run, "--max-time", "0.4", "--timeout", "0.2", "--format", "json").stdout
     )
     [outcome] = [record for record in found if record["type"] == "outcome"]
     assert outcome["status"] == "measured", outcome["reason"]
@@ -88,10 +89,9 @@ def test_a_build_has_two_minutes_or_the_timeout(timeout_s: float, build_s: float
 # -- cold and hot --------------------------------------------------------------------------------
 
 
-def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench, device: DeviceInfo) -> None:
+@pytest.mark.usefixtures("scripted_device")
+def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench) -> None:
     """A CPU's caches are never overwritten, whatever the options."""
-    if device.kind == "gpu":
-        pytest.skip("a GPU takes cold samples")
     for kinds in (("--cold",), ("--cold", "--hot")):
         result = run(matbench, "tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
         [outcome] = last_run()
@@ -123,6 +123,7 @@ def test_both_kinds_are_asked_for(
 # Other workloads
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path) -> None:
     path = tmp_path / "dot.jsonl"
     words = ("--sizes", "2^10", "--inputs", "signed", *QUICK)

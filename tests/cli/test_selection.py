@@ -59,6 +59,7 @@ def test_smoke_means_every_kernel_at_awkward_sizes(planned: Plan) -> None:
     assert {o.case.params["TILE"] for o in outcomes if o.case.kernel == "tiled"} == {8, 16, 32}
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_smoke_moves_to_the_nearest_sizes_that_a_kernel_allows(
     own_state: None, matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
@@ -188,7 +189,7 @@ grid = ["ceil_div(N, SIDE)", "ceil_div(M, SIDE)"]
 RIGHT = "1 measured, 0 wrong, 0 failed, 0 skipped"
 
 
-@pytest.mark.usefixtures("own_state")
+@pytest.mark.usefixtures("own_state", "scripted_device")
 def test_a_file_runs_by_what_the_command_line_says(matbench: Matbench) -> None:
     name = "product.txt"
     Path(name).write_text(SOURCE)
@@ -198,7 +199,7 @@ def test_a_file_runs_by_what_the_command_line_says(matbench: Matbench) -> None:
     assert SOURCE in shown
 
 
-@pytest.mark.usefixtures("own_state")
+@pytest.mark.usefixtures("own_state", "scripted_device")
 def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     Path("product.cuh").write_text(SOURCE)
     Path("product.toml").write_text(TABLE)

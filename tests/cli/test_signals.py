@@ -26,11 +26,16 @@ from matbench.records import provenance, reading
 from matbench.records.writing import RecordWriter
 from matbench.worker import comparing, worker
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+    pytest.mark.usefixtures("scripted_device"),
+]
 
 SPIN = SPIN_BODY.partition("{")[2].rpartition("C[0]")[0]
 #: Right at n = 20; runs for a long time at 21.
-PARTLY_BODY = GOOD_BODY.replace("{", "{\nif (N == 21) {\n" + SPIN + "\n}\n", 1)
+PARTLY_BODY = "#define HANGS N == 21\n" + GOOD_BODY.replace(
+    "{", "{\nif (N == 21) {\n" + SPIN + "\n}\n", 1
+)
 PARTLY_SIZES = ("--sizes", "20,21")
 
 
@@ -67,6 +72,7 @@ def locks(folder: Path) -> list[Path]:
 # -- a run ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.real
 def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(partly: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     is_there = in_the_second_case(output)
@@ -294,7 +300,7 @@ COMPARE = ["compare", "naive-2d", "tiled", "--set", "TILE=8,16", *SMALL]
 TUNE = ["tune", "tiled", "--sizes", "20", "--set", "TILE=8,16"]
 
 
-@pytest.mark.usefixtures("own_state", "device")
+@pytest.mark.usefixtures("own_state")
 @pytest.mark.parametrize(
     ("arguments", "nth", "known", "said"),
     [
@@ -322,7 +328,7 @@ def test_every_command_keeps_what_it_knows(
     assert bool(result.stdout) == bool(known)
 
 
-@pytest.mark.usefixtures("own_state", "device")
+@pytest.mark.usefixtures("own_state")
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
     is_recorded: bool, interrupting: Interrupting, matbench: Matbench,
@@ -348,7 +354,7 @@ def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
     assert not any(other.interrupted for other in others)
 
 
-@pytest.mark.usefixtures("own_state", "device")
+@pytest.mark.usefixtures("own_state")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

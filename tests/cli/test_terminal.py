@@ -18,6 +18,8 @@ from matbench.kernelfile import catalogue
 from matbench.model import Skip
 from matbench.workloads import WORKLOADS
 
+pytestmark = pytest.mark.usefixtures("scripted_device")
+
 # -- the bar -------------------------------------------------------------------------------------
 
 PAIR = ("tiled", "shared-row", "--sizes", "33", "--max-time", "0.1")

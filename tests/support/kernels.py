@@ -31,6 +31,7 @@ SIZES = "int M, int N, int K"
 
 #: Runs for many seconds, so that a deadline or Ctrl-C comes first.
 SPIN_BODY = """
+#define HANGS 1
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 {
 #ifdef __CUDACC__
@@ -47,6 +48,7 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 
 #: Right, but 20 times slower than necessary.
 SLOW_BODY = """
+#define TAKES 20 * M * N * K
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 {
     const int row = blockIdx.y * TILE + threadIdx.y;
@@ -71,6 +73,10 @@ def changed(text: str, *pairs: tuple[str, str]) -> str:
         text = text.replace(old, new)
     return text
 
+
+#: Wrong, and not to be compiled; as are SPIN_BODY and SLOW_BODY, on the scripted device, too.
+WRONG_BODY = "#define WRONG 1\n" + changed(GOOD_BODY, ("k < K", "k < K - 1"))
+BROKEN_BODY = "#error no sum\n" + GOOD_BODY
 
 #: The rows of its matrices lie `padding` numbers apart.
 PADDED = {

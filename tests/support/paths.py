@@ -8,3 +8,5 @@ KERNELS = TESTS / "kernels"
 BAD_KERNELS = KERNELS / "bad"
 FUNCTIONS = KERNELS / "functions"
 FOREIGN = KERNELS / "foreign"
+#: What Python runs first if PYTHONPATH has it.
+STARTUP = TESTS / "support" / "startup"

@@ -12,13 +12,15 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from matbench.errors import CaseError
-from matbench.worker import output, worker
+from matbench.worker import output, process, worker
 from matbench.worker.process import DiedError, WorkerProcess
+from support import scripted
 
 #: Where processes have their folders: they outlive the test that started them.
 _FOLDER = tempfile.gettempdir()
@@ -103,6 +105,12 @@ def workers() -> Iterator[None]:
         yield
 
 
+def start_server() -> None:
+    """Start what processes are forked from, unless it is there: with the variables of now."""
+    process._context()
+    forkserver.ensure_running()
+
+
 def _new(told: bytes) -> tuple[WorkerProcess, Path]:
     descriptor, name = tempfile.mkstemp(suffix=".pickle")
     os.close(descriptor)
@@ -124,6 +132,7 @@ def _begin(file: Path) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    scripted.stand_in(False)  # unless the initializer says so
     initializer(*initargs)
 
 

@@ -19,7 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import filelock
 import msgspec
 
 from matbench import programs, temporary
@@ -248,6 +247,8 @@ def through_pycuda(
         "code": code,
         "include_dirs": list(asked.include_folders),
     }
+    import filelock  # which imports asyncio: every process of workers imports this module
+
     lock = filelock.FileLock(cache.folder / f"pycuda-{turn}.lock")
     with lock, warnings.catch_warnings(record=True) as said, apart():
         warnings.simplefilter("always")  # PyCUDA passes on nvcc's output as a warning

@@ -1,0 +1,200 @@
+"""A device that computes nothing: each kernel says in macros what its launches do.
+
+    #define TAKES 1000 * TILE    // nanoseconds
+    #define WRONG K == 33        // whether C is wrong
+    #define SAYS "a text"        // is printed, once
+    #define HANGS N == 21        // whether it never ends
+    #define CRASHES 1
+    #error a text                // it does not compile
+
+Macros may name constants of the sweep and integers that the kernel is passed. Without them its
+results are right. It stands in for both backends, as the only device there is: everything but
+building, launching and comparing is matbench's own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+import signal
+import sys
+import time
+import zlib
+from collections.abc import Sequence
+from functools import partial
+from importlib.machinery import ModuleSpec
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from matbench.backends.protocol import Argument, Buffer, Call, Program, UnavailableError, Work
+from matbench.bench.options import Options
+from matbench.cache import Cache
+from matbench.errors import BuildError
+from matbench.kernelfile import includes
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
+from support.devices import CPU
+from support.paths import ROOT
+
+DEVICE = msgspec.structs.replace(CPU, name="A scripted device")
+#: Of its samples, so that their median has an interval.
+_JITTER = (1.0, 1.001, 0.999, 1.002, 0.998)
+_MACRO = re.compile(r"^#define +([A-Z]+)\b *(.*)$", re.MULTILINE)
+_NONE = 2**64 - 1
+
+
+class Memory:
+    """Bytes that a view shares."""
+
+    def __init__(self, words: npt.NDArray[np.uint8]) -> None:
+        self.handle, self.nbytes = words, words.nbytes
+
+    def view(self, offset_bytes: int, nbytes: int) -> Memory:
+        return Memory(self.handle[offset_bytes : offset_bytes + nbytes])
+
+
+class ScriptedProgram(Program):
+    """A kernel of a test; of matbench's own, `seal` alone does anything."""
+
+    resources = Resources(static_shared_bytes=0, max_threads_per_block=1024)
+
+    def __init__(self, device: ScriptedDevice, kernel: Kernel, params: dict[str, int]) -> None:
+        self.device, self.kernel, self.params = device, kernel, params
+        texts = [*includes.texts(kernel.includes), kernel.source]
+        self.script = dict(_MACRO.findall("\n".join(texts)))
+        self.takes_ns = 0.0
+
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
+        run = partial(self._run, arguments)
+        return Call(run, program=self, arguments=arguments)
+
+    def _run(self, arguments: Sequence[Argument]) -> None:
+        if self.kernel.entry == "seal":
+            self.device.seal(*arguments)
+        if not self.kernel.file:
+            return
+        named: dict[str, Any] = dict(zip(self.kernel.args, arguments, strict=False))
+        named |= self.params
+        if self._value("HANGS", named, False):
+            time.sleep(1e6)
+        if self._value("CRASHES", named, False):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if "SAYS" in self.script:
+            print(self.script.pop("SAYS").strip('"'), flush=True)
+        work = math.prod(float(named.get(size, 1)) for size in "MNK")
+        kind = zlib.crc32(repr((self.kernel.source, self.params)).encode()) / 2**32
+        usual_ns = 1000 + work * (1 + kind)
+        self.takes_ns = float(self._value("TAKES", named, usual_ns))
+        self.device.is_wrong = bool(self._value("WRONG", named, False))
+
+    def _value(self, macro: str, named: dict[str, Any], usual: Any) -> Any:
+        return eval(self.script[macro], named) if macro in self.script else usual
+
+
+class ScriptedDevice:
+    """The open device."""
+
+    clock_is_sm = False
+    variants = ("plain",)
+
+    def __init__(self, info: DeviceInfo, cache: Cache) -> None:
+        self.info, self.cache = info, cache
+        self.is_wrong = False
+        self._held: list[Memory] = []
+        self._jitter = itertools.cycle(_JITTER)
+
+    def allocate(self, nbytes: int) -> Memory:
+        self._held.append(Memory(np.zeros(nbytes, np.uint8)))
+        return self._held[-1]
+
+    def release(self, buffer: Buffer) -> None:
+        self._held = [held for held in self._held if held is not buffer]
+
+    def memory_without(self, buffers: Sequence[Buffer]) -> list[Memory]:
+        return [held for held in self._held if all(held is not buffer for buffer in buffers)]
+
+    def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        buffer.handle[: array.nbytes] = array.reshape(-1).view(np.uint8)
+
+    def read(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        array.reshape(-1).view(np.uint8)[:] = buffer.handle[: array.nbytes]
+
+    def build(self, kernel: Kernel, params: dict[str, int], *_: Any, **__: Any) -> Program:
+        for number, line in enumerate(kernel.source.splitlines(), 1):
+            if line.startswith("#error "):
+                raise BuildError(f"{kernel.path}:{number}:2: error: {line[7:]}")
+        return ScriptedProgram(self, kernel, params)
+
+    def seal(self, *arguments: Any) -> None:
+        """Say that the last kernel that was launched was right or wrong; see `Samples.verdicts`."""
+        from matbench.bench.samples import drawn  # which is slow to import
+
+        *_, seal, results, number, elements, _ = arguments
+        wrong, first = (elements, 0) if self.is_wrong else (0, _NONE)
+        told = (wrong, first, 0)
+        words = [drawn(seal, place) ^ value for place, value in enumerate(told)]
+        words.append(drawn(drawn(drawn(seal, wrong), first), 0))
+        results.handle.view(np.uint64)[4 * number : 4 * number + 4] = words
+
+    def timed_ns(self, work: Work) -> float:
+        for call in work.calls:
+            call.run()
+        times_ns = [getattr(call.program, "takes_ns", 0.0) or 100.0 for call in work.calls]
+        return next(self._jitter) * sum(times_ns) / len(times_ns)
+
+    def clock_agrees(self) -> bool:
+        return True
+
+    def conditions(self) -> Conditions:
+        return Conditions()
+
+    def energy_j(self) -> None:
+        return None
+
+    def copy(self, target: Buffer, source: Buffer) -> None: ...
+    def reset_cache(self) -> None: ...
+    def synchronize(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def _none() -> list[DeviceInfo]:
+    raise UnavailableError("no CUDA beside a scripted device")
+
+
+#: What stands in for the modules of backends; those below `cuda` are as usual.
+STAND_INS: dict[str, Any] = {
+    "matbench.backends.opencl": SimpleNamespace(
+        devices=lambda: [DEVICE], open_device=ScriptedDevice, preload=lambda: None
+    ),
+    "matbench.backends.cuda": SimpleNamespace(
+        devices=_none,
+        preload=lambda: None,
+        gpu_is_present=lambda: False,
+        __path__=[str(ROOT / "matbench" / "backends" / "cuda")],
+    ),
+}
+for _name, _module in STAND_INS.items():
+    _module.__name__, _module.__spec__ = _name, ModuleSpec(_name, None)
+_real = {name: sys.modules.get(name) for name in STAND_INS}
+
+
+def stand_in(wanted: bool) -> None:
+    """From now on, this process has the scripted device, or again its own."""
+    for name, real in _real.items():
+        module = STAND_INS[name] if wanted else real
+        sys.modules.pop(name, None)
+        if module is not None:
+            sys.modules[name] = module
+
+
+def begin(device: DeviceInfo, options: Options) -> None:
+    """In a worker process, in place of its `_begin`."""
+    from matbench.worker import worker
+
+    stand_in(True)
+    worker._begin(device, options)

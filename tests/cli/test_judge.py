@@ -19,6 +19,7 @@ from support import candidates
 from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
 from support.optional import present, some
 from support.paths import ROOT
+from support.scripted import device as scripted_device
 from support.tables import compared
 
 import matbench
@@ -39,6 +40,15 @@ def judge(device: DeviceInfo) -> Iterator[matbench.Judge]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def scripted() -> Iterator[matbench.Judge]:
+    """A judge on the scripted device."""
+    with scripted_device():
+        judge = matbench.Judge("64", max_time=0.01)
+    with judge:
+        yield judge
+
+
 def test_a_right_kernel_is_measured(judge: matbench.Judge, tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     path.write_text(kernel_text("mine"))
@@ -49,18 +59,18 @@ def test_a_right_kernel_is_measured(judge: matbench.Judge, tmp_path: Path) -> No
     assert judge.run(str(path), sizes="64,65").median_ns != verdict.median_ns
 
 
-def test_times_of_several_sizes_are_added(judge: matbench.Judge) -> None:
-    verdict = judge.run(kernel_text().replace("TILE = [8]", "TILE = [8, 16]"), sizes="64,33")
+def test_times_of_several_sizes_are_added(scripted: matbench.Judge) -> None:
+    verdict = scripted.run(kernel_text().replace("TILE = [8]", "TILE = [8, 16]"), sizes="64,33")
     medians = {size: [] for size in (64, 33)}  # type: dict[int, list[float]]
     for case in verdict.cases:
         medians[case.case.problem.N].append(present(case.median_ns))
     assert verdict.median_ns == min(medians[64]) + min(medians[33])
 
 
-def test_the_worst_case_decides(judge: matbench.Judge) -> None:
+def test_the_worst_case_decides(scripted: matbench.Judge) -> None:
     """Wrong at one size, right at the other; failed front matter at one of two."""
-    wrong = kernel_text().replace("k < K", "k < (K == 33 ? 1 : K)")
-    verdict = judge.run(wrong, sizes="64,33")
+    wrong = kernel_text(body="#define WRONG K == 33\n" + GOOD_BODY)
+    verdict = scripted.run(wrong, sizes="64,33")
     assert verdict.status == "wrong"
     assert {case.status for case in verdict.cases} == {"wrong", "measured"}
 
@@ -193,8 +203,10 @@ def test_a_kernel_that_is_passed_one_size_is_skipped_at_others(judge: matbench.J
     assert verdict.reason == "needs M == N (M = 17, N = 33)"
 
 
-def test_one_set_of_constants_may_not_fit(judge: matbench.Judge) -> None:
-    verdict = judge.run(kernel_text(launch=LAUNCH_OF_8), front_matter={"sweep": {"TILE": [8, 16]}})
+def test_one_set_of_constants_may_not_fit(scripted: matbench.Judge) -> None:
+    verdict = scripted.run(
+        kernel_text(launch=LAUNCH_OF_8), front_matter={"sweep": {"TILE": [8, 16]}}
+    )
     assert {case.status for case in verdict.cases} == {"measured", "skipped"}
     assert (verdict.status, verdict.reason) == ("measured", None)
 
@@ -217,13 +229,13 @@ def test_front_matter_and_an_entry_can_be_given(judge: matbench.Judge) -> None:
     assert judge.run(both, entry="other").status == "failed"  # no call of it is right
 
 
-def test_two_kernels_are_compared_in_turns(judge: matbench.Judge) -> None:
+def test_two_kernels_are_compared_in_turns(scripted: matbench.Judge) -> None:
     fast, slow = kernel_text(), kernel_text(body=SLOW_BODY)
-    found = judge.compare(fast, slow, max_time=2)
+    found = scripted.compare(fast, slow, max_time=2)
     assert found.verdict == "SLOWER"
     assert present(found.ratios[0]) > 2
     assert [record.baseline.case.problem.N for record in found.records] == [64]
-    assert judge.compare(slow, fast, max_time=2).verdict == "FASTER"
+    assert scripted.compare(slow, fast, max_time=2).verdict == "FASTER"
 
 
 def test_sizes_that_disagree_leave_it_undecided() -> None:
@@ -248,10 +260,9 @@ def test_many_kernels_have_the_verdicts_that_they_should(
     assert [verdict.status for verdict in verdicts] == [one.status for one in given]
 
 
-def test_builds_are_forgotten_so_that_memory_does_not_grow(
-    device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with matbench.Judge("33", backend=device.backend, max_time=0.01) as judge:
+@pytest.mark.usefixtures("scripted_device")
+def test_builds_are_forgotten_so_that_memory_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    with matbench.Judge("33", max_time=0.01) as judge:
         judge.run("tiled")
         worker = judge._pool.worker(judge.device)
         assert worker.run(_builds) > 0
@@ -281,14 +292,15 @@ def program(text: str, folder: Path, **environment: str) -> subprocess.Completed
     )  # fmt: skip
 
 
-def test_a_script_needs_no_guard_and_leaves_nothing(tmp_path: Path, device: DeviceInfo) -> None:
+@pytest.mark.usefixtures("scripted_device")
+def test_a_script_needs_no_guard_and_leaves_nothing(tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     ran = program(
-        f"""
+        """
         import matbench
         print("begun")
-        judge = matbench.Judge("33", backend={device.backend!r}, max_time=0.01)
+        judge = matbench.Judge("33", max_time=0.01)
         print(judge.run("tiled").status, judge.run("nowhere.cu").status)
         """,
         tmp_path,
@@ -299,14 +311,15 @@ def test_a_script_needs_no_guard_and_leaves_nothing(tmp_path: Path, device: Devi
     assert not [p for p in psutil.process_iter(["cwd"]) if str(tmp_path) in (p.info["cwd"] or "")]
 
 
-def test_a_judge_that_is_gone_has_ended_its_process(tmp_path: Path, device: DeviceInfo) -> None:
+@pytest.mark.usefixtures("scripted_device")
+def test_a_judge_that_is_gone_has_ended_its_process(tmp_path: Path) -> None:
     ran = program(
         f"""
         import gc, psutil, matbench
         def others():
             started = psutil.Process().children()  # the server of processes is one
             return [process for one in started for process in one.children(recursive=True)]
-        judge = matbench.Judge("33", backend={device.backend!r}, max_time=0.01)
+        judge = matbench.Judge("33", max_time=0.01)
         print(judge.run({FOREIGN!r}).status, len(others()))
         del judge
         gc.collect()
@@ -314,7 +327,7 @@ def test_a_judge_that_is_gone_has_ended_its_process(tmp_path: Path, device: Devi
         """,
         tmp_path,
     )
-    assert ran.stdout == "measured 2\n0\n", ran.stderr
+    assert ran.stdout == "failed 2\n0\n", ran.stderr  # no call of it is right on that device
 
 
 def test_importing_it_loads_hardly_anything(tmp_path: Path) -> None:
@@ -397,10 +410,7 @@ def test_records_are_typed_and_have_flat_rows(run_file: Path) -> None:
 
 
 @pytest.fixture
-def run_file(matbench: Any, tmp_path: Path, device: DeviceInfo) -> Path:
+def run_file(matbench: Any, tmp_path: Path, scripted_device: None) -> Path:
     file = tmp_path / "out.jsonl"
-    matbench(
-        "run", "tiled", "--set", "TILE=8,16", "--sizes", "33", "--max-time", "0.01",
-        "--backend", device.backend, "--output", file,
-    )  # fmt: skip
+    matbench("run", "tiled", "--set", "TILE=8,16", "--sizes", "33", "--output", file)
     return file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -16,6 +17,7 @@ import psutil
 import pytest
 from support import candidates
 from support.kernels import SLOW_BODY, SPIN_BODY, kernel_text
+from support.scripted import ENVIRONMENT
 from support.terminal import COMMAND
 
 from matbench.model import DeviceInfo
@@ -23,37 +25,32 @@ from matbench.records.outcome import Outcome
 
 
 @contextmanager
-def started(device: DeviceInfo, *words: str) -> Iterator[Any]:
-    """The command, whose streams are pipes."""
-    options = ["--backend", device.backend, "--sizes", "33", "--max-time", "0.01", "--timeout", "2"]
+def started(*words: str, scripted: bool = True) -> Iterator[Any]:
+    """The command, whose streams are pipes; by default on a scripted device."""
+    options = ["--backend", "opencl", "--sizes", "33", "--max-time", "0.01", "--timeout", "2"]
     with subprocess.Popen(
         [*COMMAND, "serve", *options, *words],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **(ENVIRONMENT if scripted else {})},
     ) as process:  # fmt: skip
         yield process
 
 
-def answers(device: DeviceInfo, *requests: Any, words: tuple[str, ...] = ()) -> list[Any]:
+def answers(*requests: Any, words: tuple[str, ...] = (), scripted: bool = True) -> list[Any]:
     """The answers to requests, or to lines of text."""
     lines = [one if isinstance(one, str) else json.dumps(one) for one in requests]
-    with started(device, *words) as process:
+    with started(*words, scripted=scripted) as process:
         out, told = process.communicate("\n".join(lines), timeout=100)
     assert (process.returncode, told) == (0, "")
     return [json.loads(line) for line in out.splitlines()]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled(own_folders: None, device: DeviceInfo) -> None:
-    """What all kernels need is in the cache: 2 s are not enough to compile it, too."""
-    answers(device, {"path": "tiled"}, words=("--timeout", "60"))
-
-
 @pytest.fixture(scope="module")
-def answered(device: DeviceInfo) -> list[Any]:
+def answered() -> list[Any]:
     """What one process answers to several requests."""
     slow = {"source": kernel_text("slow", body=SLOW_BODY), "baseline": "tiled", "sizes": "128"}
     return answers(
-        device, {"id": 1, "path": "tiled"}, "",
+        {"id": 1, "path": "tiled"}, "",
         {"id": "two", "source": kernel_text("hangs", body=SPIN_BODY)},
         {"source": kernel_text(), "sizes": "17", "front_matter": {"sweep": {"TILE": [4]}}},
         '{"path": "' + "x" * 9_000_000, {"id": 5, **slow},
@@ -75,17 +72,17 @@ def test_answers_come_in_order_with_their_ids(answered: list[Any]) -> None:
     assert last["status"] == "measured"
 
 
-def test_who_writes_faster_than_it_answers_waits(device: DeviceInfo, tmp_path: Path) -> None:
+def test_who_writes_faster_than_it_answers_waits(tmp_path: Path) -> None:
     written = tmp_path / "answers"
-    words = [*COMMAND, "serve", "--backend", device.backend]
+    words, scripted = [*COMMAND, "serve"], {**os.environ, **ENVIRONMENT}
     with (
         subprocess.Popen(["yes", '{"id":1}'], stdout=subprocess.PIPE) as endless,
         written.open("wb") as answers,
-        subprocess.Popen(words, stdin=endless.stdout, stdout=answers) as process,
+        subprocess.Popen(words, stdin=endless.stdout, stdout=answers, env=scripted) as process,
     ):
         while not written.stat().st_size:
             time.sleep(0.05)
-        time.sleep(2)
+        time.sleep(0.5)
         asked = psutil.Process(endless.pid).io_counters().write_chars // len('{"id":1}\n')
         answered = written.read_bytes().count(b"\n")
         endless.kill()
@@ -107,9 +104,11 @@ def test_a_baseline_makes_a_comparison(answered: list[Any]) -> None:
 
 
 def test_a_contract_is_that_of_the_command_or_of_the_request(device: DeviceInfo) -> None:
+    """On a real device: what a kernel computes is found out."""
     source, _ = candidates.FAULTY["b-transposed"]
     given = [{"source": source}, {"source": kernel_text(), "contract": {"beta": 1.0}}]
-    asked, other = answers(device, *given, words=("--contract", "transpose=NT", "--timeout", "60"))
+    words = ("--contract", "transpose=NT", "--timeout", "60", "--backend", device.backend)
+    asked, other = answers(*given, words=words, scripted=False)
     assert (asked["status"], asked["reason"]) == ("measured", None)
     assert asked["adoption"]["table"]["transpose"] == "NT"
     assert (other["status"], other["reason"]) == (
@@ -118,14 +117,14 @@ def test_a_contract_is_that_of_the_command_or_of_the_request(device: DeviceInfo)
     )
 
 
-def test_a_text_of_one_line_is_a_text(device: DeviceInfo) -> None:
-    [answer] = answers(device, {"source": "tiled"})
+def test_a_text_of_one_line_is_a_text() -> None:
+    [answer] = answers({"source": "tiled"})
     assert answer["status"] == "failed"
     assert "cannot be parsed as CUDA C++" in answer["reason"]
 
 
-def test_each_answer_comes_before_the_next_request(device: DeviceInfo) -> None:
-    with started(device) as process:
+def test_each_answer_comes_before_the_next_request() -> None:
+    with started() as process:
         for number in range(3):
             process.stdin.write(json.dumps({"id": number, "path": "tiled"}) + "\n")
             process.stdin.flush()
@@ -135,8 +134,8 @@ def test_each_answer_comes_before_the_next_request(device: DeviceInfo) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_it_and_its_processes(number: signal.Signals, device: DeviceInfo) -> None:
-    with started(device) as process:
+def test_signals_end_it_and_its_processes(number: signal.Signals) -> None:
+    with started() as process:
         process.stdin.write(json.dumps({"path": "tiled"}) + "\n")
         process.stdin.flush()
         process.stdout.readline()
@@ -149,8 +148,8 @@ def test_signals_end_it_and_its_processes(number: signal.Signals, device: Device
         assert (len(gone), alive) == (len(children), [])
 
 
-def test_a_reader_that_leaves_ends_it_quietly(device: DeviceInfo) -> None:
-    with started(device) as process:
+def test_a_reader_that_leaves_ends_it_quietly() -> None:
+    with started() as process:
         process.stdout.close()
         process.stdin.write(json.dumps({"path": "tiled"}) + "\n")
         process.stdin.close()
@@ -158,8 +157,8 @@ def test_a_reader_that_leaves_ends_it_quietly(device: DeviceInfo) -> None:
         assert process.stderr.read() == ""
 
 
-def test_it_waits_for_input_without_using_a_processor(device: DeviceInfo) -> None:
-    with started(device) as process:
+def test_it_waits_for_input_without_using_a_processor() -> None:
+    with started() as process:
         ends, before, used = time.monotonic() + 60, -1.0, 0.0
         while used - before > 0.05:  # until all is imported
             assert time.monotonic() < ends
@@ -170,10 +169,10 @@ def test_it_waits_for_input_without_using_a_processor(device: DeviceInfo) -> Non
         assert process.wait(20) == 0
 
 
-def test_no_terminal_is_needed(device: DeviceInfo) -> None:
+def test_no_terminal_is_needed() -> None:
     """Standard input that is closed is at its end."""
     run = subprocess.run(
-        [*COMMAND, "serve", "--backend", device.backend], stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=60, check=False,
+        [*COMMAND, "serve"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        check=False, env={**os.environ, **ENVIRONMENT},
     )  # fmt: skip
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from support.cli import Matbench, Refusal
-from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text, own_file
+from support.kernels import GOOD_BODY, SLOW_BODY, WRONG_BODY, kernel_text, own_file
 from support.repository import git, tree
 from support.terminal import on_terminal
 
 pytestmark = [
-    pytest.mark.usefixtures("own_state"),
+    pytest.mark.usefixtures("own_state", "scripted_device"),
     pytest.mark.skipif(shutil.which("git") is None, reason="no git"),
 ]
 
@@ -94,6 +94,7 @@ void g(const float *A, const float *B, float *C, int M, int N, int K) {
 PYTHON = "from other import k\ndef g(A, B): return k * (A @ B)\n"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("file", "text", "beside", "line", "given"),
     [
@@ -162,14 +163,13 @@ def test_what_did_not_change_or_is_new_is_not_measured(
 def test_what_was_wrong_before_is_no_reason_to_refuse_what_is_right_now(
     matbench: Matbench, project: Path
 ) -> None:
-    """With a factor of 2 in a header, a product is wrong."""
-    body = '#include "factor.h"\n' + GOOD_BODY.replace("= sum;", "= FACTOR * sum;")
-    Path("mine.cu").write_text(kernel_text("mine", body=body))
-    Path("factor.h").write_text("#define FACTOR 2.0f\n")
+    """Here because of a header."""
+    Path("mine.cu").write_text(kernel_text("mine", body='#include "factor.h"\n' + GOOD_BODY))
+    Path("factor.h").write_text("#define WRONG 1\n")
     Path("right.cu").write_text(kernel_text("right"))
     git(Path(), "add", ".")
     git(Path(), "commit", "-q", "-m", "with a header")
-    Path("factor.h").write_text("#define FACTOR 1.0f\n")
+    Path("factor.h").write_text("#define WRONG 0\n")
     Path("right.cu").write_text(kernel_text("right") + "extern int changed;\n")
     given = (*BRIEFLY, "--fail-if-slower", "900%", "--allow-skips", "--format", "json")
     arguments = ("compare", "--against", "HEAD", "mine.cu", "right.cu", *given)
@@ -288,7 +288,7 @@ def test_the_summary_is_appended(
 ) -> None:
     workflow = tmp_path / "workflow.md"
     workflow.write_text("before\n")
-    Path("mine.cu").write_text(kernel_text().replace("k < K", "k < K - 1"))
+    Path("mine.cu").write_text(kernel_text(body=WRONG_BODY))
     arguments = ("compare", "--against", "main", "mine.cu", *BRIEFLY)
     matbench(*arguments, code=1)
     assert workflow.read_text() == "before\n"

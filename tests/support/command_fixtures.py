@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -23,9 +22,9 @@ from matbench.model import Case, DeviceInfo, Skip
 from matbench.records import provenance
 from matbench.records.outcome import CaseRecord, Outcome
 from matbench.worker import comparing, worker
-from support import scripted, warm
+from support import scripted
 from support.cli import Matbench, Plan, Pretended, Refusal, last_run
-from support.paths import ROOT, STARTUP, TESTS
+from support.paths import ROOT
 from support.records import timing
 from support.repository import git
 
@@ -45,21 +44,14 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def scripted_device(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def scripted_device(request: pytest.FixtureRequest) -> Iterator[None]:
     """Commands, here and in other processes, find the device of `scripted` and no other, except in
     tests that are marked `real`."""
     if request.node.get_closest_marker("real"):
         yield
         return
-    warm.start_server()  # which serves other tests, too
-    folders = [str(STARTUP), str(TESTS), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, folders)))
-    monkeypatch.setattr(worker, "_begin", scripted.begin)
-    scripted.stand_in(True)
-    yield
-    scripted.stand_in(False)
+    with scripted.device():
+        yield
 
 
 @pytest.fixture

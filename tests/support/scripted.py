@@ -22,11 +22,14 @@ import signal
 import sys
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.machinery import ModuleSpec
+from multiprocessing import forkserver
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -39,7 +42,7 @@ from matbench.errors import BuildError
 from matbench.kernelfile import includes
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 from support.devices import CPU
-from support.paths import ROOT
+from support.paths import ROOT, STARTUP, TESTS
 
 DEVICE = msgspec.structs.replace(CPU, name="A scripted device")
 #: Of its samples, so that their median has an interval.
@@ -76,7 +79,7 @@ class ScriptedProgram(Program):
     def _run(self, arguments: Sequence[Argument]) -> None:
         if self.kernel.entry == "seal":
             self.device.seal(*arguments)
-        if not self.kernel.file:
+        if self.kernel.path.startswith("matbench/"):
             return
         named: dict[str, Any] = dict(zip(self.kernel.args, arguments, strict=False))
         named |= self.params
@@ -180,6 +183,12 @@ STAND_INS: dict[str, Any] = {
 }
 for _name, _module in STAND_INS.items():
     _module.__name__, _module.__spec__ = _name, ModuleSpec(_name, None)
+#: The variables with which other processes have it.
+ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join(
+        filter(None, (str(STARTUP), str(TESTS), os.environ.get("PYTHONPATH")))
+    )
+}
 _real = {name: sys.modules.get(name) for name in STAND_INS}
 
 
@@ -190,6 +199,19 @@ def stand_in(wanted: bool) -> None:
         sys.modules.pop(name, None)
         if module is not None:
             sys.modules[name] = module
+
+
+@contextmanager
+def device() -> Iterator[None]:
+    """Commands that begin here, and processes for workers that are made here, have it."""
+    from matbench.worker import process, worker
+
+    process._context()  # the server of processes, which serves others, too, is as usual
+    forkserver.ensure_running()
+    with mock.patch.dict(os.environ, ENVIRONMENT), mock.patch.object(worker, "_begin", begin):
+        stand_in(True)
+        yield
+    stand_in(False)
 
 
 def begin(device: DeviceInfo, options: Options) -> None:

@@ -12,13 +12,12 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from matbench.errors import CaseError
-from matbench.worker import output, process, worker
+from matbench.worker import output, worker
 from matbench.worker.process import DiedError, WorkerProcess
 from support import scripted
 
@@ -103,12 +102,6 @@ def workers() -> Iterator[None]:
     """Workers that are made here take processes at rest, and leave them so."""
     with mock.patch.object(worker, "WorkerProcess", _process):
         yield
-
-
-def start_server() -> None:
-    """Start what processes are forked from, unless it is there: with the variables of now."""
-    process._context()
-    forkserver.ensure_running()
 
 
 def _new(told: bytes) -> tuple[WorkerProcess, Path]:

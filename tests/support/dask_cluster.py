@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import psutil
 
+from support.scripted import ENVIRONMENT
+
 T = TypeVar("T")
 
 SCRIPT = """
@@ -77,12 +79,13 @@ def wait_for(condition: Callable[[], T], limit_s: float = 60) -> T:
 
 @contextmanager
 def dask_cluster(workers: int, resources: dict[str, Any] | None = None) -> Iterator[DaskCluster]:
-    """A cluster until the end of the block; nothing of it is left behind."""
+    """A cluster until the end of the block; nothing of it is left behind. Its workers have the
+    scripted device."""
     script = SCRIPT.replace("resources={}", f"resources={resources or {'CPU': 1}}")
     process = subprocess.Popen(
         [sys.executable, "-c", script.replace("{{", "{").replace("}}", "}"), str(workers)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        start_new_session=True,
+        start_new_session=True, env={**os.environ, **ENVIRONMENT},
     )  # fmt: skip
     assert process.stdin is not None
     assert process.stdout is not None

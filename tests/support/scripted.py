@@ -5,11 +5,11 @@
     #define SAYS "a text"        // is printed, once
     #define HANGS N == 21        // whether it never ends
     #define CRASHES 1
-    #error a text                // it does not compile
+    #error a text                // it does not compile, or only #if on the line before
 
-Macros may name constants of the sweep and integers that the kernel is passed. Without them its
-results are right. It stands in for both backends, as the only device there is: everything but
-building, launching and comparing is matbench's own.
+They may name constants of the sweep, integers that the kernel is passed, and other macros, also of
+headers. Without them its results are right. The device stands in for both backends, as the only one
+there is: everything but building, launching and comparing is matbench's own.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ DEVICE = msgspec.structs.replace(CPU, name="A scripted device")
 #: Of its samples, so that their median has an interval.
 _JITTER = (1.0, 1.001, 0.999, 1.002, 0.998)
 _MACRO = re.compile(r"^#define +([A-Z]+)\b *(.*)$", re.MULTILINE)
+_ERROR = re.compile(r"^(?:#if (.*)\n)?#error (.*)$", re.MULTILINE)
 _NONE = 2**64 - 1
 
 
@@ -59,6 +60,17 @@ class Memory:
 
     def view(self, offset_bytes: int, nbytes: int) -> Memory:
         return Memory(self.handle[offset_bytes : offset_bytes + nbytes])
+
+
+class _Names(dict[str, Any]):
+    """Those of arguments and constants, and of other macros."""
+
+    def __init__(self, known: dict[str, Any], script: dict[str, str]) -> None:
+        super().__init__(known)
+        self.script = script
+
+    def __missing__(self, name: str) -> Any:
+        return eval(self.script[name], {}, self)
 
 
 class ScriptedProgram(Program):
@@ -96,7 +108,8 @@ class ScriptedProgram(Program):
         self.device.is_wrong = bool(self._value("WRONG", named, False))
 
     def _value(self, macro: str, named: dict[str, Any], usual: Any) -> Any:
-        return eval(self.script[macro], named) if macro in self.script else usual
+        names = _Names(named, self.script)
+        return eval(self.script[macro], {}, names) if macro in self.script else usual
 
 
 class ScriptedDevice:
@@ -128,9 +141,10 @@ class ScriptedDevice:
         array.reshape(-1).view(np.uint8)[:] = buffer.handle[: array.nbytes]
 
     def build(self, kernel: Kernel, params: dict[str, int], *_: Any, **__: Any) -> Program:
-        for number, line in enumerate(kernel.source.splitlines(), 1):
-            if line.startswith("#error "):
-                raise BuildError(f"{kernel.path}:{number}:2: error: {line[7:]}")
+        for found in _ERROR.finditer(kernel.source):
+            if found[1] is None or eval(found[1], dict(params)):
+                line = 1 + kernel.source.count("\n", 0, found.start(2))
+                raise BuildError(f"{kernel.path}:{line}:2: error: {found[2]}")
         return ScriptedProgram(self, kernel, params)
 
     def seal(self, *arguments: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: The sum is taken TURNS times over. KIND 2 is fast and wrong, for it leaves half of K out; KIND 3
-#: is not allowed, KIND 4 does not compile.
+#: is not allowed, KIND 4 does not compile; all this on the scripted device, too.
 KERNEL = """// /// matbench
 // name = "tunable"
 // summary = "For a test"
@@ -19,6 +19,8 @@ KERNEL = """// /// matbench
 // grid = ["ceil_div(N, 8)", "ceil_div(M, 8)"]
 // ///
 
+#define TAKES 20000 * TURNS
+#define WRONG KIND == 2
 #if KIND == 4
 #error "no such kind"
 #endif

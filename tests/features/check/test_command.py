@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import scripted
 from support.cli import Matbench
-from support.kernels import GOOD_BODY, PRODUCT, KernelWriter, changed
+from support.kernels import GOOD_BODY, PRODUCT, WRONG_BODY, KernelWriter, changed
 from support.tables import GPU, line_of, outcome, printed
 
 from matbench.features.check import cases
@@ -49,15 +50,16 @@ def test_json_has_every_probe_as_a_record(matbench: Matbench) -> None:
     assert all(probe.outcome.timing is None for probe in probes)
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_several_kernels_are_checked_quickly(
-    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+    matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     """At the sizes of `run --smoke`, and without their claims."""
     good = write_kernel("good", front="error_constant = 16")
-    bad = write_kernel("bad", body=changed(GOOD_BODY, ("k < K", "k < K - 1")))
+    bad = write_kernel("bad", body=WRONG_BODY)
     text = matbench("check", good, bad, good, "--quick", code=1).stdout
     right, wrong = text.split("\n\n")[1::2]
-    assert right == f"good passed 4 of 4 probes on {device.label}"
+    assert right == f"good passed 4 of 4 probes on {scripted.DEVICE.label}"
     assert last(wrong).startswith("bad passed 0 of 4 probes")
     told = matbench("check", good, "dot-tree", "--quick", "--format", "json").stdout
     _, *found = json.loads(told)
@@ -192,9 +194,11 @@ def test_how_much_of_a_claim_is_needed(
     assert lines[-2].startswith(line)
 
 
+@pytest.mark.usefixtures("scripted_device")
 def test_a_condition_that_is_needed(matbench: Matbench, write_kernel: KernelWriter) -> None:
     whole = 'block = ["TILE", "TILE"]\ngrid = ["N // TILE", "ceil_div(M, TILE)"]\n'
-    path = write_kernel(launch=f'{whole}where = ["N % TILE == 0"]')
+    body = f"#define WRONG N % TILE != 0\n{GOOD_BODY}"
+    path = write_kernel(launch=f'{whole}where = ["N % TILE == 0"]', body=body)
     lines = matbench("check", path).stdout.splitlines()
     assert lines[-2].startswith("where N % TILE == 0: needed: 0 of ")
 

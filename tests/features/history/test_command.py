@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.cli import Matbench, Refusal
-from support.kernels import SLOW_BODY, SPIN_BODY, kernel_text
+from support.kernels import SLOW_BODY, SPIN_BODY, changed, kernel_text
 from support.repository import git
 from support.terminal import on_terminal
 
@@ -22,7 +22,7 @@ from matbench.records.reading import Contents
 from matbench.worker.worker import WorkerPool
 
 pytestmark = [
-    pytest.mark.usefixtures("own_state"),
+    pytest.mark.usefixtures("own_state", "scripted_device"),
     pytest.mark.skipif(shutil.which("git") is None, reason="no git"),
 ]
 
@@ -31,9 +31,10 @@ BRIEFLY = ("--sizes", "48", "--max-time", "3")
 MARGIN = ("--threshold", "200%")
 #: What the header says changes how often the work is done, or makes C wrong.
 WORK = "#define TURNS {turns}\n#define FACTOR {factor}\n"
-BODY = '#include "work.h"\n' + SLOW_BODY.replace("turn < 20", "turn < TURNS").replace(
-    "] = sum;", "] = sum * FACTOR;"
-)
+BODY = '#include "work.h"\n#define WRONG FACTOR != 1\n' + changed(
+    SLOW_BODY,
+    ("turn < 20", "turn < TURNS"), ("TAKES 20", "TAKES TURNS"), ("] = sum;", "] = sum * FACTOR;"),
+)  # fmt: skip
 #: Of another workload.
 REVERSE = """// /// matbench
 // name = "mine"
@@ -54,7 +55,7 @@ def project(own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return Path().absolute()
 
 
-def save(subject: str = "", *, turns: int = 1, factor: str = "1.0f", body: str = BODY) -> str:
+def save(subject: str = "", *, turns: int = 1, factor: int = 1, body: str = BODY) -> str:
     """Write a version, and commit it if it has a subject; returns the short hash."""
     Path("mine.cu").write_text(kernel_text("mine", body=body))
     Path("work.h").write_text(WORK.format(turns=turns, factor=factor))
@@ -74,6 +75,7 @@ def kept(file: str | Path) -> list[str]:
     return [json.loads(line)["type"] for line in Path(file).read_text().splitlines()]
 
 
+@pytest.mark.real
 def test_the_commit_that_made_it_slower_is_blamed_and_no_other(
     matbench: Matbench, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,8 +117,8 @@ def test_what_cannot_be_timed_is_shown_and_passed_over(matbench: Matbench, proje
     """Wrong, not built, without front matter, of another workload: the next right version is
     compared with the last right one, and whoever is between may be to blame as well."""
     good = save("Good")
-    wrong = save("Wrong", factor="2.0f")
-    unbuilt = save("Unbuilt", body=BODY.replace("volatile", "volatil"))
+    wrong = save("Wrong", factor=2)
+    unbuilt = save("Unbuilt", body=f"#error no 'volatil'\n{BODY}")
     Path("mine.cu").write_text("// /// matbench\n// name = \n// ///\n")
     git(Path(), "commit", "-q", "-am", "Unreadable")
     Path("mine.cu").write_text(REVERSE)
@@ -140,7 +142,7 @@ def test_what_cannot_be_timed_is_shown_and_passed_over(matbench: Matbench, proje
         "SLOWER",
     ]
     assert table[-1]["against"] == good
-    save(factor="3.0f")  # wrong now
+    save(factor=3)  # wrong now
     matbench("history", "mine.cu", *BRIEFLY, *MARGIN, code=1)
 
 
@@ -323,7 +325,7 @@ def test_parameters_are_those_that_are_fastest(
     matbench: Matbench, project: Path, tmp_path: Path
 ) -> None:
     """Each version with its own: of TILE = 4 and 8 the second one prefers one by far."""
-    save("First", body=BODY.replace("turn < TURNS", "turn < (TILE == 4 ? 20 : 1)"))
+    save("First", body=changed(BODY, ("TAKES TURNS", "TAKES (1 + 20 * (TILE == 4))")))
     Path("mine.cu").write_text(Path("mine.cu").read_text().replace("[8]", "[4, 8]"))
     git(Path(), "commit", "-q", "-a", "--amend", "-m", "First")
     Path("mine.cu").write_text(Path("mine.cu").read_text().replace("TILE == 4", "TILE == 8"))

@@ -95,18 +95,25 @@ def test_one_launch_is_one_candidate(device: DeviceInfo) -> None:
     assert of(used, 1000).record.merged == 0
 
 
+@pytest.fixture
+def few_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_space, "MOST_COMBINATIONS", 4_000)
+
+
+@pytest.mark.usefixtures("few_drawn")
 def test_a_large_space_is_drawn_from(kernel: Kernel, device: DeviceInfo) -> None:
     large = {name: tuple(range(1, 1000)) for name in ("TURNS", "KIND")}
     found = search_space.space(msgspec.structs.replace(kernel, tune=large), SIZE, device, {}, 3)
     record = found.record
     assert (record.combinations, record.drawn) == (999**2, search_space.MOST_COMBINATIONS)
-    assert len({str(case.params) for case in found.cases}) == len(found.cases) > 19_000
+    assert len({str(case.params) for case in found.cases}) == len(found.cases) > 3_800
     # A fair sample: all values, about equally often.
     for name, middle in (("TURNS", 500), ("KIND", 500)):
         below = sum(case.params[name] < middle for case in found.others)
-        assert 0.45 < below / len(found.others) < 0.55
+        assert 0.4 < below / len(found.others) < 0.6
 
 
+@pytest.mark.usefixtures("few_drawn")
 def test_constants_vary_however_many_there_are(kernel: Kernel, device: DeviceInfo) -> None:
     many = kernel.tune | {f"X{number}": (1, 2) for number in range(70)}
     found = search_space.space(msgspec.structs.replace(kernel, tune=many), SIZE, device, {}, 3, 50)
@@ -114,6 +121,7 @@ def test_constants_vary_however_many_there_are(kernel: Kernel, device: DeviceInf
     assert all({case.params[name] for case in found.others} == {1, 2} for name in ("X0", "X69"))
 
 
+@pytest.mark.usefixtures("few_drawn")
 @pytest.mark.parametrize(("table", "most"), [("sweep", None), ("sweep", 3), ("tune", 3)])
 def test_a_huge_space_is_never_listed(
     table: str, most: int | None, tmp_path: Path, device: DeviceInfo
@@ -128,7 +136,7 @@ def test_a_huge_space_is_never_listed(
     assert len({str(case.params) for case in found.cases}) == len(found.cases)
     if most is None:
         assert found.record.drawn == search_space.MOST_COMBINATIONS
-        assert len(found.cases) > 19_000
+        assert len(found.cases) > 3_800
     else:
         assert len(found.cases) == max(most, len(found.defaults))
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from support.cli import Matbench
-from support.kernels import GOOD_BODY, KernelWriter, kernel_text
+from support.kernels import GOOD_BODY, WRONG_BODY, KernelWriter, kernel_text
 from support.terminal import COMMAND, assert_gone, on_terminal
 
-from matbench.model import DeviceInfo
+pytestmark = pytest.mark.usefixtures("scripted_device")
 
 #: Right, and as slow as needed: the sum goes through memory every time, repeatedly.
 SLOW_BODY = GOOD_BODY.replace("float sum", "volatile float sum").replace(
@@ -78,6 +78,7 @@ def watched() -> Iterator[Callable[..., Watched]]:
         one.process.communicate()
 
 
+@pytest.mark.real
 def test_each_save_gets_a_line(write_kernel: KernelWriter, watched: Callable[..., Watched]) -> None:
     path = write_kernel(body=SLOW_BODY)
     slow, good = path.read_text(encoding="utf-8"), kernel_text()
@@ -133,10 +134,8 @@ def test_each_save_gets_a_line(write_kernel: KernelWriter, watched: Callable[...
 
 
 def test_without_sizes_a_cpu_takes_the_smallest_that_fits_and_the_same_code_nothing(
-    device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
+    write_kernel: KernelWriter, watched: Callable[..., Watched]
 ) -> None:
-    if device.kind == "gpu":
-        pytest.skip("needs a CPU")
     path = write_kernel()
     watch = watched(path, "--max-time", "0.01")
     assert re.search(r"version 1, .* at 256 \(TILE=8\)$", watch.line())
@@ -168,7 +167,7 @@ def test_lines_to_paste_stand_below_what_is_missing(
 def test_a_terminal_shows_one_screen(write_kernel: KernelWriter) -> None:
     path = write_kernel()
     good = path.read_text(encoding="utf-8")
-    saves = [good.replace("k < K", "k < K - 1"), good.replace("sum += ", "sum += 1.0f * ")]
+    saves = [kernel_text(body=WRONG_BODY), good.replace("sum += ", "sum += 1.0f * ")]
     asked: list[int] = []
 
     def step(written: str) -> bool:

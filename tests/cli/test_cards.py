@@ -26,8 +26,10 @@ RUN = ("run", "naive-2d", "tiled", "--set", "TILE=8", *QUICK)
 
 
 @pytest.fixture
-def twins(device: DeviceInfo, own_state: None, monkeypatch: pytest.MonkeyPatch) -> list[DeviceInfo]:
-    found = cards(device)
+def twins(
+    scripted_device: None, own_state: None, monkeypatch: pytest.MonkeyPatch
+) -> list[DeviceInfo]:
+    found = cards()
     installed(monkeypatch, found)
     return found
 
@@ -57,7 +59,6 @@ def test_a_size_is_measured_on_one_gpu_and_all_gpus_work(
     assert result.stdout.count("★") >= 4  # one a size at least; equals share it
 
 
-@pytest.mark.long
 def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
     matbench: Matbench, twins: list[DeviceInfo]
 ) -> None:
@@ -66,7 +67,6 @@ def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
     assert sorted(o.repetition for o in last_run()) == sorted([1, 2, 3] * 6)
 
 
-@pytest.mark.long
 def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_began(
     matbench: Matbench, twins: list[DeviceInfo], tmp_path: Path
 ) -> None:
@@ -89,8 +89,6 @@ def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_be
     assert {"16", "17"} <= {outcome.case.problem.size for outcome in again}
 
 
-@pytest.mark.usefixtures("short_turns")
-@pytest.mark.long
 def test_check_and_tune_use_all_gpus(
     matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,10 +135,9 @@ def test_other_commands_ask_for_one(refusal: Refusal, twins: list[DeviceInfo]) -
 
 
 def test_devices_of_two_models_each_measure_everything(
-    matbench: Matbench, device: DeviceInfo, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+    matbench: Matbench, twins: list[DeviceInfo], refusal: Refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = cards(device, 2, "Another Model")[1]
-    installed(monkeypatch, [cards(device)[0], other])
+    installed(monkeypatch, [twins[0], cards(name="Another Model")[1]])
     matbench(*RUN, "--sizes", "16", "--device", "all")
     assert len(last_run()) == 4
     assert by_problem() == {"16": {"GPU-d0", "GPU-l1"}}

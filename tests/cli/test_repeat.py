@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from support import record_files, records
-from support.cli import QUICK, Matbench, Pretended, last_run, records_in
+from support.cli import QUICK, Matbench, last_run, records_in
 from support.kernels import GOOD_BODY, KernelWriter
 from support.pictures import words
 from support.records import repeated, timing
@@ -32,9 +32,17 @@ TWO_CASES = ("tiled", "--set", "TILE=4,8", "--sizes", "9", *QUICK)
 
 
 @pytest.fixture
-def measured(pretended: Pretended) -> list[str]:
-    """The cases that are measured, in which nothing is run."""
-    return pretended(lambda number: 1000.0 + number)
+def measured(scripted_device: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The cases that are measured."""
+    labels: list[str] = []
+    measure = worker.Worker.measure
+
+    def noted(self: worker.Worker, case: Case, which: Round = FIRST) -> Outcome:
+        labels.extend([case.label] * (which.number == 1))
+        return measure(self, case, which)
+
+    monkeypatch.setattr(worker.Worker, "measure", noted)
+    return labels
 
 
 def order(file: Path = OUTPUT) -> list[tuple[int | None, int]]:

@@ -24,8 +24,6 @@ QUICK = ("--max-time", "0.001", "--no-blocks")
 Plan = Callable[..., list[Outcome]]
 #: The fixture `refusal`: from a command line to the message that refuses it.
 Refusal = Callable[..., str]
-#: The fixture `pretended`: from the median in ns of each measurement to the cases "measured".
-Pretended = Callable[[Callable[[int], float]], list[str]]
 
 
 class Matbench(Protocol):

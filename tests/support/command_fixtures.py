@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,11 @@ from matbench.cache import Cache
 from matbench.features.tune import search
 from matbench.model import Case, DeviceInfo, Skip
 from matbench.records import provenance
-from matbench.records.outcome import CaseRecord, Outcome
+from matbench.records.outcome import Outcome
 from matbench.worker import comparing, worker
 from support import scripted
-from support.cli import Matbench, Plan, Pretended, Refusal, last_run
+from support.cli import Matbench, Plan, Refusal, last_run
 from support.paths import ROOT
-from support.records import timing
 from support.repository import git
 
 
@@ -92,32 +91,6 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-@pytest.fixture
-def pretended(own_state: None, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo) -> Pretended:
-    """Every case is right, and takes the times that a test says; nothing is run."""
-    labels: list[str] = []
-
-    def pretend(median_ns: Callable[[int], float]) -> list[str]:
-        def measure(self: worker.Worker, case: Case, which: Round = FIRST) -> Outcome:
-            labels.append(case.label)
-            median = median_ns(len(labels))
-            samples = tuple(median * (1 + (i % 5 - 2) / 1000) for i in range(20))
-            taken = timing(samples_ns=samples, interval_ns=(samples[0], samples[4]))
-            record, kinds = (
-                CaseRecord.from_case(case, self.device),
-                self.options.on(self.device.kind),
-            )
-            cold, hot = (taken if kind else None for kind in (kinds.cold, kinds.hot))
-            return Outcome(case=record, status="measured", cold=cold, hot=hot)
-
-        monkeypatch.setattr(worker.Worker, "measure", measure)
-        for method in ("start", "build_ahead"):
-            monkeypatch.setattr(worker.WorkerPool, method, lambda *_: None)
-        return labels
-
-    return pretend
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ from support.devices import CPU
 from support.paths import ROOT, STARTUP, TESTS
 
 DEVICE = msgspec.structs.replace(CPU, name="A scripted device")
+DEVICES = [DEVICE]
 #: Of its samples, so that their median has an interval.
 _JITTER = (1.0, 1.001, 0.999, 1.002, 0.998)
 _MACRO = re.compile(r"^#define +([A-Z]+)\b *(.*)$", re.MULTILINE)
@@ -186,7 +187,7 @@ def _none() -> list[DeviceInfo]:
 #: What stands in for the modules of backends; those below `cuda` are as usual.
 STAND_INS: dict[str, Any] = {
     "matbench.backends.opencl": SimpleNamespace(
-        devices=lambda: [DEVICE], open_device=ScriptedDevice, preload=lambda: None
+        devices=lambda: DEVICES, open_device=ScriptedDevice, preload=lambda: None
     ),
     "matbench.backends.cuda": SimpleNamespace(
         devices=_none,

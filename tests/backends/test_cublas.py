@@ -140,8 +140,9 @@ def test_compared_with_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
 
 
 @pytest.mark.gpu
-def test_checked_like_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
-    printed = matbench("check", "cublas", "--backend", "cuda").stdout
+@pytest.mark.parametrize("how", [["--quick"], pytest.param([], marks=pytest.mark.long)])
+def test_checked_like_a_kernel(how: list[str], matbench: Matbench, info: DeviceInfo) -> None:
+    printed = matbench("check", "cublas", "--backend", "cuda", *how).stdout
     assert re.search(r"passed (\d+) of \1 probes", printed)  # with other factors, and a batch
 
 

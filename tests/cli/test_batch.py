@@ -19,6 +19,8 @@ from matbench.records.outcome import Outcome
 from matbench.show import formats
 from matbench.show.table import JUnitCase
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 FOREIGN = GOOD_BODY.replace("ENTRY", "foreign").replace("TILE", "16")
 
 

@@ -26,6 +26,8 @@ import matbench
 from matbench.cli.verdicts import Comparisons
 from matbench.model import DeviceInfo
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 #: Fits only TILE = 8.
 LAUNCH_OF_8 = """block = ["TILE", "TILE"]
 grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]

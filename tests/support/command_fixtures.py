@@ -60,6 +60,12 @@ def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adopted kernels are checked at their smallest sizes: all would take most of the time."""
+    monkeypatch.setattr("matbench.features.adopt.search._MOST_OPERATIONS", 2 * 9**3)
+
+
+@pytest.fixture
 def plainly_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test's own worker says how two cases compare."""
 

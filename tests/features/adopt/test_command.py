@@ -25,6 +25,8 @@ from matbench.records.outcome import Outcome
 from matbench.worker.builders import Builders
 from matbench.worker.worker import LateError, Worker
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 #: Outside of the fixture `few_sizes`.
 MOST_OPERATIONS = search._MOST_OPERATIONS
 

@@ -13,6 +13,8 @@ from support.foreign import DYNAMIC, PARAMETERS, WHOLE, plain
 
 from matbench.model import DeviceInfo
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 ABC = "a, b, c, m, n, k"
 LONG = pytest.mark.long
 ON_16 = plain(rows="16", columns="16")

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.kernels import KernelWriter
+from support import scripted, warm
+from support.kernels import GOOD_BODY, KernelWriter
 
-from matbench.analysis.statistics import ComparisonPlan, compare_samples
-from matbench.bench.outcomes import compared, not_measured
+from matbench.bench.options import Deadlines, Options
 from matbench.features.watch import versions
 from matbench.features.watch.versions import Saves, WatchedVersions
 from matbench.features.watch.view import line
 from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.model import Case, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
-from matbench.records.outcome import CaseRecord, Outcome, Timing
-from matbench.worker.comparing import Bench
-
-pytestmark = pytest.mark.usefixtures("plainly_compared")
+from matbench.records.outcome import Outcome
+from matbench.worker.comparing import Bench, Contender
+from matbench.worker.worker import WorkerPool
 
 
 def test_only_other_content_is_a_save(tmp_path: Path) -> None:
@@ -51,43 +51,27 @@ def test_a_file_that_is_being_written_is_left_alone(
     assert saves.new() == b"whole"
 
 
-class PlainWorker:
-    """Times from a table of names; remembers the comparisons."""
+class NotedBench(Bench):
+    """Remembers what it measures and compares."""
 
-    def __init__(self, device: DeviceInfo, times: dict[str, float]) -> None:
-        self.device = device
-        self.times = times
-        self.wrong = False
+    def __init__(self, pool: WorkerPool) -> None:
+        super().__init__(pool, scripted.DEVICE)
         self.measured: list[str] = []
         self.compared: list[tuple[str, str]] = []
 
-    def build_ahead(self, cases: object) -> None:
-        pass
-
-    def worker(self, device: DeviceInfo, kernel: Kernel) -> PlainWorker:
-        return self
-
     def measure(self, case: Case) -> Outcome:
         self.measured.append(case.kernel.name)
-        if self.wrong:
-            return not_measured(case, self.device, "wrong", "reference: all of it")
-        # Smaller tiles are slower, and no kernel's first parameters are its fastest.
-        median_ns = self.times[case.kernel.name] * 32 / case.params.get("TILE", 32)
-        timing = Timing(samples_ns=(median_ns,), median_ns=median_ns, seed="")
-        record = CaseRecord.from_case(case, self.device)
-        return Outcome(case=record, status="measured", hot=timing)
+        return super().measure(case)
 
-    def compare(
-        self, first: Case, second: Case, plan: ComparisonPlan, seed: int
-    ) -> ComparisonRecord:
-        self.compared.append((first.kernel.name, second.kernel.name))
-        sides = [self.times[case.kernel.name] for case in (first, second)]
-        outcomes = [
-            Outcome(case=CaseRecord.from_case(case, self.device), status="measured")
-            for case in (first, second)
-        ]
-        comparison = compare_samples([sides[0]] * 20, [sides[1]] * 20)
-        return compared(*outcomes, comparison=comparison)
+    def compare(self, baseline: Contender, candidate: Contender) -> ComparisonRecord:
+        self.compared.append((baseline.label, candidate.label))
+        return super().compare(baseline, candidate)
+
+
+@pytest.fixture
+def bench(scripted_device: None) -> Iterator[NotedBench]:
+    with warm.workers(), WorkerPool(Options(blocks=False), Deadlines()) as pool:
+        yield NotedBench(pool)
 
 
 PROBLEM = Problem(64, 64, 64)
@@ -98,55 +82,54 @@ def content(path: Path, more: str = "") -> bytes:
     return path.read_bytes() + more.encode()
 
 
-def watched(worker: PlainWorker, path: Path, tiles: tuple[int, ...] = (32,)) -> WatchedVersions:
+def watched(bench: NotedBench, path: Path, tiles: tuple[int, ...] = (32,)) -> WatchedVersions:
     def cases(kernel: Kernel) -> list[Case]:
-        return sweep.cases([kernel], [PROBLEM], {"TILE": tiles}, worker.device)
+        return sweep.cases([kernel], [PROBLEM], {"TILE": tiles}, bench.device)
 
-    return WatchedVersions(Bench(worker, worker.device), path, cases)  # type: ignore[arg-type]
+    return WatchedVersions(bench, path, cases)
 
 
 def test_a_version_stands_for_its_fastest_tile(
-    write_kernel: KernelWriter, device: DeviceInfo
+    write_kernel: KernelWriter, bench: NotedBench
 ) -> None:
-    worker = PlainWorker(device, {"mine": 100.0})
-    path = write_kernel()
-    watch = watched(worker, path, tiles=(8, 32, 16))
+    path = write_kernel(body="#define TAKES 1e6 / TILE\n" + GOOD_BODY)
+    watch = watched(bench, path, tiles=(8, 32, 16))
     list(watch.look(path.read_bytes()))
     [best] = watch.versions[-1].contenders.values()
-    assert worker.measured == ["mine"] * 3
+    assert bench.measured == ["mine"] * 3
     assert best.case.params == {"TILE": 32}
 
 
+#: More code, with which a kernel is wrong.
+WRONG = "#define WRONG 1\n"
+
+
 def test_a_wrong_version_is_compared_with_nothing_and_is_no_version_before(
-    write_kernel: KernelWriter, device: DeviceInfo
+    write_kernel: KernelWriter, bench: NotedBench
 ) -> None:
-    worker = PlainWorker(device, {"mine": 100.0})
     path = write_kernel()
-    watch = watched(worker, path)
-    for wrong, more in ((False, ""), (True, "struct Wrong;"), (False, "struct New;")):
-        worker.wrong = wrong
-        assert worker.compared == []
+    watch = watched(bench, path)
+    for more in ("", WRONG, "struct New;"):
+        assert bench.compared == []
         list(watch.look(content(path, more)))
-    assert [version.wrong for version in watch.versions] == [
-        "", "mine TILE=32 at 64 is wrong: reference: all of it", "",
-    ]  # fmt: skip
-    assert worker.compared == [("mine", "mine")]
-    compared = watch.versions[-1].comparisons.values()
-    names = [(one.baseline_name, one.candidate_name) for one in compared]
-    assert names == [("version 1", "version 3")]
+    first, wrong, last = (version.wrong for version in watch.versions)
+    assert wrong.startswith("mine TILE=32 at 64 is wrong: reference: 4,096 of 4,096 elements")
+    assert (first, last) == ("", "")
+    assert bench.compared == [("version 1", "version 3")]
+    [compared] = watch.versions[-1].comparisons.values()
+    assert (compared.baseline_name, compared.candidate_name) == ("version 1", "version 3")
 
 
 def test_what_has_the_same_code_is_not_timed_again(
-    write_kernel: KernelWriter, device: DeviceInfo
+    write_kernel: KernelWriter, bench: NotedBench
 ) -> None:
-    worker = PlainWorker(device, {"mine": 100.0})
     path = write_kernel()
-    watch = watched(worker, path)
+    watch = watched(bench, path)
 
     def same(content: bytes) -> str:
-        before = len(worker.measured)
+        before = len(bench.measured)
         list(watch.look(content))
-        assert bool(watch.versions[-1].same_as) == (len(worker.measured) == before)
+        assert bool(watch.versions[-1].same_as) == (len(bench.measured) == before)
         return watch.versions[-1].same_as
 
     first = content(path)
@@ -154,28 +137,25 @@ def test_what_has_the_same_code_is_not_timed_again(
     assert same(first + b"// a word\n\n/* or\ntwo */") == "version 1"
     assert same(first.replace(b"    ", b"\t")) == "version 1"
     assert line(watch.versions[-1]).endswith(": the same code as version 1: not timed again")
-    worker.wrong = True
-    assert same(first.replace(b"k < K", b"k < K - 1")) == ""
-    assert same(first.replace(b"k < K", b"k < K - 1")) == "", "what is wrong is said again"
+    assert same(content(path, WRONG)) == ""
+    assert same(content(path, WRONG)) == "", "what is wrong is said again"
     assert same(first) == "version 1", "the last that was right"
-    worker.wrong = False
     assert same(first.replace(b"TILE = [8]", b"TILE = [8, 16]")) == ""
     assert same(first + b"#define A 1\nstruct New;") == ""
     assert same(first + b"#define A 1 struct New;") == ""
-    assert worker.compared == [("mine", "mine")] * 3
+    assert len(bench.compared) == 3
     lined = first + b"static int line = __LINE__;"
     assert same(lined) == ""
     assert same(lined.replace(b"static", b"\nstatic")) == ""
 
 
 def test_what_includes_another_header_is_timed(
-    write_kernel: KernelWriter, device: DeviceInfo
+    write_kernel: KernelWriter, bench: NotedBench
 ) -> None:
-    worker = PlainWorker(device, {"mine": 100.0})
     path = write_kernel()
     header = path.with_name("tiles.h")
-    watch = watched(worker, path)
+    watch = watched(bench, path)
     for words in ("", "struct Tile;"):
         header.write_text(words)
         list(watch.look(b'#include "tiles.h"\n' + content(path)))
-    assert worker.measured == ["mine"] * 2
+    assert bench.measured == ["mine"] * 2

@@ -98,7 +98,9 @@ def test_a_baseline_makes_a_comparison(answered: list[Any]) -> None:
     compared, broken = answered[4:6]
     assert compared["verdict"] == "SLOWER"
     assert compared["ratios"][0] > 1
-    assert compared["comparisons"][0]["candidate_name"] == "slow"
+    [comparison] = compared["comparisons"]
+    assert comparison["candidate_name"] == "slow"
+    assert comparison["candidate"]["case"]["problem"]["N"] == 128
     assert broken["verdict"] is None
     assert "nowhere.cu" in broken["reason"]
 

@@ -57,7 +57,7 @@ void product(const float *A, const float *B, float *C, int M, int N, int K) {
 #: Good and faulty files, which lie in the folder of every command.
 FILES = {
     "good.cu": kernel_text("good"),
-    "slow.cu": kernel_text("slow", body=SLOW_BODY.replace("turn < 20", "turn < 400")),
+    "slow.cu": kernel_text("slow", body=SLOW_BODY),
     "liar.cu": kernel_text("liar").replace("k < K", "k < K - 1"),
     "typo.cu": kernel_text("typo").replace("sum +=", "summ +="),
     "cuda-only.cu": kernel_text("cuda-only", front='requires = ["sm_999"]'),
@@ -78,7 +78,6 @@ FILES = {
     "tiles.cu": kernel_text("tiles", launch=TILES),
     "partly.cu": PARTLY.replace("k < K", "k < K - (TILE == 4)"),
     "bare.cu": candidates.NAIVE,
-    "transposed.cu": candidates.FAULTY["b-transposed"][0],
     "square.cu": candidates.SQUARE,
     "functions.py": FUNCTIONS,
     "host.cpp": HOST,
@@ -105,14 +104,14 @@ COMMANDS: dict[str, list[Any]] = {
     "run-problems": [
         "run scaled.cu --sizes 17 --inputs signed --alpha 2",
         "run dot-tree --sizes 2^10 --inputs signed", "run good.cu --sizes 17 --replay 9f3C2b",
-        "run gemm.cu numpy --sizes 17 --alpha 1,-0.5 --beta 1 --batch 1,3",
+        "run gemm.cu numpy --sizes 17 --alpha=-0.5 --beta 1 --batch 1,3",
     ],
     "run-claims": ["run good.cu claims.cu --sizes 33"],
     "run-functions": [
         "run functions.py::right functions.py::wrong --baseline numpy --sizes 17",
         ["run", "host.cpp", "--entry", "host product", "--sizes", "17"],
     ],
-    "run-adopted": ["run bare.cu transposed.cu square.cu --adopt --sizes 8x9x5"],
+    "run-adopted": ["run bare.cu square.cu --adopt --sizes 8x9x5"],
     "run-smoke": ["run good.cu tiles.cu --smoke"],
     "run-repeated": ["run good.cu --sizes 9 --repeat 2"],
     "run-resumed": [
@@ -126,9 +125,7 @@ COMMANDS: dict[str, list[Any]] = {
     ],
     "compare-fastest": ["compare slow.cu partly.cu --sizes 33 --max-time 5 --format github"],
     "compare-json": ["compare slow.cu good.cu --sizes 33 --max-time 5 --format json"],
-    "check": [
-        "check partly.cu", "check tiles.cu --set TILE=4",
-    ],
+    "check": ["check partly.cu --quick", "check tiles.cu --set TILE=4"],
     "blocks": ["blocks good.cu --sizes 33", "blocks liar.cu --sizes 33", "blocks numpy --sizes 33"],
     "blocks-json": ["blocks good.cu --sizes 33 --format json"],
     "show": ["kernels good.cu", "kernels scaled.cu", "kernels gemm.cu", "kernels numpy"],

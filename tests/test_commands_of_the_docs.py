@@ -48,6 +48,8 @@ LONG = (
     r"--sustained|--cold|--sizes [2-9]\d\d|explain|compare|cubes|grade|blocks tiled|check [ms]"
     r"|plot|results/|adopt|blocks|--baseline|--smoke|run sgemm.cuh$"
 )
+#: Empties the cache, which all tests share.
+CLEARS = "--clear-cache"
 BARE = kernel_text("mine").partition("// ///\n")[2].replace("TILE", "16")
 TABLE = 'launch = { block = [16, 16], grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"] }\n'
 
@@ -198,7 +200,7 @@ def test_a_command_runs(
     folder = tmp_path / "folder"
     shutil.copytree(prepared, folder, symlinks=True)
     monkeypatch.chdir(folder)
-    if "cache clear" in text:
+    if CLEARS in text:
         monkeypatch.setenv("MATBENCH_CACHE_DIR", str(tmp_path / "cache"))
     _, *words = shlex.split(text)
     made = written(words)
@@ -214,6 +216,7 @@ def test_every_reason_not_to_run_a_command_is_needed() -> None:
     given = {shown.why_only_parsed for shown in EVERY}
     assert given - {None} == {*ONLY_PARSED.values()}
     assert len(RUN) > len(OURS) / 2
+    assert any(CLEARS in shown.text for shown in RUN)
     with pytest.raises(click.UsageError):
         parsed(["matbench", "run", "--size", "3"])
 

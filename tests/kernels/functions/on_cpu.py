@@ -201,7 +201,7 @@ def twin_profile(A, B, C):
 
 
 def cheat_memory(A, B):
-    kept[len(kept)] = A @ B, np.ones((2000, 2000))
+    kept[len(kept)] = A @ B, np.ones((700, 700))
     return kept[len(kept) - 1][0]
 
 

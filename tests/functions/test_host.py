@@ -387,6 +387,7 @@ void adds(int side, const float *x, const float *y, float *z) {
 """
 
 
+@pytest.mark.usefixtures("few_probes")
 def test_a_function_that_adds_to_C_is_adopted_with_beta(matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "mine.c"
     file.write_text(ADDS)
@@ -435,6 +436,7 @@ void other(int N, const float *x) {}
 """
 
 
+@pytest.mark.usefixtures("few_probes")
 def test_adopt_offers_functions_on_the_host_and_finds_out_their_arguments(
     matbench: Matbench, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ from matbench.model import (
     Problem,
 )
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
+from matbench.workloads import oracle
 
 T = TypeVar("T")
 
@@ -306,6 +307,26 @@ class Session:
                 raise
             return self._outcome(error.case, wrong=error)
 
+    def _rehearse(self, case: Case) -> None:
+        """Judge a call of a function that is not made, before it is loaded: what this process
+        compiles afterwards is not stored, and all others would compile it again."""
+        prepared, samples = self._prepared, self._samples
+        if not case.kernel.kind.is_apart or prepared is None or samples is None:
+            return
+        if not prepared.is_for(case.problem, case.kernel.contract):
+            return
+        shape = workloads.workload_of(case.problem).shape("C", case.problem)
+        buffers, draw = prepared.buffers(shape, case.kernel), samples.draw(0)
+        bound = oracle.bound(case.kernel, case.problem)
+        samples.write(buffers, draw)
+        samples.hash_before([buffers])
+        self.kernels.poison_shared()
+        samples.set_aside(buffers, case.kernel)()
+        samples.hash_after()
+        for accuracy in (False, True):
+            samples.compare(buffers, draw, bound, accuracy=accuracy)
+        samples.verdicts()
+
     def _build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> Built:
         width = case.launch.block[0] if case.launch is not None else 1
         key = case.build_key, width, variants
@@ -313,6 +334,7 @@ class Session:
             return self._built[key]
         if "builds" in self.options.checks:
             checks.builds(case.kernel)
+        self._rehearse(case)
         start = time.perf_counter()
         possible, wanted = self.backend.variants, variants or self.options.builds
         if not case.kernel.kind.has_source:  # cannot be instrumented

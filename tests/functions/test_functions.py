@@ -29,10 +29,15 @@ from matbench.backends.functions.calls import TRUSTED
 from matbench.backends.functions.loading import Originals
 from matbench.backends.protocol import Address, Array
 from matbench.bench.launches import FunctionLaunches
+from matbench.bench.options import Options
+from matbench.bench.session import Session
+from matbench.cache import Cache
 from matbench.errors import CaseError
-from matbench.kernelfile import catalogue
+from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile.sizes import parse_problems
 from matbench.model import Launch
 from matbench.worker import comparing
+from matbench.workloads import MATMUL
 
 FILE = FUNCTIONS / "on_cpu.py"
 
@@ -301,6 +306,30 @@ def test_only_a_first_call_that_is_long_is_worth_a_note(tmp_path: Path) -> None:
     noted = {None: (), 0.099: (), 0.1: ("first call 0.1 s",), 123.4: ("first call 123.4 s",)}
     for function.first_call_s, notes in noted.items():
         assert function.notes == (TRUSTED, *notes)
+
+
+def test_all_that_judges_a_function_is_compiled_before_it_is_loaded(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process stores nothing afterwards: each process would compile it again."""
+    file = tmp_path / "f.py"
+    file.write_text("import numpy\n\ndef f(A, B): return A @ B\n")
+    kernel = catalogue.load(file)
+    [problem] = parse_problems("7x9x8", MATMUL, "uniform")
+    session = Session(backend, Cache(), Options(max_time_s=0.01))
+    compiled: list[set[Any]] = []
+
+    def build(*given: Any, **more: Any) -> Any:
+        if given[0] is kernel:
+            compiled.append({*session.kernels.programs})
+        return made(*given, **more)
+
+    made = backend.build
+    monkeypatch.setattr(backend, "build", build)
+    case = sweep.case(kernel, problem, {}, backend.info)
+    session.prepare(problem, kernel.contract)
+    assert session.measure(case).status == "measured"
+    assert compiled == [{*session.kernels.programs}]
 
 
 def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

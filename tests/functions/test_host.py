@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
+from support import functions
 from support.cli import QUICK, Matbench, last_run
-from support.functions import measured
 from support.optional import present
 from support.paths import FUNCTIONS
 
 from matbench.backends.functions import libraries
 from matbench.backends.functions.calls import TRUSTED
 from matbench.backends.functions.libraries import Target
-from matbench.bench.options import CHECKS
 from matbench.cache import Cache
 from matbench.errors import BuildError, UsageError
 from matbench.kernelfile import catalogue, host_file
 from matbench.model import Kernel
-from matbench.records.outcome import Outcome
 
 FILE = FUNCTIONS / "host_on_cpu.cpp"
+#: Its times are ignored.
+measured = partial(functions.measured, max_time_s=0.02)
 
 SCALED: dict[str, Any] = {
     "entry": "scaled::multiply<float, TILE>",
@@ -40,12 +41,6 @@ SCALED: dict[str, Any] = {
 def load(entry: str, **given: Any) -> Kernel:
     table = {"entry": f"host {entry}", "requires": ["host"], "link": ["pthread"], **given}
     return catalogue.load(FILE, given=table)
-
-
-def run(entry: str, checks: frozenset[str] = CHECKS, run_s: float = 30) -> Outcome:
-    # Growth shows after some calls, of which there are fewer beside other programs.
-    longest_s = 2.0 if "memory" in entry else 0.2
-    return measured(load(entry), "128x96x112", checks=checks, run_s=run_s, max_time_s=longest_s)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +124,11 @@ def test_two_versions_of_a_file_do_not_share_statics(matbench: Matbench, tmp_pat
         file = tmp_path / str(count) / "mine.cpp"
         file.write_text(SCRATCH.replace("COUNT", str(count)))
         file.with_suffix(".toml").write_text('entry = "host mine"\nrequires = ["host"]\n')
+    SHORT = ("--max-time", "0.02")
     sides = [tmp_path / str(count) / "mine.cpp" for count in (1000, 60_000_000)]
-    said = matbench("compare", *sides, "--sizes", "64", "--backend", "opencl", code=None).output
+    said = matbench(
+        "compare", *sides, "--sizes", "64", "--backend", "opencl", *SHORT, code=None
+    ).output
     assert "without a verdict" not in said
 
 
@@ -272,20 +270,18 @@ def test_a_function_without_openmp_has_one_build(tmp_path: Path) -> None:
     assert (outcome.status, outcome.notes) == ("measured", (TRUSTED,))
 
 
+#: Its helper may be called only with an option that allows vectors.
 VECTORS = """
-#include <immintrin.h>
 #ifndef WIDTH
 #error "no width"
 #endif
+static inline __attribute__((always_inline, target("avx"))) float wide(float x) { return x; }
 void f(const float *A, const float *B, float *C, int M, int N, int K) {
     for (int i = 0; i < M; ++i)
-        for (int j = 0; j < N; j += WIDTH) {
-            __m256 sum = _mm256_setzero_ps();
-            for (int k = 0; k < K; ++k) {
-                __m256 a = _mm256_set1_ps(A[i * K + k]);
-                sum = _mm256_add_ps(sum, _mm256_mul_ps(a, _mm256_loadu_ps(B + k * N + j)));
-            }
-            _mm256_storeu_ps(C + i * N + j, sum);
+        for (int j = 0; j < N; ++j) {
+            float sum = 0;
+            for (int k = 0; k < K; ++k) sum += wide(A[i * K + k] * B[k * N + j]);
+            C[i * N + j] = sum;
         }
 }
 """

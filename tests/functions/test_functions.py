@@ -617,7 +617,7 @@ def test_what_goes_wrong_in_a_call_costs_its_row(judge: api.Judge, tmp_path: Pat
         "return None": "returned nothing instead of an array",
         "os._exit(3)": "exited with code 3",
         "raise Foreign('no\\nbody')": "the worker process raised Foreign: no\nbody",
-        "shutil.rmtree(os.getcwd()); return A @ B": "no temporary folder",
+        "shutil.rmtree(os.getcwd()); return A @ B": "FileNotFoundError: ",
     }
     for number, (body, says) in enumerate(mistakes.items()):
         file = tmp_path / f"f{number}.py"

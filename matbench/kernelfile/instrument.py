@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,49 +44,11 @@ _DRESS = re.compile(
 #: What joins two parts of a name.
 _JOINS = ("##", "%:%:")
 
-# Each block's slot holds its start and end on two clocks, and its multiprocessor. The stamps must
-# not change what they time, so no value stays in a register during the kernel: the start is stored
-# at once, and the end reads lane and block again from special registers. (Keeping these few values
-# in registers meant fewer loads in flight, and up to twice the time.)
-_CUDA_CLOCK = """
-struct matbench_stamp { unsigned long long start, end, start_ns, end_ns, unit; };
-#define MATBENCH_SPECIAL(name, type, constraint, move, register)                          \\
-    static __device__ __forceinline__ type name(void)                                     \\
-    { type value; asm volatile(move " %0, %%" register ";" : constraint(value)); return value; }
-MATBENCH_SPECIAL(matbench_ns, unsigned long long, "=l", "mov.u64", "globaltimer")
-MATBENCH_SPECIAL(matbench_unit, unsigned, "=r", "mov.u32", "smid")
-MATBENCH_SPECIAL(matbench_lane, unsigned, "=r", "mov.u32", "laneid")
-MATBENCH_SPECIAL(matbench_block_x, unsigned, "=r", "mov.u32", "ctaid.x")
-MATBENCH_SPECIAL(matbench_block_y, unsigned, "=r", "mov.u32", "ctaid.y")
-MATBENCH_SPECIAL(matbench_block_z, unsigned, "=r", "mov.u32", "ctaid.z")
-static __device__ __forceinline__ matbench_stamp *matbench_slot(matbench_stamp *stamps)
-{
-    return stamps + matbench_block_x() + (size_t)gridDim.x
-        * (matbench_block_y() + (size_t)gridDim.y * matbench_block_z());
-}
-"""
-
-# Each warp sleeps for a different time (up to about 1 µs) wherever warps may drift apart.
-_CUDA_STAGGER = """
-struct matbench_stamp;
-inline __device__ void matbench_stagger(unsigned most_ns)
-{
-    const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    unsigned hash = (thread / 32 + 1) * 2654435761u ^ (unsigned)clock64() * 2246822519u;
-    hash ^= hash >> 15;
-    const unsigned wait = __shfl_sync(__activemask(), hash, __ffs(__activemask()) - 1) % most_ns;
-#if __CUDA_ARCH__ >= 700
-    __nanosleep(wait);
-#else
-    const long long end = clock64() + wait;
-    while (clock64() < end) { }
-#endif
-}
-inline __device__ void matbench_barrier(void) { __syncthreads(); }
-#define __syncthreads() (matbench_stagger(500), matbench_barrier(), matbench_stagger(500))
-"""
-
-
+#: What is put before a kernel: what reads clocks, and what lets warps drift apart.
+_CLOCK, _STAGGER = (
+    Path(__file__).with_name("device_code").joinpath(name).read_text(encoding="utf-8")
+    for name in ("clock.cuh", "stagger.cuh")
+)
 #: Finds the symbol of a C++ entry: the mangled name of this kernel ends with the entry's.
 MARK = "matbench_mark"
 _MARK = """
@@ -100,7 +63,7 @@ def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     sources = (kernel.source, *includes.texts(kernel.includes))
     if any(join in source for source in sources for join in _JOINS):
         # Macros could write a name of the instrumented builds: that is made an error.
-        names = set(re.findall(r"\b(?:MATBENCH|matbench)_\w+", _CUDA_CLOCK + _CUDA_STAGGER))
+        names = set(re.findall(r"\b(?:MATBENCH|matbench)_\w+", _CLOCK + _STAGGER))
         unit = f"#pragma GCC poison {' '.join(sorted({*names, _DEVICE_NAME}))}\n{unit}"
     if kernel.is_extern_c:
         return unit
@@ -152,7 +115,7 @@ def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str
         atomicMax(&stamp->end_ns, matbench_ns());
     }
 """
-    return _wrapped_unit(kernel, params or {}, _CUDA_CLOCK, body)
+    return _wrapped_unit(kernel, params or {}, _CLOCK, body)
 
 
 def staggered_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
@@ -162,7 +125,7 @@ def staggered_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> s
     because its warps happen to stay in step.
     """
     body = "    matbench_stagger(4000);\n    KERNEL;\n"
-    return _wrapped_unit(kernel, params or {}, _CUDA_STAGGER, body)
+    return _wrapped_unit(kernel, params or {}, _STAGGER, body)
 
 
 def telltale(source: str) -> str | None:

@@ -1,0 +1,103 @@
+// CUDA's names for OpenCL. Inline assembly could change the worker's process. The compiler refuses it
+// in whatever macros write it, and no directive can undo that.
+#pragma GCC poison asm __asm __asm__
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define kernel matbench_kernel
+#define global matbench_global
+#define local matbench_local
+#define constant matbench_constant
+#define half matbench_half
+#ifdef __OPENCL_CPP_VERSION__
+#define MATBENCH_OVERLOADABLE
+#define __restrict__ __restrict
+#else
+#define MATBENCH_OVERLOADABLE __attribute__((overloadable))
+#define __restrict__ restrict
+#define private matbench_private
+#endif
+#ifndef MATBENCH_VECTOR_HINT
+#define MATBENCH_VECTOR_HINT
+#endif
+#define __global__ __kernel MATBENCH_VECTOR_HINT
+#define __device__
+#define __host__
+#define __noinline__
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define alignas(bytes) __attribute__((aligned(bytes)))
+#define assert(condition)
+#define MATBENCH_INTEGERS(bits, kind, fast) \
+typedef kind int##bits##_t, int_least##bits##_t; typedef fast int_fast##bits##_t; \
+typedef u##kind uint##bits##_t, uint_least##bits##_t; typedef u##fast uint_fast##bits##_t;
+MATBENCH_INTEGERS(8, char, char)
+MATBENCH_INTEGERS(16, short, long)
+MATBENCH_INTEGERS(32, int, long)
+MATBENCH_INTEGERS(64, long, long)
+typedef long intmax_t, ssize_t;
+typedef ulong uintmax_t;
+#define INT32_MAX INT_MAX
+#define INT32_MIN INT_MIN
+#define UINT32_MAX UINT_MAX
+#define INT64_MAX LONG_MAX
+#define INT64_MIN LONG_MIN
+#define UINT64_MAX ULONG_MAX
+#define SIZE_MAX ULONG_MAX
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ __local
+#define __constant__ __constant
+#define __syncthreads() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define __threadfence() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#define MATBENCH_UINT3(of) ((uint3)((uint)of(0), (uint)of(1), (uint)of(2)))
+#define blockDim MATBENCH_UINT3(get_local_size)
+#ifdef MATBENCH_REORDERED
+static uint matbench_thread(uint axis)
+{
+    const ulong place = get_local_id(axis), count = get_local_size(axis);
+    const ulong order = get_global_offset(axis) >> 62;
+    if (order == 0) return place;
+    return order == 1 ? count - 1 - place : (place + count / 2) * 1000003 % count;
+}
+static uint matbench_block(uint axis) { return get_global_offset(axis) & 0x7fffffff; }
+static uint matbench_blocks(uint axis) { return get_global_offset(axis) >> 31 & 0x7fffffff; }
+#define threadIdx MATBENCH_UINT3(matbench_thread)
+#define blockIdx MATBENCH_UINT3(matbench_block)
+#define gridDim MATBENCH_UINT3(matbench_blocks)
+#else
+#define threadIdx MATBENCH_UINT3(get_local_id)
+#define blockIdx MATBENCH_UINT3(get_group_id)
+#define gridDim MATBENCH_UINT3(get_num_groups)
+#endif
+#define fmaf(a, b, c) fma((float)(a), (float)(b), (float)(c))
+#define __fmaf_rn(a, b, c) fma((float)(a), (float)(b), (float)(c))
+#define fabsf(a) fabs((float)(a))
+#define fmaxf(a, b) fmax((float)(a), (float)(b))
+#define fminf(a, b) fmin((float)(a), (float)(b))
+#define sqrtf(a) sqrt((float)(a))
+#define ldexpf(a, exponent) ldexp((float)(a), (int)(exponent))
+#define __ldg(pointer) (*(pointer))
+#define __float_as_uint(a) as_uint((float)(a))
+#define __uint_as_float(a) as_float((uint)(a))
+#define __float_as_int(a) as_int((float)(a))
+#define __int_as_float(a) as_float((int)(a))
+#define __longlong_as_double(a) as_double((long)(a))
+#define __double_as_longlong(a) as_long((double)(a))
+#define make_float2(a, b) ((float2)(a, b))
+#define make_float4(a, b, c, d) ((float4)(a, b, c, d))
+#define atomicAdd(pointer, value) matbench_add(pointer, value)
+#define MATBENCH_ADDS(space) \
+static int MATBENCH_OVERLOADABLE matbench_add(volatile space int *place, int value) \
+{ return atomic_add(place, value); } \
+static uint MATBENCH_OVERLOADABLE matbench_add(volatile space uint *place, uint value) \
+{ return atomic_add(place, value); } \
+static float MATBENCH_OVERLOADABLE matbench_add(volatile space float *place, float value) \
+{ \
+    uint found = as_uint(*place), before; \
+    do { \
+        before = found; \
+        const uint sum = as_uint(as_float(before) + value); \
+        found = atomic_cmpxchg((volatile space uint *)place, before, sum); \
+    } while (found != before); \
+    return as_float(found); \
+}
+MATBENCH_ADDS(__global)
+MATBENCH_ADDS(__local)

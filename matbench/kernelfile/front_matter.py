@@ -39,7 +39,6 @@ from matbench.model import (
     Scales,
     Storage,
 )
-from matbench.workloads import Workload
 
 MAX_FILE_BYTES = 500_000
 #: Begins the `entry` that is a function on the host.
@@ -191,7 +190,7 @@ class Reader:
                     self.wrong(f"include_dirs {folder!r:.300}: no such folder", "include_dirs")
             included = includes.find_includes(self.source, self.file, front.include_dirs)
         entry, function = self.entry(front, included)
-        args = self.arguments(front, workload, function.parameters)
+        args = self.arguments(front, function.parameters)
         values = {name: getattr(front, name) for name in front.__struct_fields__}
         # Of template arguments that only `[tune]` names, the first value.
         tuned = sorted(entry.names & (front.tune.keys() - front.sweep.keys()))
@@ -214,12 +213,11 @@ class Reader:
         self.check(kernel)
         return kernel
 
-    def arguments(
-        self, front: FrontMatter, workload: Workload, parameters: Sequence[Parameter]
-    ) -> tuple[str, ...]:
+    def arguments(self, front: FrontMatter, parameters: Sequence[Parameter]) -> tuple[str, ...]:
         """The arguments for these parameters; empty if the table must say them."""
         if self.table.values.get("args"):
             return front.args
+        workload = workloads.get(front.workload)
         buffers = [text in workload.buffers for text in workload.arguments]
         is_usual = buffers == [parameter.pointer for parameter in parameters]
         return workload.arguments if is_usual else ()
@@ -275,13 +273,15 @@ class Reader:
         with self.blaming("entry"):
             self.source = unpacked(self.given)
         headers = includes.texts(included, self.SEARCHED_BYTES)
-        functions = self.functions([self.source])
-        wanted = self.wanted(front, functions)
-        function = entries.find(functions, wanted)
-        if function is None:
-            functions += self.functions(headers)
-            wanted = self.wanted(front, functions)
-            function = entries.find(functions, wanted)
+        functions: list[Signature] = []
+        function = None
+        for texts in ([self.source], headers):
+            if function is None:
+                for text in texts:
+                    with contextlib.suppress(signature.SourceError):
+                        functions += signature.functions(unpacked(text))
+                wanted = self.wanted(front, functions)
+                function = entries.find(functions, wanted)
         named_by = "entry" if "entry" in self.table.values else "name"
         if function is None:
             self.no_entry(functions, wanted, named_by)
@@ -295,13 +295,6 @@ class Reader:
                 called = entries.called(function, wanted, types)
             signature.checked(called.parameters, function.line)
         return wanted._replace(name=function.name), called
-
-    def functions(self, texts: list[str]) -> list[Signature]:
-        functions = []
-        for text in texts:
-            with contextlib.suppress(signature.SourceError):
-                functions += signature.functions(unpacked(text))
-        return functions
 
     def wanted(self, front: FrontMatter, functions: list[Signature]) -> Entry:
         """The entry of the table; else the function with the kernel's name, or the only one, and

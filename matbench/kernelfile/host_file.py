@@ -27,7 +27,6 @@ from matbench.model import (
     LaunchRules,
     Parameter,
 )
-from matbench.workloads import Workload
 
 #: What matbench passes for parameters of these types.
 HANDLES = {"cudaStream_t": "stream", "CUstream": "stream", "cublasHandle_t": "cublas"}
@@ -107,16 +106,14 @@ class HostReader(Reader):
         defaults = tuple(p.default for p in function.template[:1] if p.default is not None)
         return Entry(function.name, wanted.arguments or defaults), called
 
-    def arguments(
-        self, front: FrontMatter, workload: Workload, parameters: Sequence[Parameter]
-    ) -> tuple[str, ...]:
+    def arguments(self, front: FrontMatter, parameters: Sequence[Parameter]) -> tuple[str, ...]:
         """Between them the handles, which the table need not list."""
         handles = [None if p.pointer else HANDLES.get(p.type) for p in parameters]
         listed = [p for p, handle in zip(parameters, handles, strict=True) if handle is None]
         # Their names may say what they are, in any order.
         args = tuple(_ROLES.get(parameter.name.lower(), "") for parameter in listed)
         if self.table.values.get("args") or "" in args or not {*"ABCMNK"} <= {*args}:
-            args = super().arguments(front, workload, listed)
+            args = super().arguments(front, listed)
         if len(args) != len(listed):
             return args
         others = iter(args)

@@ -17,7 +17,6 @@ from matbench.kernelfile.front_matter import Reader, decoded
 from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import Table
 from matbench.model import PYTHON, FrontMatter, Included, Kernel, LaunchRules, Parameter, Storage
-from matbench.workloads import Workload
 
 #: Between the path of a file and the name of its function.
 SEPARATOR = "::"
@@ -59,10 +58,7 @@ def split(path: str) -> tuple[str, str]:
 
 
 def parse(
-    data: bytes,
-    path: Path,
-    given: Mapping[str, Any] | None = None,
-    shown_as: str | None = None,
+    data: bytes, path: Path, given: Mapping[str, Any] | None = None, shown_as: str | None = None
 ) -> Kernel:
     """The function that `path` names, or the only one that takes matrices.
 
@@ -192,13 +188,18 @@ class _Reader(Reader):
         return front
 
     def entry(self, front: FrontMatter, _: tuple[Included, ...]) -> tuple[Entry, Signature]:
-        name = self.function.name
-        types = self.pointers(front, _STORAGES)
-        matrices, named = self.parameters(self.function, {*front.sweep}, is_batch=front.batch != 1)
-        roles = self.roles(matrices)
+        name, types = self.function.name, self.pointers(front, _STORAGES)
+        matrices, named = self.parameters(front)
+        usual = ["A", "B", "C"][: len(matrices)]
+        upper = [matrix.upper() for matrix in matrices]
+        args = self.table.values.get("args", upper if sorted(upper) == usual else usual)
+        if sorted(args) != usual:
+            example = ", ".join(f'"{one}"' for one in usual)
+            self.wrong(f"args: must be {example}, in the order of the parameters", "args")
         if len(matrices) == 2 and (front.layout, front.padding) != ("row-major", 0):
             key = "padding" if front.layout == "row-major" else "layout"
             self.wrong(f"{key}: only for a function that fills C", key)
+        roles = args if "C" in args else (*args, "C")  # a C that is returned comes last
         parameters = [
             Parameter(types[role], parameter, True)
             for role, parameter in zip(roles, [*matrices, RETURNED], strict=False)
@@ -207,26 +208,12 @@ class _Reader(Reader):
         self.args = (*roles, *named)
         return Entry(name, ()), Signature(name, tuple(parameters), is_extern_c=True)
 
-    def arguments(
-        self, front: FrontMatter, workload: Workload, parameters: Sequence[Parameter]
-    ) -> tuple[str, ...]:
+    def arguments(self, front: FrontMatter, parameters: Sequence[Parameter]) -> tuple[str, ...]:
         return self.args
 
-    def roles(self, matrices: list[str]) -> tuple[str, ...]:
-        """Which matrix each parameter is; a C that is returned comes last."""
-        usual = ["A", "B", "C"][: len(matrices)]
-        named = [name.upper() for name in matrices]
-        default = named if sorted(named) == usual else usual
-        args = tuple(self.table.values.get("args", default))
-        if sorted(args) != usual:
-            example = ", ".join(f'"{name}"' for name in usual)
-            self.wrong(f"args: must be {example}, in the order of the parameters", "args")
-        return args if "C" in args else (*args, "C")
-
-    def parameters(
-        self, function: ast.FunctionDef, constants: set[str], *, is_batch: bool
-    ) -> tuple[list[str], tuple[str, ...]]:
+    def parameters(self, front: FrontMatter) -> tuple[list[str], tuple[str, ...]]:
         """The parameters that are matrices, and what else it takes by name."""
+        function, args, constants = self.function, self.function.args, {*front.sweep}
         matrices = _matrices(function, constants)
         if len(matrices) not in (2, 3):
             taken = ", ".join(matrices) or "none"
@@ -236,7 +223,6 @@ class _Reader(Reader):
                 "[sweep] in a table `# /// matbench` above it, or have a default",
                 function.lineno,
             )
-        args = function.args
         positional = [parameter.arg for parameter in (*args.posonlyargs, *args.args)]
         by_place = {*positional[: len(args.posonlyargs)], *positional[: len(matrices)]}
         if by_place & (constants | {*_NUMBERS}):
@@ -252,5 +238,6 @@ class _Reader(Reader):
         required = [p.arg for p, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if not d]
         if unknown := set(required) - constants - set(_NUMBERS):
             self.fail(f"{function.name}: no value for {min(unknown)}", function.lineno)
-        named = tuple(name for name in _NUMBERS if name in every or (name == "batch" and is_batch))
-        return matrices, named
+        if front.batch != 1:
+            every.add("batch")
+        return matrices, tuple(name for name in _NUMBERS if name in every)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from matbench import files, git
+from matbench import files, programs
 from matbench.errors import UsageError
 from matbench.kernelfile import includes, python_file, tables
 from matbench.model import BASELINE, Kernel
@@ -75,7 +75,7 @@ def place(version: Version) -> tuple[Path, str]:
     """
     file = version.file.resolve()
     folder = next(above for above in file.parents if above.is_dir())
-    top = git.output("rev-parse", "--show-toplevel", folder=folder)
+    top = programs.git("rev-parse", "--show-toplevel", folder=folder)
     root = Path(os.fsdecode(top or b"").rstrip("\n")).resolve()
     if top is None or not file.is_relative_to(root):
         raise UsageError(f"{version.shown}: its versions need git, and a working tree around it")
@@ -84,7 +84,7 @@ def place(version: Version) -> tuple[Path, str]:
 
 def commit(asked: str, revision: str, root: Path) -> str:
     """The commit that a revision names; `UsageError` if there is none."""
-    found = git.commit(revision, root)
+    found = programs.git_commit(revision, root)
     if found is None:
         hint = "in CI, fetch it first (`fetch-depth: 0` in actions/checkout)"
         raise UsageError(f"{asked:.200}: no such revision; {hint}")
@@ -135,7 +135,7 @@ class _CommittedFiles(includes.IncludeSearch):
     def __init__(self, version: Version, root: Path, name: str, sha: str, folder: Path) -> None:
         super().__init__(folder / name, ())
         self.root, self.sha, self.top = root, sha, folder
-        listed = git.output("ls-tree", "-r", "-z", "--full-tree", sha, folder=root)
+        listed = programs.git("ls-tree", "-r", "-z", "--full-tree", sha, folder=root)
         if listed is None:
             raise UsageError(f"{version}: git cannot list its files; fetch it, or see `git fsck`")
         entries = (os.fsdecode(entry).partition("\t") for entry in listed.split(b"\0")[:-1])
@@ -145,12 +145,12 @@ class _CommittedFiles(includes.IncludeSearch):
     def take(self, name: str) -> str:
         """Write a file, and return its text."""
         at, where = f"{self.sha}:{name}", f"in git at {self.sha[:12]}"
-        size = git.output("cat-file", "-s", at, folder=self.root)
+        size = programs.git("cat-file", "-s", at, folder=self.root)
         if size is not None and int(size) > includes.MAX_FILE_BYTES:
             raise UsageError(f"{name}: larger than {includes.MAX_FILE_BYTES:,} bytes {where}")
         if len(self.taken) >= includes.MAX_FILES:
             raise UsageError(f"{name}: one of more than {includes.MAX_FILES:,} included files")
-        data = git.output("cat-file", "blob", at, folder=self.root)
+        data = programs.git("cat-file", "blob", at, folder=self.root)
         if data is None:
             raise UsageError(f"{name}: cannot be read from {where.removeprefix('in ')}")
         files.write_below(self.top, name, data)

@@ -15,15 +15,7 @@ import msgspec
 from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
-from matbench.model import (
-    Case,
-    DeviceInfo,
-    Kernel,
-    Launch,
-    Problem,
-    Skip,
-    settings_of,
-)
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
 
 MAX_CASES = 100_000
 #: What no NVIDIA GPU exceeds. Kernels are for these, also where they run through OpenCL.

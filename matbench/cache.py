@@ -94,9 +94,14 @@ class Cache:
     def get(self, key: str) -> memoryview | None:
         """The bytes stored under `key`; None if there are none or they are damaged."""
         self.prepare()
-        path = self._path(key)
+        path, data = self._path(key), memoryview(b"")
         try:
-            data = self._mapped(path)
+            with files.opened(path) as file:
+                os.utime(file.fileno())
+                size = os.fstat(file.fileno()).st_size
+                if 0 < size <= self.limit_bytes:  # in memory only where it is read
+                    mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+                    data = memoryview(mapped)
         except OSError:
             return None
         if _checksum(key, data[_DIGEST_BYTES:]) != data[:_DIGEST_BYTES]:
@@ -104,15 +109,6 @@ class Cache:
                 path.unlink()
             return None
         return data[_DIGEST_BYTES:]
-
-    def _mapped(self, path: Path) -> memoryview:
-        """An entry, in memory only where it is read; entries are replaced, never changed."""
-        with files.opened(path) as file:
-            os.utime(file.fileno())
-            size = os.fstat(file.fileno()).st_size
-            if not 0 < size <= self.limit_bytes:
-                return memoryview(b"")
-            return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
 
     def put(self, key: str, value: bytes | memoryview) -> None:
         """Store `value`, unless it is larger than the whole cache, the disk is full, or a function

@@ -12,7 +12,7 @@ import pytest
 from support import repository
 from support.repository import git
 
-from matbench.git import commit as commit_of
+from matbench.programs import git_commit as commit_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
@@ -214,7 +214,7 @@ def test_a_git_that_hangs_is_left(
     (slow / "git").write_text("#!/bin/sh\nexec sleep 60\n")
     (slow / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow}:{os.environ['PATH']}")
-    monkeypatch.setattr("matbench.git._TIMEOUT_S", 0.2)
+    monkeypatch.setattr("matbench.programs._TIMEOUT_S", 0.2)
     started = time.monotonic()
     assert commit_of("HEAD") is None
     assert time.monotonic() - started < 5

@@ -8,7 +8,6 @@ on sizes or resources weakens nothing: it says when a kernel runs, not how its r
 from __future__ import annotations
 
 import functools
-import re
 from typing import Literal, NamedTuple
 
 from matbench.model import EIGHT_BITS
@@ -20,7 +19,6 @@ Key = Literal[
 
 #: The range of binary exponents of float32.
 FLOAT32_EXPONENTS = (-126, 127)
-_SIZES = re.compile(r"\b(?:[MNK]|ld[abc]|stride_[abc])\b")
 
 
 class Weakening(NamedTuple):
@@ -58,15 +56,6 @@ def weakenings(claims: Claims) -> list[Weakening]:
     if claims.result in ("float16", "bfloat16"):
         relaxed.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
     return relaxed
-
-
-def conditions(claims: Claims) -> list[Weakening]:
-    """Each condition on sizes, for those who ask whether the kernel needs it."""
-    return [
-        Weakening("where", condition, f"only where {condition}")
-        for condition in claims.where
-        if _SIZES.search(condition)  # not only constants and limits
-    ]
 
 
 @functools.cache

@@ -91,13 +91,13 @@ def show_report(report: Report, fmt: str) -> None:
 
 def records_in(files: Iterable[Contents]) -> tuple[list[Environment], list[Outcome]]:
     """All environments and outcomes in some files, without failures that were retried."""
-    from matbench.records import resuming
+    from matbench.analysis import gathering
 
     environments: list[Environment] = []
     outcomes: list[Outcome] = []
     for contents in files:
         environments += contents.environments
-        outcomes += resuming.without_retried(contents.outcomes)
+        outcomes += gathering.without_retried(contents.outcomes)
     return environments, outcomes
 
 

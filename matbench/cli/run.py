@@ -44,11 +44,11 @@ from matbench.workloads import MATMUL
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from matbench.analysis.gathering import CaseKey
     from matbench.bench.options import Deadlines, Options
     from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
-    from matbench.records.resuming import CaseKey
     from matbench.records.writing import Mode, RecordWriter
     from matbench.worker.output import Listener
     from matbench.worker.scheduler import TaskGroup
@@ -317,7 +317,7 @@ class Sweep:
         """Measure what is left of a repetition, and record each outcome when it is complete."""
         import msgspec
 
-        from matbench.records.resuming import outcome_key
+        from matbench.analysis.gathering import outcome_key
         from matbench.worker.rounds import interrupted
 
         def begin(info: DeviceInfo, case: Case) -> None:
@@ -377,10 +377,10 @@ class Sweep:
 
         In a cluster those of any device of the model count, also of one that has left it.
         """
-        from matbench.records import resuming
+        from matbench.analysis import gathering
 
         resumed = [writer for writer in writers if writer.mode == "resume"]
-        known = resuming.finished(outcome for writer in resumed for outcome in writer.outcomes)
+        known = gathering.finished(outcome for writer in resumed for outcome in writer.outcomes)
         if self.cluster is None:
             return known
         return {key._replace(device_id=""): outcome for key, outcome in known.items()}
@@ -412,10 +412,10 @@ class Sweep:
         self, known: dict[CaseKey, Outcome], infos: Infos, case: Case, repetition: int
     ) -> Outcome | None:
         """The known outcome of a case on one of these devices, if it was timed the same way."""
-        from matbench.records import resuming
+        from matbench.analysis import gathering
         from matbench.records.outcome import CaseRecord
 
-        key = resuming.CaseKey.from_case(CaseRecord.from_case(case, infos[0]), repetition)
+        key = gathering.CaseKey.from_case(CaseRecord.from_case(case, infos[0]), repetition)
         ids = ["" if self.cluster is not None else info.identity for info in infos]
         every = (known.get(key._replace(device_id=device_id)) for device_id in ids)
         found = next((outcome for outcome in every if outcome is not None), None)

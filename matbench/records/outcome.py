@@ -63,17 +63,9 @@ class Claims(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_kernel(cls, kernel: Kernel) -> Claims:
-        return cls(
-            kernel.precision,
-            kernel.error_constant,
-            kernel.exponents,
-            kernel.deterministic,
-            kernel.launch.where,
-            kernel.accumulator,
-            kernel.contract.result,
-            kernel.scales,
-            kernel.promotes,
-        )
+        where, result = kernel.launch.where, kernel.contract.result
+        own = set(cls.__struct_fields__) - {"where", "result"}
+        return cls(where=where, result=result, **{name: getattr(kernel, name) for name in own})
 
 
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):

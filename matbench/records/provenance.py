@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-from matbench import __version__, git
+from matbench import __version__, programs
 from matbench.model import DeviceInfo
 from matbench.records.environment import SCHEMA, Environment
 
@@ -41,7 +41,7 @@ def environment(
         python=f"{platform.python_implementation()} {platform.python_version()}",
         packages=versions,
         devices=tuple(devices),
-        project_revision=git.commit("HEAD"),
+        project_revision=programs.git_commit("HEAD"),
         settings=dict(settings),
     )
 

@@ -11,7 +11,7 @@ from matbench.analysis import gathering, ranking
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records.environment import Environment
-from matbench.records.outcome import PERTURBATION_LIMIT, BlockTimes, Outcome, Timing
+from matbench.records.outcome import PERTURBATION_LIMIT, Outcome, Timing
 from matbench.show import reasons, units
 from matbench.show.heading import device_lines
 from matbench.show.table import (
@@ -280,10 +280,6 @@ def _remarks(row: Ranked) -> str:
     return " · ".join(filter(None, [reason, _claimed(row), *notes]))
 
 
-def _marked(blocks: BlockTimes | None, text: str) -> str:
-    return f"{PERTURBED} {text}" if blocks is not None and blocks.is_perturbed else text
-
-
 #: Of which pages show first what tells cases apart, then speed and accuracy.
 COLUMNS: tuple[Column, ...] = (
     *under("outcome.case", "backend"),
@@ -327,8 +323,9 @@ COLUMNS: tuple[Column, ...] = (
     numeric("work/J", "sustained_work_per_j", "work_per_j", drop=3, place=1, page=3,
             form=lambda work: units.number(work and work / 1e9)),
     numeric("per block", "block_median_ns", "outcome.blocks.median_ns", scale=units.durations,
-            cell=lambda row, text: _marked(row.outcome.blocks, text),
-            drop=5, page=3),
+            cell=lambda row, text: (
+                f"{PERTURBED} {text}" if (one := row.outcome.blocks) and one.is_perturbed else text
+            ), drop=5, page=3),
     numeric("imbalance", "block_imbalance", "outcome.blocks.imbalance", units.percent, drop=8,
             page=3),
     *under("outcome.blocks", "block_perturbation=perturbation sm_mhz"),

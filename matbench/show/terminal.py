@@ -52,7 +52,28 @@ def section_renderables(section: Section, width: int | None = None) -> Iterator[
     title, *others = section.heading
     yield Text(title, style="bold")
     yield from map(Text, (*others, ""))
-    yield from _section(*_fitted(section, width), is_wrapped=width is None)
+    section, widths, inline = _fitted(section, width)
+    footnotes, across = Footnotes(), sum(widths) + _GAP * (len(widths) - 1)
+    yield _table(section, widths, header=True)
+    yield Text("─" * across)
+    for group in section.groups:
+        if group.title:
+            yield Text(f"\n{group.title}", style="bold")
+        table = _table(section, widths, header=False)
+        for row in group.rows:
+            last = Text(last_cell(row, footnotes, inline=inline), style=row.style)
+            table.add_row(*map(Text, row.cells), last, style="bold" if row.best else "")
+        yield table
+    if below := [*section.legend, *footnotes.lines()]:
+        notes = Table.grid(padding=(0, 1))
+        notes.add_column()
+        notes.add_column(
+            overflow="fold", max_width=max(across, _NOTE_WIDTH) - 3 if width is None else None
+        )
+        for line in below:
+            notes.add_row(*map(Text, line))
+        yield Text()
+        yield notes
     yield Text()
 
 
@@ -101,32 +122,6 @@ def _fitted(section: Section, width: int | None) -> tuple[Section, list[int], bo
     last = min(full, room()) if inline else short
     narrowed = section.with_columns([columns[index].title for index in kept])
     return narrowed, [*(widths[index] for index in kept), last], inline
-
-
-def _section(
-    section: Section, widths: list[int], inline: bool, *, is_wrapped: bool
-) -> Iterator[RenderableType]:
-    footnotes, across = Footnotes(), sum(widths) + _GAP * (len(widths) - 1)
-    yield _table(section, widths, header=True)
-    yield Text("─" * across)
-    for group in section.groups:
-        if group.title:
-            yield Text(f"\n{group.title}", style="bold")
-        table = _table(section, widths, header=False)
-        for row in group.rows:
-            last = Text(last_cell(row, footnotes, inline=inline), style=row.style)
-            table.add_row(*map(Text, row.cells), last, style="bold" if row.best else "")
-        yield table
-    if below := [*section.legend, *footnotes.lines()]:
-        notes = Table.grid(padding=(0, 1))
-        notes.add_column()
-        notes.add_column(
-            overflow="fold", max_width=max(across, _NOTE_WIDTH) - 3 if is_wrapped else None
-        )
-        for line in below:
-            notes.add_row(*map(Text, line))
-        yield Text()
-        yield notes
 
 
 def _table(section: Section, widths: list[int], *, header: bool) -> Table:

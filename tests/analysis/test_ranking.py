@@ -206,14 +206,6 @@ def test_a_condition_or_what_is_usual_weakens_nothing(given: Claims) -> None:
     assert claims.weakening(given) == ()
 
 
-def test_conditions_on_sizes() -> None:
-    texts = ("N % 4 == 0", "ldc % 32 == 0", "stride_a > 1000", "M * N <= max_threads_per_block")
-    constants = ("TILE * TILE <= max_threads_per_block", "BM % TM == 0", "KN < NM")
-    found = claims.conditions(Claims(where=(*constants, *texts)))
-    assert [claim.declared for claim in found] == [*texts]
-    assert found[0] == ("where", "N % 4 == 0", "only where N % 4 == 0")
-
-
 def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:
     given = Claims("tf32", 2.0, (-14, 15), False, ("TILE <= 32", "K <= 64", "M == N"))
     assert claims.weakening(given) == (

@@ -14,7 +14,7 @@ from support.records import repeated, timing
 
 from matbench.analysis import gathering, leaders
 from matbench.model import Skip
-from matbench.records import reading, resuming
+from matbench.records import reading
 from matbench.records.outcome import Outcome
 
 
@@ -68,7 +68,7 @@ def test_what_a_resumed_run_adds_belongs_to_the_set(tmp_path: Path) -> None:
     failed = records.outcome(status="failed", reason="took too long")
     record_files.write(file, failed, around(1.0, 2))
     record_files.write(file, *(around(1.0, n) for n in (1, 3, 4, 5)), mode="resume")
-    [together] = gathering.sets(resuming.without_retried(reading.read(file)[1]))
+    [together] = gathering.sets(gathering.without_retried(reading.read(file)[1]))
     assert sorted(one.repetition for one in together) == [1, 2, 3, 4, 5]
     # The control: the retry would begin another set.
     assert len(gathering.sets(reading.read(file)[1])) == 2

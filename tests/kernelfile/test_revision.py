@@ -10,7 +10,7 @@ import pytest
 from support.kernels import GOOD_BODY, kernel_text
 from support.repository import commit, git
 
-from matbench import git as matbench_git
+from matbench import programs
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, includes, revision
 from matbench.kernelfile.includes import code_of
@@ -194,14 +194,14 @@ def test_a_header_that_is_too_large_is_refused_before_it_is_read(
 ) -> None:
     commit(project, mine_cu=including('"x.h"'), x_h="//" + 2000 * "x")
     (project / "x.h").write_text("// small again")
-    read = matbench_git.output
+    read = programs.git
     taken: list[tuple[str, ...]] = []
 
     def noted(*words: str, **more: Any) -> bytes | None:
         taken.append(words)
         return read(*words, **more)
 
-    monkeypatch.setattr(matbench_git, "output", noted)
+    monkeypatch.setattr(programs, "git", noted)
     monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2000)
     with pytest.raises(UsageError, match=r"x\.h: larger than 2,000 bytes in git at [0-9a-f]{12}"):
         extracted(project / "mine.cu", "HEAD", tmp_path / "old")

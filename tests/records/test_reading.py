@@ -18,12 +18,12 @@ from support.record_files import only, write
 from support.records import device, environment, outcome
 
 import matbench
+from matbench.analysis.gathering import CaseKey, finished, outcome_key, without_retried
 from matbench.errors import UsageError
 from matbench.model import Case, Kernel, LaunchRules, Problem
 from matbench.records import encoding, reading
 from matbench.records.outcome import CaseRecord, ErrorCells
 from matbench.records.reading import read
-from matbench.records.resuming import CaseKey, finished, outcome_key, without_retried
 from matbench.records.writing import RecordWriter
 
 

@@ -8,6 +8,7 @@ inputs if there are any.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from matbench.analysis.claims import FLOAT32_EXPONENTS, Key, Weakening
 from matbench.features.check.probe import Need
 from matbench.kernelfile import sweep
 from matbench.model import EIGHT_BITS, Case, Kernel, Problem
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import Claims, Outcome
 from matbench.worker.worker import Worker
 from matbench.workloads import oracle
 
@@ -27,8 +28,19 @@ _RUNS = 3
 #: After this many missed deadlines, no more probes are run.
 _DEADLINES = 2
 
+_SIZES = re.compile(r"\b(?:[MNK]|ld[abc]|stride_[abc])\b")
+
 _Finding = tuple[bool | None, str]
 _UNTRIED: _Finding = (None, "not tried: no probe passed")
+
+
+def conditions(claims: Claims) -> list[Weakening]:
+    """Each condition on sizes, for those who ask whether the kernel needs it."""
+    return [
+        Weakening("where", condition, f"only where {condition}")
+        for condition in claims.where
+        if _SIZES.search(condition)  # not only constants and limits
+    ]
 
 
 class ClaimChecker:

@@ -164,7 +164,8 @@ class Probing:
         try_claims: bool,
         sanitize: bool,
     ) -> None:
-        from matbench.analysis.claims import conditions, weakenings
+        from matbench.analysis.claims import weakenings
+        from matbench.features.check.claim_checker import conditions
         from matbench.records.outcome import Claims
 
         self.kernel = kernel

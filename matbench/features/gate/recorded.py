@@ -13,7 +13,6 @@ from matbench.analysis import gathering
 from matbench.analysis.ranking import sm_mhz
 from matbench.features.gate import runs
 from matbench.model import Problem
-from matbench.records import resuming
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
@@ -144,8 +143,8 @@ def _note(comparison: Comparison) -> str:
 def _by_case(outcomes: Sequence[Outcome]) -> dict[_Key, _Set]:
     """The latest repetitions of each case, without those that were measured again."""
     latest: dict[_Key, _Set] = {}
-    for together in gathering.sets(resuming.without_retried(outcomes)):
-        key = resuming.outcome_key(together[0])
+    for together in gathering.sets(gathering.without_retried(outcomes)):
+        key = gathering.outcome_key(together[0])
         latest[key.kernel, key.params, key.problem] = together
     return latest
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from matbench import git
+from matbench import programs
 from matbench.errors import UsageError
 from matbench.features.history.ratio import Ratio
 from matbench.kernelfile import catalogue, revision, tables
@@ -108,7 +108,7 @@ def versions(
         known.append(CommittedVersion("now", "", "not committed", kernel, code))
     if len({version.code for version in known}) == 1:
         what = f"all {len(known)} versions have the same code" if known[1:] else "only one version"
-        shallow = git.output("rev-parse", "--is-shallow-repository", folder=root) == b"true\n"
+        shallow = programs.git("rev-parse", "--is-shallow-repository", folder=root) == b"true\n"
         how = "fetch older ones with `git fetch --unshallow`" if shallow else "nothing to compare"
         raise UsageError(f"{kernel.path}: {what}{f' since {since}' if since else ''}; {how}")
     return known
@@ -117,7 +117,7 @@ def versions(
 def _listed(root: Path, names: Iterable[str], *how: str) -> list[list[str]]:
     """The hash, short hash, date and subject of commits; if there are names, that changed them."""
     command = ("--literal-pathspecs", "rev-list", "--format=%h%x09%cs%x09%s", *how, "--", *names)
-    lines = git.output(*command, folder=root, timeout_s=_LIST_S)
+    lines = programs.git(*command, folder=root, timeout_s=_LIST_S)
     if lines is None:
         raise UsageError(f"{root}: git lists no commits; is there one? If so, see `git fsck`")
     pairs = iter(os.fsdecode(lines).split("\n")[:-1])

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
+from matbench.analysis.gathering import CaseKey, finished
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.features.history.commits import CommittedVersion
 from matbench.features.history.ratio import Ratio
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome
-from matbench.records.resuming import CaseKey, finished
 from matbench.records.writing import RecordWriter
 from matbench.worker.comparing import Bench, Contender
 from matbench.worker.worker import WorkerPool

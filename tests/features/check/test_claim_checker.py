@@ -11,9 +11,9 @@ from support.h200 import H200, case_of
 from support.kernels import KernelWriter
 
 from matbench import programs
-from matbench.analysis.claims import conditions, weakenings
+from matbench.analysis.claims import weakenings
 from matbench.features.check import cases, sanitizer
-from matbench.features.check.claim_checker import ClaimChecker
+from matbench.features.check.claim_checker import ClaimChecker, conditions
 from matbench.features.check.probe import Need, SanitizerFinding
 from matbench.kernelfile import catalogue
 from matbench.model import Case, DeviceInfo
@@ -267,3 +267,11 @@ def test_without_the_sanitizer_one_line_says_so(
     result = matbench("check", "tiled", "--sanitize", code=2)
     assert "needs compute-sanitizer" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_conditions_on_sizes() -> None:
+    texts = ("N % 4 == 0", "ldc % 32 == 0", "stride_a > 1000", "M * N <= max_threads_per_block")
+    constants = ("TILE * TILE <= max_threads_per_block", "BM % TM == 0", "KN < NM")
+    found = conditions(Claims(where=(*constants, *texts)))
+    assert [claim.declared for claim in found] == [*texts]
+    assert found[0] == ("where", "N % 4 == 0", "only where N % 4 == 0")

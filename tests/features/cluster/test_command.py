@@ -19,13 +19,14 @@ from support.kernels import SPIN_BODY, KernelWriter
 from support.records import outcome
 from support.terminal import on_terminal, started
 
+from matbench.analysis import gathering
 from matbench.cli.run import Sweep
 from matbench.cli.selection import SelectionOptions
 from matbench.features.cluster import cluster as joining
 from matbench.features.cluster.option import JoinedCluster
 from matbench.kernelfile import catalogue
 from matbench.model import Problem, Skip
-from matbench.records import reading, resuming
+from matbench.records import reading
 from matbench.records.outcome import Outcome
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -46,9 +47,9 @@ def own_last_run(own_state: None) -> None:
     """A separate last run for each test."""
 
 
-def keys(outcomes: list[Outcome]) -> list[resuming.CaseKey]:
+def keys(outcomes: list[Outcome]) -> list[gathering.CaseKey]:
     """What each measured, wherever that was."""
-    return [resuming.outcome_key(each)._replace(device_id="") for each in outcomes]
+    return [gathering.outcome_key(each)._replace(device_id="") for each in outcomes]
 
 
 # -- a sweep -------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(joined: bool) -> No
     writer: Any = SimpleNamespace(mode="resume", outcomes=[found])
     sweep: Any = SimpleNamespace(cluster=cluster)
     known = Sweep._known(sweep, [writer])
-    key = resuming.outcome_key(found)
+    key = gathering.outcome_key(found)
     assert list(known) == [key._replace(device_id="") if joined else key]
 
 

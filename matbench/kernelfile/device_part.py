@@ -9,14 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import signature, syntax
 from matbench.kernelfile.signature import SourceError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 #: Names that exist only in CUDA.
 _WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
@@ -68,11 +64,11 @@ _USING = {"using_declaration", "namespace_alias_definition"}
 class NeedsCudaError(SourceError):
     """The source uses something that only CUDA has."""
 
-    def __init__(self, what: str, code: str, node: Node) -> None:
+    def __init__(self, what: str, code: str, node: syntax.Node) -> None:
         super().__init__(f"needs CUDA ({what}, line {_place(code, node)})", syntax.line_of(node))
 
 
-def _place(code: str, node: Node) -> str:
+def _place(code: str, node: syntax.Node) -> str:
     """The line of a node, as its file counts: `3`, or `3 of mine.h` in a header."""
     file, line = syntax.place_of(code, node)
     return f"{line} of {file}" if file else str(line)
@@ -109,7 +105,7 @@ def is_of_library(header: str) -> bool:
     return _HOST_HEADER.fullmatch(header) is not None
 
 
-def _is_of_host(node: Node, included: set[str]) -> bool:
+def _is_of_host(node: syntax.Node, included: set[str]) -> bool:
     """Whether a header is of a library for host code, or the user's but not there."""
     header = _header(node)
     is_own = '"' in syntax.text_of(node) and not _TOOLKIT.fullmatch(header)
@@ -128,7 +124,7 @@ class _File:
         self.root = syntax.parse(syntax.skeleton(code))
         self.nodes = list(_top(self.root))
         self.declaring = [name for what, name in _DECLARED.items() if re.search(what, code)]
-        self.entry: Node | None = None
+        self.entry: syntax.Node | None = None
         self.spaces = {
             syntax.text_of(name)
             for node in syntax.walk(self.root)
@@ -163,7 +159,7 @@ class _File:
                 pending += defined.get(name, ())
         return needed
 
-    def _text(self, node: Node) -> str:
+    def _text(self, node: syntax.Node) -> str:
         return self.code[node.start_byte : node.end_byte]
 
     def edits(self) -> Iterator[syntax.Edit]:
@@ -183,7 +179,7 @@ class _File:
         for node in syntax.walk(self.root):
             yield from _without_braces(node)
 
-    def _of_header(self, node: Node) -> Iterator[syntax.Edit]:
+    def _of_header(self, node: syntax.Node) -> Iterator[syntax.Edit]:
         name = _header(node)
         space = _OF_SPACE.fullmatch(name)
         is_unused = False
@@ -203,7 +199,7 @@ class _File:
             elif not _is_conditional(node):
                 raise NeedsCudaError(name, self.code, node)
 
-    def _is_left_out(self, node: Node) -> bool:
+    def _is_left_out(self, node: syntax.Node) -> bool:
         """Whether this is host code, or a definition that the entry does not need."""
         if node.type in _USING:
             known = self.spaces if self.bound is not None else self.spaces | _DEVICE_SPACES
@@ -221,7 +217,7 @@ class _File:
             return False  # expressions do not name operators, nor enumerators their type
         return not self.is_partial and not self.needed & names
 
-    def _of_needed(self, node: Node) -> Iterator[syntax.Edit]:
+    def _of_needed(self, node: syntax.Node) -> Iterator[syntax.Edit]:
         """Bind the entry's template parameters, and refuse what only CUDA has."""
         function = signature.definition_of(node)
         is_entry = function is not None and function == self.entry
@@ -241,7 +237,7 @@ class _File:
                 yield inner.start_byte, inner.end_byte, entries.with_types(text, bound)
 
 
-def _top(root: Node) -> Iterator[Node]:
+def _top(root: syntax.Node) -> Iterator[syntax.Node]:
     """The top-level nodes, including those inside namespaces and preprocessor conditions."""
     pending = [root]
     while pending:
@@ -252,18 +248,18 @@ def _top(root: Node) -> Iterator[Node]:
             yield node
 
 
-def _header(node: Node) -> str:
+def _header(node: syntax.Node) -> str:
     """The header that a line includes; empty if a macro names it."""
     path = syntax.fields(node, "path")
     is_named = path is not None and path.type in ("string_literal", "system_lib_string")
     return syntax.text_of(path)[1:-1] if path is not None and is_named else ""
 
 
-def _is_macro(node: Node) -> bool:
+def _is_macro(node: syntax.Node) -> bool:
     return node.type in ("preproc_def", "preproc_function_def")
 
 
-def _without_braces(node: Node) -> Iterator[syntax.Edit]:
+def _without_braces(node: syntax.Node) -> Iterator[syntax.Edit]:
     """An anonymous namespace or a linkage specification as what is in it."""
     body = syntax.fields(node, "body")
     is_linkage = node.type == "linkage_specification" and body is not None
@@ -278,7 +274,7 @@ def _without_braces(node: Node) -> Iterator[syntax.Edit]:
     yield body.end_byte - 1, body.end_byte, ""
 
 
-def _names(node: Node) -> set[str]:
+def _names(node: syntax.Node) -> set[str]:
     """The names that a top-level node defines."""
     names = set()
     inner = signature.untemplated(node)
@@ -297,7 +293,7 @@ def _names(node: Node) -> set[str]:
     return {name.partition("<")[0].strip() for name in names}  # a specialisation is of its template
 
 
-def _is_host(node: Node) -> bool:
+def _is_host(node: syntax.Node) -> bool:
     """Whether a node declares or defines a function or variable that no kernel can use.
 
     Kernels can use constants, and `constexpr` functions can compute them.
@@ -313,13 +309,13 @@ def _is_host(node: Node) -> bool:
     return not words & {*usable}
 
 
-def _is_conditional(node: Node) -> bool:
+def _is_conditional(node: syntax.Node) -> bool:
     """Whether this is inside a preprocessor condition, which only the compiler evaluates."""
     above = syntax.parents(node)
     return any(n.type.startswith("preproc_") and not _is_guard(n) for n in above)
 
 
-def _is_guard(node: Node) -> bool:
+def _is_guard(node: syntax.Node) -> bool:
     first = [syntax.fields(child, "name") for child in node.named_children[1:2]]
     name = syntax.fields(node, "name")
     named = [syntax.text_of(inner) for inner in (name, *first) if inner is not None]

@@ -138,6 +138,8 @@ def texts(included: Iterable[Included], most_bytes: int | None = None) -> list[s
 
 def flattened(kernel: Kernel) -> str:
     """The source with the user's headers in place of the lines that include them."""
+    if not kernel.includes:
+        return kernel.source
     own_paths = {header.path for header in kernel.includes}
     once: set[Path] = set()
 
@@ -181,8 +183,7 @@ def code_of(kernel: Kernel) -> str:
         if field.name not in _IDLE and getattr(kernel, field.name) != field.default
     }
     table["launch"] = {key: value for key, value in table["launch"].items() if value is not None}
-    source = flattened(kernel) if kernel.includes else kernel.source
-    code = syntax.without_comments(source).replace("\\\n", "")
+    code = syntax.without_comments(flattened(kernel)).replace("\\\n", "")
     lines = [" ".join(line.split()) for line in code.splitlines()]
     if "__LINE__" not in code:
         lines = [line for line in lines if line and not line.startswith("#line")]

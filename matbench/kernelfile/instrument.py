@@ -9,22 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from matbench.errors import BuildError
 from matbench.kernelfile import device_part, expressions, includes, signature, syntax
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.signature import TENSOR_MAP
-from matbench.kernelfile.syntax import without_comments
 from matbench.kernelfile.tables import FENCE
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel, Parameter
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 #: The name of the kernel as a device function.
 _DEVICE_NAME = "matbench_kernel"
@@ -94,7 +87,7 @@ def _flat(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
     if FENCE.search(kernel.source):  # whoever wrote a table into it meant its headers, too
         named = _QUOTED.findall(kernel.source)
         own_headers += tuple(name for name in named if not device_part.is_of_library(name))
-    return (includes.flattened(kernel) if kernel.includes else kernel.source), own_headers
+    return includes.flattened(kernel), own_headers
 
 
 def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
@@ -133,7 +126,7 @@ def telltale(source: str) -> str | None:
 
     Instrumented builds must be the same kernel as the plain one.
     """
-    match = _TELLTALE.search(without_comments(source))
+    match = _TELLTALE.search(syntax.without_comments(source))
     return " ".join(match.group().split()) if match else None
 
 
@@ -174,7 +167,7 @@ extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbe
 """
 
 
-def _definition(kernel: Kernel, entry: Entry) -> tuple[str, Node]:
+def _definition(kernel: Kernel, entry: entries.Entry) -> tuple[str, syntax.Node]:
     """The text that defines the entry, with the user's headers in it if it must be, and where."""
     for text in (kernel.source, includes.flattened(kernel)):
         code = syntax.expanded(text)
@@ -186,13 +179,16 @@ def _definition(kernel: Kernel, entry: Entry) -> tuple[str, Node]:
     raise BuildError(f"no entry `__global__ void {entry.name}(…)`")
 
 
-def _as_device_function(node: Node, code: str, lost: dict[str, str]) -> Iterator[syntax.Edit]:
+def _as_device_function(
+    node: syntax.Node, code: str, lost: dict[str, str]
+) -> Iterator[syntax.Edit]:
     """The edits that turn the kernel defined at `node` into a device function. The attributes that
     it loses, such as `__launch_bounds__`, are added to `lost` with their arguments.
 
     The kernel stays declared for other code that launches it or takes its address.
     """
     name = signature.name_of(node)
+    assert name is not None
     yield name.start_byte, name.end_byte, _DEVICE_NAME
     yield from _declared(node, code, syntax.text_of(name))
     for parameter in signature.parameter_nodes(node):  # tensor maps are passed on by reference
@@ -211,7 +207,7 @@ def _as_device_function(node: Node, code: str, lost: dict[str, str]) -> Iterator
         yield node.start_byte + match.start(), node.start_byte + stop, word
 
 
-def _declared(node: Node, code: str, name: str) -> Iterator[syntax.Edit]:
+def _declared(node: syntax.Node, code: str, name: str) -> Iterator[syntax.Edit]:
     """Declare the kernel before its definition, which loses its linkage, and remove its explicit
     instantiations."""
     outer = root = node
@@ -248,6 +244,6 @@ def line_directive(path: str) -> str:
 
 def declaration(parameter: Parameter) -> str:
     """A parameter of the entry as a new entry declares it."""
-    if parameter.type == TENSOR_MAP and not parameter.pointer:
-        return f"const {TENSOR_MAP} __attribute__((grid_constant)) {parameter.name}"
+    if parameter.type == signature.TENSOR_MAP and not parameter.pointer:
+        return f"const {signature.TENSOR_MAP} __attribute__((grid_constant)) {parameter.name}"
     return f"{parameter.type} {'*' if parameter.pointer else ''}{parameter.name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from matbench.errors import MatbenchError
 from matbench.kernelfile import entry as entries
@@ -19,9 +19,6 @@ from matbench.kernelfile.instrument import line_directive
 from matbench.kernelfile.signature import SourceError
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 #: Argument types that OpenCL forbids or defines differently, and their replacements.
 _TYPES = {
@@ -62,7 +59,7 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
     numbers per block; the first two become its start and end.
     """
     entry = entries.entry_of(kernel)
-    source = unpacked(includes.flattened(kernel) if kernel.includes else kernel.source)
+    source = unpacked(includes.flattened(kernel))
     function = entries.find(signature.functions(source), entry)
     if function is None:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
@@ -133,7 +130,7 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
     return f"{_PRELUDE}{line_directive(path)}\n{text}\n", dynamic
 
 
-def _hoisted(node: Node, code: str, functions: list[Node]) -> list[syntax.Edit]:
+def _hoisted(node: syntax.Node, code: str, functions: list[syntax.Node]) -> list[syntax.Edit]:
     """Move shared memory that is declared in an inner scope to the kernel's outermost scope."""
     above = list(syntax.parents(node))
     function = next((outer for outer in above if outer.type == "function_definition"), None)
@@ -151,7 +148,7 @@ def _hoisted(node: Node, code: str, functions: list[Node]) -> list[syntax.Edit]:
     ]
 
 
-def _passed(parameter: Node, code: str, types: Mapping[str, str]) -> list[syntax.Edit]:
+def _passed(parameter: syntax.Node, code: str, types: Mapping[str, str]) -> list[syntax.Edit]:
     """Edits of a kernel's parameter: pointers get the global address space."""
     start, end = parameter.start_byte, parameter.end_byte
     text = code[start:end]

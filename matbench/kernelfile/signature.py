@@ -7,16 +7,12 @@ import itertools
 import re
 import struct
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from matbench.kernelfile import syntax
 from matbench.kernelfile.syntax import SourceError as SourceError
 from matbench.model import BYTES, STORAGE, Parameter
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _TENSOR_MAP_ARGUMENT = re.compile(r"\s*tensor_map\s*\(\s*(\w+)\s*,([^,]+),([^,]+)\)\s*")
 
@@ -87,9 +83,9 @@ def functions(source: str) -> list[Signature]:
     return definitions
 
 
-def entries(root: Node) -> list[Node]:
+def entries(root: syntax.Node) -> list[syntax.Node]:
     """The definitions of `__global__` functions in a tree, without template specialisations."""
-    functions = ((node, _named(node)) for node in syntax.outside(root) if _is_global(node))
+    functions = ((node, name_of(node)) for node in syntax.outside(root) if _is_global(node))
     return [node for node, name in functions if name and "<" not in syntax.text_of(name)]
 
 
@@ -99,26 +95,26 @@ def host_functions(source: str) -> list[Signature]:
     return [function(node) for node in syntax.outside(root) if _is_on_host(node)]
 
 
-def _is_on_host(node: Node) -> bool:
+def _is_on_host(node: syntax.Node) -> bool:
     if node.type != "function_definition" or {"__global__", "__device__"} & words(node):
         return False
-    name = _named(node)
+    name = name_of(node)
     is_plain = name is not None and re.fullmatch(r"(?!main$)[^<~:]*", syntax.text_of(name))
     above = " ".join(outer.type for outer in syntax.parents(node))
     return bool(is_plain) and "class" not in above and "struct" not in above
 
 
-def _is_global(node: Node) -> bool:
+def _is_global(node: syntax.Node) -> bool:
     return node.type == "function_definition" and "__global__" in words(node)
 
 
-def is_specialised(root: Node, name: str) -> bool:
-    named = map(_named, filter(_is_global, syntax.outside(root)))
+def is_specialised(root: syntax.Node, name: str) -> bool:
+    named = map(name_of, filter(_is_global, syntax.outside(root)))
     written = (syntax.text_of(node).replace(" ", "") for node in named if node is not None)
     return any(text.startswith(f"{name}<") for text in written)
 
 
-def words(node: Node) -> set[str]:
+def words(node: syntax.Node) -> set[str]:
     """The words before a function's name and parameters: `__global__`, `static`, …"""
     return {
         word
@@ -128,12 +124,12 @@ def words(node: Node) -> set[str]:
     }
 
 
-def _list(node: Node) -> Node | None:
+def _list(node: syntax.Node) -> syntax.Node | None:
     declarator = _declarator(node)
     return syntax.fields(declarator, "parameters") if declarator is not None else None
 
 
-def _declarator(node: Node) -> Node | None:
+def _declarator(node: syntax.Node) -> syntax.Node | None:
     """The part of a definition that holds the name and the parameters."""
     declarator = syntax.fields(node, "declarator")
     while declarator is not None and declarator.type != "function_declarator":
@@ -141,43 +137,35 @@ def _declarator(node: Node) -> Node | None:
     return declarator
 
 
-def _named(node: Node) -> Node | None:
+def name_of(node: syntax.Node) -> syntax.Node | None:
+    """The name of the function that a node defines."""
     declarator = _declarator(node)
     return syntax.declared(declarator) if declarator is not None else None
 
 
-def untemplated(node: Node) -> Node:
+def untemplated(node: syntax.Node) -> syntax.Node:
     """What a template declares, or the node if it is none."""
     while node.type == "template_declaration" and node.named_children:
         node = node.named_children[-1]
     return node
 
 
-def definition_of(node: Node) -> Node | None:
+def definition_of(node: syntax.Node) -> syntax.Node | None:
     """The function, or function template, that a top-level node defines."""
     node = untemplated(node)
-    return node if node.type == "function_definition" and _named(node) is not None else None
+    return node if node.type == "function_definition" and name_of(node) is not None else None
 
 
-def qualified_name(node: Node) -> str:
+def qualified_name(node: syntax.Node) -> str:
     """The name of the function defined by a node, with its namespaces."""
-    name = _named(node)
-    spaces: list[str] = []
-    for above in syntax.parents(node):
-        space = syntax.fields(above, "name") if above.type == "namespace_definition" else None
-        if space is not None:
-            spaces.insert(0, syntax.text_of(space).replace(" ", ""))
-    return "::".join((*spaces, syntax.text_of(name).replace(" ", "") if name is not None else ""))
+    outer = [above for above in syntax.parents(node) if above.type == "namespace_definition"]
+    names = [*(syntax.fields(space, "name") for space in outer[::-1]), name_of(node)]
+    return "::".join(syntax.text_of(name).replace(" ", "") for name in names if name is not None)
 
 
-def name_of(node: Node) -> Node:
-    name = _named(node)
-    assert name is not None
-    return name
-
-
-def function(node: Node) -> Signature:
+def function(node: syntax.Node) -> Signature:
     name = name_of(node)
+    assert name is not None
     template: tuple[TemplateParameter, ...] = ()
     is_extern_c = 'extern "C"' in syntax.text_of(node)[: name.start_byte - node.start_byte]
     for above in syntax.parents(node):
@@ -199,7 +187,7 @@ def function(node: Node) -> Signature:
     )
 
 
-def parameter_nodes(node: Node) -> list[Node]:
+def parameter_nodes(node: syntax.Node) -> list[syntax.Node]:
     """The declarations of a function's parameters; none for `(void)`."""
     parameters = _list(node)
     kinds = ("parameter_declaration", "optional_parameter_declaration")
@@ -209,13 +197,13 @@ def parameter_nodes(node: Node) -> list[Node]:
     return nodes
 
 
-def end_of_parameters(node: Node) -> int:
+def end_of_parameters(node: syntax.Node) -> int:
     """The position of the parenthesis that closes a function's parameter list."""
     parameters = _list(node)
     return parameters.end_byte - 1 if parameters is not None else node.end_byte
 
 
-def _template(node: Node) -> tuple[TemplateParameter, ...]:
+def _template(node: syntax.Node) -> tuple[TemplateParameter, ...]:
     listed = syntax.fields(node, "parameters")
     template = []
     for declared in listed.named_children if listed is not None else ():
@@ -232,7 +220,7 @@ def _template(node: Node) -> tuple[TemplateParameter, ...]:
     return tuple(template)
 
 
-def _declared(node: Node) -> Parameter:
+def _declared(node: syntax.Node) -> Parameter:
     """A parameter as declared; the type of a pointer to a pointer ends in `*`."""
     declarator = syntax.fields(node, "declarator")
     name = syntax.declared(declarator) if declarator is not None else None

@@ -6,14 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, signature, syntax
 from matbench.model import Kernel
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: What differs between the threads of a block.
@@ -48,16 +44,16 @@ def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
                 yield from _unset(function, Path(path).name, told)
 
 
-def _named(node: Node) -> str:
+def _named(node: syntax.Node) -> str:
     name = syntax.fields(node, "name") or syntax.declared(node)
     return syntax.text_of(name).rpartition("::")[2] if name is not None else ""
 
 
-def _words(node: Node) -> set[str]:
+def _words(node: syntax.Node) -> set[str]:
     return {*_WORD.findall(syntax.text_of(node))}
 
 
-def _divergent(function: Node, known: Mapping[str, set[str]], file: str) -> Iterator[str]:
+def _divergent(function: syntax.Node, known: Mapping[str, set[str]], file: str) -> Iterator[str]:
     """The first barrier under a condition that varies within a block, or that threads miss which
     leave under one."""
     nodes = [*syntax.walk(function)]
@@ -85,11 +81,11 @@ def _divergent(function: Node, known: Mapping[str, set[str]], file: str) -> Iter
             return
 
 
-def _called(node: Node) -> str:
+def _called(node: syntax.Node) -> str:
     return syntax.text_of(syntax.fields(node, "function") or node)
 
 
-def _given(nodes: Sequence[Node]) -> Iterator[tuple[str, set[str]]]:
+def _given(nodes: Sequence[syntax.Node]) -> Iterator[tuple[str, set[str]]]:
     """The names of numbers that are set, with the words of what they are set to."""
     for node in nodes:
         if node.type in ("init_declarator", "assignment_expression"):
@@ -99,7 +95,7 @@ def _given(nodes: Sequence[Node]) -> Iterator[tuple[str, set[str]]]:
                 yield syntax.text_of(name), _words(node)
 
 
-def _condition(node: Node, varying: set[str]) -> Node | None:
+def _condition(node: syntax.Node, varying: set[str]) -> syntax.Node | None:
     """The innermost condition that varies and decides whether a thread gets there."""
     for above in syntax.parents(node):
         condition = syntax.fields(above, "condition")
@@ -108,11 +104,11 @@ def _condition(node: Node, varying: set[str]) -> Node | None:
     return None
 
 
-def _is_in(node: Node, outer: Node) -> bool:
+def _is_in(node: syntax.Node, outer: syntax.Node) -> bool:
     return outer.start_byte <= node.start_byte < outer.end_byte
 
 
-def _missed(node: Node, barriers: list[Node]) -> list[Node]:
+def _missed(node: syntax.Node, barriers: list[syntax.Node]) -> list[syntax.Node]:
     """The barriers that threads miss which leave a loop, one of its passes, or the function."""
     if node.type == "return_statement":
         return [barrier for barrier in barriers if barrier.start_byte > node.start_byte][:1]
@@ -121,9 +117,9 @@ def _missed(node: Node, barriers: list[Node]) -> list[Node]:
     return [barrier for barrier in barriers if outer.type in _LOOPS and _is_in(barrier, outer)][:1]
 
 
-def _unset(function: Node, file: str, told: Sequence[str]) -> Iterator[str]:
+def _unset(function: syntax.Node, file: str, told: Sequence[str]) -> Iterator[str]:
     """Sums that nothing sets first: nvcc does not warn of them, nor other compilers of arrays."""
-    named: dict[str, list[Node]] = {}
+    named: dict[str, list[syntax.Node]] = {}
     for node in syntax.walk(function):
         if node.type == "identifier":
             named.setdefault(syntax.text_of(node), []).append(node)
@@ -140,7 +136,7 @@ def _unset(function: Node, file: str, told: Sequence[str]) -> Iterator[str]:
             yield f"`{text}` at {file}:{syntax.line_of(name)} is added to, but never set"
 
 
-def _use(name: Node, declared: str) -> str:
+def _use(name: syntax.Node, declared: str) -> str:
     """What is done with a variable there: `set`, perhaps by what gets its address, `added` to, or
     read."""
     used, text = name, syntax.text_of(name)

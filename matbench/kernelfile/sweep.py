@@ -17,6 +17,9 @@ from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
 
+#: The values of swept constants, or those that take their place.
+Space = Mapping[str, tuple[int, ...]]
+
 MAX_CASES = 100_000
 #: What no NVIDIA GPU exceeds. Kernels are for these, also where they run through OpenCL.
 GPU_LIMITS = {
@@ -68,9 +71,7 @@ def parse_settings(
     return overrides
 
 
-def parameter_sets(
-    kernel: Kernel, overrides: Mapping[str, tuple[int, ...]]
-) -> Iterator[dict[str, int]]:
+def parameter_sets(kernel: Kernel, overrides: Space) -> Iterator[dict[str, int]]:
     """Every combination of the kernel's swept constants, with `overrides` in place of its own.
 
     A constant that only `[tune]` names keeps the source's default unless it is overridden.
@@ -85,12 +86,12 @@ def parameter_sets(
     return combinations(space)
 
 
-def _space(kernel: Kernel, overrides: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def _space(kernel: Kernel, overrides: Space) -> dict[str, tuple[int, ...]]:
     axes = kernel.sweep | kernel.tune
     return kernel.sweep | {name: values for name, values in overrides.items() if name in axes}
 
 
-def combinations(space: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, int]]:
+def combinations(space: Space) -> Iterator[dict[str, int]]:
     """Every choice of one value for each name; an empty space has one empty choice."""
     for choice in itertools.product(*space.values()):
         yield dict(zip(space, choice, strict=True))
@@ -127,10 +128,7 @@ def allowed(
 
 
 def cases(
-    kernels: Iterable[Kernel],
-    problems: Iterable[Problem],
-    overrides: Mapping[str, tuple[int, ...]],
-    device: DeviceInfo,
+    kernels: Iterable[Kernel], problems: Iterable[Problem], overrides: Space, device: DeviceInfo
 ) -> list[Case]:
     """All cases on one device; each kernel takes the problems of its own workload.
 
@@ -154,10 +152,7 @@ def cases(
 
 
 def quick(
-    kernels: Sequence[Kernel],
-    problems: Sequence[Problem],
-    overrides: dict[str, tuple[int, ...]],
-    device: DeviceInfo,
+    kernels: Sequence[Kernel], problems: Sequence[Problem], overrides: Space, device: DeviceInfo
 ) -> list[Case]:
     """The cases of a quick check; where `where` excludes their size, at an allowed one near it."""
     moved: dict[tuple[str, str, Problem], Case] = {}

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from matbench.errors import MatbenchError, UsageError
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser, TreeCursor
+    from tree_sitter import Node as Node
+    from tree_sitter import Parser, TreeCursor
 
 #: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000, quotes
 #: that begin none. An unclosed token extends to the end, so that no text is searched twice.

@@ -12,12 +12,8 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from matbench.kernelfile import signature, syntax
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _FACTOR = re.compile(r"(?:\w+_)?(?:alpha|beta)(?:_\w+)?", re.IGNORECASE)
 #: What the source may have to unpack.
@@ -45,7 +41,7 @@ def unpacked(source: str) -> str:
     return syntax.applied(code, edits) if edits else source
 
 
-def _structs(root: Node) -> Iterator[tuple[str, tuple[str, list[tuple[str, str]]]]]:
+def _structs(root: syntax.Node) -> Iterator[tuple[str, tuple[str, list[tuple[str, str]]]]]:
     """The structs of numbers and pointers: how each is written, and its fields' types and names."""
     for node in syntax.walk(root):
         body = syntax.fields(node, "body") if node.type == "struct_specifier" else None
@@ -70,7 +66,7 @@ def _structs(root: Node) -> Iterator[tuple[str, tuple[str, list[tuple[str, str]]
 
 
 def _edits(
-    node: Node, structs: dict[str, tuple[str, list[tuple[str, str]]]]
+    node: syntax.Node, structs: dict[str, tuple[str, list[tuple[str, str]]]]
 ) -> Iterator[syntax.Edit]:
     body = syntax.fields(node, "body")
     start: list[str] = []

@@ -79,7 +79,8 @@ def _function(node: Node) -> tuple[tuple[str, ...], Node | None]:
 
 def definition_of(root: Node, function: Signature) -> Node | None:
     """The node that defines a kernel, if the parser sees it."""
-    nodes = ((syntax.line_of(signature.name_of(node)), node) for node in signature.entries(root))
+    entries = signature.entries(root)
+    nodes = ((syntax.line_of(signature.name_of(node) or node), node) for node in entries)
     return next((node for line, node in nodes if line == function.line), None)
 
 

@@ -26,21 +26,15 @@ def make_error_map(
     most = int(powers[finite].max(initial=-400))
     least = max(int(powers[finite].min(initial=most)), most + 1 - len(DIGITS))
 
-    def character(power: int, is_wrong: bool, is_finite: bool) -> str:
-        if not is_wrong:
-            return "."
-        return DIGITS[max(0, power - least)] if is_finite else "!"
-
+    digits = np.array([*DIGITS])[np.clip(powers - least, 0, len(DIGITS) - 1)]
+    cells = np.where(bad, np.where(finite, digits, "!"), ".")
     return ErrorCells(
         shape=(M, N),
         step=step,
         wrong_elements=int(wrong.sum()),
         exact=bound is None,
         least_power=least if finite.any() else 0,
-        rows=tuple(
-            "".join(map(character, *row))
-            for row in zip(powers.tolist(), bad.tolist(), finite.tolist(), strict=True)
-        ),
+        rows=tuple(map("".join, cells.tolist())),
     )
 
 

@@ -184,18 +184,15 @@ class StoppingRule(msgspec.Struct, frozen=True):
             look = math.ceil(look * GROWTH)
         if not time_is_up and (too_early or look > count - self.before):
             return None
-        if self._is_settled(samples_ns):
+        half_width = relative_half_width(samples_ns)
+        is_settled = half_width <= self.precision
+        if is_settled and self.is_last:
+            guard = relative_half_width(samples_ns, GUARD_CONFIDENCE)
+            is_narrow = guard <= max(self.precision, 2 * half_width)
+            is_settled = guard == 0 or (_rank(count, 0.95) > 0 and is_narrow)  # 0: all are equal
+        if is_settled:
             return SETTLED
         return TIME_IS_UP if time_is_up else None
-
-    def _is_settled(self, samples_ns: Samples) -> bool:
-        half_width = relative_half_width(samples_ns)
-        if not self.is_last or half_width > self.precision:
-            return half_width <= self.precision
-        guard = relative_half_width(samples_ns, GUARD_CONFIDENCE)
-        if guard == 0:
-            return True  # all samples are equal
-        return _rank(len(samples_ns), 0.95) > 0 and guard <= max(self.precision, 2 * half_width)
 
 
 def settled_warm_up(durations_ns: Sequence[float]) -> bool:

@@ -37,13 +37,13 @@ _TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
 def report(records: Iterable[ComparisonRecord], environments: Iterable[Environment] = ()) -> Report:
     """Candidates against baselines, in the order given, grouped by size."""
     shown, about = list(records), list(environments)
-
-    def pair_on_device(record: ComparisonRecord) -> tuple[str, ...]:
-        case = record.candidate.case
-        return case.backend, case.device, record.baseline_name, record.candidate_name
-
+    pairs = grouped(
+        shown,
+        lambda r: (r.candidate.case.backend, r.candidate.case.device, r.baseline_name,
+                   r.candidate_name),
+    )  # fmt: skip
     return Report(
-        sections=tuple(_section(group, about) for group in grouped(shown, pair_on_device).values()),
+        sections=tuple(_section(pair, about) for pair in pairs.values()),
         footer=counted(shown) or "nothing to compare",
         columns=COLUMNS,
         rows=lambda: shown,
@@ -109,17 +109,17 @@ def rows(
     sides = (side for record in records for side in (record.baseline, record.candidate))
     time = units.durations(side.median_ns for side in sides)
     shown = COLUMNS if columns is None else columns
-    return Row.each([replace(c, form=time) if c.key in _TIMES else c for c in shown], records, _row)
-
-
-def _row(record: ComparisonRecord) -> Row:
-    return Row(
-        status=record.verdict or "no verdict",
-        # FASTER and SLOWER need no reason.
-        reason="" if record.verdict in _TURNED else reasons.comparison_reason(record),
-        claims=claimed(record),
-        notes=record.notes,
-        style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
+    return Row.each(
+        [replace(column, form=time) if column.key in _TIMES else column for column in shown],
+        records,
+        lambda record: Row(
+            status=record.verdict or "no verdict",
+            # FASTER and SLOWER need no reason.
+            reason="" if record.verdict in _TURNED else reasons.comparison_reason(record),
+            claims=claimed(record),
+            notes=record.notes,
+            style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
+        ),
     )
 
 

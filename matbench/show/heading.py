@@ -36,42 +36,34 @@ def device_lines(
         _agreed(outcome.case.backend for outcome in outcomes),
         first.device,
     ]
+    # The host's load when its cases began, and its frequency governor.
+    timings = [timing for one in outcomes for timing in (one.cold, one.hot) if timing is not None]
+    moments = [timing.conditions[0] for timing in timings if timing.conditions]
+    loads = [moment.load for moment in moments if moment.load is not None]
+    governors = _agreed(sorted({moment.governor for moment in moments if moment.governor}))
+    host_load = [
+        f"load average {_range(loads, 1)}" if loads else "",
+        f"frequency governor {governors}" if governors else "",
+    ]
+    # SM clocks while blocks were stamped or samples taken, separately for hot samples.
+    stamped = [o.blocks.sm_mhz for o in outcomes if o.blocks is not None and o.blocks.sm_mhz]
+    held = stamped or [clock for o in outcomes if (clock := held_mhz(o.timing))]
+    hot = [clock for o in outcomes if o.cold is not None and (clock := held_mhz(o.hot))]
+    clocks = [
+        f"SM clock held: {_range(held)} MHz" if held else "",
+        f"hot: {_range(hot)} MHz" if hot else "",
+    ]
     repeats = {environment.settings.get("repeat", 1) for environment in environments} - {1}
     lines = [
         " · ".join(filter(None, named)) or "device unknown",
         _agreed(f"driver {device.driver} · {device.toolkit}" for _, device in used),
-        *([CPU_TIMINGS, _host_load(outcomes)] if first.device_kind == "cpu" else []),
-        _clocks(outcomes),
+        *([CPU_TIMINGS, " · ".join(filter(None, host_load))] * (first.device_kind == "cpu")),
+        ", ".join(filter(None, clocks)),
         _modes(outcomes),
         f"each case in {_agreed(map(str, repeats))} processes" if repeats else "",
         f"from several hosts: {_agreed(hosts)}" if len(hosts) > 1 else "",
     ]
     return [line for line in lines if line]
-
-
-def _host_load(outcomes: Iterable[Outcome]) -> str:
-    """The host's load when its cases began, and its frequency governor."""
-    timings = [timing for one in outcomes for timing in (one.cold, one.hot) if timing is not None]
-    moments = [timing.conditions[0] for timing in timings if timing.conditions]
-    loads = [moment.load for moment in moments if moment.load is not None]
-    governors = sorted({moment.governor for moment in moments if moment.governor})
-    lines = [
-        f"load average {_range(loads, 1)}" if loads else "",
-        f"frequency governor {_agreed(governors)}" if governors else "",
-    ]
-    return " · ".join(filter(None, lines))
-
-
-def _clocks(outcomes: Sequence[Outcome]) -> str:
-    """SM clocks while blocks were stamped or samples taken, separately for hot samples."""
-    stamped = [o.blocks.sm_mhz for o in outcomes if o.blocks is not None and o.blocks.sm_mhz]
-    held = stamped or [clock for o in outcomes if (clock := held_mhz(o.timing))]
-    hot = [clock for o in outcomes if o.cold is not None and (clock := held_mhz(o.hot))]
-    lines = [
-        f"SM clock held: {_range(held)} MHz" if held else "",
-        f"hot: {_range(hot)} MHz" if hot else "",
-    ]
-    return ", ".join(filter(None, lines))
 
 
 def _agreed(texts: Iterable[str]) -> str:

@@ -66,8 +66,27 @@ def details(kernel: Kernel) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    rules = kernel.launch
+    rules, placing = kernel.launch, kernel.placing
     launched = kernel.kind.is_launched
+    computes = []
+    for name, usual in {"alpha": 1.0, "beta": 0.0, "batch": 1}.items():
+        declared = getattr(kernel, name)
+        if declared != usual:
+            values = declared if isinstance(declared, tuple) else (declared,)
+            computes.append(f"{name} = {', '.join(f'{number:g}' for number in values)}")
+        elif any(re.search(rf"\b{name}\b", text) for text in kernel.args):
+            computes.append(f"any {name}")
+    if kernel.reads:
+        computes.append("reads C even if beta = 0")
+    if computes:
+        computes.insert(0, "C := alpha·op(A)·op(B) + beta·C")
+    lies = [
+        f"{name} transposed" for name, T in zip("AB", placing.transpose, strict=True) if T == "T"
+    ]
+    if placing.padding:
+        lies.append(f"{placing.padding} elements between rows")
+    if lies or placing.layout != "row-major":
+        lies.insert(0, placing.layout)
     lines = {
         kernel.name: kernel.summary,
         "group": kernel.group,
@@ -82,8 +101,8 @@ def details(kernel: Kernel) -> RenderableType:
         "shared memory sized at launch (bytes)": str(rules.shared_bytes or ""),
         "workspace (bytes)": "" if rules.workspace_bytes is None else str(rules.workspace_bytes),
         "needs": "; ".join([*kernel.requires, *rules.where]),
-        "computes": _product(kernel),
-        "matrices": _placed(kernel),
+        "computes": "; ".join(computes),
+        "matrices": ", ".join(lies),
         "input precision": kernel.precision,
         "accumulates in": kernel.accumulator or "",
         "deterministic": "" if kernel.deterministic else "no (declared)",
@@ -105,37 +124,6 @@ def highlighted(text: str, language: str) -> RenderableType:
     from rich.syntax import Syntax
 
     return Syntax(text, language, theme="ansi_dark", background_color="default")
-
-
-def _product(kernel: Kernel) -> str:
-    """The product with its values of alpha, beta and batch; empty if it is C = A·B."""
-    usual = {"alpha": 1.0, "beta": 0.0, "batch": 1}
-    remarks = []
-    for name, value in usual.items():
-        declared = getattr(kernel, name)
-        passed = any(re.search(rf"\b{name}\b", text) for text in kernel.args)
-        if declared != value:
-            values = declared if isinstance(declared, tuple) else (declared,)
-            remarks.append(f"{name} = {', '.join(f'{number:g}' for number in values)}")
-        elif passed:
-            remarks.append(f"any {name}")
-    if kernel.reads:
-        remarks.append("reads C even if beta = 0")
-    return f"C := alpha·op(A)·op(B) + beta·C; {'; '.join(remarks)}" if remarks else ""
-
-
-def _placed(kernel: Kernel) -> str:
-    placing = kernel.placing
-    lies = [
-        f"{name} transposed"
-        for name, letter in zip("AB", placing.transpose, strict=True)
-        if letter == "T"
-    ]
-    if placing.padding:
-        lies.append(f"{placing.padding} elements between rows")
-    if placing.layout == "row-major" and not lies:
-        return ""
-    return ", ".join([placing.layout, *lies])
 
 
 def _values(space: Mapping[str, tuple[int, ...]]) -> str:

@@ -28,7 +28,6 @@ from matbench.show.table import (
     under,
 )
 from matbench.show.units import UNKNOWN
-from matbench.workloads import Workload
 
 BEST = "★"
 #: The fastest of the kernels with claims.
@@ -103,6 +102,19 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
             title = f"{label}{', float64' if double else ''}{', with claims' if claimed else ''}"
             own = Row.each(columns, among, partial(_row, among=among))
             ranked.append(Group(f"size {title}", own, title))
+    workload, rate = table.workload, []
+    if workload is not workloads.MATMUL:
+        rate = [f"{workload.name}: {workload.title}"]
+        if workload.rate == "B/s":
+            rate.append("B/s counts each input once and the result")
+        if workload.relative_to != "|R|":
+            rate.append(f"errors are relative to {workload.relative_to}")
+    timed = [r.outcome for r in table.rows if r.rivals and r.outcome.case.device_kind == "cpu"]
+    doubtful = sum(bool(_doubts(outcome.timing)) for outcome in timed)
+    doubts = (
+        f"{doubtful} of {len(timed)} times are unsteady or did not settle: usual on a CPU, and no "
+        "failure. Trust each only within its ±; a note marks those that leave open which is fastest"
+    )
     slowed = [
         one.blocks.perturbation or 0.0
         for one in table.outcomes
@@ -111,40 +123,16 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     text = f"per block: reading the clock slowed the launch by more than {PERTURBATION_LIMIT:.0%}"
     return section(
         heading=(
-            *_workload_line(table.workload),
+            *filter(None, ["; ".join(rate)]),
             *device_lines(table.outcomes, environments, baselines=table.baselines),
             *sustained_line(table.outcomes),
-            *_doubts_line(table.rows),
+            *([doubts] if doubtful else []),
         ),
         columns=columns,
         last_title="status",
         groups=[*ranked, *groups],
         legend=((PERTURBED, f"{text} ({units.percent(max(slowed))} at worst)"),) if slowed else (),
     )
-
-
-def _workload_line(workload: Workload) -> tuple[str, ...]:
-    """A workload other than a matrix product, and how to read its table."""
-    if workload is workloads.MATMUL:
-        return ()
-    what = f"{workload.name}: {workload.title}"
-    if workload.rate == "B/s":
-        what += "; B/s counts each input once and the result"
-    if workload.relative_to != "|R|":
-        what += f"; errors are relative to {workload.relative_to}"
-    return (what,)
-
-
-def _doubts_line(ranked: Sequence[Ranked]) -> Iterator[str]:
-    """Once for a CPU, where other programs always disturb, what its doubtful times mean."""
-    timed = [row.outcome for row in ranked if row.rivals and row.outcome.case.device_kind == "cpu"]
-    doubtful = sum(bool(_doubts(outcome.timing)) for outcome in timed)
-    if doubtful:
-        yield (
-            f"{doubtful} of {len(timed)} times are unsteady or did not settle: usual on a CPU, and "
-            "no failure. Trust each only within its ±; a note marks those that leave open which is "
-            "fastest"
-        )
 
 
 def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:

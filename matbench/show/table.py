@@ -164,22 +164,20 @@ class Section:
 
     def printable(self) -> Section:
         """The section with safe text: a heading is one line, and so is a cell, which may be cut."""
-
-        def printed(row: Row) -> Row:
-            return replace(
+        return replace(
+            self,
+            heading=tuple(map(safe.flat, self.heading)),
+            columns=tuple(replace(c, title=safe.line(c.title)) for c in self.columns),
+            groups=tuple(Group(safe.line(g.title), g.rows, safe.line(g.size)) for g in self.groups),
+        ).with_rows(
+            lambda row: replace(
                 row,
                 cells=tuple(map(safe.line, row.cells)),
                 reason=safe.lines(row.reason),
                 claims=safe.lines(row.claims),
                 notes=tuple(map(safe.lines, row.notes)),
             )
-
-        return replace(
-            self,
-            heading=tuple(map(safe.flat, self.heading)),
-            columns=tuple(replace(c, title=safe.line(c.title)) for c in self.columns),
-            groups=tuple(Group(safe.line(g.title), g.rows, safe.line(g.size)) for g in self.groups),
-        ).with_rows(printed)
+        )
 
     def with_columns(self, titles: Collection[str]) -> Section:
         """The section with only the columns of these titles."""
@@ -280,12 +278,9 @@ def section(
         last_title = "notes" if any(row.notes or row.claims for row in rows) else ""
     lines = (*heading, above) if above else tuple(heading)
     whole = Section(lines, tuple(columns), last_title, tuple(groups), legend)
-
-    def marked(row: Row) -> Row:
-        first, *others = row.cells
-        return replace(row, cells=(f"{first} {row.mark}".rstrip(), *others))
-
-    return whole.with_columns([columns[index].title for index in kept]).with_rows(marked)
+    return whole.with_columns([columns[index].title for index in kept]).with_rows(
+        lambda row: replace(row, cells=(f"{row.cells[0]} {row.mark}".rstrip(), *row.cells[1:]))
+    )
 
 
 # Notes below a table, each text once, with the number that rows cite

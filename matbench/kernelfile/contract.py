@@ -73,19 +73,15 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if (kernel.transpose, kernel.layout, adds) != (self.transpose, self.layout, True):
             layout = f", {self.layout}" if kernel.layout != self.layout else ""
             asked = self.words.removesuffix(layout) + layout
-            return f"computes {self._computed(kernel)}; asked for {asked}"
+            computed = _product(kernel.transpose, kernel.beta) + _in_order(kernel.layout)
+            flipped = "".join("NT"[letter == "N"] for letter in kernel.transpose)
+            if layout and flipped != "TT":  # only some matrices have another layout: as transposed
+                computed = _product(flipped, kernel.beta, "Cᵀ") + _in_order(self.layout)
+            return f"computes {computed}; asked for {asked}"
         if unmet := self._unmet(kernel):
             asked = f"sizes where {' and '.join(self.where)}" if self.where else "any size"
             return f"right only {_sizes(unmet, kernel)}; asked for {asked}"
         return ""
-
-    def _computed(self, kernel: Kernel) -> str:
-        """The product of a kernel; if only some of its matrices have another layout than asked for,
-        these are transposed."""
-        flipped = "".join("NT"[letter == "N"] for letter in kernel.transpose)
-        if kernel.layout != self.layout and flipped != "TT":
-            return _product(flipped, kernel.beta, "Cᵀ") + _in_order(self.layout)
-        return _product(kernel.transpose, kernel.beta) + _in_order(kernel.layout)
 
     def _unmet(self, kernel: Kernel) -> list[str]:
         """The conditions of a kernel that sizes asked for need not meet.

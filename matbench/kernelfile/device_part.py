@@ -135,10 +135,7 @@ class _File:
         self.own = {name for node in self.nodes for name in _names(node)}
         #: Whether the tree does not show all that uses a name: a header or a macro may.
         self.is_partial = bool(included & headers) or "" in headers or "##" in code
-        self.needed = self._needed(entry)
-
-    def _needed(self, entry: str) -> set[str]:
-        """The names that the entry uses, directly or not."""
+        # The names that the entry uses, directly or not.
         defined: dict[str, set[str]] = {}
         pending = _WORD.findall(" ".join(_CONDITION.findall(self.code)))
         for node in self.nodes:
@@ -149,15 +146,14 @@ class _File:
                 pending += words
             if node.type in _REGISTERING and words & self.macros:
                 pending += words
-            for name in _names(node):
-                defined.setdefault(name, set()).update(words)
-        needed: set[str] = set()
+            for defines in _names(node):
+                defined.setdefault(defines, set()).update(words)
+        self.needed: set[str] = set()
         while pending:
-            name = pending.pop()
-            if name not in needed:
-                needed.add(name)
-                pending += defined.get(name, ())
-        return needed
+            word = pending.pop()
+            if word not in self.needed:
+                self.needed.add(word)
+                pending += defined.get(word, ())
 
     def _text(self, node: syntax.Node) -> str:
         return self.code[node.start_byte : node.end_byte]

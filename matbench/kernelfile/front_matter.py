@@ -116,13 +116,6 @@ def check_name(name: str) -> None:
         raise UsageError(f"name {name!r:.60}: use lower-case letters, digits, `-`, `_`, `.`")
 
 
-def default_name(shown: str) -> str:
-    """The name of a kernel whose front matter gives none, derived from its file's."""
-    path = Path(shown)
-    name = path.name if path.suffix in (".ptx", ".cubin") else path.stem
-    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).lstrip("._-") or "kernel"
-
-
 class Reader:
     """Reads the front matter of one file."""
 
@@ -237,7 +230,10 @@ class Reader:
     def front(self, table: dict[str, Any]) -> FrontMatter:
         """Front matter with the right types; missing keys are reported later, all at once."""
         self.refuse(*self.unused)
-        values = {"name": default_name(str(self.file or self.shown)), "launch": {}, **table}
+        path = self.file or Path(self.shown)
+        name = path.name if path.suffix in (".ptx", ".cubin") else path.stem
+        name = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).lstrip("._-") or "kernel"
+        values = {"name": name, "launch": {}, **table}
         if isinstance(values["launch"], dict):
             values["launch"] = {"block": (1,), "grid": (1,), **values["launch"]}
         try:

@@ -138,7 +138,15 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
     references to them.
     """
     entry = entries.entry_of(kernel)
-    code, node = _definition(kernel, entry)
+    for source in (kernel.source, includes.flattened(kernel)):  # with the headers if it is there
+        code = syntax.expanded(source)
+        nodes = signature.entries(syntax.parse(syntax.skeleton(code)))
+        wanted = entries.find(map(signature.function, nodes), entry)
+        node = next((node for node in nodes if signature.function(node) == wanted), None)
+        if node is not None:
+            break
+    else:
+        raise BuildError(f"no entry `__global__ void {entry.name}(…)`")
     if signature.is_specialised(syntax.parse(syntax.skeleton(code)), entry.last_name):
         raise BuildError(
             f"{entry.last_name} has template specialisations, which instrumented builds do not "
@@ -165,18 +173,6 @@ extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbe
 {{
 {body.replace("KERNEL;", call)}}}
 """
-
-
-def _definition(kernel: Kernel, entry: entries.Entry) -> tuple[str, syntax.Node]:
-    """The text that defines the entry, with the user's headers in it if it must be, and where."""
-    for text in (kernel.source, includes.flattened(kernel)):
-        code = syntax.expanded(text)
-        nodes = signature.entries(syntax.parse(syntax.skeleton(code)))
-        wanted = entries.find(map(signature.function, nodes), entry)
-        node = next((node for node in nodes if signature.function(node) == wanted), None)
-        if node is not None:
-            return code, node
-    raise BuildError(f"no entry `__global__ void {entry.name}(…)`")
 
 
 def _as_device_function(

@@ -57,7 +57,13 @@ def _divergent(function: syntax.Node, known: Mapping[str, set[str]], file: str) 
     """The first barrier under a condition that varies within a block, or that threads miss which
     leave under one."""
     nodes = [*syntax.walk(function)]
-    given = [*known.items(), *_given(nodes)]
+    given = [*known.items()]  # names that are set, with the words of what they are set to
+    for node in nodes:
+        if node.type in ("init_declarator", "assignment_expression"):
+            target = node.named_children[0]
+            declared = syntax.declared(target) if target.type not in _PLACES else None
+            if declared is not None:
+                given.append((syntax.text_of(declared), _words(node)))
     varying = set(_OF_THREADS)
     while more := {name for name, words in given if words & varying} - varying:
         varying |= more
@@ -83,16 +89,6 @@ def _divergent(function: syntax.Node, known: Mapping[str, set[str]], file: str) 
 
 def _called(node: syntax.Node) -> str:
     return syntax.text_of(syntax.fields(node, "function") or node)
-
-
-def _given(nodes: Sequence[syntax.Node]) -> Iterator[tuple[str, set[str]]]:
-    """The names of numbers that are set, with the words of what they are set to."""
-    for node in nodes:
-        if node.type in ("init_declarator", "assignment_expression"):
-            left = node.named_children[0]
-            name = syntax.declared(left) if left.type not in _PLACES else None
-            if name is not None:
-                yield syntax.text_of(name), _words(node)
 
 
 def _condition(node: syntax.Node, varying: set[str]) -> syntax.Node | None:

@@ -17,7 +17,7 @@ from matbench.errors import MatbenchError, UsageError
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Node
-    from tree_sitter import Parser, TreeCursor
+    from tree_sitter import Parser
 
 #: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000, quotes
 #: that begin none. An unclosed token extends to the end, so that no text is searched twice.
@@ -201,41 +201,31 @@ def parse(code: str) -> Node:
 
     `SourceError` if it is too deep.
     """
-    known = _REGISTERED.sub(lambda macro: macro[1] + blanked(macro[2]), _without_attributes(code))
-    text = known.encode("ascii", errors="replace")  # a byte for each character
-    end = time.monotonic() + _MOST_S
+    if _ATTRIBUTES.search(code):
+        edits = []
+        for match in _ATTRIBUTE.finditer(code):
+            start, end = match.span()
+            end = closing(code, end) if code[end : end + 1] == "(" else end
+            edits.append((start, end, blanked(code[start:end])))
+        code = applied(code, edits)
+    code = _REGISTERED.sub(lambda macro: macro[1] + blanked(macro[2]), code)
+    text = code.encode("ascii", errors="replace")  # a byte for each character
+    until = time.monotonic() + _MOST_S
     try:
         tree = _parser().parse(
             lambda at, _: text[at : at + _PIECE],
-            progress_callback=lambda *_: time.monotonic() > end,
+            progress_callback=lambda *_: time.monotonic() > until,
         )
     except ValueError:  # stopped
         return _parser().parse(b"").root_node
-    _require_flat(tree.walk())
-    return tree.root_node
-
-
-def _require_flat(cursor: TreeCursor) -> None:
+    cursor = tree.walk()
     while cursor.depth <= _DEEPEST:
         if not cursor.goto_first_child():
             while not cursor.goto_next_sibling():
                 if not cursor.goto_parent():
-                    return
+                    return tree.root_node
     line = cursor.node and line_of(cursor.node)
     raise SourceError(f"nested more than {_DEEPEST:,} levels deep", line)
-
-
-def _without_attributes(code: str) -> str:
-    if not _ATTRIBUTES.search(code):
-        return code
-    pieces, end = [], 0
-    for match in _ATTRIBUTE.finditer(code):
-        if match.start() < end:
-            continue
-        pieces.append(code[end : match.start()])
-        end = closing(code, match.end()) if code[match.end() :][:1] == "(" else match.end()
-        pieces.append(blanked(code[match.start() : end]))
-    return "".join((*pieces, code[end:]))
 
 
 def closing(code: str, start: int) -> int:

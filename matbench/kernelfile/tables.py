@@ -84,9 +84,6 @@ class Table:
             self.first_line = source.count("\n", 0, fence.start("body")) + 1
             lines = fence["body"].splitlines()
             self.lines = [line[3:] if line.startswith("// ") else line[2:] for line in lines]
-        self.values = merged(self._parsed(), given)
-
-    def _parsed(self) -> dict[str, Any]:
         text = "\n".join(self.lines)
         if len(text) > _MOST:
             self.fail(f"front matter has more than {_MOST:,} characters", self.first_line)
@@ -94,8 +91,7 @@ class Table:
             line = self.first_line + text.count("\n", 0, key.start())
             self.fail("a key of more than 16 parts", line)
         try:
-            table: dict[str, Any] = tomllib.loads(text)
-            return table
+            self.values = merged(tomllib.loads(text), given)
         except RecursionError:
             self.fail("not TOML: nested too deeply", self.first_line)
         except ValueError as error:

@@ -12,5 +12,5 @@ def few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fifth of the sizes at which a call must be right, which take most of the time."""
     probed = cases.probed
     monkeypatch.setattr(
-        sweep, "probed", lambda *given: [p for p in probed(*given) if not p[1].skip][::5]
+        cases, "probed", lambda *given: [p for p in probed(*given) if not p[1].skip][::5]
     )

@@ -12,7 +12,7 @@ from support.cli import QUICK, Matbench, last_run
 from support.expected import Backend, entries, tried
 
 from matbench.features.adopt import trials
-from matbench.kernelfile import sweep
+from matbench.features.check import cases
 from matbench.model import DeviceInfo
 
 FOREIGN = entries("foreign")
@@ -39,9 +39,9 @@ def test_a_foreign_file_is_adopted_and_runs(
 ) -> None:
     entry = COMPUTES[name]
     if backend_name == "opencl":  # a CPU takes most of the time for the checks at the end
-        probed = sweep.probed
+        probed = cases.probed
         monkeypatch.setattr(
-            sweep, "probed", lambda *given: [p for p in probed(*given) if not p[1].skip][::5]
+            cases, "probed", lambda *given: [p for p in probed(*given) if not p[1].skip][::5]
         )
     path = Path(shutil.copy(entry.path, tmp_path))
     started = time.monotonic()

@@ -184,7 +184,7 @@ def check_previous(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> No
         if name is None or name in known or file_before(kernel, known) is not None:
             continue
         near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "add its file with --kernel"
+        hint = f"did you mean {near[0]!r}?" if near else "name its file, too"
         raise UsageError(f"{kernel.path}: no kernel {name!r} (previous); {hint}")
 
 

@@ -210,11 +210,11 @@ def parse(code: str) -> Node:
         code = applied(code, edits)
     code = _REGISTERED.sub(lambda macro: macro[1] + blanked(macro[2]), code)
     text = code.encode("ascii", errors="replace")  # a byte for each character
-    until = time.monotonic() + _MOST_S
+    until = time.thread_time() + _MOST_S
     try:
         tree = _parser().parse(
             lambda at, _: text[at : at + _PIECE],
-            progress_callback=lambda *_: time.monotonic() > until,
+            progress_callback=lambda *_: time.thread_time() > until,
         )
     except ValueError:  # stopped
         return _parser().parse(b"").root_node

@@ -25,7 +25,7 @@ from matbench.errors import UsageError, refusing
 from matbench.kernelfile import catalogue, sweep, tables
 from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import HOST, Case, DeviceInfo, Inputs, Kernel, Problem
+from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
 from matbench.show.reasons import comparison_reason
 from matbench.worker.comparing import Bench
 from matbench.worker.worker import WorkerPool
@@ -163,9 +163,8 @@ class Judge:
             problems = self._problems(kernel, sizes)
         except UsageError:
             return  # `run` says so, or adopts it
-        if kernel.library in (None, HOST):
-            cases = sweep.cases([kernel], problems, {}, self.device)
-            self._pool.build_ahead([(self.device, case) for case in cases])
+        cases = sweep.cases([kernel], problems, {}, self.device)
+        self._pool.build_ahead([(self.device, case) for case in cases])
 
     def compare(
         self,

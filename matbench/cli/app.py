@@ -86,8 +86,9 @@ class MainGroup(CommandGroup):
         return [*registry.COMMANDS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name in registry.COMMANDS:
-            registry.load(registry.COMMANDS[name].module)
+        # For an unknown name, click suggests one of those that are loaded.
+        for known in [name] if name in registry.COMMANDS else registry.COMMANDS:
+            registry.load(registry.COMMANDS[known].module)
         return super().get_command(context, name)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

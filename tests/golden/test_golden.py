@@ -136,7 +136,7 @@ COMMANDS: dict[str, list[Any]] = {
 
 #: Command lines that are refused.
 REFUSED = [
-    "xyzzy",
+    "xyzzy", "rnu",
     *(f"run {words}" for words in (
         "tild", "xyzzy", "--sizes 256,0", "--set TILE=8,0", "--set THREDS=8", "--set THREADS",
         "block-1d --set THREADS=128 --set THREADS=64", "--device 99",

@@ -158,6 +158,14 @@ def _place(file: str, folder: Path) -> Path:
     return next(at / file for at in (folder, _FOLDER, _WORKLOADS) if (at / file).is_file())
 
 
+def preload() -> None:
+    """Parse all of them but features': processes that are forked later need not."""
+    for file in (*_FOLDER.glob("*.cu"), *_WORKLOADS.glob("*/samples.cu")):
+        name = str(file.relative_to(_FOLDER if file.is_relative_to(_FOLDER) else _WORKLOADS))
+        for found in signature.functions(device_source(name)):
+            device_kernel(name, found.name)
+
+
 @cache
 def device_kernel(file: str, entry: str, folder: Path = _FOLDER) -> Kernel:
     """One of matbench's own kernels."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from matbench import workloads
@@ -41,9 +42,12 @@ def candidates(case: Case, device: DeviceInfo) -> Iterator[Case]:
     scaling |= {"batch": min(3, scaling.get("batch", 1))}
     inputs = workload.probed_inputs[0]
     problem = Problem(m, n, k, inputs=inputs, workload=workload.name, **scaling)
-    takes_size = any(re.search(r"\b[MNK]\b", text) for text in kernel.args)
-    others = [sweep.case(kernel, problem, case.params, device)] if takes_size else []
-    for one in (*others, case):
+    others = [case]
+    if any(re.search(r"\b[MNK]\b", text) for text in kernel.args):
+        translated = msgspec.structs.replace(kernel, source="")  # as it was for the case itself
+        at = sweep.case(translated, problem, case.params, device)
+        others.insert(0, msgspec.structs.replace(at, kernel=kernel))
+    for one in others:
         is_small = workload.operations(one.problem) <= _MOST_OPERATIONS
         if one.launch is not None and one.launch.blocks <= _MOST_BLOCKS and is_small:
             yield one

@@ -20,6 +20,7 @@ from support.kernels import SPIN_BODY, KernelWriter
 from support.optional import present
 
 from matbench import signals
+from matbench.bench import device_kernels
 from matbench.bench.options import Deadlines, Options
 from matbench.errors import (
     BuildError,
@@ -146,6 +147,11 @@ def test_a_worker_does_not_hear_ctrl_c(pool: WorkerProcess) -> None:
     process = pool.call(os.getpid)
     os.kill(process, signal.SIGINT)
     assert pool.call(os.getpid) == process
+
+
+def test_a_new_process_has_matbenchs_own_kernels_parsed(pool: WorkerProcess) -> None:
+    *_, parsed = pool.call(device_kernels.device_kernel.cache_info)
+    assert parsed > 30
 
 
 def test_closed_builders_begin_nothing_more() -> None:

@@ -9,9 +9,9 @@ import importlib
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from matbench.backends.host import bind_to, device, judged_by
+from matbench.backends.host import HostBackend, bind_to, device
 from matbench.backends.protocol import (
     STAMP_BYTES,
     STAMP_WORDS,
@@ -21,7 +21,6 @@ from matbench.backends.protocol import (
     Backend,
     Buffer,
     Call,
-    Function,
     Handle,
     NoDeviceError,
     Program,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
-    "Call", "Function", "Handle", "NoDeviceError", "Program", "TensorMap",
+    "Call", "Handle", "NoDeviceError", "Program", "TensorMap",
     "UnavailableError", "Variant", "Work", "bind_to", "choose", "choose_all", "devices",
     "host_device", "open_backend", "precompiler", "preload",
 ]  # fmt: skip
@@ -140,5 +139,5 @@ def open_backend(info: DeviceInfo, cache: Cache) -> Backend:
     What the CPU itself computes is compared by the default device; `NoDeviceError`: there is none.
     """
     if info.backend == "host":
-        return judged_by(open_backend(choose("auto", None), cache), info)
+        return cast(Backend, HostBackend(info, open_backend(choose("auto", None), cache)))
     return _module(info.backend).open_device(info, cache)  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -44,17 +44,13 @@ def device() -> DeviceInfo:
     )
 
 
-def judged_by(judging: Backend, info: DeviceInfo) -> Backend:
-    """The CPU, for functions whose results another device compares."""
-    return cast(Backend, HostBackend(info, judging))
-
-
 #: Functions of fewer bytes than this are called once before they are timed.
 _SMALL_BYTES = 1 << 20
 
 
 class HostBackend:
-    """Times functions by the host's clock; all else, and all memory, is another device's."""
+    """The CPU, for functions: times them by the host's clock. All else, and all memory, is that of
+    another device, which compares their results."""
 
     variants: tuple[Variant, ...] = ("plain",)
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import shutil
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from matbench.backends import building, host, opencl_runtimes
+from matbench import temporary
+from matbench.backends import building, host
 from matbench.backends.building import apart, first_error, warnings_of
-from matbench.backends.opencl_runtimes import pyopencl
 from matbench.backends.protocol import (
     Address,
     Argument,
@@ -26,6 +29,7 @@ from matbench.backends.protocol import (
     Handle,
     Program,
     TensorMap,
+    UnavailableError,
     Variant,
     Work,
 )
@@ -37,6 +41,14 @@ from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+# Libraries of Intel's runtime; its wheel does not say where they are.
+_INTEL_NEEDS = (
+    "libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12", "libtbbmalloc.so.2",
+)  # fmt: skip
+_SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+_VENDORS = "OCL_ICD_VENDORS"
+_INSTALL = "pip install 'matbench-cuda[cpu]'"
 
 # Intel's CPU compiler puts this many work-items into one vector. Without a hint it computes
 # narrower blocks one work-item at a time: tiles with T = 8 took six to nine times as long.
@@ -52,10 +64,72 @@ _SETTINGS = (
 )  # fmt: skip
 
 
+@cache
+def pyopencl() -> Any:
+    """The package; `UnavailableError` if it is missing."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pyopencl
+    except ImportError as error:
+        raise UnavailableError(f"pyopencl is missing ({error})", _INSTALL) from None
+    return pyopencl
+
+
+@cache
+def platforms() -> list[Any]:
+    """All runtimes: those in `OCL_ICD_VENDORS`, or else Intel's from wheels and the system's."""
+    cl = pyopencl()
+    # A worker process has the environment of the main one, which may not have imported it.
+    os.environ["PYOPENCL_NO_CACHE"] = "1"  # it would unpickle what others may have written
+    os.environ["PYOPENCL_HOME"] = str(Path(cl.__file__).parent)  # its loader needs it
+    library, given = Path(sys.prefix, "lib"), os.environ.get(_VENDORS)
+    intel = library / "libintelocl.so"
+    trouble, fix = "no OpenCL runtime is installed", _INSTALL
+    if given is not None:
+        trouble, fix = f"no OpenCL runtime in {_VENDORS} = {given} starts", f"unset {_VENDORS}"
+    with temporary.folder() as folder:
+        if given is None and intel.exists():
+            trouble, fix = "Intel's OpenCL runtime is installed but does not start", ""
+            try:
+                for name in (*_INTEL_NEEDS, intel.name):
+                    ctypes.CDLL(str(library / name), mode=ctypes.RTLD_GLOBAL)
+            except OSError as error:  # the system's runtimes may still start
+                trouble = f"Intel's OpenCL runtime cannot be loaded ({error})"
+            else:
+                (folder / "intel.icd").write_text(f"{intel}\n")
+                for path in _SYSTEM_VENDORS.glob("*.icd"):
+                    shutil.copyfile(path, folder / f"system-{path.name}")
+                os.environ[_VENDORS] = str(folder)
+        try:
+            return list(cl.get_platforms())
+        except cl.Error as error:
+            is_known = error.code == cl.status_code.PLATFORM_NOT_FOUND_KHR
+            raise UnavailableError(trouble if is_known else f"{trouble} ({error})", fix) from None
+        finally:
+            if given is None:
+                os.environ.pop(_VENDORS, None)
+
+
+def offered() -> list[Any]:
+    """GPUs first; for CPUs, Intel's runtime first, by far the fastest for these kernels."""
+    cl = pyopencl()
+    offered, failed = [], []
+    for platform in platforms():
+        try:
+            offered += platform.get_devices()
+        except cl.Error as error:
+            failed.append(f"{platform.name.strip()}: {error}")
+    if not offered:
+        raise UnavailableError("; ".join(["no OpenCL runtime offers a device", *failed]))
+    gpu = cl.device_type.GPU
+    return sorted(offered, key=lambda d: (not d.type & gpu, "Intel" not in d.platform.name))
+
+
 def devices() -> list[DeviceInfo]:
     """Every OpenCL device: GPUs first, then CPUs with the fastest runtime first."""
     with apart():  # a runtime may load libraries at any of these questions
-        return [_describe(index, device) for index, device in enumerate(opencl_runtimes.devices())]
+        return [_describe(index, device) for index, device in enumerate(offered())]
 
 
 #: Imports PyOpenCL, and nothing more.
@@ -65,7 +139,7 @@ preload = pyopencl
 def try_out(source: str = "kernel void nothing() {}") -> None:
     """Build an empty kernel for every device; an error if one cannot."""
     cl = pyopencl()
-    for device in opencl_runtimes.devices():
+    for device in offered():
         with apart(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cl.Program(cl.Context([device]), source).build(cache_dir=False)
@@ -213,7 +287,7 @@ class OpenCLBackend:
     def __init__(self, info: DeviceInfo, cache: Cache) -> None:
         cl = pyopencl()
         self.info = info
-        self.device = device = opencl_runtimes.devices()[info.index]
+        self.device = device = offered()[info.index]
         self.cache = cache
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(
@@ -361,7 +435,13 @@ class OpenCLBackend:
             raise CaseError("--graph needs CUDA; this is OpenCL")
         work.hold()
         if work.is_cold and self.info.kind == "gpu":
-            self._flush()
+            import numpy as np
+
+            cl, cached_bytes = pyopencl(), self.device.global_mem_cache_size
+            if self.flush_area is None:
+                self.flush_area = self.allocate(max(2 * cached_bytes, 1 << 24))
+            area = self.flush_area
+            cl.enqueue_fill_buffer(self.queue, area.handle, np.uint32(0), 0, area.nbytes)
         work.ready()
         if work.calls[0].runs_on_host:
             self.synchronize()
@@ -408,16 +488,6 @@ class OpenCLBackend:
 
     def energy_j(self) -> float | None:
         return None
-
-    def _flush(self) -> None:
-        import numpy as np
-
-        cl = pyopencl()
-        if self.flush_area is None:
-            self.flush_area = self.allocate(max(2 * self.device.global_mem_cache_size, 1 << 24))
-        cl.enqueue_fill_buffer(
-            self.queue, self.flush_area.handle, np.uint32(0), 0, self.flush_area.nbytes
-        )
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the device clock against the host's over 50 ms; measured once."""

@@ -7,7 +7,7 @@ import time
 import msgspec
 
 from matbench.analysis.limits import Bandwidth
-from matbench.backends import Argument, Backend, Buffer, Work
+from matbench.backends import Argument, Backend, Work
 from matbench.bench.device_kernels import device_kernel
 from matbench.bench.kernel_arguments import Memory
 from matbench.cache import Cache
@@ -75,7 +75,15 @@ def _bytes_per_s(backend: Backend) -> Bandwidth:
         copy_ns = fastest_ns("copy_fours", source, target, count, resident=False)
         # Only resident blocks: later ones could find data of earlier ones in the cache.
         read_ns = fastest_ns("read_fours", source, target, count, passes, resident=True)
-        driver_ns = fastest([_driver_copy_ns(backend, target, source) for _ in range(SAMPLES)])
+        copies_ns = []  # back to back, by the host's clock
+        for _ in range(SAMPLES):
+            backend.synchronize()
+            start = time.perf_counter_ns()
+            for _ in range(_COPIES):
+                backend.copy(target, source)
+            backend.synchronize()
+            copies_ns.append((time.perf_counter_ns() - start) / _COPIES)
+        driver_ns = fastest(copies_ns)
         copied = 2 * size / (min(copy_ns, driver_ns) * 1e-9)
         return Bandwidth(copied, max(copied, passes * size / (read_ns * 1e-9)))
 
@@ -83,16 +91,6 @@ def _bytes_per_s(backend: Backend) -> Bandwidth:
 def launch_of(info: DeviceInfo, blocks: int) -> Launch:
     threads = min(THREADS, info.limits["max_threads_per_block"])
     return Launch(grid=(blocks, 1, 1), block=(threads, 1, 1))
-
-
-def _driver_copy_ns(backend: Backend, target: Buffer, source: Buffer) -> float:
-    """The mean of some copies back to back, by the host's clock."""
-    backend.synchronize()
-    start = time.perf_counter_ns()
-    for _ in range(_COPIES):
-        backend.copy(target, source)
-    backend.synchronize()
-    return (time.perf_counter_ns() - start) / _COPIES
 
 
 def fastest(times_ns: list[float]) -> float:

@@ -7,27 +7,51 @@ all of them.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 import numpy as np
 
 from matbench import workloads
 from matbench.analysis import limits
-from matbench.backends import Program, Variant
+from matbench.backends import Call, Program, Variant, Work
 from matbench.bench import diagnosis
-from matbench.bench.runnable import Runnable
-from matbench.bench.samples import Draw
+from matbench.bench.loop import SLOW_NS
+from matbench.bench.runnable import Runnable, WrongError
+from matbench.bench.samples import FEW_LINES, Draw
 from matbench.errors import CaseError
-from matbench.kernelfile import includes, instrument, sweep
-from matbench.model import WORD_BYTES, Case, Kernel
+from matbench.kernelfile import includes, instrument, sizes, sweep
+from matbench.kernelfile.syntax import without_comments
+from matbench.model import WORD_BYTES, Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Timing
 
 #: The most operations of a call without the compiler's optimizations.
 _MOST_UNOPTIMIZED = 1 << 29
 #: How often a kernel is run to see where results differ.
 _MOST_RUNS = 20
+#: Larger cases take too long with one thread after the other.
+_MOST_OPERATIONS, _MOST_BLOCKS = 2**25, 2**12
+MIRRORED, STRIDED = 1, 2  # orders; 0: as they are
+_STRIDE = 1_000_003  # a prime, larger than any number of blocks
+#: How blocks wait for others, which may then have to run before them.
+_WAITS = re.compile(r"\bvolatile\b|\b__threadfence\b|\bwhile\b[^;{]*\batomic")
+_OF_THREADS = "wrong if a block's threads run in another order (is a `__syncthreads()` missing?)"
+_AT_ONCE = "right with one block after the other, wrong with several at once"
+_OF_BLOCKS = "wrong if blocks run in another order (none may wait for, or add to, another's work)"
+#: Pairs of launches, how often they are timed, how often the whole is repeated, and for how long a
+#: device is held meanwhile.
+_PAIRS = 4
+_TRIES = 3
+_ATTEMPTS = 3
+_HOLD_NS = 2_000_000
+#: How much longer a launch may take on changed inputs: a share of its time, and nanoseconds.
+_LONGER = {"gpu": (0.25, 5e3), "cpu": (1.0, 50e3)}
+#: Which part of C surely changes with a column of A, whatever the type.
+_CHANGED_PART = 0.1
 
 
 # -- of a kernel and its builds: `CaseError` -------------------------------------------------------
@@ -156,12 +180,9 @@ def determinism(runnable: Runnable) -> None:
     )
 
 
-def sources(runnable: Runnable) -> None:
-    """matbench's copy of the inputs is as it was."""
-    runnable.require_sources()
-
-
-AFTER_TIMING: tuple[Callable[[Runnable], None], ...] = (repeat, determinism, sources)
+AFTER_TIMING: tuple[Callable[[Runnable], None], ...] = (
+    repeat, determinism, Runnable.require_sources
+)  # fmt: skip
 
 
 def impossible(
@@ -192,3 +213,160 @@ def impossible(
     if reason is not None and (is_cold or info.kind == "cpu"):
         raise runnable.wrong("impossible", reason)
     return () if reason is None else (reason,)
+
+
+# -- of the order of threads -----------------------------------------------------------------------
+# A CPU runs a block's threads one after the other, so a race may be right every time. Inputs are
+# integers whose sums are exact in any order.
+
+
+def reordered_cases(case: Case, device: DeviceInfo) -> Iterator[Case]:
+    """The kernel, if it takes a size, at an awkward shape or the nearest that it allows; then the
+    case itself."""
+    kernel = case.kernel
+    workload = workloads.get(kernel.workload)
+    size = sizes.parse_sizes(workload.smoke_sizes, workload)[-1]
+    m, n, k = sweep.allowed(kernel, size, case.params, device) or size
+    scaling = next(sweep.scalings(kernel, {}))
+    scaling |= {"batch": min(3, scaling.get("batch", 1))}
+    inputs = workload.probed_inputs[0]
+    problem = Problem(m, n, k, inputs=inputs, workload=workload.name, **scaling)
+    others = [case]
+    if any(re.search(r"\b[MNK]\b", text) for text in kernel.args):
+        translated = msgspec.structs.replace(kernel, source="")  # as it was for the case itself
+        at = sweep.case(translated, problem, case.params, device)
+        others.insert(0, msgspec.structs.replace(at, kernel=kernel))
+    for one in others:
+        is_small = workload.operations(one.problem) <= _MOST_OPERATIONS
+        if one.launch is not None and one.launch.blocks <= _MOST_BLOCKS and is_small:
+            yield one
+
+
+def require_any_order(runnable: Runnable) -> bool:
+    """`WrongError` if a result depends on the order of threads or blocks; false if it is wrong in
+    each, which says nothing about races."""
+    others = (trial for trial in runnable.prepared.others if trial.name == "integers")
+    trial = next(others, runnable.prepared.reference)
+    kernel, overlaps = runnable.case.kernel, list[int]()
+    at = f"as at {runnable.case.problem.size}"
+    code = "".join(map(without_comments, (kernel.source, *includes.texts(kernel.includes))))
+
+    def require(why: str, launch: Callable[[], None]) -> None:
+        runnable.require_right_trial(trial, "reordered", launch, why=f"a race: {why}, {at}: ")
+
+    def is_right(launch: Callable[[], None] | None = None) -> bool:
+        with suppress(WrongError):
+            runnable.require_right_trial(trial, "reordered", launch)
+            return True
+        return False
+
+    if not is_right():
+        if is_right(partial(_run, runnable)):
+            raise runnable.wrong("reordered", f"a race: {_AT_ONCE}, {at}")
+        return False
+    require(_OF_THREADS, partial(_run, runnable, overlaps=overlaps))
+    if any(overlaps) and "atomic" not in code:
+        what = f"{overlaps[0]:,} elements of C are each written by several blocks, {at}"
+        raise runnable.wrong("reordered", f"a race: {what}; use `atomicAdd`, or one block for each")
+    for order in MIRRORED, STRIDED:
+        of_blocks = 0 if _WAITS.search(code) else order
+        try:
+            require(_OF_BLOCKS, partial(_run, runnable, threads=order, blocks=of_blocks))
+        except WrongError:
+            require(_OF_THREADS, partial(_run, runnable, threads=order))
+            raise
+    return True
+
+
+def _run(
+    runnable: Runnable, *, threads: int = 0, blocks: int = 0, overlaps: list[int] | None = None
+) -> None:
+    """Launch one block after the other; note how many elements of C several blocks changed."""
+    program, launch, C = runnable.built.reordered, runnable.launch, runnable.result
+    assert program is not None
+    program.restore()
+    x, y, _ = launch.grid
+    count = launch.blocks
+    now, writers = C.contents(), np.zeros(C.words, np.int32)
+    for turn in range(count):
+        block = (turn, count - 1 - turn, (turn + count // 2) * _STRIDE % count)[blocks]
+        place = block % x, block // x % y, block // (x * y)
+        program.launch(launch, [*runnable.arguments, threads, *place])
+        if overlaps is not None:
+            before, now = now, C.contents()
+            writers[now != before] += 1
+    if overlaps is not None:
+        overlaps.append(int((writers > 1).sum()))
+
+
+# -- of launches on the inputs of the launch before ------------------------------------------------
+# Only sustained launches have the same inputs again and again (`Launches.block`). A kernel that
+# skips work then keeps C and something of its inputs, from which it sees whether they changed.
+
+
+def require_same_work(runnable: Runnable, repeated_ns: float) -> None:
+    """`WrongError` if the kernel skips work in a block, where a launch takes `repeated_ns`."""
+    problem, C = runnable.case.problem, runnable.result
+    is_matrix = problem.workload == workloads.DEFAULT
+    if "repeated" not in runnable.options.checks or not is_matrix or problem.alpha == 0:
+        return  # a sum's inputs take as long to recognise as to add up
+    # Of 8 bits, B may be 0 wherever a column counts, because its samples select single terms.
+    if runnable.case.kernel.contract.storage != "int8" or problem.N >= FEW_LINES:
+        runnable.start()
+        runnable.backend.synchronize()
+        before = C.contents()
+        put_back = runnable.samples.set_aside(runnable.buffers, runnable.case.kernel)
+        runnable.start()
+        runnable.backend.synchronize()
+        changed = np.count_nonzero(before != C.contents())
+        put_back()
+        if changed < _CHANGED_PART * problem.M * problem.N * problem.batch:
+            raise runnable.wrong("repeated", "skips work: A changed after a launch, C did not")
+    longer_ns = min(_longer_ns(runnable, repeated_ns) for _ in range(_ATTEMPTS))
+    runnable.start()
+    runnable.backend.synchronize()
+    runnable.compare_again()
+    share, least_ns = _LONGER[runnable.backend.info.kind]
+    if longer_ns > share * repeated_ns + least_ns:
+        raise runnable.wrong(
+            "repeated",
+            f"skips work: on the inputs of the launch before it takes {repeated_ns / 1e3:,.1f} µs, "
+            f"on others {longer_ns / 1e3:,.1f} µs more",
+        )
+
+
+def _longer_ns(runnable: Runnable, repeated_ns: float) -> float:
+    """How much longer a launch takes if A differs from the one before than if it changed back.
+
+    Launches are timed in pairs. Before each, a column of A changes, to NaN if the type has it, and
+    changes back: before the first of the two, or between them, so that neither has the inputs of
+    the launch before. This runs on the host as functions do; on a CPU, no launch's own clock sees
+    all of them.
+    """
+    pairs, tries = (_PAIRS, _TRIES) if repeated_ns < SLOW_NS else (1, 1)
+    is_cpu = runnable.backend.info.kind == "cpu"
+    on_host = is_cpu or runnable.case.kernel.kind.is_apart
+
+    def run(*, between: bool) -> None:
+        for _ in range(pairs):
+            put_back = runnable.samples.set_aside(runnable.buffers, runnable.case.kernel)
+            if between:
+                runnable.start()
+            put_back()
+            if not between:
+                runnable.start()
+            runnable.start()
+        if is_cpu:
+            runnable.backend.synchronize()
+
+    works = [
+        Work(
+            [Call(partial(run, between=between), runs_on_host=on_host)],
+            hold=lambda: runnable.kernels.hold(_HOLD_NS),
+        )
+        for between in (True, False)
+    ]
+    changed_ns, same_ns = (
+        min(runnable.backend.timed_ns(work) for _ in range(tries)) for work in works
+    )
+    return (changed_ns - same_ns) / (2 * pairs)

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
-from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Function, Program, Work
+from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Program, Work
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
 from matbench.bench.matrices import BatchArena, Buffers
@@ -31,6 +31,9 @@ from matbench.bench.samples import FEW_LINES, Draw, keys
 from matbench.bench.sustained import Block
 from matbench.errors import CaseError
 from matbench.records.outcome import BlockTimes, Sustained, Timing
+
+if TYPE_CHECKING:
+    from matbench.backends.functions.calls import CalledFunction
 
 #: The most sets of buffers; with guards, these fit on any device.
 _MOST_SETS = 64
@@ -118,11 +121,6 @@ class Launches:
         self._per_look = 0  # launches of a block between two looks at the clock
         self.verifying_ns = 0
 
-    @property
-    def arguments(self) -> list[Argument]:
-        """Those of the first set of buffers."""
-        return self.runnable.arguments
-
     def time(self) -> Times:
         """Sample until the medians are known, then time the blocks, in the first round alone."""
         times = Times()
@@ -189,7 +187,7 @@ class Launches:
 
     def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
         """The time of one launch on the first set of buffers."""
-        call = program.call(self.launch, [*self.arguments, *more])
+        call = program.call(self.launch, [*self.runnable.arguments, *more])
         hold = partial(self._hold, 1 if self.takes_turns else 0)
         taken_ns = self.backend.timed_ns(Work([call], hold, is_cold=is_cold))
         call.give()
@@ -226,7 +224,11 @@ class Launches:
         """Launches without a pause for at least so long; see `sustained`."""
         launches = [(self.runnable.buffers, self._next_draw())]
         self._make_ready(launches)
-        count = self._per_look = self._per_look or self._launches_per_look(least_s)
+        if self._per_look == 0:
+            look_ns = min(_LOOK_NS, 1e9 * least_s / _LEAST_LOOKS)
+            wanted = round(look_ns / self._without_pause_ns(1))
+            self._per_look = min(_MOST_PER_LOOK, max(1, wanted))
+        count = self._per_look
         began_ns = ended_ns = time.perf_counter_ns()
         means_ns = []
         while ended_ns - began_ns < 1e9 * least_s:
@@ -236,17 +238,9 @@ class Launches:
         self.runnable.require_right(self.samples.verdicts())
         return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
 
-    def start(self) -> None:
-        """Start one launch on the first set of buffers."""
-        self.built.program.launch(self.launch, self.arguments)
-
-    def _launches_per_look(self, least_s: float) -> int:
-        look_ns = min(_LOOK_NS, 1e9 * least_s / _LEAST_LOOKS)
-        return min(_MOST_PER_LOOK, max(1, round(look_ns / self._without_pause_ns(1))))
-
     def _without_pause_ns(self, count: int) -> float:
         """The mean time of so many launches, all on the first set of buffers."""
-        call = self.built.program.call(self.launch, self.arguments)
+        call = self.built.program.call(self.launch, self.runnable.arguments)
         if count > 1:
             call.run()  # the first of several is not counted
         taken_ns = self.backend.timed_ns(Work([call] * count))
@@ -266,7 +260,12 @@ class Launches:
         """
         if not self.options.back_to_back:
             return partial(self.once_ns, cold=False)
-        most = 1 if self._keeps_results() else self._sets_in_cache()
+        # The kernel's variables, which outlive a launch, could hold a product of another set. (A
+        # sum's inputs take as long to recognise as to add up.)
+        is_matrix = self.runnable.case.problem.workload == workloads.DEFAULT
+        C_bytes = self.runnable.result.data.nbytes
+        keeps = is_matrix and self.built.program.variable_bytes >= C_bytes
+        most = 1 if keeps else self._sets_in_cache()
         known = self.round.hot_ns
         first = float(np.median(known)) if known else self._mean_ns(min(3, most))
         wanted = min(1000, max(1, round(_HOT_SAMPLE_NS / max(1.0, first))))
@@ -279,12 +278,6 @@ class Launches:
             return self._mean_ns(count)
 
         return sample
-
-    def _keeps_results(self) -> bool:
-        """Whether the kernel's variables, which outlive a launch, could hold a product of another
-        set. (A sum's inputs take as long to recognise as to add up.)"""
-        is_matrix = self.runnable.case.problem.workload == workloads.DEFAULT
-        return is_matrix and self.built.program.variable_bytes >= self.runnable.result.data.nbytes
 
     def _sets_in_cache(self) -> int:
         cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
@@ -357,17 +350,11 @@ class Launches:
 
         _, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
         self._make_ready(launches, with_inputs=False)
-        self._launch_altered(launches)
-        self._compare(launches[:-1])
-        self.verifying_ns = verified_ns + time.perf_counter_ns() - started
-
-    def _launch_altered(self, launches: Sequence[tuple[Buffers, Draw]]) -> None:
-        """Launch all; a number of A becomes 0 right before the last launch."""
         *arguments, last = [self.runnable.arguments_for(buffers) for buffers, _ in launches]
         self._hold(len(launches))
         for values in arguments:
             self.built.program.launch(self.launch, values)
-        with self.samples.altered():
+        with self.samples.altered():  # a number of A becomes 0 right before the last launch
             self.samples.write(*launches[-1])
             self.built.program.launch(self.launch, last)
             self.samples.compare(*launches[-1], self.runnable.bound)
@@ -375,6 +362,8 @@ class Launches:
             raise self.runnable.wrong(
                 "surprises", "a number of A changed right before a launch, and C is wrong"
             )
+        self._compare(launches[:-1])
+        self.verifying_ns = verified_ns + time.perf_counter_ns() - started
 
     def stamps(
         self, clocked: Program, pairs: int, known_plain_ns: float | None = None
@@ -413,29 +402,6 @@ def _keys(count: int) -> list[int]:
     return [secrets.randbits(64) for _ in range(count)]
 
 
-class _Timed:
-    """A call whose time on the host is known; without `takes`, its result is taken late."""
-
-    def __init__(self, call: Call, *, takes: bool) -> None:
-        self.call, self.takes = call, takes
-        self.host_ns = 0.0
-
-    def run(self) -> None:
-        started = time.perf_counter_ns()
-        self.call.run()
-        self.host_ns = float(time.perf_counter_ns() - started)
-
-    def take(self) -> None:
-        if self.takes:
-            self.call.take()
-
-    def give(self) -> None:
-        if not self.takes:
-            time.sleep(_LATE_S)
-            self.call.take()
-        self.call.give()
-
-
 class FunctionLaunches(Launches):
     """Calls of a function, each with its own inputs and each verified."""
 
@@ -457,9 +423,18 @@ class FunctionLaunches(Launches):
 
     def verify(self) -> None:
         super().verify()
-        if self._is_growing():
-            self._require_an_end()
-            super().verify()
+        if not self._is_growing():
+            return
+        # It may end: if only some results are kept.
+        late_s = time.monotonic() + _LONG_S
+        while self._is_growing():
+            kept = self._kept_bytes[_CACHING_CALLS:]
+            enough = _ENDLESS_CALLS if time.monotonic() < late_s else _FEWER_CALLS
+            if len(kept) >= enough:
+                more = f"{sum(kept) >> 20:,} MiB more after {len(kept)} calls"
+                raise self.runnable.wrong("growth", f"memory grows with every call: {more}")
+            super().once_ns()
+        super().verify()
 
     def _hot_sampler(self) -> Sampler:
         return partial(self.once_ns, cold=False)
@@ -476,17 +451,28 @@ class FunctionLaunches(Launches):
         return super().once_ns(program, *more, cold=cold)
 
     def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
-        function = cast(Function, program)
+        function = cast("CalledFunction", program)
         used = function.used_bytes if "growth" in self.options.checks else lambda: None
         before = used()
-        call = function.call(self.launch, self.arguments)
-        timed = _Timed(call, takes="returned" in self.options.checks)
-        once = Call(timed.run, timed.take, runs_on_host=True)
-        work = Work([once], self._hold_for_call, self._complete, is_cold=is_cold)
-        taken_ns = self.backend.timed_ns(work)
-        self._last_host_ns = timed.host_ns
+        call = function.call(self.launch, self.runnable.arguments)
+
+        def run() -> None:
+            started = time.perf_counter_ns()
+            call.run()
+            self._last_host_ns = float(time.perf_counter_ns() - started)
+
+        takes = "returned" in self.options.checks  # else its result is taken late
+        once = Call(run, call.take if takes else lambda: None, runs_on_host=True)
+        # Keep the device busy while the host makes the call, unless the host is being timed.
+        held_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * (self._host_ns or 0.0))
+        held_ns = min(held_ns, _LONGEST_HOLD_NS)
+        hold = partial(self.kernels.hold, round(held_ns)) if self._host_ns else lambda: None
+        taken_ns = self.backend.timed_ns(Work([once], hold, self._complete, is_cold=is_cold))
         self.backend.synchronize()
-        timed.give()
+        if not takes:
+            time.sleep(_LATE_S)
+            call.take()
+        call.give()
         after = used()
         if before is not None and after is not None:
             self._kept_bytes.append(after - before)
@@ -499,7 +485,7 @@ class FunctionLaunches(Launches):
     def _without_pause_ns(self, count: int) -> float:
         """By the host's clock, because the pauses that it makes are part of the calls."""
         self._complete()
-        call = self.built.program.call(self.launch, self.arguments)
+        call = self.built.program.call(self.launch, self.runnable.arguments)
         began_ns = time.perf_counter_ns()
         for _ in range(count):
             call.run()
@@ -512,12 +498,6 @@ class FunctionLaunches(Launches):
     def _written(self, buffers: Buffers) -> None:
         if "ready" in self.options.checks:
             self._complete = self.samples.set_aside(buffers, self.runnable.case.kernel)
-
-    def _hold_for_call(self) -> None:
-        """Keep the device busy while the host makes a call, unless the host is being timed."""
-        if self._host_ns:
-            wanted_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * self._host_ns)
-            self.kernels.hold(round(min(wanted_ns, _LONGEST_HOLD_NS)))
 
     def _is_growing(self) -> bool:
         """Whether the last calls kept memory for a result each.
@@ -534,20 +514,6 @@ class FunctionLaunches(Launches):
             and statistics.median(kept[-_LAST_CALLS:]) > least
             and others < _OTHERS_SHARE * sum(kept[-_LAST_CALLS:])
         )
-
-    def _require_an_end(self) -> None:
-        """`WrongError` if memory goes on growing, as it does not if only some results are kept."""
-        late_s = time.monotonic() + _LONG_S
-        while self._is_growing():
-            kept = self._kept_bytes[_CACHING_CALLS:]
-            enough = _ENDLESS_CALLS if time.monotonic() < late_s else _FEWER_CALLS
-            if len(kept) >= enough:
-                raise self.runnable.wrong(
-                    "growth",
-                    f"memory grows with every call: {sum(kept) >> 20:,} MiB more after "
-                    f"{len(kept)} calls",
-                )
-            super().once_ns()
 
 
 def launches_of(runnable: Runnable, seed: int | None = None, which: Round = FIRST) -> Launches:

@@ -68,6 +68,9 @@ def sample_until_known(
     If there are several rounds, this is the one with that `number`: all samples count, also those
     `earlier`, but the result has only its own.
     """
+    assert options.uncertainty is not None
+    assert options.max_time_s is not None
+    assert options.rounds is not None
     known_ns = float(np.median(earlier)) if earlier else None
     best: Timing | None = None
     for attempt in range(1, _MOST_TRIES + 1):
@@ -77,7 +80,18 @@ def sample_until_known(
         warmups = [sample()] if known_ns is None or known_ns < _QUICK_NS else []
         while known_ns is None and not statistics.settled_warm_up(warmups):
             warmups.append(sample())
-        rule = _rule(options, cold, number, len(earlier), known_ns or warmups[-1])
+        launch_ns = known_ns or warmups[-1]
+        rule = statistics.StoppingRule(
+            precision=options.uncertainty,
+            minimum=options.minimum_samples,
+            minimum_time_ns=_LEAST_TIME_NS if cold else 0.0,
+            maximum_time_ns=options.max_time_s * 1e9,
+        )
+        if options.rounds > 1:
+            least = LEAST_SAMPLES if number > 1 else options.minimum_samples
+            rounds = max(number, statistics.rounds_of(launch_ns, options.rounds))
+            least = least if launch_ns < _QUICK_NS else 1
+            rule = rule.of_round(number, rounds, len(earlier), least)
         samples, during = [*earlier], [conditions()] if number == 1 else []
         started = looked = clock()
         stopped = None
@@ -118,28 +132,6 @@ def unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
             "(`matbench doctor` says how to hold it)"
         )
     return tuple(notes)
-
-
-def _rule(
-    options: Options, cold: bool, number: int, earlier: int, launch_ns: float
-) -> statistics.StoppingRule:
-    """When to stop launches of that length, in the round after so many earlier samples."""
-    assert options.uncertainty is not None
-    assert options.max_time_s is not None
-    assert options.rounds is not None
-    rule = statistics.StoppingRule(
-        precision=options.uncertainty,
-        minimum=options.minimum_samples,
-        minimum_time_ns=_LEAST_TIME_NS if cold else 0.0,
-        maximum_time_ns=options.max_time_s * 1e9,
-    )
-    if options.rounds == 1:
-        return rule
-    least = 1
-    if launch_ns < _QUICK_NS:
-        least = LEAST_SAMPLES if number > 1 else options.minimum_samples
-    rounds = statistics.rounds_of(launch_ns, options.rounds)
-    return rule.of_round(number, max(number, rounds), earlier, least)
 
 
 def sample_in_turns(

@@ -356,30 +356,18 @@ class Buffers(NamedTuple):
             return
         matrix = (*self.inputs, self.C)[index]
         target, place = self.own.matrices[index], self.own.places[index]
-        params: dict[str, int] = {}
+        params, narrow = dict[str, int](), tuple[int, ...]()
         if index == 2 and target.word_bytes == 2:
             params = {self.own.result.upper(): 1, "WORD_BYTES": 2}
-            entry = f"{entry}_narrow"
+            entry, narrow = f"{entry}_narrow", (UNWRITTEN, UNWRITTEN_NARROW)
             if kernels.backend.info.backend != "cuda":
                 raise CaseError(f"{self.own.result} results need CUDA")
         elif target.word_bytes != 4:
             params = {"WORD_BYTES": target.word_bytes}
+        sides = place.lines, place.width
+        rows, columns = sides if place.column_step == 1 else sides[::-1]
         first = item * place.lines * place.pitch
-        _start(kernels, entry, matrix.data, target.data, place, first, params)
-
-
-def _start(
-    kernels: DeviceKernels,
-    entry: str,
-    matrix: Buffer,
-    own: Buffer,
-    place: MatrixLayout,
-    first: int = 0,
-    params: dict[str, int] = {},  # noqa: B006
-) -> None:
-    """Launch a kernel of `places.cu` on a row-major matrix and one that lies like this."""
-    by_rows = place.column_step == 1
-    rows, columns = (place.lines, place.width) if by_rows else (place.width, place.lines)
-    where = matrix, rows, columns, own, first, place.row_step, place.column_step
-    narrow = (UNWRITTEN, UNWRITTEN_NARROW) if entry.endswith("_narrow") else ()
-    kernels.start("places.cu", entry, *where, *narrow, size=rows * columns, params=params)
+        kernels.start(
+            "places.cu", entry, matrix.data, rows, columns, target.data, first,
+            place.row_step, place.column_step, *narrow, size=rows * columns, params=params,
+        )  # fmt: skip

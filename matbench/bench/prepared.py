@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -75,7 +74,8 @@ class DeviceTrial(NamedTuple):
 class Prepared(Memory):
     """The data shared by all cases of one problem whose kernels read their inputs alike.
 
-    `release` gives the memory back. `is_masked` is false only in controls.
+    `release` gives the memory back. `is_masked` is false only in controls. `OutOfMemoryError`: the
+    trials do not fit in the host's memory, or the device's.
     """
 
     def __init__(
@@ -88,7 +88,12 @@ class Prepared(Memory):
         guards: bool,
         is_masked: bool = True,
     ) -> None:
-        require_host_memory(problem)
+        needed, available = workloads.workload_of(problem).host_bytes(problem), host_memory_bytes()
+        if needed > 0.8 * available:  # before the host swaps
+            raise OutOfMemoryError(
+                f"out of host memory: the inputs and references of {problem.size} need "
+                f"{needed:,} bytes; this machine has {available:,}"
+            )
         super().__init__(kernels.backend)
         self.kernels = kernels
         self.problem = problem
@@ -111,7 +116,8 @@ class Prepared(Memory):
             others = trials.others
             del trials  # the reference is large
             self.others = [
-                self._upload(make(), partial(_other, number)) for number, make in enumerate(others)
+                self._upload(make(), lambda made, number=number: made.others[number]())  # type: ignore[misc]
+                for number, make in enumerate(others)
             ]
             self.sources = [
                 buffer
@@ -123,9 +129,6 @@ class Prepared(Memory):
             self._total = kernels.hashed(self._key, *self.sources)
             unwind.pop_all()
 
-    def is_for(self, problem: Problem, contract: NumericContract) -> bool:
-        return not self.is_spoiled and (self.problem, self.contract) == (problem, contract)
-
     def buffers(self, shape: tuple[int, int], kernel: Kernel | None = None) -> Buffers:
         """Buffers with a C of that shape: the kernel's own if its layout is not matbench's."""
         own = kernel if kernel is not None and needed(kernel, self.problem) else None
@@ -135,7 +138,8 @@ class Prepared(Memory):
             self._sets[key] = self._sets.pop(key)  # the last one used
             return self._sets[key]
         while len(self._sets) >= _MOST_SETS:
-            self._free(self._sets.pop(next(iter(self._sets))))
+            for arena in self._sets.pop(next(iter(self._sets))).arenas:
+                arena.release()
         scales = [
             self._extent(name, scaling.shape(self.contract.scales, buffer, self.problem), 4)
             for buffer, name in SCALE_OF.items()
@@ -192,14 +196,11 @@ class Prepared(Memory):
             raise
         return tuple(made)
 
-    def _free(self, buffers: Buffers) -> None:
-        for arena in buffers.arenas:
-            arena.release()
-
     def move(self) -> None:
         """Free all matrices that kernels work on; `buffers` returns others, at other places."""
         while self._sets:
-            self._free(self._sets.popitem()[1])
+            for arena in self._sets.popitem()[1].arenas:
+                arena.release()
         for buffer in self._spacer:
             self.free(buffer)
         steps = 1 + secrets.randbelow(_MOST_STEPS)
@@ -299,20 +300,6 @@ def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
     return array if storage in ("float32", "float64") else stored(array, storage)
 
 
-def _other(number: int, trials: oracle.Trials) -> oracle.Trial:
-    return trials.others[number]()
-
-
 def host_memory_bytes() -> int:
     """The memory of this machine."""
     return int(psutil.virtual_memory().total)
-
-
-def require_host_memory(problem: Problem) -> None:
-    """`OutOfMemoryError` if the trials do not fit in this host's memory, before it swaps."""
-    needed, available = workloads.workload_of(problem).host_bytes(problem), host_memory_bytes()
-    if needed > 0.8 * available:
-        raise OutOfMemoryError(
-            f"out of host memory: the inputs and references of {problem.size} need "
-            f"{needed:,} bytes; this machine has {available:,}"
-        )

@@ -68,25 +68,23 @@ class Runnable:
         self.shape = workloads.workload_of(case.problem).shape("C", case.problem)
         if case.kernel.finish is not None:
             self.shape = 1, self.launch.blocks
-        self._arena: BatchArena | None = None
-        self._use(self._given_buffers())
+        self._hashes = not options.checks.isdisjoint(("guards", "inputs", "decoys"))
+        self._use_given()
         self._key = secrets.randbits(64)
         #: The hash of C after the first run on the reference.
         self.first = 0
         self._last: list[tuple[Buffers, Draw]] = []
         self.accuracy: Accuracy | None = None
 
-    def _use(self, buffers: Buffers) -> None:
-        self.buffers = buffers
-        self.C = buffers.C
-        self.result = buffers.given[-1]
-        self.arguments = self.arguments_for(buffers)
-
-    def _given_buffers(self) -> Buffers:
-        buffers = self.prepared.buffers(self.shape, self.case.kernel)
-        if WORKSPACE not in self.case.kernel.args:
-            return buffers
-        return buffers._replace(workspace=self.prepared.workspace(self.launch.workspace_bytes))
+    def _use_given(self) -> None:
+        """Use the matrices of the problem, and a workspace of this case's own."""
+        self._arena: BatchArena | None = None
+        self.buffers = buffers = self.prepared.buffers(self.shape, self.case.kernel)
+        if WORKSPACE in self.case.kernel.args:
+            workspace = self.prepared.workspace(self.launch.workspace_bytes)
+            self.buffers = buffers._replace(workspace=workspace)
+        self.C, self.result = buffers.C, buffers.given[-1]
+        self.arguments = self.arguments_for(self.buffers)
 
     def arena(self, most: int) -> BatchArena:
         """Memory for so many sets of this kernel's buffers, made on first use."""
@@ -105,8 +103,7 @@ class Runnable:
     def moved(self) -> None:
         """Continue with the matrices that `Prepared.move` has made."""
         self.release()
-        self._arena = None
-        self._use(self._given_buffers())
+        self._use_given()
 
     def arguments_for(self, buffers: Buffers) -> list[Argument]:
         """The kernel's arguments for these buffers."""
@@ -136,7 +133,8 @@ class Runnable:
             self.built.program.restore()
         if "persisting" in checks:
             self.backend.reset_cache()
-        if "shared" in checks and self._uses_shared_memory():
+        static = self.built.program.resources.static_shared_bytes  # None: a library does not say
+        if "shared" in checks and (static != 0 or self.launch.shared_bytes > 0):
             self.kernels.poison_shared()
 
     def poison_workspace(self, buffers: Buffers) -> None:
@@ -165,17 +163,9 @@ class Runnable:
             self.samples.compare(buffers, draw, self.bound)
         self.require_right(self.samples.verdicts())
 
-    @property
-    def _hashes(self) -> bool:
-        return not self.options.checks.isdisjoint(("guards", "inputs", "decoys"))
-
     def wrong(self, check: str, reason: str) -> WrongError:
         """The error of this case."""
         return WrongError(self.case, check, reason)
-
-    def _uses_shared_memory(self) -> bool:
-        static = self.built.program.resources.static_shared_bytes
-        return static != 0 or self.launch.shared_bytes > 0  # None: a library does not say
 
     def run(
         self, draw: Draw, launch: Callable[[], None] | None = None, *, restored: bool = True
@@ -183,11 +173,12 @@ class Runnable:
         """Launch on these inputs, and wait."""
         self.write([(self.buffers, draw)])
         self.ready(restored=restored)
-        if launch is not None:
-            launch()
-        else:
-            self.built.program.launch(self.launch, self.arguments)
+        (launch or self.start)()
         self.backend.synchronize()
+
+    def start(self) -> None:
+        """Start one launch on the first set of buffers, as they are."""
+        self.built.program.launch(self.launch, self.arguments)
 
     def compared(self, draw: Draw) -> Accuracy:
         """Compare C on a trial; the verdicts are still to be read."""
@@ -222,22 +213,38 @@ class Runnable:
                 reason, where = self._explained(trial.on_host)
                 reason = f"{_of_batch(verdict.item, items)}{why}{reason}"
                 wrong = WrongError(self.case, check, reason, where)
-                wrong.reads_C = trial.C is None and self._is_only_nan(trial)
+                if trial.C is None:  # if all are NaN, the kernel may have multiplied the old C by 0
+                    C = self.result_on_host(trial)
+                    elements = diagnosis.wrong_elements(C, trial.on_host(), self.bound)
+                    wrong.reads_C = bool(np.isnan(C[elements]).all())
                 raise wrong
         return accuracy
-
-    def _is_only_nan(self, trial: DeviceTrial) -> bool:
-        """Whether all wrong elements of C are NaN, as if a kernel multiplied the old C by 0."""
-        C, expected = self.result_on_host(trial), trial.on_host()
-        wrong = diagnosis.wrong_elements(C, expected, self.bound)
-        return bool(np.isnan(C[wrong]).all())
 
     def require_right(self, verdicts: Sequence[SampleCheck]) -> None:
         """`WrongError` at the first launch whose C was wrong, explained by launching it again."""
         self.require_untouched(verdicts)
-        for verdict in verdicts if "samples" in self.options.checks else ():
-            if verdict.wrong:
-                raise self._wrong_sample(verdict)
+        wrong = [verdict for verdict in verdicts if verdict.wrong]
+        if not wrong or "samples" not in self.options.checks:
+            return
+        self.require_sources()  # says more
+        verdict, draw, items = wrong[0], wrong[0].draw, self.buffers.items
+        self.run(draw)
+        self.samples.compare(self.buffers, draw, self.bound)
+        again = next((check for check in self.samples.verdicts() if check.wrong), None)
+        item = verdict.item if again is None else again.item
+        which = f"{_of_batch(item, items)}with the inputs of --replay {draw.key:x}"
+        if again is not None:
+            self.buffers.take(self.kernels, item)
+            reason, errors = self._explained(lambda: self.samples.trial(self.buffers, draw, item))
+            raise WrongError(self.case, "samples", f"{which}: {reason}", errors)
+        shape, where = self.prepared.reference.shape, ""
+        if verdict.first is not None:
+            where = f", first {diagnosis.place(verdict.first, shape, self.case.problem)}"
+        raise self.wrong(
+            "samples",
+            f"{which}: {verdict.wrong:,} of {math.prod(shape):,} elements wrong{where}; right when "
+            "launched again with the same inputs",
+        )
 
     def require_untouched(self, verdicts: Sequence[SampleCheck]) -> None:
         """`WrongError` if a launch changed other memory than its results. What it was, is found
@@ -271,34 +278,6 @@ class Runnable:
         changes = (self.samples.changed_input(sets, draw) for sets, draw in self._last)
         changed = next(filter(None, changes), None)
         return None if changed is None else ("inputs", changed)
-
-    def _wrong_sample(self, verdict: SampleCheck) -> WrongError:
-        """Explain a wrong launch by launching again on the same inputs."""
-        self.require_sources()  # says more
-        draw = verdict.draw
-        self.run(draw)
-        self.samples.compare(self.buffers, draw, self.bound)
-        again = next((check for check in self.samples.verdicts() if check.wrong), None)
-        items = self.buffers.items
-        which = f"{_of_batch(verdict.item, items)}with the inputs of --replay {draw.key:x}"
-        if again is not None:
-            self.buffers.take(self.kernels, again.item)
-            reason, errors = self._explained(
-                lambda: self.samples.trial(self.buffers, draw, again.item)
-            )
-            which = f"{_of_batch(again.item, items)}with the inputs of --replay {draw.key:x}"
-            return WrongError(self.case, "samples", f"{which}: {reason}", errors)
-        count = math.prod(self.prepared.reference.shape)
-        where = ""
-        if verdict.first is not None:
-            shape = self.prepared.reference.shape
-            where = f", first {diagnosis.place(verdict.first, shape, self.case.problem)}"
-        return WrongError(
-            self.case,
-            "samples",
-            f"{which}: {verdict.wrong:,} of {count:,} elements wrong{where}; right when launched "
-            "again with the same inputs",
-        )
 
     def result_on_host(self, trial: DeviceTrial) -> oracle.Array:
         """C in its expected shape: the sum of its parts if it has parts."""

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +22,9 @@ from matbench.backends import Argument, Buffer
 from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import THREADS, UNWRITTEN
 from matbench.bench.matrices import Arena, Buffers, Guarded, aligned
+from matbench.bench.options import CHECKS
 from matbench.bench.prepared import DeviceTrial, Prepared
-from matbench.model import Kernel, MatrixLayout
+from matbench.model import Kernel
 from matbench.records.outcome import Accuracy
 from matbench.workloads import oracle, scaling
 from matbench.workloads.cubes import trials as cubes
@@ -66,26 +68,18 @@ class SampleCheck(NamedTuple):
 
 
 class Samples:
-    """The launches on one prepared problem. Any of the switches is false only in controls."""
+    """The launches on one prepared problem. All `checks` are on but in controls."""
 
-    def __init__(
-        self,
-        prepared: Prepared,
-        *,
-        vary: bool = True,
-        select: bool = True,
-        poison: bool = True,
-        signed: bool = True,
-    ) -> None:
+    def __init__(self, prepared: Prepared, checks: frozenset[str] = CHECKS) -> None:
         self.prepared = prepared
         self.kernels = prepared.kernels
         self.backend = prepared.backend
         self.problem = prepared.problem
         self.contract = prepared.contract
-        self.vary = vary
-        self.select = select
-        self.poison = poison
-        self.signed = signed and vary
+        self.vary = "transform" in checks
+        self.select = {"transform", "selection"} <= checks
+        self.poison = "poison" in checks
+        self.signed = {"transform", "precision"} <= checks
         #: What samples are made from.
         self.given = prepared.signed if self.signed else prepared.reference
         self._is_matrix = self.problem.workload == workloads.DEFAULT
@@ -128,28 +122,48 @@ class Samples:
         self, buffers: Buffers, draw: Draw, bound: oracle.Bound, *, accuracy: bool = False
     ) -> None:
         """Compare C after a launch, each product of a batch with its own."""
-        trial, blocks = draw.trial, self.kernels.blocks
+        trial, blocks, problem, N = draw.trial, self.kernels.blocks, self.problem, self.problem.N
         bound = _EXACT if trial.is_exact and not draw.is_changed else bound
         for item in buffers.items:
             buffers.take(self.kernels, item)
-            key, N = _key_of(draw.key, item), self.problem.N
+            key = _key_of(draw.key, item)
             compared, C = blocks, buffers.C
             if self._is_matrix:
-                self._compare_matrix(buffers, draw, key, bound, accuracy=accuracy)
-            elif self.problem.workload == "reverse":
+                assert trial.R is not None
+                assert trial.S is not None
+                (R, R_key), (S, S_key) = trial.R, trial.S
+                self._draw_order(draw, key)
+                contents = C.data if trial.C is None else trial.C
+                norms = trial.norms or (self.partial, self.partial)
+                has_S = not (draw.is_changed and self._is_sparse(draw) and bound.is_of_T)
+                self._start(
+                    "matrix_compare", C.data, R, S, R_key, S_key, int(S is R), *trial.inputs,
+                    contents, int(trial.C is not None), *self._order, *self._scales(trial), *norms,
+                    int(draw.is_changed and trial.norms is not None), int(has_S), problem.M, N,
+                    problem.K, problem.alpha, problem.beta, *bound,
+                    int(selection_of(problem, self.contract)), self.partial, self._figures,
+                    reads_C=True, accuracy=accuracy,
+                )  # fmt: skip
+            elif problem.workload == "reverse":
                 place = trial.inputs[0], key, N, self._vary(draw), C.data, self.partial
                 self._start("reverse_compare", *place)
             else:
                 A, B = trial.inputs[0], trial.inputs[-1]
                 sums, compared = self._sums, 1
-                entry = f"{self.problem.workload}_sums"
-                self._start(entry, A, B, key, N, self._vary(draw), sums)
+                self._start(f"{problem.workload}_sums", A, B, key, N, self._vary(draw), sums)
                 self._start(
                     "sum_compare", C.data, C.words, int(trial.dtype == np.float32), sums, blocks,
                     int(self.signed and draw.is_changed), bound.of_S, bound.of_T, bound.added,
                     self.partial, grid=1,
                 )  # fmt: skip
-            self._seal(draw, compared, item)
+            # Add up what the blocks report, and seal it against forgery.
+            if self.is_full:
+                self._verdicts = self.verdicts()
+            seal, hashed, self._is_hashed = secrets.randbits(64), self._is_hashed, False
+            to = self.results, len(self._sealed), problem.M * N, oracle.MOST_EXCESS
+            where = self.partial, blocks, compared, int(hashed), seal, *to
+            self.kernels.start("memory.cu", "seal", *where, blocks=1)
+            self._sealed.append((draw, seal, hashed, item))
 
     def hash_before(self, sets: Sequence[Buffers], *, with_inputs: bool = True) -> None:
         """Hash the memory of some launches but their results, with their inputs written; or, if an
@@ -216,16 +230,12 @@ class Samples:
             assert trial.R is not None
             rows, terms, columns, (R, R_key) = problem.M, problem.K, problem.N, trial.R
         where = secrets.randbelow(rows), secrets.randbelow(terms), terms, columns, problem.alpha
-        A, B, scales = trial.inputs[0], trial.inputs[-1], self._scales(trial)
-
-        def start(back: int) -> None:
-            self._start("alter", A, B, R, R_key, *where, *scales, back, self.saved, grid=1)
-
-        start(0)
+        given = trial.inputs[0], trial.inputs[-1], R, R_key, *where, *self._scales(trial)
+        self._start("alter", *given, 0, self.saved, grid=1)
         try:
             yield
         finally:
-            start(1)
+            self._start("alter", *given, 1, self.saved, grid=1)
 
     def set_aside(self, buffers: Buffers, kernel: Kernel) -> Callable[[], None]:
         """Make a random column of A NaN, as this kernel stores it; returns what puts it back."""
@@ -236,13 +246,9 @@ class Samples:
         first = secrets.randbelow(self.problem.K) * place.column_step
         steps = self.problem.M, count, place.lines * place.pitch, first, place.row_step
         params = {} if A.word_bytes == 4 else {"WORD_BYTES": A.word_bytes}
-
-        def start(back: int) -> None:
-            where = A.data, column, *steps, back
-            self.kernels.start("places.cu", "set_aside", *where, size=count, params=params)
-
-        start(0)
-        return lambda: start(1)
+        start = partial(self.kernels.start, "places.cu", "set_aside", A.data, column, *steps)
+        start(0, size=count, params=params)
+        return partial(start, 1, size=count, params=params)
 
     def verdicts(self) -> list[SampleCheck]:
         """The verdicts since the last call, in order."""
@@ -283,8 +289,13 @@ class Samples:
         if problem.workload == "dot":
             return dot.sample_trial(a, b, typical=self.signed)
         made = oracle.Trial("sample", (a, b))
-        if buffers.scales:
-            made = made._replace(scales=self._read_scales(buffers))
+        if contract.scales is not None:
+            factors = []
+            for name, matrix, at in zip("AB", buffers.scales, buffers.scale_places, strict=True):
+                rows, columns = map(np.arange, scaling.shape(contract.scales, name, problem))
+                offsets = np.add.outer(rows * at.row_step, columns * at.column_step)
+                factors.append(self._read(matrix, "f4").ravel()[offsets])
+            made = made._replace(scales=(factors[0], factors[1]))
         count = problem.M + problem.N + problem.K
         order = matmul.DrawnOrder(*(np.empty(count, kind) for kind in ("i4", "f4", "i4")))
         for buffer, values in zip(self._order, order, strict=False):
@@ -295,18 +306,6 @@ class Samples:
         values = np.empty((matrix.extent.lines, matrix.extent.pitch), dtype)
         self.backend.read(matrix.data, values)
         return values
-
-    def _read_scales(self, buffers: Buffers) -> tuple[oracle.Float32, oracle.Float32]:
-        def scales(name: str, matrix: Guarded, place: MatrixLayout) -> oracle.Float32:
-            assert self.contract.scales is not None
-            shape = scaling.shape(self.contract.scales, name, self.problem)
-            rows, columns = map(np.arange, shape)
-            offsets = np.add.outer(rows * place.row_step, columns * place.column_step)
-            values: oracle.Float32 = self._read(matrix, "f4").ravel()[offsets]
-            return values
-
-        of_A, of_B = map(scales, "AB", buffers.scales, buffers.scale_places)
-        return of_A, of_B
 
     # -- launches of `samples.cu` --------------------------------------------------------------
 
@@ -360,26 +359,6 @@ class Samples:
             where = trial.C, origin, factor, problem.M, problem.N, C.data
             self._start("matrix_contents", *where, reads_C=True)
 
-    def _compare_matrix(
-        self, buffers: Buffers, draw: Draw, key: int, bound: oracle.Bound, *, accuracy: bool
-    ) -> None:
-        problem, trial, is_sample = self.problem, draw.trial, draw.is_changed
-        assert trial.R is not None
-        assert trial.S is not None
-        (R, R_key), (S, S_key) = trial.R, trial.S
-        self._draw_order(draw, key)
-        contents = buffers.C.data if trial.C is None else trial.C
-        norms = trial.norms or (self.partial, self.partial)
-        has_S = not (is_sample and self._is_sparse(draw) and bound.is_of_T)
-        self._start(
-            "matrix_compare", buffers.C.data, R, S, R_key, S_key, int(S is R), *trial.inputs,
-            contents, int(trial.C is not None), *self._order, *self._scales(trial), *norms,
-            int(is_sample and trial.norms is not None), int(has_S), problem.M, problem.N,
-            problem.K, problem.alpha, problem.beta, *bound,
-            int(selection_of(problem, self.contract)), self.partial, self._figures,
-            reads_C=True, accuracy=accuracy,
-        )  # fmt: skip
-
     def _start(
         self,
         entry: str,
@@ -396,17 +375,6 @@ class Samples:
         if accuracy:
             params |= {"ACCURACY": 1}
         self.kernels.start(self._file, entry, *arguments, blocks=grid, params=params)
-
-    def _seal(self, draw: Draw, compared: int, item: int) -> None:
-        """Add up the results of the comparing blocks, and seal them against forgery."""
-        if self.is_full:
-            self._verdicts = self.verdicts()
-        seal, elements = secrets.randbits(64), self.problem.M * self.problem.N
-        hashed, self._is_hashed = self._is_hashed, False
-        place = self.results, len(self._sealed), elements, oracle.MOST_EXCESS
-        blocks = self.kernels.blocks, compared, int(hashed)
-        self.kernels.start("memory.cu", "seal", self.partial, *blocks, seal, *place, blocks=1)
-        self._sealed.append((draw, seal, hashed, item))
 
 
 def _key_of(key: int, item: int) -> int:

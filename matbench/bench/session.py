@@ -7,17 +7,18 @@ launch is verified.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
 from matbench import workloads
 from matbench.analysis import architectures, limits
 from matbench.backends import Backend, Program, Variant
-from matbench.bench import bandwidth, checks, skipped_work, sustained, thread_orders
+from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
 from matbench.bench.loop import Sampler
@@ -29,19 +30,32 @@ from matbench.bench.sustained import Block
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import host_file, includes
-from matbench.model import (
-    BuildKey,
-    Case,
-    Launch,
-    NumericContract,
-    Problem,
-)
+from matbench.model import BuildKey, Case, NumericContract, Problem
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
 from matbench.workloads import oracle
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _NOT_SUSTAINED = "not sustained: with beta, each launch would add to C of the one before"
+
+
+def _turn(
+    step: Callable[Concatenate[Session, P], T],
+) -> Callable[Concatenate[Session, P], T | Outcome]:
+    """A step of cases that take turns: if one is wrong its outcome, and no more turns."""
+
+    @functools.wraps(step)
+    def taken(session: Session, /, *given: P.args, **named: P.kwargs) -> T | Outcome:
+        try:
+            return step(session, *given, **named)
+        except (WrongError, CaseError) as error:
+            session._turns.__exit__(type(error), error, error.__traceback__)
+            if isinstance(error, CaseError):
+                raise
+            return session._outcome(error.case, wrong=error)
+
+    return taken
 
 
 class Session:
@@ -70,7 +84,15 @@ class Session:
 
     def prepare(self, problem: Problem, contract: NumericContract) -> None:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
-        self._prepare(problem, contract)
+        known, asked = self._prepared, (problem, contract)
+        if known is not None and not known.is_spoiled and (known.problem, known.contract) == asked:
+            return
+        self._forget()
+        self._prepared = Prepared(
+            self.kernels, problem, contract, self.cache, guards=self.options.guarded,
+            is_masked="mask" in self.options.checks,
+        )  # fmt: skip
+        self._samples = Samples(self._prepared, self.options.checks)
 
     def build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> tuple[str, ...]:
         """Compile the builds needed for the case, and return the warnings; `BuildError` has the
@@ -106,49 +128,23 @@ class Session:
 
     # -- the steps of one case -------------------------------------------------------------
 
-    def _prepare(self, problem: Problem, contract: NumericContract) -> Prepared:
-        if self._prepared is None or not self._prepared.is_for(problem, contract):
-            self._forget()
-            self._prepared = Prepared(
-                self.kernels, problem, contract, self.cache, guards=self.options.guarded,
-                is_masked="mask" in self.options.checks,
-            )  # fmt: skip
-            on = self.options.checks
-            self._samples = Samples(
-                self._prepared,
-                vary="transform" in on,
-                select={"transform", "selection"} <= on,
-                poison="poison" in on,
-                signed="precision" in on,
-            )
-        return self._prepared
-
     @contextlib.contextmanager
     def _runnable(
         self, case: Case, built: Built, contract: NumericContract | None = None
     ) -> Iterator[Runnable]:
         """A case on its buffers. If it is not found right, shared ones are made again, because the
         kernel may have overwritten them, and its workspaces are released with them."""
-        prepared = self._prepare(case.problem, contract or case.kernel.contract)
-        assert self._samples is not None
+        self.prepare(case.problem, contract or case.kernel.contract)
+        prepared, samples = self._prepared, self._samples
+        assert prepared is not None
+        assert samples is not None
         try:
-            runnable = Runnable(prepared, self._samples, case, built, self.options)
+            runnable = Runnable(prepared, samples, case, built, self.options)
             yield runnable
             runnable.release()
         except BaseException:
             prepared.is_spoiled = True
             raise
-
-    def _require_any_order(self, case: Case, built: Built) -> None:
-        """`WrongError` if a result depends on the order of threads, on a device that always runs
-        them in one order; once per build."""
-        if built.reordered is None or case.build_key in self._reordered:
-            return
-        for one in thread_orders.candidates(case, self.backend.info):
-            with self._beside._runnable(one, built) as runnable:
-                if thread_orders.require_any_order(runnable):
-                    break
-        self._reordered.add(case.build_key)
 
     @cached_property
     def _beside(self) -> Session:
@@ -180,7 +176,12 @@ class Session:
         try:
             with self._runnable(case, built) as runnable:
                 times = measured(runnable)
-            self._require_any_order(case, built)
+            if built.reordered is not None and case.build_key not in self._reordered:
+                for one in checks.reordered_cases(case, self.backend.info):
+                    with self._beside._runnable(one, built) as small:
+                        if checks.require_any_order(small):
+                            break
+                self._reordered.add(case.build_key)
         except WrongError as wrong:
             if wrong.reads_C and case.problem.workload == "matmul" and case.problem.beta == 0:
                 self._reading_C.add(case.build_key)
@@ -202,7 +203,11 @@ class Session:
         with self._checked(runnable, again=which.number > 1):
             times = launches_of(runnable, which=which).time()
         problem, notes = runnable.case.problem, tuple[str, ...]()
-        copied = self._copy_bytes_per_s(problem)
+        counted = workloads.workload_of(problem).rate == "B/s"
+        if self._bandwidth is None and (counted or self.backend.info.kind == "gpu"):
+            with contextlib.suppress(CaseError):  # for example, too little memory
+                self._bandwidth = bandwidth.measured(self.backend, self.cache)
+        copied = self._bandwidth.copy_bytes_per_s if self._bandwidth is not None else None
         if (timing := times.cold or times.hot) is not None:
             is_cold = times.cold is not None
             notes = checks.impossible(runnable, timing, self._bandwidth, is_cold=is_cold)
@@ -216,7 +221,7 @@ class Session:
         with self._checked(runnable, again=True):
             launches, meter = launches_of(runnable), sustained.Meter(self.backend, self.idle_w)
             taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
-            skipped_work.require_same_work(runnable, launches.start, taken.mean_ns)
+            checks.require_same_work(runnable, taken.mean_ns)
             launches.verify()
         return Times(sustained=taken)
 
@@ -229,7 +234,7 @@ class Session:
         for check in () if is_right else checks.BEFORE_TIMING:
             check(runnable)
         yield
-        for check in (checks.sources,) if is_right else checks.AFTER_TIMING:
+        for check in (Runnable.require_sources,) if is_right else checks.AFTER_TIMING:
             check(runnable)
         self._right.add(key)
 
@@ -248,64 +253,51 @@ class Session:
         """What a case computes, with its reads of C, declared or found."""
         return self._as_it_reads(case).kernel.contract
 
+    @_turn
     def begin_turns(self, case: Case, contract: NumericContract, seed: int) -> Outcome | None:
         """Keep a case that is right ready for its turns; the seed is that of its inputs, which suit
         the contract."""
+        case = self._as_it_reads(case)
+        built = self._build(case)
+        runnable = self._turns.enter_context(self._runnable(case, built, contract))
+        launches = launches_of(runnable, seed)
+        self._sides.append((launches, launches.sampler()))
+        return None
 
-        def begin() -> None:
-            own = self._as_it_reads(case)
-            own_build = self._build(own)
-            runnable = self._turns.enter_context(self._runnable(own, own_build, contract))
-            launches = launches_of(runnable, seed)
-            self._sides.append((launches, launches.sampler()))
-
-        return self._in_turn(begin)
-
+    @_turn
     def turn(self, side: int) -> tuple[float, int] | Outcome:
         """A sample of a case, and the time of all its verification so far, in nanoseconds."""
         launches, sample = self._sides[side]
-        return self._in_turn(lambda: (sample(), launches.verifying_ns))
+        return sample(), launches.verifying_ns
 
+    @_turn
     def block(self, side: int, least_s: float) -> Block | Outcome:
         """Launches of a case without a pause."""
-        return self._in_turn(lambda: self._sides[side][0].block(least_s))
+        return self._sides[side][0].block(least_s)
 
+    @_turn
     def place_turns(self, number: int) -> Outcome | None:
         """Move the matrices, and load the code of all cases, in the other order than before."""
+        runnables = [launches.runnable for launches, _ in self._sides]
+        runnables[0].prepared.move()
+        for runnable in runnables if number % 2 else reversed(runnables):
+            runnable.built.program.reload()
+            runnable.moved()
+        return None
 
-        def place() -> None:
-            runnables = [launches.runnable for launches, _ in self._sides]
-            runnables[0].prepared.move()
-            for runnable in runnables if number % 2 else reversed(runnables):
-                runnable.built.program.reload()
-                runnable.moved()
-
-        return self._in_turn(place)
-
+    @_turn
     def end_turns(self, side: int, repeated_ns: float | None = None) -> Outcome | None:
         """Verify all turns of a case; after blocks, also the mean time of their launches."""
-
-        def end() -> None:
-            launches, _ = self._sides[side]
-            if repeated_ns is not None:
-                skipped_work.require_same_work(launches.runnable, launches.start, repeated_ns)
-            launches.verify()
-
-        return self._in_turn(end)
+        launches, _ = self._sides[side]
+        if repeated_ns is not None:
+            checks.require_same_work(launches.runnable, repeated_ns)
+        launches.verify()
+        return None
 
     def leave_turns(self) -> None:
         """Let go of the cases."""
         self._sides.clear()
         self._turns.close()
-
-    def _in_turn(self, do: Callable[[], T]) -> T | Outcome:
-        try:
-            return do()
-        except (WrongError, CaseError) as error:
-            self._turns.__exit__(type(error), error, error.__traceback__)
-            if isinstance(error, CaseError):
-                raise
-            return self._outcome(error.case, wrong=error)
 
     def _rehearse(self, case: Case) -> None:
         """Judge a call of a function that is not made, before it is loaded: what this process
@@ -382,12 +374,25 @@ class Session:
         assert case.launch is not None
         built = self._build(case, variants)
         error_map = wrong.error_map if wrong is not None else None
+        resident = built.program.resident_blocks(case.launch)
+        architecture = architectures.of_capability(self.backend.info.compute_capability)
+        occupancy = None
+        if resident is not None and architecture is not None:
+            warps = -(-case.launch.threads_per_block // architectures.WARP)
+            occupancy = resident * warps / architecture.warps
+        # BLAS does not allow to read C then.
+        read = ("reads C at beta = 0",) if case.kernel.reads and case.problem.beta == 0 else ()
         return Outcome(
             case=CaseRecord.from_case(case, self.backend.info),
             status="measured" if wrong is None else "wrong",
             reason=None if wrong is None else wrong.reason,
             check=None if wrong is None else wrong.check,
-            build=self._build_record(built, case.launch),
+            build=Build(
+                duration_s=built.duration_s,
+                resources=built.program.resources,
+                resident_blocks=resident,
+                occupancy=occupancy,
+            ),
             accuracy=accuracy,
             cold=times.cold,
             hot=times.hot,
@@ -395,40 +400,11 @@ class Session:
             host_ns=times.host_ns,
             sustained=times.sustained,
             copy_bytes_per_s=times.copy_bytes_per_s,
-            notes=(*case.notes, *_read(case), *built.notes, *built.program.notes, *times.notes),
+            notes=(*case.notes, *read, *built.notes, *built.program.notes, *times.notes),
             error_map=msgspec.UNSET if error_map is None else error_map,
         )
-
-    def _build_record(self, built: Built, launch: Launch) -> Build:
-        """The build, and how many blocks of the launch fit on a multiprocessor at once."""
-        resident = built.program.resident_blocks(launch)
-        architecture = architectures.of_capability(self.backend.info.compute_capability)
-        occupancy = None
-        if resident is not None and architecture is not None:
-            warps = -(-launch.threads_per_block // architectures.WARP)
-            occupancy = resident * warps / architecture.warps
-        return Build(
-            duration_s=built.duration_s,
-            resources=built.program.resources,
-            resident_blocks=resident,
-            occupancy=occupancy,
-        )
-
-    def _copy_bytes_per_s(self, problem: Problem) -> float | None:
-        """The device's bandwidth; on a CPU only if the workload's rate is in bytes."""
-        counted = workloads.workload_of(problem).rate == "B/s"
-        if self._bandwidth is None and (counted or self.backend.info.kind == "gpu"):
-            with contextlib.suppress(CaseError):  # for example, too little memory
-                self._bandwidth = bandwidth.measured(self.backend, self.cache)
-        return self._bandwidth.copy_bytes_per_s if self._bandwidth is not None else None
 
     def _forget(self) -> None:
         if self._prepared is not None:
             prepared, self._prepared = self._prepared, None
             prepared.release()
-
-
-def _read(case: Case) -> tuple[str, ...]:
-    """A note on reading C, which BLAS does not allow if beta is 0."""
-    reads = case.kernel.reads and case.problem.beta == 0
-    return ("reads C at beta = 0",) if reads else ()

@@ -2,7 +2,7 @@
 for as long as requested.
 
 The launches of a block have the same inputs, which the kernel has not seen before; C is verified
-after the last. At the end, `skipped_work.require_same_work` finds a kernel that skips work because
+after the last. At the end, `checks.require_same_work` finds a kernel that skips work because
 its inputs have not changed.
 """
 
@@ -152,10 +152,7 @@ def idle_w(backend: Backend) -> float | None:
 
 def blocks_of(run: Callable[[float], Block], seconds: float, meter: Meter) -> Sustained:
     """The blocks of one case, which take so many seconds together, once the device is steady."""
-
-    def block() -> Block:
-        return run(seconds / _BLOCKS)
-
+    block = partial(run, seconds / _BLOCKS)
     with meter.reading():
         (warm_ups,) = _warmed_up([block], meter)
         return _summary(warm_ups, [block() for _ in range(_BLOCKS)], meter)
@@ -167,16 +164,13 @@ def in_turns(
     """The blocks of a baseline and a candidate in turns, as many pairs as the plan has."""
     blocks: list[list[Block]] = [[] for _ in runs]
 
-    def sampler(run: Callable[[float], Block], own: list[Block]) -> Callable[[], float]:
-        def sample() -> float:
-            own.append(run(BLOCK_S))
-            return own[-1].mean_ns
-
-        return sample
+    def sample(run: Callable[[float], Block], own: list[Block]) -> float:
+        own.append(run(BLOCK_S))
+        return own[-1].mean_ns
 
     with meter.reading():
         warm_ups = _warmed_up([partial(run, BLOCK_S) for run in runs], meter)
-        samplers = [sampler(run, own) for run, own in zip(runs, blocks, strict=True)]
+        samplers = [partial(sample, run, own) for run, own in zip(runs, blocks, strict=True)]
         _, comparison = sample_in_turns(samplers, plan, seed, is_warm=True)
     pairs = zip(warm_ups, blocks, strict=True)
     return [_summary(before, own, meter) for before, own in pairs], comparison

@@ -131,10 +131,6 @@ class _Side:
         taken_ns, self.verifying_ns = self.ask(Session.turn, self.number)
         return float(taken_ns)
 
-    def block(self, least_s: float) -> sustained.Block:
-        block: sustained.Block = self.ask(Session.block, self.number, least_s)
-        return block
-
 
 def compare(
     workers: Sequence[Worker], cases: Sequence[Case], plan: ComparisonPlan, seed: int
@@ -177,10 +173,7 @@ def here(
     session: Session, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
 ) -> ComparisonRecord:
     """Compare two cases of one session."""
-
-    def call(task: Callable[..., Any], *given: Any) -> Any:
-        return task(session, *given)
-
+    call: Callable[..., Any] = lambda task, *given: task(session, *given)  # noqa: E731
     sides = [_Side(case, number, call) for number, case in enumerate((baseline, candidate))]
     meter = None
     if session.options.sustained_s is not None:
@@ -215,14 +208,10 @@ def _in_turns(
         except _EndedError:
             pass  # the outcome of a side says why
         finally:
-            for side in _processes(sides):
-                side.call(Session.leave_turns)
+            for side in sides:
+                if side.number == 0:  # the first of its process
+                    side.call(Session.leave_turns)
     return compared(*(side.outcome for side in sides), comparison=comparison)
-
-
-def _processes(sides: Sequence[_Side]) -> Sequence[_Side]:
-    """A side for each process."""
-    return [side for side in sides if side.number == 0]
 
 
 def _timed(
@@ -235,8 +224,9 @@ def _timed(
     """Time both; the two of a pair have the same inputs."""
 
     def place(number: int) -> None:
-        for side in _processes(sides):
-            side.ask(Session.place_turns, number)
+        for side in sides:
+            if side.number == 0:
+                side.ask(Session.place_turns, number)
 
     contract = oracle.common([side.ask(Session.contract, side.case) for side in sides])
     inputs_seed = secrets.randbits(64)
@@ -244,7 +234,8 @@ def _timed(
     for side in sides:
         side.ask(Session.begin_turns, side.case, contract, inputs_seed)
     if meter is not None:
-        blocks, comparison = sustained.in_turns([side.block for side in sides], plan, seed, meter)
+        runs = [partial(side.ask, Session.block, side.number) for side in sides]
+        blocks, comparison = sustained.in_turns(runs, plan, seed, meter)
         means_ns: list[float | None] = [one.mean_ns for one in blocks]
         times = [Times(hot=timing_of(one.blocks_ns, inputs_seed), sustained=one) for one in blocks]
     else:

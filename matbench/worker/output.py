@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import select
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from typing import NamedTuple
 
 MAX_LINES = 20
@@ -75,30 +73,13 @@ class Output:
         """Read the available output; returns whether more may come."""
         if not self._reader.closed:
             for _ in range(_PIECES_AT_ONCE):
-                if not (piece := self._read()):
-                    return piece is None
+                try:
+                    piece = os.read(self._reader.fileno(), _PIECE)
+                except BlockingIOError:
+                    return True
+                if not piece:
+                    return False
+                self._kept += piece[: MAX_BYTES - len(self._kept)]
+                self._lines += piece.count(b"\n")
+                self._last = piece[-1:]
         return not self._reader.closed
-
-    def _read(self) -> bytes | None:
-        """Read a piece and keep what there is room for; None if there is none, b"" at the end."""
-        try:
-            piece = os.read(self._reader.fileno(), _PIECE)
-        except BlockingIOError:
-            return None
-        self._kept += piece[: MAX_BYTES - len(self._kept)]
-        self._lines += piece.count(b"\n")
-        self._last = piece[-1:] or self._last
-        return piece
-
-
-def redirect(writer: Connection) -> None:
-    """Send all output of this process to a writer of `Output` from now on."""
-    for descriptor in (1, 2):
-        os.dup2(writer.fileno(), descriptor)
-    writer.close()
-
-
-def flush() -> None:
-    """Flush the buffers of C libraries."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).fflush(None)

@@ -10,6 +10,7 @@ decoded as the type that its task returns; nothing that comes from a process is 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import gc
 import multiprocessing
@@ -26,13 +27,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess as Process
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
 import msgspec
 
 from matbench import errors, signals, temporary
-from matbench.errors import CaseError, MatbenchError, explanation
+from matbench.errors import CaseError, MatbenchError, explanation, message_of, readable
 from matbench.worker import output
 
 T = TypeVar("T")
@@ -70,18 +72,6 @@ def signals_blocked() -> Iterator[None]:
 #: Held while `__main__` is another module, and to read whether a process has ended: starting one
 #: reads that of all.
 _main = threading.Lock()
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Processes started here do not run the main module again: they need nothing from it."""
-    with _main:
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
-            yield
-        finally:
-            sys.modules["__main__"] = main
 
 
 @functools.cache
@@ -129,25 +119,28 @@ class WorkerProcess:
                 self.kill()  # it died between two tasks
             if self._running is None:
                 try:
-                    self._running = self._started()
+                    folder = self._folder.enter_context(temporary.folder())
+                    self._output = output.Output()
+                    connection, its_own = multiprocessing.Pipe()
+                    with signals_blocked():
+                        resource_tracker.ensure_running()
+                    given = its_own, *self._begin, folder, self._output.writer, self._leads
+                    process = _context().Process(target=_serve, args=(*given, dict(os.environ)))
+                    with signals_blocked(), _main:
+                        # It must not run the main module again: it needs nothing from it.
+                        main = sys.modules["__main__"]
+                        sys.modules["__main__"] = ModuleType("__main__")
+                        try:
+                            process.start()
+                        finally:
+                            sys.modules["__main__"] = main
+                    its_own.close()
+                    self._running = process, connection
                 except (MemoryError, OSError, RuntimeError, EOFError) as error:
                     self.kill()
                     why = explanation(error)
                     raise MatbenchError(f"a worker process cannot be started: {why}") from None
             return self._running
-
-    def _started(self) -> tuple[Process, Connection]:
-        folder = self._folder.enter_context(temporary.folder())
-        self._output = output.Output()
-        connection, its_own = multiprocessing.Pipe()
-        with signals_blocked():
-            resource_tracker.ensure_running()
-        given = *self._begin, folder, self._output.writer, self._leads, dict(os.environ)
-        process = _context().Process(target=_serve, args=(its_own, given))
-        with signals_blocked(), _without_main():
-            process.start()
-        its_own.close()
-        return process, connection
 
     def call(self, task: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
         """The task's answer, or its error; `DiedError` or `DeadlineError` if the process is lost.
@@ -158,31 +151,28 @@ class WorkerProcess:
             process, connection = self.start()
             with suppress(OSError):  # it has just ended; how is found below
                 connection.send_bytes(pickle.dumps((task, args)))
-            data = self._received(process, connection, timeout_s)
-            answer: T | Exception = _answer(data, _returned(task))
+            ends_s = None if timeout_s is None else time.monotonic() + timeout_s
+            data = bytearray()  # however slowly it comes; its first four bytes say how long it is
+            while len(data) - 4 < int.from_bytes(data[:4], "big", signed=True):
+                left_s = None if ends_s is None else max(0.0, ends_s - time.monotonic())
+                ready = wait([connection, process.sentinel], left_s)
+                if not ready:
+                    raise DeadlineError("deadline missed")
+                before = len(data)
+                with suppress(OSError):
+                    data += os.read(connection.fileno(), 1 << 20) if connection in ready else b""
+                if len(data) == before:
+                    is_stopped = self._running is None
+                    raise DiedError("was stopped" if is_stopped else _manner_of_death(process))
+            kind = getattr(task, "__annotations__", {}).get("return", Any)  # or any plain data
+            kind = eval(kind, task.__globals__) if isinstance(kind, str) else kind  # noqa: S307
+            answer: T | Exception = _answer(bytes(data[4:]), kind)
         except BaseException:  # also Ctrl-C: the next task would get this one's answer
             self.kill()
             raise
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-    def _received(self, process: Process, connection: Connection, timeout_s: float | None) -> bytes:
-        """The bytes of an answer, however slowly they come; four before them say how many."""
-        ends_s = None if timeout_s is None else time.monotonic() + timeout_s
-        data = bytearray()
-        while len(data) - 4 < int.from_bytes(data[:4], "big", signed=True):
-            left_s = None if ends_s is None else max(0.0, ends_s - time.monotonic())
-            ready = wait([connection, process.sentinel], left_s)
-            if not ready:
-                raise DeadlineError("deadline missed")
-            before = len(data)
-            with suppress(OSError):
-                data += os.read(connection.fileno(), 1 << 20) if connection in ready else b""
-            if len(data) == before:
-                is_stopped = self._running is None
-                raise DiedError("was stopped" if is_stopped else _manner_of_death(process))
-        return bytes(data[4:])
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -290,12 +280,6 @@ def _answer(data: bytes, kind: Any) -> Any:
     return error
 
 
-def _returned(task: Callable[..., Any]) -> Any:
-    """The type that a task returns; any plain data if it does not say."""
-    kind = getattr(task, "__annotations__", {}).get("return", Any)
-    return eval(kind, task.__globals__) if isinstance(kind, str) else kind  # noqa: S307 (our own)
-
-
 def _array(kind: Any, data: Any) -> Any:
     """An array of NumPy, from what `_plain` makes of it."""
     import numpy as np
@@ -312,10 +296,17 @@ def _plain(value: Any) -> Any:
 # -- in the process --------------------------------------------------------------------------------
 
 
-def _serve(connection: Connection, given: tuple[Any, ...]) -> None:
+def _serve(
+    connection: Connection,
+    initializer: Callable[..., None] | None,
+    initargs: tuple[Any, ...],
+    folder: Path,
+    writer: Connection,
+    leads: bool,
+    environment: dict[str, str],
+) -> None:
     """Do tasks, in a private folder, with kernels' output kept out of the table, until the main
     process ends, which removes that folder."""
-    initializer, initargs, folder, writer, leads, environment = given
     alive = getattr(forkserver._forkserver, "_forkserver_alive_fd", None)
     if alive is not None:
         os.close(alive)  # the server ends with the main process, whatever becomes of this one
@@ -330,7 +321,9 @@ def _serve(connection: Connection, given: tuple[Any, ...]) -> None:
     os.environ.update(environment)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks
-    output.redirect(writer)
+    for descriptor in (1, 2):
+        os.dup2(writer.fileno(), descriptor)
+    writer.close()
     if initializer is not None:
         initializer(*initargs)
     with suppress(EOFError, OSError):
@@ -341,17 +334,14 @@ def _serve(connection: Connection, given: tuple[Any, ...]) -> None:
                 value = msgspec.msgpack.encode(task(*args), enc_hook=_plain)
                 answer = _Answer(msgspec.Raw(value))
             except BaseException as error:
-                answer = _failure(error)
-            output.flush()
+                kind, said, fatal = type(error), message_of(error), getattr(error, "fatal", False)
+                if kind.__module__ not in ("matbench.errors", "matbench.backends.protocol"):
+                    said = f"the worker process raised {kind.__name__}: {explanation(error)}"
+                    kind, fatal = CaseError, True
+                name = next(one.__name__ for one in kind.__mro__ if one.__name__ in _ERRORS)
+                answer = _Answer(error=_ERRORS.index(name), reason=readable(said), fatal=fatal)
+            with suppress(OSError, AttributeError):
+                ctypes.CDLL(None).fflush(None)  # the buffers of C libraries
             if not gc.isenabled():
                 gc.collect()  # here, because only this thread may free device memory
             connection.send_bytes(msgspec.msgpack.encode(answer))
-
-
-def _failure(error: BaseException) -> _Answer:
-    kind, said, fatal = type(error), errors.message_of(error), getattr(error, "fatal", False)
-    if kind.__module__ not in ("matbench.errors", "matbench.backends.protocol"):
-        said = f"the worker process raised {kind.__name__}: {explanation(error)}"
-        kind, fatal = CaseError, True
-    name = next(one.__name__ for one in kind.__mro__ if one.__name__ in _ERRORS)
-    return _Answer(error=_ERRORS.index(name), reason=errors.readable(said), fatal=fatal)

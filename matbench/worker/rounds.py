@@ -9,7 +9,7 @@ Kernels whose inputs differ are visited one group after the other, because input
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -73,10 +73,30 @@ class Rounds:
 
     def taken(self, device: DeviceInfo, found: Outcome) -> Visit:
         """The visit that found this in the next round."""
-        before, self.outcome = self.share, self._with(found)
+        share_before, before, self.outcome = self.share, self.outcome, found
+        if found.status == "measured" and before is not None and found.sustained is not None:
+            self.outcome = msgspec.structs.replace(before, sustained=found.sustained)
+        elif found.status == "measured" and found.timing is not None and found.timing.rounds:
+            assert self.options.uncertainty is not None
+            cold = joined(before.cold if before else None, found.cold, self.options.uncertainty)
+            hot = joined(before.hot if before else None, found.hot, self.options.uncertainty)
+            self.outcome = msgspec.structs.replace(found, cold=cold, hot=hot)
+            if before is not None:
+                self.outcome = msgspec.structs.replace(
+                    self.outcome,
+                    accuracy=found.accuracy or before.accuracy,
+                    build=before.build,
+                    blocks=before.blocks,
+                )
         self.visits -= 1
-        self.share = self._share(self.outcome)
-        return Visit(device.where, self.outcome, self.share, self.share - before)
+        timing = self.outcome.timing if self.outcome.status == "measured" else None
+        self.share = 1.0  # unless it has rounds left
+        if timing is not None and timing.median_ns is not None and self.visits > 0:
+            taken = rounds = len(timing.rounds) or 1
+            if not self._has_all(timing):
+                rounds = statistics.rounds_of(timing.median_ns, self.rounds)
+            self.share = taken / (rounds + self.is_sustained)
+        return Visit(device.where, self.outcome, self.share, self.share - share_before)
 
     def ended(self, device: DeviceInfo) -> Visit | None:
         """The last visit if the case was begun on another device, which is lost; else None."""
@@ -86,36 +106,6 @@ class Rounds:
             return None
         before, self.share, self.outcome = self.share, 1.0, interrupted(self.outcome)
         return Visit(device.where, self.outcome, 1.0, 1.0 - before)
-
-    def _with(self, new: Outcome) -> Outcome:
-        """The outcome so far with a new visit."""
-        before = self.outcome
-        if new.status != "measured":
-            return new
-        if before is not None and new.sustained is not None:
-            return msgspec.structs.replace(before, sustained=new.sustained)
-        if new.timing is None or not new.timing.rounds:  # all of it
-            return new
-        assert self.options.uncertainty is not None
-        cold = joined(before.cold if before else None, new.cold, self.options.uncertainty)
-        hot = joined(before.hot if before else None, new.hot, self.options.uncertainty)
-        whole = msgspec.structs.replace(new, cold=cold, hot=hot)
-        if before is None:
-            return whole
-        accuracy = new.accuracy or before.accuracy
-        return msgspec.structs.replace(
-            whole, accuracy=accuracy, build=before.build, blocks=before.blocks
-        )
-
-    def _share(self, outcome: Outcome) -> float:
-        """How many of its rounds it has; all if it can have no more."""
-        timing = outcome.timing if outcome.status == "measured" else None
-        if timing is None or timing.median_ns is None or self.visits <= 0:
-            return 1.0
-        taken = rounds = len(timing.rounds) or 1
-        if not self._has_all(timing):
-            rounds = statistics.rounds_of(timing.median_ns, self.rounds)
-        return taken / (rounds + self.is_sustained)
 
     def _has_all(self, timing: Timing | None) -> bool:
         """Whether it gets no more rounds; a single one is not recorded as a round."""
@@ -162,37 +152,28 @@ def joined(so_far: Timing | None, last: Timing | None, uncertainty: float) -> Ti
 
 def interrupted(outcome: Outcome) -> Outcome:
     """An outcome with rounds left, which will not come."""
-
-    def ended(timing: Timing | None) -> Timing | None:
-        if timing is None:
-            return None
-        return msgspec.structs.replace(timing, settled=False, stopped="interrupted")
-
-    return msgspec.structs.replace(
-        outcome, interrupted=True, cold=ended(outcome.cold), hot=ended(outcome.hot)
+    cold, hot = (
+        timing and msgspec.structs.replace(timing, settled=False, stopped="interrupted")
+        for timing in (outcome.cold, outcome.hot)
     )
+    return msgspec.structs.replace(outcome, interrupted=True, cold=cold, hot=hot)
 
 
 def in_rounds(groups: Iterable[TaskGroup[Case]], options: Options) -> list[TaskGroup[Rounds]]:
     """The visits of each group: its cases in order, in random orders, and in order again."""
-
-    def visits(group: TaskGroup[Case]) -> Iterator[Rounds]:
-        return _visits(group.tasks, options.on(group.devices[0].kind))
-
-    return [TaskGroup(group.devices, list(visits(group)), group.cost) for group in groups]
-
-
-def _visits(cases: Sequence[Case], options: Options) -> Iterator[Rounds]:
-    lasting, rounds = options.sustained_s is not None, options.rounds or 1
-    alike: dict[object, list[Rounds]] = {}
-    for case in cases:
-        own = Rounds(case, options, is_sustained=lasting and case.can_be_sustained)
-        alike.setdefault((case.problem, case.kernel.contract), []).append(own)
-    for together in alike.values():
-        yield from together
-        for _ in range(rounds - 2):
-            yield from random.SystemRandom().sample(together, len(together))
-        if rounds > 1:
-            yield from together
-        if lasting:
-            yield from together
+    made = []
+    for group in groups:
+        own = options.on(group.devices[0].kind)
+        lasting, rounds = own.sustained_s is not None, own.rounds or 1
+        alike: dict[object, list[Rounds]] = {}
+        for case in group.tasks:
+            one = Rounds(case, own, is_sustained=lasting and case.can_be_sustained)
+            alike.setdefault((case.problem, case.kernel.contract), []).append(one)
+        visits: list[Rounds] = []
+        for together in alike.values():
+            visits += together
+            for _ in range(rounds - 2):
+                visits += random.SystemRandom().sample(together, len(together))
+            visits += together * ((rounds > 1) + lasting)
+        made.append(TaskGroup(group.devices, visits, group.cost))
+    return made

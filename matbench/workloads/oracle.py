@@ -308,7 +308,13 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
     added = kernel.error_constant * U32 + scaled * unit + 2 * unit * (contract.sums_in == "float64")
     of_S = error_factor(terms, truncated=kernel.truncates) * unit
     if contract.sums_in == "float22":
-        of_S = _of_float22(terms, kernel.promotes)
+        # Hopper's tensor cores add 32 products at a time; of each, they drop the bits below those
+        # of the sum. On an H100 the error is K/3 in units of 2⁻¹⁴ if all products have one sign:
+        # the bound is twice that and a little. Sums may be promoted to float32 after some terms.
+        summed = min(terms, kernel.promotes or terms)
+        of_S = max(2 * (summed + 1) if summed < 32 else 8 * math.sqrt(summed), 0.75 * summed)
+        of_S = of_S * unit + (error_factor(terms) * U32 if summed < terms else 0.0)
+        of_S = min(of_S, 0.5)
     of_term = error_factor(1, truncated=kernel.truncates) * unit
     of_T = typical_factor(terms, truncated=kernel.truncates) * unit
     if kernel.truncates:  # however many terms: what is no better than 0 is wrong
@@ -337,21 +343,6 @@ def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> f
     """
     factor = min(K + 1, 4 * math.sqrt(K)) if K >= 32 else K + 1
     return constant + (max(2 * factor, K / 4) if truncated else factor)
-
-
-def _of_float22(K: int, promotes: int | None) -> float:
-    """The error bound of sums of 8-bit products, relative to S, at most a half.
-
-    Hopper's tensor cores add 32 products at a time; of each, they drop the bits below those of the
-    sum. On an H100 the error is K/3 in units of 2⁻¹⁴ if all products have one sign: the bound is
-    twice that and a little. Sums may be promoted to float32 after so many terms.
-    """
-    summed = min(K, promotes or K)
-    of_S = max(2 * (summed + 1) if summed < 32 else 8 * math.sqrt(summed), 0.75 * summed)
-    of_S *= UNIT_ROUNDOFF["float22"]
-    if summed < K:
-        of_S += error_factor(K) * U32
-    return min(of_S, 0.5)
 
 
 #: The largest error of a sum of `SPARSE_TERMS` terms, in u and the root of their squares' sum. Of
@@ -421,13 +412,10 @@ def total(parts: Array) -> Array:
 def accuracy_of(largest: float, total: float, count: int, share: float) -> Accuracy:
     """Accuracy from its sums; None for values that are not finite or not defined."""
 
-    def known(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
     return Accuracy(
-        max_rel_err=known(largest) if count else None,
-        avg_rel_err=known(total / count) if count else None,
-        bound_ratio=known(share),
+        max_rel_err=largest if count and math.isfinite(largest) else None,
+        avg_rel_err=total / count if count and math.isfinite(total / count) else None,
+        bound_ratio=share if math.isfinite(share) else None,
     )
 
 

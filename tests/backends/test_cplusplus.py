@@ -10,7 +10,7 @@ import pytest
 from support.nvcc import find_nvcc
 
 from matbench.backends import Variant
-from matbench.backends.cuda import compilation, symbols
+from matbench.backends.cuda import compilation
 from matbench.errors import BuildError
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Resources
@@ -91,7 +91,7 @@ def built(folder: Path, source: str, variant: Variant, **given: Any) -> tuple[st
     [params] = sweep.parameter_sets(kernel, {})
     asked = compilation.request(kernel, params, variant, (9, 0))
     report = msgspec.msgpack.decode(compilation._through_nvcc(asked))[0].decode()
-    symbol = symbols.lowered(report, asked.entry)
+    symbol = compilation.lowered(report, asked.entry)
     return symbol, compilation.reported(report, symbol)
 
 
@@ -109,8 +109,8 @@ def test_the_code_that_is_meant_is_found(name: str, variant: Variant, tmp_path: 
     assert resources.registers
     assert resources.static_shared_bytes == 8 * 4
     if variant == "plain":
-        assert "mine" in symbols.demangled(symbol)
-        assert "double" not in symbols.demangled(symbol)
+        assert "mine" in compilation.demangled(symbol)
+        assert "double" not in compilation.demangled(symbol)
     else:
         assert symbol == "matbench_entry"
 
@@ -153,8 +153,8 @@ def test_a_template_that_does_not_exist_is_the_compilers_to_refuse(tmp_path: Pat
 
 
 def test_what_is_no_symbol_stays_as_it_is() -> None:
-    assert symbols.demangled("mine") == "mine"
-    assert symbols.demangled("_Z4minei") == "mine(int)"
-    assert symbols.lowered("", "mine") == "mine"
+    assert compilation.demangled("mine") == "mine"
+    assert compilation.demangled("_Z4minei") == "mine(int)"
+    assert compilation.lowered("", "mine") == "mine"
     with pytest.raises(BuildError, match="no code"):
-        symbols.lowered("entry function 'mine'", "matbench_mark")
+        compilation.lowered("entry function 'mine'", "matbench_mark")

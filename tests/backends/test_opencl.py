@@ -25,8 +25,7 @@ from support.sources import ONE, arrived, launched
 
 from matbench import backends
 from matbench.backends import Backend, UnavailableError, Work
-from matbench.backends.opencl import OpenCLBackend
-from matbench.backends.opencl_runtimes import pyopencl
+from matbench.backends.opencl import OpenCLBackend, pyopencl
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Extent, allocated

@@ -15,7 +15,7 @@ from support.kernels import KernelWriter, own_file
 from support.optional import present
 
 from matbench import backends, workloads
-from matbench.bench import thread_orders
+from matbench.bench import checks
 from matbench.bench.launches import Launches
 from matbench.bench.options import CHECKS, Options
 from matbench.bench.runnable import Runnable
@@ -113,12 +113,12 @@ def test_large_cases_are_not_tried_in_other_orders(device: DeviceInfo) -> None:
     kernel = catalogue.Catalogue(catalogue.builtin()).get("tiled")
     for size, is_tried in ((256, True), (257, False)):  # 256³ products and sums are 2²⁵ operations
         case = sweep.case(kernel, Problem(size, size, size), {"TILE": 16}, device)
-        assert (case in thread_orders.candidates(case, device)) == is_tried
+        assert (case in checks.reordered_cases(case, device)) == is_tried
 
 
 def test_in_each_order_every_block_runs() -> None:
-    counts = np.arange(1, thread_orders._MOST_BLOCKS + 1)
-    assert np.gcd(thread_orders._STRIDE, counts).max() == 1
+    counts = np.arange(1, checks._MOST_BLOCKS + 1)
+    assert np.gcd(checks._STRIDE, counts).max() == 1
 
 
 def test_two_blocks_may_not_add_to_one_element(bad_session: Session) -> None:

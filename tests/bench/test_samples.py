@@ -19,6 +19,7 @@ from matbench.backends import Backend, devices, open_backend
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Buffers, Extent, allocated
+from matbench.bench.options import CHECKS
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
@@ -476,7 +477,7 @@ def test_what_a_switch_takes_away(kernels: DeviceKernels, inputs: Inputs) -> Non
         kernels, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs)
     ) as prepared:
         buffers = prepared.buffers((40, 40))
-        samples = Samples(prepared, vary=False, select=False)
+        samples = Samples(prepared, CHECKS - {"transform"})
         given_inputs = prepared.reference.on_host().inputs
         for key in (1, 2):
             samples.write(buffers, samples.draw(key))

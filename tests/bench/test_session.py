@@ -341,24 +341,19 @@ def test_surprises_come_before_and_after_the_samples_in_any_case(
 ) -> None:
     back_to_back(timed, monkeypatch)
     monkeypatch.setattr(launches, "_SURPRISES", 10**9)
-    surprise, altered, events = Launches._surprise, Launches._launch_altered, []
+    surprise, events = Launches._surprise, []
     take = timed.backend.timed_ns
 
     def counted(made: Launches, count: int) -> None:
         events.append("begin")
         surprise(made, count)
-        events[-1:] = [] if events[-1] == "begin" else ["surprise"]
+        events[-1:] = [] if events[-1] == "begin" else [events[-1], "surprise"]
 
     def sampled(work: Work) -> float:
         events.append("batch")
         return take(work)
 
-    def launched(made: Launches, given: Any) -> None:
-        events.append("altered")
-        altered(made, given)
-
     monkeypatch.setattr(Launches, "_surprise", counted)
-    monkeypatch.setattr(Launches, "_launch_altered", launched)
     monkeypatch.setattr(timed.backend, "timed_ns", sampled)
     assert timed.measure(case_of(write_kernel(), timed)).status == "measured"
     of_surprise = ["begin", "batch", "surprise"]
@@ -439,9 +434,8 @@ def test_a_time_that_is_impossible_is_wrong_and_noted_for_hot_samples_of_a_gpu(
     case = case_of(write_kernel(), timed)
     info = msgspec.structs.replace(timed.backend.info, kind=kind)
     monkeypatch.setattr(timed.backend, "info", info)
-    monkeypatch.setattr(
-        timed, "_copy_bytes_per_s", lambda _: None
-    )  # which would take half a minute
+    fast = limits.Bandwidth(1e15, 1e15)  # to measure it would take half a minute
+    monkeypatch.setattr(timed, "_bandwidth", fast)
     timed.options = msgspec.structs.replace(timed.options, cold=mode == "cold", hot=mode == "hot")
     outcome = timed.measure(case)
     said = "is impossible: it takes at least 1e+12 µs to wait for ever"
@@ -600,7 +594,8 @@ def test_matrices_that_do_not_fit_into_one_allocation_have_one_each(
     monkeypatch.setattr(prepared, "allocated", limited)
     case = case_of(write_kernel(), timed)
     if without:
-        own = timed._prepare(case.problem, NumericContract())
+        timed.prepare(case.problem, NumericContract())
+        own = present(timed._prepared)
         held = len(own._held)
         with pytest.raises(OutOfMemoryError):
             own.buffers((24, 24))
@@ -647,7 +642,8 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
 def test_guards_are_256_rows_wide_or_as_long_as_a_vector(
     problem: Problem, least: int, timed: Session
 ) -> None:
-    prepared = timed._prepare(problem, NumericContract())
+    timed.prepare(problem, NumericContract())
+    prepared = present(timed._prepared)
     buffers = prepared.buffers((problem.M, problem.N))
     guards = [guard for guard in buffers.C.arena.guards if guard.extent.name == "C"]
     for guard in guards:

@@ -19,7 +19,7 @@ from support.optional import present
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Work
-from matbench.bench import launches, skipped_work, sustained
+from matbench.bench import checks, launches, sustained
 from matbench.bench.options import CHECKS, Options, Round
 from matbench.bench.session import Session
 from matbench.bench.sustained import Block, Meter
@@ -225,8 +225,10 @@ def test_how_much_longer_a_launch_takes_on_changed_inputs(usual_ns: float) -> No
     backend = SimpleNamespace(info=SimpleNamespace(kind="gpu"), timed_ns=timed_ns)
     samples = SimpleNamespace(set_aside=lambda *_: change())
     case = SimpleNamespace(kernel=SimpleNamespace(kind=SimpleNamespace(is_apart=False)))
-    checks = SimpleNamespace(samples=samples, buffers=None, case=case, backend=backend)
-    assert skipped_work._longer_ns(cast(Any, checks), start, usual_ns) == pytest.approx(3e4)
+    made: Any = SimpleNamespace(
+        samples=samples, buffers=None, case=case, backend=backend, start=start
+    )
+    assert checks._longer_ns(made, usual_ns) == pytest.approx(3e4)
 
 
 def test_compare_refuses_it_too(

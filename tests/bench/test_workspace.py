@@ -88,9 +88,8 @@ def test_its_memory_is_whole_words_between_guards(
     nbytes: int, words: int, guards: bool, timed: Session
 ) -> None:
     timed.options = msgspec.structs.replace(QUICK, guarded=guards)
-    prepared = timed._prepare(
-        Problem(3, 3, 3), front_matter.parse(text().encode(), "x.cu").contract
-    )
+    timed.prepare(Problem(3, 3, 3), front_matter.parse(text().encode(), "x.cu").contract)
+    prepared = present(timed._prepared)
     made = prepared.workspace(nbytes)
     assert made.words == words
     assert made.data.nbytes == 4 * max(1, words)

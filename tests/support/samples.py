@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from matbench import workloads
 from matbench.bench.device_kernels import DeviceKernels
+from matbench.bench.options import CHECKS
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
@@ -32,7 +33,7 @@ def sampled(
         kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
         shape = workloads.workload_of(problem).shape("C", problem)
         buffers = prepared.buffers(shape, kernel if contract.scales else None)
-        samples = Samples(prepared, signed=signed)
+        samples = Samples(prepared, CHECKS if signed else CHECKS - {"precision"})
         return [samples.trial(buffers, samples.draw(key)) for key in keys]
     finally:
         prepared.release()

@@ -7,6 +7,8 @@ its report is kept.
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
 import hashlib
 import importlib.util
 import os
@@ -24,7 +26,6 @@ import msgspec
 from matbench import programs, temporary
 from matbench.backends import building
 from matbench.backends.building import INCLUDE, apart, first_error, includes_own_files
-from matbench.backends.cuda import symbols
 from matbench.backends.protocol import UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
@@ -33,6 +34,7 @@ from matbench.kernelfile import includes, instrument
 from matbench.kernelfile.compiled import of_cubin
 from matbench.model import Kernel, Resources
 
+_ENTRY = re.compile(r"entry function '([^']+)'")
 #: Requests with different turns are compiled at the same time.
 _TURNS = 4096
 #: What ptxas' messages call PTX, which nvcc takes only from a file.
@@ -355,7 +357,7 @@ def compiled_by_nvcc(
 
 def _read(asked: CompileRequest, report: str, cubin: bytes) -> Compiled:
     variables = sum(map(int, re.findall(r"(\d+) bytes gmem", report)))
-    entry = symbols.lowered(report, asked.entry)
+    entry = lowered(report, asked.entry)
     return Compiled(asked, entry, cubin, reported(report, entry), variables, report)
 
 
@@ -391,3 +393,50 @@ def reported(report: str, entry: str) -> Resources:
     if shared is None and registers is not None:
         shared = 0  # ptxas mentions only what is used
     return Resources(registers=registers, static_shared_bytes=shared, spilled_bytes=spilled)
+
+
+@cache
+def _library() -> Any:
+    """The C++ standard library, which nvcc's host compiler needs as well."""
+    for name in ("libstdc++.so.6", "libc++abi.so.1", ctypes.util.find_library("stdc++")):
+        try:
+            library = ctypes.CDLL(name) if name else None
+        except OSError:
+            continue
+        if library is not None:
+            library.__cxa_demangle.restype = ctypes.c_void_p
+            return library
+    raise BuildError("a C++ entry needs the C++ library (libstdc++.so.6); install g++")
+
+
+def demangled(symbol: str) -> str:
+    """A symbol's C++ name; other symbols are returned unchanged."""
+    library = _library()
+    status = ctypes.c_int()
+    text = getattr(library, "__cxa_demangle")(symbol.encode(), None, None, ctypes.byref(status))
+    if not text:
+        return symbol
+    try:
+        return ctypes.string_at(text).decode(errors="replace")
+    finally:
+        ctypes.CDLL(None).free(ctypes.c_void_p(text))
+
+
+def lowered(report: str, entry: str) -> str:
+    """The entry's symbol in the machine code that ptxas reports on.
+
+    The compiler itself identifies it: the template arguments of the mark are the entry's type and
+    its address.
+    """
+    if entry != instrument.MARK:
+        return entry
+    symbols = _ENTRY.findall(report)
+    marks = [demangled(symbol) for symbol in symbols if instrument.MARK in symbol]
+    if not marks:
+        raise BuildError("nvcc generated no code for the entry")
+    for symbol in symbols:
+        name = demangled(symbol)
+        plain = name[: -len(name[name.rindex("(") :])] if name.endswith(")") else name
+        if instrument.MARK not in symbol and marks[0].endswith((f"&({name})>()", f"&{plain}>()")):
+            return str(symbol)
+    raise BuildError(f"nvcc generated no code for {marks[0].partition('&')[2]}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from matbench.model import Inputs, Problem
-from matbench.workloads.vector import VectorWorkload
+from matbench.workloads.workload import VectorWorkload
 
 
 class Dot(VectorWorkload):

@@ -19,7 +19,7 @@ from support.devices import CPU, GPU
 from support.drivers import Nvml, NVMLError
 
 from matbench import backends
-from matbench.backends import UnavailableError, cuda, opencl, opencl_runtimes
+from matbench.backends import UnavailableError, cuda, opencl
 from matbench.backends.cuda import compilation, cublas, device, libcuda
 from matbench.cache import Cache
 from matbench.features.doctor import cuda as doctor
@@ -168,7 +168,7 @@ def test_what_is_found_is_tried(machine: Machine, lines: Lines) -> None:
 
 def test_a_device_that_builds_no_kernel_is_told() -> None:
     opencl.try_out()
-    with pytest.raises(opencl_runtimes.pyopencl().RuntimeError):
+    with pytest.raises(opencl.pyopencl().RuntimeError):
         opencl.try_out("kernel void nothing() { none(); }")
 
 

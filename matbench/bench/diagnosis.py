@@ -274,12 +274,17 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
         return "every element"
     rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
     is_vector = 1 in wrong.shape
-    return (
+    found = (
         (None if is_vector else _edge(wrong, params))
         or _periodic(wrong)
         or ((right := _periodic(~wrong)) and f"right only in {right}")
-        or _within(rows, columns, wrong.shape)
     )
+    ends = (rows[0], columns[0], rows[-1] + 1, columns[-1] + 1)
+    if found or ends == (0, 0, *wrong.shape):
+        return found
+    if wrong.shape[0] == 1:
+        return f"within elements {columns[0]}–{columns[-1]}"
+    return f"within rows {rows[0]}–{rows[-1]}, columns {columns[0]}–{columns[-1]}"
 
 
 def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
@@ -317,17 +322,6 @@ def _periodic(elements: Mask) -> str | None:
     return ", ".join(filter(None, lines)) or None
 
 
-def _within(
-    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], shape: tuple[int, ...]
-) -> str | None:
-    """The smallest rectangle, unless it is all of C."""
-    if (rows[0], columns[0]) == (0, 0) and (rows[-1] + 1, columns[-1] + 1) == shape:
-        return None
-    if shape[0] == 1:
-        return f"within elements {columns[0]}–{columns[-1]}"
-    return f"within rows {rows[0]}–{rows[-1]}, columns {columns[0]}–{columns[-1]}"
-
-
 # -- C as another product, or as what usual mistakes lead to ---------------------------------------
 
 
@@ -341,23 +335,23 @@ def _recognised(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
         return None
     A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
     added: Float64 | float = 0.0 if trial.C is None else trial.C.astype(np.float64)
-    roundings = _roundings(A, B, case) if trial.typical is None else ()
-    for text, actual, wanted in _candidates(C, A, B, added, case, roundings):
-        if actual.shape == wanted.shape and _is(actual, wanted, trial, bound):
-            return text
-    return None
-
-
-def _is(actual: Array, wanted: Float64, trial: Trial, bound: Bound) -> bool:
-    """Whether all of C is that, within the error bound for terms of any sign, and far nearer to it
-    than to what is right."""
+    roundings = []  # of operands, to usual bits
+    if trial.typical is None and case.kernel.contract.storage == case.kernel.precision == "float32":
+        for bits, whole in product(_USUAL_BITS, (np.rint, np.trunc)):
+            a, b = (_kept(matrix, bits, whole) for matrix in (A, B))
+            roundings.append((_like_rounded(bits, case, exactly=True), a, b))
     R, S = trial.sums
-    with np.errstate(all="ignore"):
-        size = np.full_like(wanted, float(np.abs(S).max()))
-        errors = np.abs(actual - wanted)
-        is_near = errors.max() <= np.abs(actual - R).max() / 4
-        right: bool = bool((errors <= bound.allowed(wanted, size)).all() and is_near)
-    return right
+    for text, actual, wanted in _candidates(C, A, B, added, case, roundings):
+        if actual.shape != wanted.shape:
+            continue
+        # All of C is that, within the error bound for terms of any sign, and far nearer to it than
+        # to what is right.
+        with np.errstate(all="ignore"):
+            errors, sizes = np.abs(actual - wanted), np.full_like(wanted, np.abs(S).max())
+            is_near = errors.max() <= np.abs(actual - R).max() / 4
+            if is_near and (errors <= bound.allowed(wanted, sizes)).all():
+                return text
+    return None
 
 
 def _candidates(
@@ -408,14 +402,6 @@ def _mistakes(A: Float64, B: Float64) -> Iterator[tuple[str, Float64, Float64]]:
             of = f"in tiles of {tile}×{tile}"
             yield f"it swaps the indices of A {of}", _turned(A, tile), B
             yield f"it swaps the indices of B {of}", A, _turned(B, tile)
-
-
-def _roundings(A: Float64, B: Float64, case: Case) -> Iterator[tuple[str, Float64, Float64]]:
-    """Operands rounded, or truncated, to usual bits."""
-    if case.kernel.contract.storage == case.kernel.precision == "float32":
-        for bits, made_whole in product(_USUAL_BITS, (np.rint, np.trunc)):
-            a, b = (_kept(matrix, bits, made_whole) for matrix in (A, B))
-            yield _like_rounded(bits, case, exactly=True), a, b
 
 
 def _kept(matrix: Array, bits: int, made_whole: np.ufunc = np.rint) -> Float64:

@@ -68,22 +68,23 @@ def arguments(
     kernel, problem = case.kernel, case.problem
     constants = expressions.constants(kernel.let, case.params)
     values = {**limits, **constants, **kernel.values(problem)}
-
-    def argument(text: str) -> Argument:
+    found: list[Argument] = []
+    for text in kernel.args:
         if text in buffers:
             buffer = buffers[text]
-            return buffer if kernel.kind.is_launched else _array(kernel, problem, text, buffer)
-        if text in HANDLES.values():
-            return Handle(text)
-        described = signature.tensor_map(text)
-        if described is None:
-            return expressions.evaluate(text, values)
-        name, *box = described
-        rows, columns = (expressions.whole(side, values) for side in box)
-        storage, place, *_ = matrix(kernel, problem, name)
-        return TensorMap(buffers[name], storage, (place.lines, place.width), (rows, columns))
-
-    return [argument(text) for text in kernel.args]
+            is_raw = kernel.kind.is_launched
+            found.append(buffer if is_raw else _array(kernel, problem, text, buffer))
+        elif text in HANDLES.values():
+            found.append(Handle(text))
+        elif (described := signature.tensor_map(text)) is not None:
+            name, *box = described
+            rows, columns = (expressions.whole(side, values) for side in box)
+            storage, place, *_ = matrix(kernel, problem, name)
+            shape = place.lines, place.width
+            found.append(TensorMap(buffers[name], storage, shape, (rows, columns)))
+        else:
+            found.append(expressions.evaluate(text, values))
+    return found
 
 
 def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array:

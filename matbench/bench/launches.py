@@ -179,7 +179,7 @@ class Launches:
         """One launch, in nanoseconds; by default of the plain build, and with the cache that the
         case is ranked by. Another build may take `more` arguments."""
         is_cold = self.options.cold if cold is None else cold
-        launches = [(self.runnable.buffers, self._next_draw())]
+        launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
         self._make_ready(launches)
         taken_ns = self._clocked_ns(program or self.built.program, *more, is_cold=is_cold)
         self._compare(launches)
@@ -192,9 +192,6 @@ class Launches:
         taken_ns = self.backend.timed_ns(Work([call], hold, is_cold=is_cold))
         call.give()
         return taken_ns
-
-    def _next_draw(self) -> Draw:
-        return self.samples.draw(next(self._keys))
 
     def _make_ready(
         self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True
@@ -222,7 +219,7 @@ class Launches:
 
     def block(self, least_s: float) -> Block:
         """Launches without a pause for at least so long; see `sustained`."""
-        launches = [(self.runnable.buffers, self._next_draw())]
+        launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
         self._make_ready(launches)
         if self._per_look == 0:
             look_ns = min(_LOOK_NS, 1e9 * least_s / _LEAST_LOOKS)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from matbench.bench.device_kernels import (
 )
 from matbench.bench.kernel_arguments import Memory
 from matbench.errors import CaseError
-from matbench.model import WORD_BYTES, Kernel, MatrixLayout, Problem, Storage
+from matbench.model import MatrixLayout, Storage
 
 #: Guards have so many rows that far out-of-bounds writes are noticed, and reach no other buffer.
 GUARD_ROWS = 256
@@ -79,21 +79,9 @@ class Guarded(NamedTuple):
     start: int
     data: Buffer
 
-    @property
-    def name(self) -> str:
-        return self.extent.name
-
-    @property
-    def words(self) -> int:
-        return self.extent.words
-
-    @property
-    def word_bytes(self) -> int:
-        return self.extent.word_bytes
-
     def contents(self) -> npt.NDArray[Any]:
         """Its words, on the host."""
-        words = np.empty(self.words, f"u{self.word_bytes}")
+        words = np.empty(self.extent.words, f"u{self.extent.word_bytes}")
         self.arena.kernels.backend.read(self.data, words)
         return words
 
@@ -286,14 +274,6 @@ class Own(NamedTuple):
     result: Storage
 
 
-def needed(kernel: Kernel, problem: Problem) -> bool:
-    """Whether a kernel's layout or type of C differs from matbench's."""
-    if problem.workload != "matmul":
-        return False
-    plain = kernel.placing == type(kernel.placing)()
-    return not plain or problem.batch > 1 or WORD_BYTES[kernel.contract.result] == 2
-
-
 class Buffers(NamedTuple):
     """The buffers of one launch: guarded inputs and C, in matbench's layout; the kernel's own
     matrices if its layout is another; the kernel's workspace if it takes one; the scales of A and
@@ -342,32 +322,28 @@ class Buffers(NamedTuple):
         """The allocations of all that the kernel receives."""
         return list({id(matrix.arena): matrix.arena for matrix in self.passed}.values())
 
-    def place(self, kernels: DeviceKernels, item: int) -> None:
-        """Copy op(A), op(B) and C to item `item` of the kernel's own matrices."""
-        for index in range(3):
-            self._copy(kernels, item, index, "place")
-
-    def take(self, kernels: DeviceKernels, item: int) -> None:
-        """Copy the kernel's own C back to C."""
-        self._copy(kernels, item, 2, "take")
-
-    def _copy(self, kernels: DeviceKernels, item: int, index: int, entry: str) -> None:
+    def copy(
+        self, kernels: DeviceKernels, item: int, entry: Literal["place", "take"], index: int = 2
+    ) -> None:
+        """Copy op(A), op(B) or C, by its index, to item `item` of the kernel's own matrices, or
+        back."""
         if self.own is None:
             return
         matrix = (*self.inputs, self.C)[index]
         target, place = self.own.matrices[index], self.own.places[index]
         params, narrow = dict[str, int](), tuple[int, ...]()
-        if index == 2 and target.word_bytes == 2:
+        called: str = entry
+        if index == 2 and target.extent.word_bytes == 2:
             params = {self.own.result.upper(): 1, "WORD_BYTES": 2}
-            entry, narrow = f"{entry}_narrow", (UNWRITTEN, UNWRITTEN_NARROW)
+            called, narrow = f"{entry}_narrow", (UNWRITTEN, UNWRITTEN_NARROW)
             if kernels.backend.info.backend != "cuda":
                 raise CaseError(f"{self.own.result} results need CUDA")
-        elif target.word_bytes != 4:
-            params = {"WORD_BYTES": target.word_bytes}
+        elif target.extent.word_bytes != 4:
+            params = {"WORD_BYTES": target.extent.word_bytes}
         sides = place.lines, place.width
         rows, columns = sides if place.column_step == 1 else sides[::-1]
         first = item * place.lines * place.pitch
         kernels.start(
-            "places.cu", entry, matrix.data, rows, columns, target.data, first,
+            "places.cu", called, matrix.data, rows, columns, target.data, first,
             place.row_step, place.column_step, *narrow, size=rows * columns, params=params,
         )  # fmt: skip

@@ -24,7 +24,7 @@ from matbench.bench.device_kernels import (
     DeviceKernels,
 )
 from matbench.bench.kernel_arguments import Memory
-from matbench.bench.matrices import GUARD_ROWS, Buffers, Extent, Guarded, Own, allocated, needed
+from matbench.bench.matrices import GUARD_ROWS, Buffers, Extent, Guarded, Own, allocated
 from matbench.cache import Cache
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.model import (
@@ -32,8 +32,8 @@ from matbench.model import (
     WORD_BYTES,
     Kernel,
     NumericContract,
+    Placing,
     Problem,
-    Storage,
 )
 from matbench.workloads import oracle, scaling
 from matbench.workloads.rounding import stored
@@ -131,7 +131,10 @@ class Prepared(Memory):
 
     def buffers(self, shape: tuple[int, int], kernel: Kernel | None = None) -> Buffers:
         """Buffers with a C of that shape: the kernel's own if its layout is not matbench's."""
-        own = kernel if kernel is not None and needed(kernel, self.problem) else None
+        own = None  # unless its layout or type of C differs from matbench's
+        if kernel is not None and self.problem.workload == workloads.DEFAULT:
+            is_plain = kernel.placing == Placing() and self.problem.batch == 1
+            own = kernel if not is_plain or WORD_BYTES[kernel.contract.result] == 2 else None
         plain = self.buffers(shape) if own is not None else None
         key = shape, (own.placing, own.contract.result) if own else None, kernel is None
         if key in self._sets:
@@ -230,13 +233,22 @@ class Prepared(Memory):
         dtype = expected.dtype
         if dtype == np.float64 and self.contract.result != "float64":
             dtype = np.dtype(np.int32 if self.contract.result == "int32" else np.float32)
-        inputs = [np.ascontiguousarray(_stored(x, self.contract.storage)) for x in trial.inputs]
+        kind, inputs = self.contract.storage, trial.inputs
+        for array in inputs if kind == "float16" else ():
+            most, largest = float(np.abs(array).max(initial=0)), float(np.finfo(np.float16).max)
+            if most > largest:
+                raise CaseError(
+                    f"inputs up to {most:,.0f} exceed {largest:,.0f}, the maximum of float16; "
+                    "use other --inputs or smaller --sizes"
+                )
+        if kind not in ("float32", "float64"):
+            inputs = tuple(stored(array, kind) for array in inputs)
         uploaded = DeviceTrial(
             trial.name,
             expected.shape,
             dtype,
             self._again(find),
-            tuple(map(self.upload, inputs)),
+            tuple(self.upload(np.ascontiguousarray(array)) for array in inputs),
             trial.exact is not None,
         )
         if trial.scale is not None:  # the host compares it
@@ -286,18 +298,6 @@ class Prepared(Memory):
         narrow = OUTSIDE_C_NARROW if name == "C" else OUTSIDE_NARROW
         guard = {1: OUTSIDE_BYTES, 2: narrow}.get(word_bytes, outside)
         return Extent(name, items * lines[0], lines[1], width or lines[1], word_bytes, guard)
-
-
-def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
-    """Numbers in a storage type, to which they are already rounded."""
-    if storage == "float16":
-        most, largest = float(np.abs(array).max(initial=0)), float(np.finfo(np.float16).max)
-        if most > largest:
-            raise CaseError(
-                f"inputs up to {most:,.0f} exceed {largest:,.0f}, the maximum of float16; "
-                "use other --inputs or smaller --sizes"
-            )
-    return array if storage in ("float32", "float64") else stored(array, storage)
 
 
 def host_memory_bytes() -> int:

@@ -107,10 +107,10 @@ class Runnable:
 
     def arguments_for(self, buffers: Buffers) -> list[Argument]:
         """The kernel's arguments for these buffers."""
-        named = {matrix.name: matrix.data for matrix in buffers.given}
+        named = {matrix.extent.name: matrix.data for matrix in buffers.given}
         if buffers.workspace is not None:
             named[WORKSPACE] = buffers.workspace.data
-        named |= {scales.name: scales.data for scales in buffers.scales}
+        named |= {scales.extent.name: scales.data for scales in buffers.scales}
         return kernel_arguments.arguments(self.case, named, self.backend.info.limits)
 
     def hashed_result(self) -> int:
@@ -139,7 +139,7 @@ class Runnable:
 
     def poison_workspace(self, buffers: Buffers) -> None:
         if buffers.workspace is not None and "poison" in self.options.checks:
-            self.kernels.fill(buffers.workspace.data, 0, buffers.workspace.words, UNWORKED)
+            self.kernels.fill(buffers.workspace.data, 0, buffers.workspace.extent.words, UNWORKED)
 
     def write(self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True) -> None:
         """New inputs for successive launches, and the hash of all memory but their results."""
@@ -209,7 +209,7 @@ class Runnable:
             if verdict.wrong:
                 self.require_sources()  # says more
                 items = self.buffers.items
-                self.buffers.take(self.kernels, verdict.item)
+                self.buffers.copy(self.kernels, verdict.item, "take")
                 reason, where = self._explained(trial.on_host)
                 reason = f"{_of_batch(verdict.item, items)}{why}{reason}"
                 wrong = WrongError(self.case, check, reason, where)
@@ -234,7 +234,7 @@ class Runnable:
         item = verdict.item if again is None else again.item
         which = f"{_of_batch(item, items)}with the inputs of --replay {draw.key:x}"
         if again is not None:
-            self.buffers.take(self.kernels, item)
+            self.buffers.copy(self.kernels, item, "take")
             reason, errors = self._explained(lambda: self.samples.trial(self.buffers, draw, item))
             raise WrongError(self.case, "samples", f"{which}: {reason}", errors)
         shape, where = self.prepared.reference.shape, ""
@@ -281,7 +281,7 @@ class Runnable:
 
     def result_on_host(self, trial: DeviceTrial) -> oracle.Array:
         """C in its expected shape: the sum of its parts if it has parts."""
-        if self.C.words == math.prod(trial.shape):
+        if self.C.extent.words == math.prod(trial.shape):
             values = np.empty(trial.shape, trial.dtype)
             self.backend.read(self.C.data, values)
             return values
@@ -289,7 +289,7 @@ class Runnable:
 
     def _parts(self, trial: DeviceTrial) -> oracle.Array:
         """The partial results, one per block."""
-        values = np.empty((1, self.C.words), trial.dtype)
+        values = np.empty((1, self.C.extent.words), trial.dtype)
         self.backend.read(self.C.data, values)
         return values
 

@@ -116,7 +116,8 @@ class Samples:
         """Write the inputs of a launch, and poison to C, or what the kernel reads there."""
         for item in buffers.items:
             self._write(buffers, draw, _key_of(draw.key, item))
-            buffers.place(self.kernels, item)
+            for index in range(len(buffers.given)):
+                buffers.copy(self.kernels, item, "place", index)
 
     def compare(
         self, buffers: Buffers, draw: Draw, bound: oracle.Bound, *, accuracy: bool = False
@@ -125,7 +126,7 @@ class Samples:
         trial, blocks, problem, N = draw.trial, self.kernels.blocks, self.problem, self.problem.N
         bound = _EXACT if trial.is_exact and not draw.is_changed else bound
         for item in buffers.items:
-            buffers.take(self.kernels, item)
+            buffers.copy(self.kernels, item, "take")
             key = _key_of(draw.key, item)
             compared, C = blocks, buffers.C
             if self._is_matrix:
@@ -145,16 +146,31 @@ class Samples:
                     reads_C=True, accuracy=accuracy,
                 )  # fmt: skip
             elif problem.workload == "reverse":
-                place = trial.inputs[0], key, N, self._vary(draw), C.data, self.partial
+                place = (
+                    trial.inputs[0],
+                    key,
+                    N,
+                    int(self.vary and draw.is_changed),
+                    C.data,
+                    self.partial,
+                )
                 self._start("reverse_compare", *place)
             else:
                 A, B = trial.inputs[0], trial.inputs[-1]
                 sums, compared = self._sums, 1
-                self._start(f"{problem.workload}_sums", A, B, key, N, self._vary(draw), sums)
                 self._start(
-                    "sum_compare", C.data, C.words, int(trial.dtype == np.float32), sums, blocks,
-                    int(self.signed and draw.is_changed), bound.of_S, bound.of_T, bound.added,
-                    self.partial, grid=1,
+                    f"{problem.workload}_sums",
+                    A,
+                    B,
+                    key,
+                    N,
+                    int(self.vary and draw.is_changed),
+                    sums,
+                )
+                self._start(
+                    "sum_compare", C.data, C.extent.words, int(trial.dtype == np.float32), sums,
+                    blocks, int(self.signed and draw.is_changed), bound.of_S, bound.of_T,
+                    bound.added, self.partial, grid=1,
                 )  # fmt: skip
             # Add up what the blocks report, and seal it against forgery.
             if self.is_full:
@@ -196,11 +212,9 @@ class Samples:
         for matrix, words in zip(names, found, strict=True):
             places = np.flatnonzero(words != matrix.contents())
             if places.size:
-                s = "s" if places.size > 1 else ""
-                return (
-                    f"changed its input {matrix.name}: {places.size:,} element{s}, the first at "
-                    f"offset {places[0]:,}"
-                )
+                s, name = "s" if places.size > 1 else "", matrix.extent.name
+                count = f"{places.size:,} element{s}, the first at offset {places[0]:,}"
+                return f"changed its input {name}: {count}"
         return None
 
     def accuracy(self, C: oracle.Array, trial: DeviceTrial, bound: oracle.Bound) -> Accuracy:
@@ -242,10 +256,10 @@ class Samples:
         place = kernel_arguments.matrix(kernel, self.problem, "A").place
         A = buffers.given[0]
         count = self.problem.M * self.problem.batch
-        self._column = column = self._column or self.prepared.allocate(A.word_bytes * count)
+        self._column = column = self._column or self.prepared.allocate(A.extent.word_bytes * count)
         first = secrets.randbelow(self.problem.K) * place.column_step
         steps = self.problem.M, count, place.lines * place.pitch, first, place.row_step
-        params = {} if A.word_bytes == 4 else {"WORD_BYTES": A.word_bytes}
+        params = {} if A.extent.word_bytes == 4 else {"WORD_BYTES": A.extent.word_bytes}
         start = partial(self.kernels.start, "places.cu", "set_aside", A.data, column, *steps)
         start(0, size=count, params=params)
         return partial(start, 1, size=count, params=params)
@@ -283,7 +297,7 @@ class Samples:
             return of_integers("sample", self._read(buffers.inputs[0], "i4"))
         kind = np.float64 if storage == "float64" else np.float32
         a, b = (
-            decoded(self._read(matrix, f"u{matrix.word_bytes}"), storage).astype(kind)
+            decoded(self._read(matrix, f"u{matrix.extent.word_bytes}"), storage).astype(kind)
             for matrix in buffers.inputs
         )
         if problem.workload == "dot":
@@ -309,9 +323,6 @@ class Samples:
 
     # -- launches of `samples.cu` --------------------------------------------------------------
 
-    def _vary(self, draw: Draw) -> int:
-        return int(self.vary and draw.is_changed)
-
     def _scales(self, trial: DeviceTrial) -> tuple[Argument, ...]:
         """The scales that inputs are made from, whether there are any, and what has one."""
         groups = scaling.GROUPS[self.contract.scales]
@@ -328,7 +339,7 @@ class Samples:
         problem, is_sample = self.problem, draw.is_changed
         up, down = oracle.shifts(self.contract)
         sparse = is_sample and self._is_sparse(draw)
-        switches = self._vary(draw), int(self.select and is_sample), int(sparse)
+        switches = int(self.vary and draw.is_changed), int(self.select and is_sample), int(sparse)
         sizes, groups = (problem.M, problem.N, problem.K), self._scales(draw.trial)[3:]
         self._start("draw_order", key, *sizes, up, down, *switches, *groups, *self._order)
 
@@ -337,12 +348,12 @@ class Samples:
 
     def _write(self, buffers: Buffers, draw: Draw, key: int) -> None:
         trial, C, problem, self._hashed = draw.trial, buffers.C, self.problem, None
-        poisoned = C.words * C.word_bytes // 4 if self.poison else 0
+        poisoned = C.extent.words * C.extent.word_bytes // 4 if self.poison else 0
         to_C = C.data, poisoned, UNWRITTEN
         given, made = trial.inputs, [matrix.data for matrix in buffers.inputs]
         if not self._is_matrix:
             most = min(oracle.shifts(self.contract))
-            how = key, problem.N, most, self._vary(draw), made[0], made[-1]
+            how = key, problem.N, most, int(self.vary and draw.is_changed), made[0], made[-1]
             self._start(f"{problem.workload}_inputs", given[0], given[-1], *how, *to_C)
             return
         self._draw_order(draw, key)

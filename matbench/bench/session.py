@@ -149,9 +149,7 @@ class Session:
     @cached_property
     def _beside(self) -> Session:
         """Keeps another problem beside the one that is measured."""
-        beside = Session(self.backend, self.cache, self.options)
-        beside.kernels = self.kernels  # which are built
-        return beside
+        return Session(self.backend, self.cache, self.options, self.kernels)
 
     def _as_it_reads(self, case: Case) -> Case:
         """The case; if its kernel was found to read C, with numbers in C before a launch."""

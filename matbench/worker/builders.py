@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from matbench import signals
-from matbench.backends import Variant
+from matbench.backends import Variant, precompiler
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel
 from matbench.worker.process import WorkerProcess
 
@@ -42,8 +42,6 @@ class Builders:
         self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
     ) -> None:
         """Start compiling every distinct build of these cases, in order."""
-        from matbench.backends import precompiler
-
         for case in cases if precompiler(device) else ():
             key = (device.backend, device.name), case.build_key, variants
             if case.skip is None and key not in self.futures:
@@ -52,13 +50,11 @@ class Builders:
 
     def start_own(self, device: DeviceInfo) -> None:
         """Start compiling matbench's own kernels."""
-        from matbench.backends import precompiler
-
         model = device.backend, device.name
         wanted = precompiler(device) and model not in self._own
         self._own.add(model)
         for own in _OWN if wanted else ():
-            self._begun(_precompile_own, device, *own)
+            self._begun(_precompile, device, own, {}, ("plain",))
 
     @signals.defer_interrupts()
     def _begun(self, task: Callable[..., None], *args: Any) -> Future[None]:
@@ -89,18 +85,17 @@ class Builders:
             process.kill()
 
 
-def _precompile_own(device: DeviceInfo, file: str, entry: str) -> None:
-    from matbench.bench.device_kernels import device_kernel
-
-    _precompile(device, device_kernel(file, entry), {}, ("plain",))
-
-
 def _precompile(
-    device: DeviceInfo, kernel: Kernel, params: dict[str, int], variants: tuple[Variant, ...]
+    device: DeviceInfo,
+    kernel: Kernel | tuple[str, str],
+    params: dict[str, int],
+    variants: tuple[Variant, ...],
 ) -> None:
-    from matbench import backends
+    """Compile a kernel, or one of matbench's own: its file and entry."""
+    from matbench.bench.device_kernels import device_kernel
     from matbench.cache import Cache
 
-    make = backends.precompiler(device)
+    make = precompiler(device)
     assert make is not None
+    kernel = device_kernel(*kernel) if isinstance(kernel, tuple) else kernel
     make(device, kernel, params, Cache(), variants)

@@ -205,10 +205,6 @@ class Worker:
             self._make_ready(case, builds, with_inputs=with_inputs)
         return self._do(step, task, _OpenSession(), *given)
 
-    def start(self) -> None:
-        """Start the process, which opens the device."""
-        self.process.start()
-
     def open(self) -> None:
         """Open the device; `CaseError` if that fails."""
         self._do(_OPENING, _is_open, _OpenSession())
@@ -451,7 +447,7 @@ class WorkerPool:
     def start(self, devices: Iterable[DeviceInfo]) -> None:
         """Start opening devices; errors appear again with their first case."""
         for device in devices:
-            self.worker(device).start()
+            self.worker(device).process.start()
             self.builders.start_own(device)
 
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:

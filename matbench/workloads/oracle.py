@@ -297,9 +297,10 @@ class Bound(NamedTuple):
 def bound(kernel: Kernel, problem: Problem) -> Bound:
     """The error bound of a kernel: rounding errors of its sums, and of storing the results.
 
-    Multiplying by alpha rounds once more, by factors of A and B three times, and adding beta·C
-    twice: to the type of C, if that is narrower. The reference of float64 sums is itself rounded
-    once.
+    Its `error_constant` is that of each product before it is added; relative to the sum, it does
+    not grow with the number of terms. Multiplying by alpha rounds once more, by factors of A and B
+    three times, and adding beta·C twice: to the type of C, if that is narrower. The reference of
+    float64 sums is itself rounded once.
     """
     contract = kernel.contract
     unit = UNIT_ROUNDOFF[contract.sums_in]
@@ -316,9 +317,12 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
         of_S = of_S * unit + (error_factor(terms) * U32 if summed < terms else 0.0)
         of_S = min(of_S, 0.5)
     of_term = error_factor(1, truncated=kernel.truncates) * unit
-    of_T = typical_factor(terms, truncated=kernel.truncates) * unit
+    # The largest root mean square error of sums of terms with random signs. Their partial sums grow
+    # like a random walk, too, so that the error is 0.28·√K in any order, and the largest of many
+    # millions 5.5·√K: less than `LARGEST` times this.
+    of_T = 0.5 * (math.sqrt(terms) + 1) * unit
     if kernel.truncates:  # however many terms: what is no better than 0 is wrong
-        of_T = min(of_T, 1 / (4 * LARGEST))
+        of_T = min(max(2 * of_T, terms / (4 * LARGEST) * unit), 1 / (4 * LARGEST))
     stored, least = UNIT_ROUNDOFF.get(contract.result, 0.0), 0.0
     if stored <= unit:
         stored = 0.0
@@ -329,35 +333,24 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
     return Bound(of_S + added, stored, least, of_T, of_sparse, added, of_term + added)
 
 
-def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> float:
+def error_factor(K: int, *, truncated: bool = False) -> float:
     """The error bound of an element as a multiple of u·S, with u = 2⁻²⁴.
 
     K + 1 is the classical bound for K products and their sum in any order. From K = 32 on, errors
     of a float32 sum behave like a random walk: 4·√K, Higham and Mary, "A new approach to
     probabilistic rounding error analysis", SIAM J. Sci. Comput. 41 (2019). A kernel beyond it
-    computes with less precision than it declares. `constant` is the declared error of each product
-    before it is added; relative to the sum, it does not grow with K.
+    computes with less precision than it declares.
 
     Sums that are `truncated` also have a bias, which grows with K if all products have one sign. On
     an H200 the error of cuBLAS's TF32 product is K/8: the bound is twice that.
     """
     factor = min(K + 1, 4 * math.sqrt(K)) if K >= 32 else K + 1
-    return constant + (max(2 * factor, K / 4) if truncated else factor)
+    return max(2 * factor, K / 4) if truncated else factor
 
 
 #: The largest error of a sum of `SPARSE_TERMS` terms, in u and the root of their squares' sum. Of
 #: honest sums 15 was the largest seen; one operand rounded to 18 bits reaches 45.
 _OF_SPARSE = 30
-
-
-def typical_factor(K: int, *, truncated: bool = False) -> float:
-    """The largest root mean square error, as a multiple of u·T, of sums of terms with random signs.
-
-    Their partial sums grow like a random walk, too, so that the error is 0.28·√K in any order, and
-    the largest of many millions 5.5·√K: less than `LARGEST` times what this returns.
-    """
-    factor = 0.5 * (math.sqrt(K) + 1)
-    return max(2 * factor, K / (4 * LARGEST)) if truncated else factor
 
 
 def bits_of_inputs(error: float) -> float:

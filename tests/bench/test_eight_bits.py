@@ -146,10 +146,16 @@ def test_scales_are_inputs_and_no_results(backend: Backend, tmp_path: Path) -> N
     prepared = Prepared(kernels, problem, kernel.contract, Cache(), guards=True)
     try:
         buffers = prepared.buffers((8, 9), kernel)
-        assert [matrix.name for matrix in buffers.passed] == ["A", "B", "C", "scale_a", "scale_b"]
-        assert [matrix.name for matrix in buffers.results] == ["C"]
+        assert [matrix.extent.name for matrix in buffers.passed] == [
+            "A",
+            "B",
+            "C",
+            "scale_a",
+            "scale_b",
+        ]
+        assert [matrix.extent.name for matrix in buffers.results] == ["C"]
         moved = buffers.moved(buffers.passed)
-        assert [m.name for m in moved.scales] == ["scale_a", "scale_b"]
+        assert [m.extent.name for m in moved.scales] == ["scale_a", "scale_b"]
     finally:
         prepared.release()
         kernels.close()

@@ -53,7 +53,7 @@ def prepared_on(
 def downloaded(buffers: Buffers, backend: Backend, dtype: Any) -> list[Any]:
     found = []
     for matrix in buffers.inputs:
-        array = np.empty(matrix.words, dtype)
+        array = np.empty(matrix.extent.words, dtype)
         backend.read(matrix.data, array)
         found.append(array)
     return found
@@ -283,7 +283,7 @@ def test_overwritten_guards_are_told_and_restored(side: str, kernels: DeviceKern
         kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=3)
         samples, buffers = Samples(prepared), prepared.buffers((33, 40), kernel)
         C, draw = buffers.given[-1], samples.draw(1)
-        first, last = C.start // 4 - 2**16, C.start // 4 + C.words + 2**16 - 1
+        first, last = C.start // 4 - 2**16, C.start // 4 + C.extent.words + 2**16 - 1
         places, said = {
             "before": (
                 [first, C.start // 4 - 1],
@@ -387,7 +387,9 @@ def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers])
         if matrix is None:
             assert said is None
         else:
-            assert said == f"changed its input {matrix.name}: 1 element, the first at offset 3"
+            assert (
+                said == f"changed its input {matrix.extent.name}: 1 element, the first at offset 3"
+            )
 
 
 def test_nobody_can_foresee_a_hash(at_33: tuple[Samples, Buffers]) -> None:

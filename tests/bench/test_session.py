@@ -304,7 +304,7 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
             return taken
         arena, sets = laid_out[-1]
         A, _, C = sets[0]
-        start, words = C.start // 4, C.words
+        start, words = C.start // 4, C.extent.words
         buffer, at = {
             "before C": (arena.buffer, start - 1),
             "behind C": (arena.buffer, start + words),
@@ -618,7 +618,7 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
 
     def spoil(launches: Launches) -> None:
         C = launches.runnable.C
-        launches.kernels.fill(C.arena.buffer, C.start // 4 + C.words, 5, 1)
+        launches.kernels.fill(C.arena.buffer, C.start // 4 + C.extent.words, 5, 1)
         raise CaseError("the device's clock did not advance during a launch")
 
     with monkeypatch.context() as patch:

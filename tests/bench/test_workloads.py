@@ -28,13 +28,12 @@ from support.workloads import (
 
 from matbench import workloads
 from matbench.bench.device_kernels import DeviceKernels
-from matbench.bench.prepared import _stored
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Kernel, NumericContract, Problem
-from matbench.workloads import oracle
+from matbench.workloads import oracle, rounding
 from matbench.workloads.cubes import trials as cubes
 from matbench.workloads.dot import trials as dot
 from matbench.workloads.oracle import Trial, Trials
@@ -295,7 +294,7 @@ def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
     for precision, exponent_bits, fraction_bits in (("bfloat16", 8, 7), ("float16", 5, 10)):
         contract = NumericContract(precision, precision)  # type: ignore[arg-type]
         for values in trials_of(at, contract).reference.inputs:
-            stored = _stored(values, contract.storage)
+            stored = rounding.stored(values, contract.storage)
             bits = stored.view(np.uint16).astype(np.int64)
             fraction = bits & (2**fraction_bits - 1)
             exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)

@@ -91,7 +91,7 @@ def test_its_memory_is_whole_words_between_guards(
     timed.prepare(Problem(3, 3, 3), front_matter.parse(text().encode(), "x.cu").contract)
     prepared = present(timed._prepared)
     made = prepared.workspace(nbytes)
-    assert made.words == words
+    assert made.extent.words == words
     assert made.data.nbytes == 4 * max(1, words)
     assert (made.start >= 4 * 2**16) == guards
     made.arena.release()
@@ -239,7 +239,7 @@ def test_a_byte_outside_in_a_timed_launch_is_noticed(
     def overwritten(work: Work) -> float:
         taken = take(work)
         own = made[0]
-        timed.kernels.fill(own.arena.buffer, own.start // 4 + own.words, 1, 0)
+        timed.kernels.fill(own.arena.buffer, own.start // 4 + own.extent.words, 1, 0)
         return taken
 
     monkeypatch.setattr(timed.backend, "timed_ns", overwritten)
@@ -312,7 +312,7 @@ def test_before_each_timed_launch_each_one_holds_poison(
         [first] = made
         found, guard = words(timed, first), first.start // 4
         assert (found[:guard] == OUTSIDE_WORKSPACE).all()
-        assert (found[guard + first.words :] == OUTSIDE_WORKSPACE).all()
+        assert (found[guard + first.extent.words :] == OUTSIDE_WORKSPACE).all()
         taken.append(len(given))
         return take(work)
 

@@ -185,7 +185,12 @@ class CudaBackend:
         def before() -> None:
             work.hold()
             if work.is_cold:
-                self._flush()
+                if self.flush_area is None:
+                    cache_bytes = int(self.info.properties["last-level cache (bytes)"] or 0)
+                    self.flush_area = self.allocate(max(cache_bytes, 1 << 26))
+                area = self.flush_area
+                for _ in range(_FLUSHES):
+                    driver().memset_d32_async(area.handle, 0, area.nbytes // 4, stream)
             work.ready()
 
         def run() -> None:
@@ -241,14 +246,6 @@ class CudaBackend:
 
     def energy_j(self) -> float | None:
         return self.watch.energy_j()
-
-    def _flush(self) -> None:
-        if self.flush_area is None:
-            cache_bytes = int(self.info.properties["last-level cache (bytes)"] or 0)
-            self.flush_area = self.allocate(max(cache_bytes, 1 << 26))
-        words = self.flush_area.nbytes // 4
-        for _ in range(_FLUSHES):
-            driver().memset_d32_async(self.flush_area.handle, 0, words, self.stream)
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The actual SM clock: cycles over globaltimer's span, median over multiprocessors."""

@@ -106,7 +106,7 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
 def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
     """Find out how to call a kernel."""
     name = subject.function.name
-    worker.start()
+    worker.process.start()
     try:
         trials = AdoptTrials(subject, worker)
     except MatbenchError as error:

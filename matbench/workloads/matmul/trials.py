@@ -124,17 +124,12 @@ def product(
     In S, inputs count as at least `least`. If no input is smaller, S is the same array as R.
     With `twice`, it is computed in twice the precision and rounded once.
     """
-    R = exact_product(A, B, cache, twice=twice)
+    exact = doubled.product if twice else _in_float64
+    R = _kept("R twice" if twice else "R", A, B, cache, partial(exact, A, B))
     if not (least > A).any() and not (least > B).any():
         return R, R
     sizes = partial(_in_float64, A, B, lambda part: np.maximum(np.abs(part), least))
     return R, _kept(f"S/{least}" if least else "S", A, B, cache, sizes)
-
-
-def exact_product(A: Array, B: Array, cache: Cache, *, twice: bool = False) -> Float64:
-    """R of `product`."""
-    exact = doubled.product if twice else _in_float64
-    return _kept("R twice" if twice else "R", A, B, cache, partial(exact, A, B))
 
 
 def _in_float64(A: Array, B: Array, of: Callable[[Array], Array] = np.asarray) -> Float64:
@@ -181,7 +176,7 @@ def _with_product(trial: Trial, problem: Problem, contract: NumericContract, cac
     power = _power(problem, contract, trial)
     A, B = trial.inputs if power is not None else operands(problem, contract, trial)
     if trial.S is not None:
-        R = exact_product(A, B, cache)
+        R = _kept("R", A, B, cache, partial(_in_float64, A, B))
         return trial._replace(R=R if power is None else R * power)
     R, S = product(A, B, cache, twice=contract.precision == "float64")
     if power is not None:

@@ -21,6 +21,7 @@ from matbench.backends.protocol import (
     Backend,
     Buffer,
     Call,
+    Function,
     Handle,
     NoDeviceError,
     Program,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
-    "Call", "Handle", "NoDeviceError", "Program", "TensorMap",
+    "Call", "Function", "Handle", "NoDeviceError", "Program", "TensorMap",
     "UnavailableError", "Variant", "Work", "bind_to", "choose", "choose_all", "devices",
     "host_device", "open_backend", "precompiler", "preload",
 ]  # fmt: skip

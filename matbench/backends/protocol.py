@@ -152,6 +152,15 @@ class Work(NamedTuple):
     is_graph: bool = False
 
 
+class Function(Program):
+    """A function on the host that computes a product with whatever it calls."""
+
+    #: The name of a function that matbench measures with, if code of this one replaced it.
+    replaced: Callable[[], str | None]
+    #: The memory that its arrays use, or on a CPU its process; None if nothing says so.
+    used_bytes: Callable[[], int | None]
+
+
 class Backend(Protocol):
     """An open device. Errors are `CaseError`s, `fatal` if the device is lost."""
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 import numpy as np
 
 from matbench import workloads
-from matbench.backends import Argument, Backend, Buffer, Program, Work
+from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.model import Kernel, Launch, LaunchRules
@@ -114,14 +114,6 @@ class DeviceKernels:
         reports = np.empty((self.blocks, 3), np.uint64)
         self.backend.read(self.partial, reports)
         return int(reports[:, 0].sum())
-
-    def empty_launch_ns(self) -> float:
-        """The median event time of launches that do nothing."""
-        program = self.program("empty.cu", "empty")
-        once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
-        work = Work([program.call(once, [0])], is_cold=True)
-        times = list(map(self.backend.timed_ns, [work] * 5))
-        return float(np.median(times))
 
     def hold(self, duration_ns: int) -> None:
         """Keep a CUDA device busy for about this long, counting 2 cycles per nanosecond."""

@@ -110,12 +110,6 @@ def _number(value: np.generic) -> str:
     return str(value) if isinstance(value, np.integer) else f"{value:.9g}"
 
 
-def unwritten_parts(parts: Array) -> str:
-    """How many blocks wrote no partial result, in words; empty if all did."""
-    missing = int((parts.view(np.uint32) == UNWRITTEN).sum())
-    return f"; {missing:,} of {parts.size:,} blocks wrote no partial result" if missing else ""
-
-
 def patterns(C: Array, expected: Array, wrong: Mask, params: Mapping[str, int]) -> list[str]:
     """The patterns of the wrong elements, in words; the most informative first."""
     return [

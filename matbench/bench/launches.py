@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
-from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Program, Work
+from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Function, Program, Work
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
 from matbench.bench.matrices import BatchArena, Buffers
@@ -30,10 +30,8 @@ from matbench.bench.runnable import Runnable
 from matbench.bench.samples import FEW_LINES, Draw, keys
 from matbench.bench.sustained import Block
 from matbench.errors import CaseError
+from matbench.model import Launch
 from matbench.records.outcome import BlockTimes, Sustained, Timing
-
-if TYPE_CHECKING:
-    from matbench.backends.functions.calls import CalledFunction
 
 #: The most sets of buffers; with guards, these fit on any device.
 _MOST_SETS = 64
@@ -201,14 +199,9 @@ class Launches:
         if self.samples.is_full:
             self.runnable.require_right(self.samples.verdicts())
         self.runnable.write(launches, with_inputs=with_inputs)
-        for buffers, _ in launches:
-            self._written(buffers)
         self.runnable.ready([buffers for buffers, _ in launches])
         self.backend.synchronize()
         self.verifying_ns += time.perf_counter_ns() - started
-
-    def _written(self, buffers: Buffers) -> None:
-        """What else is done to new inputs; nothing, except before a call of a function."""
 
     def _compare(self, launches: list[tuple[Buffers, Draw]]) -> None:
         started = time.perf_counter_ns()
@@ -379,11 +372,13 @@ class Launches:
                 clocked_ns.append(self.once_ns(clocked, buffer))
                 plain_ns.append(known_plain_ns or self.once_ns())
             self.backend.read(buffer, stamps)
+        empty = self.kernels.program("empty.cu", "empty")
+        nothing = Work([empty.call(Launch((1, 1, 1), (1, 1, 1)), [0])], is_cold=True)
         return BlockSample(
             stamps=stamps,
             ticks_per_ns=self.backend.ticks_per_ns(stamps),
             event_ns=clocked_ns[-1],
-            empty_ns=self.kernels.empty_launch_ns(),
+            empty_ns=float(np.median([self.backend.timed_ns(nothing) for _ in range(5)])),
             perturbation=float(np.median(clocked_ns)) / float(np.median(plain_ns)) - 1,
         )
 
@@ -448,7 +443,7 @@ class FunctionLaunches(Launches):
         return super().once_ns(program, *more, cold=cold)
 
     def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
-        function = cast("CalledFunction", program)
+        function = cast(Function, program)
         used = function.used_bytes if "growth" in self.options.checks else lambda: None
         before = used()
         call = function.call(self.launch, self.runnable.arguments)
@@ -492,9 +487,14 @@ class FunctionLaunches(Launches):
         call.give()
         return mean_ns
 
-    def _written(self, buffers: Buffers) -> None:
+    def _make_ready(
+        self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True
+    ) -> None:
+        super()._make_ready(launches, with_inputs=with_inputs)
         if "ready" in self.options.checks:
+            [(buffers, _)] = launches
             self._complete = self.samples.set_aside(buffers, self.runnable.case.kernel)
+            self.backend.synchronize()
 
     def _is_growing(self) -> bool:
         """Whether the last calls kept memory for a result each.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,15 +108,15 @@ class Prepared(Memory):
         trials = oracle.trials(problem, contract, cache)
         with contextlib.ExitStack() as unwind:
             unwind.callback(self.release)
-            self.reference = self._upload(trials.reference, attrgetter("reference"))
+            self.reference = self._upload(trials.reference, partial(self._again, "reference"))
             self.given: DeviceTrial | None = None
             if trials.given is not None:
-                self.given = self._upload(trials.given, attrgetter("given"))
+                self.given = self._upload(trials.given, partial(self._again, "given"))
             self.signed = self._upload_signed(trials)
             others = trials.others
             del trials  # the reference is large
             self.others = [
-                self._upload(make(), lambda made, number=number: made.others[number]())  # type: ignore[misc]
+                self._upload(make(), partial(self._again, "others", number))
                 for number, make in enumerate(others)
             ]
             self.sources = [
@@ -220,13 +220,13 @@ class Prepared(Memory):
         """Whether all uploaded inputs are unchanged."""
         return self.kernels.hashed(self._key, *self.sources) == self._total
 
-    def _again(self, find: Callable[[oracle.Trials], oracle.Trial]) -> Callable[[], oracle.Trial]:
-        """A function that makes all trials again, and finds one among them."""
-        return lambda: find(oracle.trials(self.problem, self.contract, self.cache))
+    def _again(self, name: str, number: int = 0) -> oracle.Trial:
+        """One of the trials of that name, made again."""
+        found: Any = getattr(oracle.trials(self.problem, self.contract, self.cache), name)
+        trial: oracle.Trial = found[number]() if name == "others" else found
+        return trial
 
-    def _upload(
-        self, trial: oracle.Trial, find: Callable[[oracle.Trials], oracle.Trial]
-    ) -> DeviceTrial:
+    def _upload(self, trial: oracle.Trial, again: Callable[[], oracle.Trial]) -> DeviceTrial:
         """Copy a trial to the device. Vectors have no answers there, because comparisons compute
         them; S shares R's buffer if they are the same array."""
         expected = trial.expected
@@ -247,7 +247,7 @@ class Prepared(Memory):
             trial.name,
             expected.shape,
             dtype,
-            self._again(find),
+            again,
             tuple(self.upload(np.ascontiguousarray(array)) for array in inputs),
             trial.exact is not None,
         )
@@ -278,8 +278,8 @@ class Prepared(Memory):
             return reference
         assert signed.norms is not None
         rows, columns = map(self.upload, signed.norms)
-        again = attrgetter("signed")
-        made = reference._replace(on_host=self._again(again), norms=(rows, columns))
+        again = partial(self._again, "signed")
+        made = reference._replace(on_host=again, norms=(rows, columns))
         if signed.R is trials.reference.R:
             return made
         other = self._upload(signed._replace(S=signed.R, C=None), again)

@@ -14,7 +14,7 @@ from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
 from matbench.bench import diagnosis, kernel_arguments
-from matbench.bench.device_kernels import UNWORKED, DeviceKernels
+from matbench.bench.device_kernels import UNWORKED, UNWRITTEN, DeviceKernels
 from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import Options
 from matbench.bench.prepared import DeviceTrial, Prepared
@@ -296,11 +296,13 @@ class Runnable:
     def _explained(self, on_host: Callable[[], oracle.Trial]) -> tuple[str, ErrorCells | None]:
         """What is wrong with C, in words and as a map if C has more than one element; C is read
         before what it should be is made."""
-        C, parts = self.result_on_host(self.prepared.reference), ""
+        C, missing = self.result_on_host(self.prepared.reference), ""
         if self.case.kernel.finish is not None:
-            parts = diagnosis.unwritten_parts(self._parts(self.prepared.reference))
+            parts = self._parts(self.prepared.reference)
+            if count := np.count_nonzero(parts.view(np.uint32) == UNWRITTEN):
+                missing = f"; {count:,} of {parts.size:,} blocks wrote no partial result"
         trial = on_host()
-        reason = diagnosis.explain(C, trial, self.bound, self.case) + parts
+        reason = diagnosis.explain(C, trial, self.bound, self.case) + missing
         wrong = diagnosis.wrong_elements(C, trial, self.bound)
         if wrong.size == 1 or not wrong.any():
             return reason, None

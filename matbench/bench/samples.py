@@ -24,13 +24,13 @@ from matbench.bench.device_kernels import THREADS, UNWRITTEN
 from matbench.bench.matrices import Arena, Buffers, Guarded, aligned
 from matbench.bench.options import CHECKS
 from matbench.bench.prepared import DeviceTrial, Prepared
-from matbench.model import Kernel
+from matbench.model import EIGHT_BITS, Kernel
 from matbench.records.outcome import Accuracy
 from matbench.workloads import oracle, scaling
 from matbench.workloads.cubes import trials as cubes
 from matbench.workloads.dot import trials as dot
 from matbench.workloads.matmul import trials as matmul
-from matbench.workloads.matmul.trials import has_sparse_rows, selection_of
+from matbench.workloads.matmul.trials import selection_of
 from matbench.workloads.reverse import trials as reverse
 from matbench.workloads.rounding import decoded
 
@@ -125,6 +125,7 @@ class Samples:
         """Compare C after a launch, each product of a batch with its own."""
         trial, blocks, problem, N = draw.trial, self.kernels.blocks, self.problem, self.problem.N
         bound = _EXACT if trial.is_exact and not draw.is_changed else bound
+        varied = int(self.vary and draw.is_changed)
         for item in buffers.items:
             buffers.copy(self.kernels, item, "take")
             key = _key_of(draw.key, item)
@@ -146,27 +147,12 @@ class Samples:
                     reads_C=True, accuracy=accuracy,
                 )  # fmt: skip
             elif problem.workload == "reverse":
-                place = (
-                    trial.inputs[0],
-                    key,
-                    N,
-                    int(self.vary and draw.is_changed),
-                    C.data,
-                    self.partial,
-                )
+                place = trial.inputs[0], key, N, varied, C.data, self.partial
                 self._start("reverse_compare", *place)
             else:
-                A, B = trial.inputs[0], trial.inputs[-1]
                 sums, compared = self._sums, 1
-                self._start(
-                    f"{problem.workload}_sums",
-                    A,
-                    B,
-                    key,
-                    N,
-                    int(self.vary and draw.is_changed),
-                    sums,
-                )
+                ends = trial.inputs[0], trial.inputs[-1]  # the same if there is one
+                self._start(f"{problem.workload}_sums", *ends, key, N, varied, sums)
                 self._start(
                     "sum_compare", C.data, C.extent.words, int(trial.dtype == np.float32), sums,
                     blocks, int(self.signed and draw.is_changed), bound.of_S, bound.of_T,
@@ -176,9 +162,10 @@ class Samples:
             if self.is_full:
                 self._verdicts = self.verdicts()
             seal, hashed, self._is_hashed = secrets.randbits(64), self._is_hashed, False
-            to = self.results, len(self._sealed), problem.M * N, oracle.MOST_EXCESS
-            where = self.partial, blocks, compared, int(hashed), seal, *to
-            self.kernels.start("memory.cu", "seal", *where, blocks=1)
+            self.kernels.start(
+                "memory.cu", "seal", self.partial, blocks, compared, int(hashed), seal,
+                self.results, len(self._sealed), problem.M * N, oracle.MOST_EXCESS, blocks=1,
+            )  # fmt: skip
             self._sealed.append((draw, seal, hashed, item))
 
     def hash_before(self, sets: Sequence[Buffers], *, with_inputs: bool = True) -> None:
@@ -223,7 +210,7 @@ class Samples:
         if trial.is_exact:
             return oracle.UNKNOWN
         if not self._is_matrix:
-            return oracle.judge(C, trial.on_host(), bound).accuracy
+            return oracle.accuracy(C, trial.on_host(), bound)
         figures = np.empty((5, self.kernels.blocks * THREADS), np.float64)
         self.backend.read(self._figures, figures)
         wild, largest, total, nonzero, share = figures
@@ -344,7 +331,10 @@ class Samples:
         self._start("draw_order", key, *sizes, up, down, *switches, *groups, *self._order)
 
     def _is_sparse(self, draw: Draw) -> bool:
-        return draw.trial.norms is not None and has_sparse_rows(self.problem, self.contract)
+        """Whether there are enough terms for sparse rows, and the kernel takes the small ones."""
+        is_wide = self.contract.storage not in EIGHT_BITS and self.contract.exponents[0] <= -126
+        is_long = self.problem.K >= oracle.LEAST_SPARSE
+        return draw.trial.norms is not None and is_long and is_wide
 
     def _write(self, buffers: Buffers, draw: Draw, key: int) -> None:
         trial, C, problem, self._hashed = draw.trial, buffers.C, self.problem, None

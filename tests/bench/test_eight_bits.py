@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.cli import Matbench
 from support.eight_bits import E4M3, MATRIX, MISTAKES, ROWS, VARIANTS, Variant
+from support.judging import judge
 from support.optional import present, some
 from support.samples import sampled
 
@@ -130,11 +131,11 @@ def test_sums_that_are_left_out_show_in_samples(
     kernel, problem = catalogue.load(file), Problem(33, 40, 4096)
     [sample] = sampled(kernels, problem, [5], kernel.contract)
     bound, right = oracle.bound(kernel, problem), present(sample.R)
-    assert oracle.judge(right.astype(np.float32), sample, bound).wrong == 0
-    assert oracle.judge(np.zeros_like(right, np.float32), sample, bound).wrong > right.size // 2
+    assert judge(right.astype(np.float32), sample, bound).wrong == 0
+    assert judge(np.zeros_like(right, np.float32), sample, bound).wrong > right.size // 2
     is_single = np.inf == present(sample.typical).T
     skipped = np.where(is_single, right, 0).astype(np.float32)
-    assert oracle.judge(skipped, sample, bound).wrong > right.size // 2
+    assert judge(skipped, sample, bound).wrong > right.size // 2
 
 
 def test_scales_are_inputs_and_no_results(backend: Backend, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.judging import judge
 from support.optional import present
 from support.paths import KERNELS
 from support.samples import sampled
@@ -44,7 +45,7 @@ def sample(kernels: DeviceKernels) -> Sample:
 
 
 def is_right(C: Array, trial: Trial, problem: Problem, kernel: Kernel = HONEST) -> bool:
-    return oracle.judge(C, trial, oracle.bound(kernel, problem)).wrong == 0
+    return judge(C, trial, oracle.bound(kernel, problem)).wrong == 0
 
 
 # -- the samples -----------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ def test_no_honest_sum_is_refused(
     trial = sample(problem, key)
     C = sums(*trial.inputs, parts, fused)
     bound = oracle.bound(HONEST, problem)
-    assert oracle.judge(C, trial, bound).wrong == 0
+    assert judge(C, trial, bound).wrong == 0
     assert bound.excess(C, trial) < oracle.MOST_EXCESS / 2
 
 
@@ -341,5 +342,5 @@ def test_errors_that_are_too_large_only_together_are_told(sample: Sample) -> Non
     bound = oracle.bound(HONEST, problem)
     for factor, wrong in ((0.9, 0), (1.2, 10_000)):
         off = np.where(np.isfinite(T), factor * bound.of_T * T * signs, 0)
-        verdict = oracle.judge(present(trial.R) + off, trial, bound)
+        verdict = judge(present(trial.R) + off, trial, bound)
         assert (verdict.wrong, verdict.first_wrong) == (wrong, None)

@@ -17,6 +17,7 @@ from matbench.cache import Cache
 from matbench.model import U32, Kernel, LaunchRules, NumericContract, Problem
 from matbench.workloads import oracle
 from matbench.workloads.oracle import Trial
+from support.judging import judge
 
 
 def sampled(
@@ -51,7 +52,7 @@ def check_trials(
             trial = uploaded.on_host()
             C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
             spoil(C)
-            expected = oracle.judge(C, trial, bound)
+            expected = judge(C, trial, bound)
             samples.backend.write(buffers.C.data, C)
             samples.compare(buffers, Draw(uploaded), bound, accuracy=True)
             [found] = samples.verdicts()

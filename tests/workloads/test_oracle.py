@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.judging import judge
 from support.optional import present
 from support.samples import sampled
 
@@ -41,7 +42,7 @@ def exact_product(A: Float32, B: Float32) -> Float64:
 
 
 def right(C: Float32, trial: Trial, factor: float) -> bool:
-    verdict = oracle.judge(C, trial, Bound(factor * U32))
+    verdict = judge(C, trial, Bound(factor * U32))
     assert (verdict.wrong == 0) == (verdict.first_wrong is None)
     return verdict.wrong == 0
 
@@ -193,7 +194,7 @@ def test_samples_have_the_size_that_they_say(
         sums = trial_S != 0
         assert np.allclose(S[sums], trial_S[sums], rtol=1e-12)
         # An answer for the first inputs is wrong almost everywhere.
-        wrong = oracle.judge(stale, trial, Bound(oracle.error_factor(problem.K) * U32)).wrong
+        wrong = judge(stale, trial, Bound(oracle.error_factor(problem.K) * U32)).wrong
         assert wrong > 0.4 * S.size or problem.M * problem.N < 4
 
 
@@ -260,8 +261,8 @@ def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(
     [strict] = sampled(kernels, problem, [3], signed=False)
     [lenient] = sampled(kernels, problem, [3], NumericContract(exact=False), signed=False)
     C = (present(lenient.R) * (1 + 2.0**-22)).astype(np.float32)
-    assert oracle.judge(C, lenient, Bound(10 * U32)).wrong == 0
-    assert oracle.judge(C, strict, Bound(10 * U32)).wrong > 0
+    assert judge(C, lenient, Bound(10 * U32)).wrong == 0
+    assert judge(C, strict, Bound(10 * U32)).wrong > 0
 
 
 @pytest.mark.parametrize("shape", [(60, 50, 1), (30, 30, 2), (20, 20, 40)])
@@ -412,7 +413,7 @@ def test_a_float32_product_in_any_order_is_right(
         float32_product(trial.inputs[0], trial.inputs[1], order),
         trial.inputs[0] @ trial.inputs[1],
     ):
-        verdict = oracle.judge(C, trial, Bound(factor * U32))
+        verdict = judge(C, trial, Bound(factor * U32))
         assert verdict.wrong == 0
         assert present(verdict.accuracy.bound_ratio) <= 1
 
@@ -437,7 +438,7 @@ def test_one_wild_element_is_wrong(value: float, cache: Cache) -> None:
     trial = matmul.reference_trial(Problem(10, 7, 40), cache)
     C = trial.inputs[0] @ trial.inputs[1]
     C[3, 5] = value
-    verdict = oracle.judge(C, trial, Bound(oracle.error_factor(40) * U32))
+    verdict = judge(C, trial, Bound(oracle.error_factor(40) * U32))
     assert (verdict.wrong, verdict.first_wrong) == (1, 3 * 7 + 5)
     if not math.isfinite(value):
         assert verdict.accuracy.max_rel_err is None
@@ -445,7 +446,7 @@ def test_one_wild_element_is_wrong(value: float, cache: Cache) -> None:
     exact = matmul.integer_trial(Problem(10, 7, 40))
     C = present(exact.exact).copy()
     C[3, 5] = value
-    assert oracle.judge(C, exact, Bound(U32)).first_wrong == 3 * 7 + 5
+    assert judge(C, exact, Bound(U32)).first_wrong == 3 * 7 + 5
 
 
 def test_just_beyond_the_bound_is_wrong() -> None:
@@ -463,7 +464,7 @@ def test_where_everything_is_zero_only_zero_is_right() -> None:
     trial = Trial("reference", (zero[:, :1], zero), R=nothing, S=nothing)
     assert right(np.array([[0.0, -0.0]], np.float32), trial, 1000)
     assert not right(np.array([[0.0, 1e-45]], np.float32), trial, 1000)
-    accuracy = oracle.judge(zero, trial, Bound(U32)).accuracy
+    accuracy = judge(zero, trial, Bound(U32)).accuracy
     assert (accuracy.max_rel_err, accuracy.avg_rel_err) == (None, None)
     assert accuracy.bound_ratio == 0
 
@@ -474,7 +475,7 @@ def test_errors_are_over_the_elements_whose_reference_is_not_zero() -> None:
         "reference", (np.ones((1, 1), np.float32), np.ones((1, 3), np.float32)), R=R, S=abs(R) + 1
     )
     C = np.array([[1.5, 0.25, -2.5]], np.float32)
-    accuracy = oracle.judge(C, trial, Bound(1.0)).accuracy
+    accuracy = judge(C, trial, Bound(1.0)).accuracy
     assert accuracy.max_rel_err == 0.5
     assert accuracy.avg_rel_err == (0.5 + 0.25) / 2
     assert accuracy.bound_ratio == 0.25

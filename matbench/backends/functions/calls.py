@@ -11,7 +11,7 @@ from typing import Any
 
 from matbench.backends.functions.arrays import Arrays, on_host
 from matbench.backends.functions.loading import Originals, blaming, loaded
-from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Program
+from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Function
 from matbench.errors import BuildError
 from matbench.kernelfile.python_file import RETURNED
 from matbench.model import SCALE_OF, WORKSPACE, Kernel, Launch, Resources
@@ -24,15 +24,13 @@ _LONG_S = 0.1
 TRUSTED = "trusted host code; blocks are not timed, and `explain` needs a kernel file"
 
 
-class CalledFunction(Program):
-    """A function on the host that computes a product with whatever it calls; it is called with
-    arrays over a device's memory, and what it keeps is its own."""
+class CalledFunction(Function):
+    """A function that is called with arrays over a device's memory; what it keeps is its own."""
 
     #: Of its first call, which may trace and compile; None before it.
     first_call_s: float | None = None
 
     def __init__(self, kernel: Kernel, arrays: Arrays, backend: Backend) -> None:
-        #: The name of a function that matbench measures with, if code of this one replaced it.
         self.replaced = _originals().replaced
         self.kernel, self.arrays, self.backend = kernel, arrays, backend
         buffers = [text for text in kernel.args if text in (*"ABC", WORKSPACE, *SCALE_OF.values())]
@@ -40,7 +38,6 @@ class CalledFunction(Program):
         self.index_of_C = buffers.index("C")
         self.fills_C = RETURNED not in (parameter.name for parameter in kernel.parameters)
         self.resources = Resources(library=arrays.version)
-        #: The memory that its arrays use, or on a CPU its process; None if nothing says so.
         self.used_bytes = arrays.used_bytes
 
     @property

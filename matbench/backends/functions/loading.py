@@ -83,7 +83,11 @@ def blaming(kernel: Kernel, kind: type[CaseError] = CaseError) -> Iterator[None]
         raise
     except BaseException as error:  # also `SystemExit`: only this case ends
         name, text = Path(kernel.file).name, message_of(error).strip()
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if _is_of(f, name)]
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).name == name and "matbench-" in frame.filename
+        ]
         lines += re.findall(rf'/{re.escape(name)}", line ([0-9]+)', text)[:1]  # as Numba says it
         at = f"{name}:{lines[-1]}: " if lines else ""
         said = _NUMBA.sub("", text).partition("\n")[0]
@@ -95,10 +99,6 @@ def blaming(kernel: Kernel, kind: type[CaseError] = CaseError) -> Iterator[None]
     finally:
         if os.getpid() != process:  # it has forked: this child must not measure on
             os._exit(0)
-
-
-def _is_of(frame: traceback.FrameSummary, name: str) -> bool:
-    return Path(frame.filename).name == name and "matbench-" in frame.filename
 
 
 #: Modules, besides matbench's own, whose functions and classes decide what is measured.

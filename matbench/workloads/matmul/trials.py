@@ -15,7 +15,6 @@ from matbench.cache import Cache, digest
 from matbench.model import EIGHT_BITS, SCALE_OF, UNIT_ROUNDOFF, NumericContract, Problem
 from matbench.workloads import doubled, scaling
 from matbench.workloads.oracle import (
-    LEAST_SPARSE,
     SIGNIFICAND_BITS,
     Array,
     Float32,
@@ -287,12 +286,6 @@ def sample_trial(
         typical = Typical(T, sparse, np.abs(added))
     rounded = single & (selection is Selection.ROUNDED)
     return made._replace(R=R, S=S, C=C, typical=typical, single=rounded)
-
-
-def has_sparse_rows(problem: Problem, contract: NumericContract) -> bool:
-    """Whether there are enough terms for sparse rows, and the kernel takes the small ones."""
-    is_wide = contract.storage not in EIGHT_BITS and contract.exponents[0] <= -126
-    return problem.K >= LEAST_SPARSE and is_wide
 
 
 class Selection(IntEnum):

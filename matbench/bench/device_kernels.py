@@ -73,7 +73,6 @@ class DeviceKernels:
             self.backend.release(buffer)
 
     def program(self, file: str, entry: str, params: Mapping[str, int] = _NO_PARAMS) -> Program:
-        """A kernel, built once."""
         key = file, entry, tuple(params.items())
         if key not in self.programs:
             self.programs[key] = self.backend.build(device_kernel(file, entry), dict(params))

@@ -146,6 +146,5 @@ class Memory:
         self.backend.release(buffer)
 
     def release(self) -> None:
-        """Release all buffers."""
         while self._held:
             self.backend.release(self._held.pop())

@@ -184,7 +184,6 @@ class Launches:
         return taken_ns
 
     def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
-        """The time of one launch on the first set of buffers."""
         call = program.call(self.launch, [*self.runnable.arguments, *more])
         hold = partial(self._hold, 1 if self.takes_turns else 0)
         taken_ns = self.backend.timed_ns(Work([call], hold, is_cold=is_cold))

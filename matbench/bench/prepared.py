@@ -301,5 +301,4 @@ class Prepared(Memory):
 
 
 def host_memory_bytes() -> int:
-    """The memory of this machine."""
     return int(psutil.virtual_memory().total)

@@ -164,7 +164,6 @@ class Runnable:
         self.require_right(self.samples.verdicts())
 
     def wrong(self, check: str, reason: str) -> WrongError:
-        """The error of this case."""
         return WrongError(self.case, check, reason)
 
     def run(

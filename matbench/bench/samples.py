@@ -379,7 +379,6 @@ class Samples:
 
 
 def _key_of(key: int, item: int) -> int:
-    """The key of one product of a batch."""
     return key if item == 0 else drawn(key, 1000 + item)
 
 

@@ -191,13 +191,11 @@ class Session:
         return self._outcome(case, runnable.accuracy, times, variants=variants)
 
     def untimed(self, runnable: Runnable) -> Times:
-        """Check a case without timing it."""
         with self._checked(runnable):
             launches_of(runnable).untimed()
         return Times()
 
     def _timed(self, which: Round, runnable: Runnable) -> Times:
-        """Check and time a case in a round."""
         with self._checked(runnable, again=which.number > 1):
             times = launches_of(runnable, which=which).time()
         problem, notes = runnable.case.problem, tuple[str, ...]()
@@ -293,7 +291,6 @@ class Session:
         return None
 
     def leave_turns(self) -> None:
-        """Let go of the cases."""
         self._sides.clear()
         self._turns.close()
 

@@ -76,7 +76,6 @@ class Bench:
         self.plan, self.seed = plan or ComparisonPlan(), seed
 
     def measure(self, case: Case) -> Outcome:
-        """Check and time one case."""
         return self.pool.worker(self.device, case.kernel).measure(case)
 
     def fastest(self, cases: Sequence[Case], *, is_checked: bool = False) -> Contender:

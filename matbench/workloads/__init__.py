@@ -36,5 +36,4 @@ def get(name: str) -> Workload:
 
 
 def workload_of(problem: Problem) -> Workload:
-    """The workload of a problem."""
     return get(problem.workload)

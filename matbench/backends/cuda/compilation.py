@@ -86,7 +86,6 @@ def is_from_wheels(nvcc: Path) -> bool:
 
 
 def _wheels() -> list[Path]:
-    """The folders of NVIDIA's wheels."""
     spec = importlib.util.find_spec("nvidia")
     return list(map(Path, (spec and spec.submodule_search_locations) or ()))
 
@@ -99,7 +98,6 @@ def architectures() -> frozenset[str]:
 
 @cache
 def header_folders() -> tuple[Path, ...]:
-    """The toolkit's header folders."""
     top = root(nvcc().path)
     return (top / "include", top / "include" / "cccl") if top else ()
 

@@ -37,15 +37,6 @@ class Arrays(NamedTuple):
     is_late: bool = False
 
 
-def addresses(version: str, used_bytes: Callable[[], int | None]) -> Arrays:
-    """For a function that takes pointers, and returns nothing."""
-
-    def array(_: Array, address: int) -> Address:
-        return Address(address, None)
-
-    return Arrays(version, array, lambda *_: Address(0, None), used_bytes)
-
-
 def on_host(kernel: Kernel) -> Arrays:
     """Arrays of the host: NumPy's, or what another library makes of them."""
     module, name = {"torch": ("torch", "from_numpy"), "jax": ("jax.numpy", "asarray")}.get(

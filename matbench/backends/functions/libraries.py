@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from matbench import programs, temporary
 from matbench.backends import building, host
 from matbench.backends.cuda import compilation
-from matbench.backends.functions.arrays import addresses
+from matbench.backends.functions.arrays import Arrays
 from matbench.backends.functions.calls import CalledFunction
 from matbench.backends.protocol import Address, Argument, Array, Backend, Handle, Variant
 from matbench.cache import Cache, seal
@@ -180,7 +180,13 @@ class HostFunction(CalledFunction):
         if lacking:
             raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
         compiler = f"{Path(target.compiler).name} {target.version}"
-        super().__init__(kernel, addresses(compiler, used_bytes), backend)
+        arrays = Arrays(  # of which it takes pointers, and it returns none
+            compiler,
+            lambda _, address: Address(address, None),
+            lambda *_: Address(0, None),
+            used_bytes,
+        )
+        super().__init__(kernel, arrays, backend)
         made = prepare(kernel, params, target, backend.cache)
         seal()
         self.library, self.handles = loaded(kernel, made), handles

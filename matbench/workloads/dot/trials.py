@@ -35,8 +35,14 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
         if contract.precision != "float32":
             rounded = (read_as(values, contract) for values in given.inputs)
             reference = reference_trial(problem, *rounded)
-        last, chosen = selection_trials(problem, reference)
-    others = (integers.result, lambda: last, lambda: chosen)
+        # One input is 1 in a single place, the last or a random one, and selects that element.
+        a, b = reference.inputs
+        place = int(generator(problem, "selection").integers(problem.N))
+        last, chosen = np.zeros(a.shape, np.float32), np.zeros(a.shape, np.float32)
+        last[0, -1], chosen[0, place] = 1, 1
+        of_a = Trial("selection", (a, last), exact=a[:, -1:].copy())
+        of_b = Trial("selection", (chosen, b), exact=b[:, place : place + 1].copy())
+    others = (integers.result, lambda: of_a, lambda: of_b)
     return Trials(reference, None if reference is given else given, others)
 
 
@@ -111,15 +117,3 @@ def integer_trial(problem: Problem) -> Trial:
     a[0, -1], b[0, -1] = 1, 3  # to check that the last term is read
     total, _, _ = product(a, b)
     return Trial("integers", (a, b), exact=np.full((1, 1), total, np.float32))
-
-
-def selection_trials(problem: Problem, trial: Trial) -> tuple[Trial, Trial]:
-    """One input is 1 in a single place, the last or a random one, and selects that element."""
-    a, b = trial.inputs
-    place = int(generator(problem, "selection").integers(problem.N))
-    last, chosen = np.zeros(a.shape, np.float32), np.zeros(a.shape, np.float32)
-    last[0, -1], chosen[0, place] = 1, 1
-    return (
-        Trial("selection", (a, last), exact=a[:, -1:].copy()),
-        Trial("selection", (chosen, b), exact=b[:, place : place + 1].copy()),
-    )

@@ -300,7 +300,8 @@ class Session:
         prepared, samples = self._prepared, self._samples
         if not case.kernel.kind.is_apart or prepared is None or samples is None:
             return
-        if not prepared.is_for(case.problem, case.kernel.contract):
+        asked = case.problem, case.kernel.contract
+        if prepared.is_spoiled or (prepared.problem, prepared.contract) != asked:
             return
         shape = workloads.workload_of(case.problem).shape("C", case.problem)
         buffers, draw = prepared.buffers(shape, case.kernel), samples.draw(0)

@@ -24,7 +24,7 @@ from matbench.bench.loop import SLOW_NS
 from matbench.bench.runnable import Runnable, WrongError
 from matbench.bench.samples import FEW_LINES, Draw
 from matbench.errors import CaseError
-from matbench.kernelfile import includes, instrument, sizes, sweep
+from matbench.kernelfile import includes, instrument, sweep
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import WORD_BYTES, Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Timing
@@ -225,8 +225,7 @@ def reordered_cases(case: Case, device: DeviceInfo) -> Iterator[Case]:
     case itself."""
     kernel = case.kernel
     workload = workloads.get(kernel.workload)
-    size = sizes.parse_sizes(workload.smoke_sizes, workload)[-1]
-    m, n, k = sweep.allowed(kernel, size, case.params, device) or size
+    m, n, k = sweep.allowed(kernel, workload.awkward, case.params, device) or workload.awkward
     scaling = next(sweep.scalings(kernel, {}))
     scaling |= {"batch": min(3, scaling.get("batch", 1))}
     inputs = workload.probed_inputs[0]

@@ -150,11 +150,11 @@ def _place(file: str, folder: Path) -> Path:
 
 
 def preload() -> None:
-    """Parse all of them but features': processes that are forked later need not."""
-    for file in (*_FOLDER.glob("*.cu"), *_WORKLOADS.glob("*/samples.cu")):
-        name = str(file.relative_to(_FOLDER if file.is_relative_to(_FOLDER) else _WORKLOADS))
-        for found in signature.functions(device_source(name)):
-            device_kernel(name, found.name)
+    """Parse those that matrix products need: processes that are forked later need not."""
+    of_product = f"{workloads.DEFAULT}/samples.cu"
+    for file in (*(path.name for path in _FOLDER.glob("*.cu")), of_product):
+        for found in signature.functions(device_source(file)):
+            device_kernel(file, found.name)
 
 
 @cache

@@ -124,7 +124,7 @@ class Launches:
         times = Times()
         for cold in [True] * self.options.cold + [False] * self.options.hot:
             taken = sample_until_known(
-                partial(self.once_ns, cold=True) if cold else self._hot_sampler(),
+                self.sampler(cold=cold),
                 self.seed,
                 self.options,
                 self.backend.conditions,
@@ -236,19 +236,15 @@ class Launches:
         call.give()
         return taken_ns
 
-    def sampler(self) -> Sampler:
-        """A sampler of the kind that the case is ranked by."""
-        return partial(self.once_ns, cold=True) if self.options.cold else self._hot_sampler()
-
-    def _hot_sampler(self) -> Sampler:
-        """Means of launches back to back, each on its own set of buffers.
+    def sampler(self, *, cold: bool) -> Sampler:
+        """Single launches, or hot ones back to back: means of them, each on its own set of buffers.
 
         There are enough launches for a sample of sufficient length, but only as many sets as the
         cache surely holds, and none is used twice. If there are several, the first launch is a
         warm-up.
         """
-        if not self.options.back_to_back:
-            return partial(self.once_ns, cold=False)
+        if cold or not self.options.back_to_back:
+            return partial(self.once_ns, cold=cold)
         # The kernel's variables, which outlive a launch, could hold a product of another set. (A
         # sum's inputs take as long to recognise as to add up.)
         is_matrix = self.runnable.case.problem.workload == workloads.DEFAULT
@@ -427,8 +423,8 @@ class FunctionLaunches(Launches):
             super().once_ns()
         super().verify()
 
-    def _hot_sampler(self) -> Sampler:
-        return partial(self.once_ns, cold=False)
+    def sampler(self, *, cold: bool) -> Sampler:
+        return partial(self.once_ns, cold=cold)
 
     def once_ns(
         self, program: Program | None = None, *more: Argument, cold: bool | None = None

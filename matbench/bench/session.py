@@ -257,7 +257,7 @@ class Session:
         built = self._build(case)
         runnable = self._turns.enter_context(self._runnable(case, built, contract))
         launches = launches_of(runnable, seed)
-        self._sides.append((launches, launches.sampler()))
+        self._sides.append((launches, launches.sampler(cold=self.options.cold)))
         return None
 
     @_turn

@@ -29,6 +29,8 @@ class Workload:
     probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
     default_sizes: ClassVar[str] = "256,1000"
     smoke_sizes: ClassVar[str] = "1,17,33,65x31x129"
+    #: A shape with partial tiles and blocks, at which races show.
+    awkward: ClassVar[Size] = (65, 31, 129)
     #: How to write a size, for error messages.
     size_help: ClassVar[str] = "1000 or MxNxK, as in 512x1024x768, or a range, as in 256..8k"
     #: Whether C is a single number, for which blocks may leave partial sums to the host.
@@ -153,6 +155,7 @@ class VectorWorkload(Workload):
         return (self.element, "float16", "bfloat16")
 
     smoke_sizes = "1,33,257,4099"
+    awkward = (1, 4099, 1)
     size_help = "a number such as 1000, 4M or 2^28, or a range, as in 1k..1M"
     rate = "B/s"
 

@@ -52,7 +52,8 @@ def look_here(session: Session, case: Case, samples: int, limit_ns: float, check
         for one in checks.BEFORE_TIMING if check else ():
             one(runnable)
         launches = launches_of(runnable)
-        taken = sample_briefly(launches.sampler(), samples, limit_ns)
+        sampler = launches.sampler(cold=session.options.cold)
+        taken = sample_briefly(sampler, samples, limit_ns)
         launches.verify()
         notes = (f"a quick look: only {len(taken)} samples",)
         return own_times(taken, session.options, launches.seed, notes)

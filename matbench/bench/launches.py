@@ -27,7 +27,7 @@ from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, tim
 from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.runnable import Runnable
-from matbench.bench.samples import FEW_LINES, Draw, keys
+from matbench.bench.samples import FEW_LINES, Draw, drawn
 from matbench.bench.sustained import Block
 from matbench.errors import CaseError
 from matbench.model import Launch
@@ -114,7 +114,7 @@ class Launches:
         self.built = runnable.built
         self.launch = runnable.launch
         self.seed = secrets.randbits(64) if seed is None else seed
-        self._keys: Iterator[int] = keys(self.seed)
+        self._keys: Iterator[int] = (drawn(self.seed, index) for index in itertools.count())
         self._back_to_back = 1  # launches of a hot sample
         self._per_look = 0  # launches of a block between two looks at the clock
         self.verifying_ns = 0

@@ -112,9 +112,18 @@ class Prepared(Memory):
             self.given: DeviceTrial | None = None
             if trials.given is not None:
                 self.given = self._upload(trials.given, partial(self._again, "given"))
-            self.signed = self._upload_signed(trials)
-            others = trials.others
-            del trials  # the reference is large
+            #: What samples are made from; it shares what is equal with the reference.
+            self.signed = self.reference
+            signed, others = trials.signed, trials.others
+            if signed is not None:
+                assert signed.norms is not None
+                rows, columns = map(self.upload, signed.norms)
+                again = partial(self._again, "signed")
+                self.signed = self.signed._replace(on_host=again, norms=(rows, columns))
+                if signed.R is not trials.reference.R:
+                    other = self._upload(signed._replace(S=signed.R, C=None), again)
+                    self.signed = self.signed._replace(inputs=other.inputs, R=other.R)
+            del trials, signed  # the reference is large
             self.others = [
                 self._upload(make(), partial(self._again, "others", number))
                 for number, make in enumerate(others)
@@ -270,20 +279,6 @@ class Prepared(Memory):
         buffer = self.upload(np.ascontiguousarray(values))
         self.kernels.start("memory.cu", "mask_words", buffer, values.size, key, size=values.size)
         return Answer(buffer, key)
-
-    def _upload_signed(self, trials: oracle.Trials) -> DeviceTrial:
-        """The trial that samples are made from; it shares what is equal with the reference."""
-        signed, reference = trials.signed, self.reference
-        if signed is None:
-            return reference
-        assert signed.norms is not None
-        rows, columns = map(self.upload, signed.norms)
-        again = partial(self._again, "signed")
-        made = reference._replace(on_host=again, norms=(rows, columns))
-        if signed.R is trials.reference.R:
-            return made
-        other = self._upload(signed._replace(S=signed.R, C=None), again)
-        return made._replace(inputs=other.inputs, R=other.R)
 
     def _extent(
         self,

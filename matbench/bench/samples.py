@@ -393,8 +393,3 @@ def mixed(x: int) -> int:
 def drawn(key: int, index: int) -> int:
     """The random 64-bit word at an index, for a key; as in `draws.cuh`."""
     return mixed(key ^ mixed(index))
-
-
-def keys(seed: int) -> Iterator[int]:
-    """The keys of successive launches, from a seed."""
-    return (drawn(seed, index) for index in itertools.count())

@@ -16,7 +16,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import architectures, limits
+from matbench.analysis import limits
 from matbench.backends import Backend, Program, Variant
 from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
@@ -371,10 +371,10 @@ class Session:
         built = self._build(case, variants)
         error_map = wrong.error_map if wrong is not None else None
         resident = built.program.resident_blocks(case.launch)
-        architecture = architectures.of_capability(self.backend.info.compute_capability)
+        architecture = limits.of_capability(self.backend.info.compute_capability)
         occupancy = None
         if resident is not None and architecture is not None:
-            warps = -(-case.launch.threads_per_block // architectures.WARP)
+            warps = -(-case.launch.threads_per_block // limits.WARP)
             occupancy = resident * warps / architecture.warps
         # BLAS does not allow to read C then.
         read = ("reads C at beta = 0",) if case.kernel.reads and case.problem.beta == 0 else ()

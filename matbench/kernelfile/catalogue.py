@@ -97,7 +97,7 @@ def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | Non
     A `UsageError` names the file and the line that is wrong.
     """
     if python_file.is_python(str(path)):
-        file = python_file.file_of(path)
+        file = Path(python_file.split(str(path))[0])
         with refusing(str(file)):
             kernel = python_file.parse(read(file, str(file)), path, given, shown_as)
             return _baseline(kernel, str(file)) if _is_baseline(file) else kernel
@@ -221,10 +221,8 @@ def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kern
 
 class Catalogue:
     def __init__(self, kernels: Iterable[Kernel]) -> None:
-        self.kernels: dict[str, Kernel] = {}
-        for kernel in kernels:
-            # One file may be named twice, also by different paths; the last one counts.
-            self.kernels[kernel.name] = kernel
+        # One file may be named twice, also by different paths; the last one counts.
+        self.kernels = {kernel.name: kernel for kernel in kernels}
         for kernel in self.kernels.values():
             line_to(kernel, self.kernels)  # no loop
 

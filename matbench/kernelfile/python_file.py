@@ -47,10 +47,6 @@ def is_python(path: str) -> bool:
     return f".py{SEPARATOR}" in path or path.endswith(".py")
 
 
-def file_of(path: Path) -> Path:
-    return Path(split(str(path))[0])
-
-
 def split(path: str) -> tuple[str, str]:
     """The file and the function, empty if none is named; folders may have `::` in their names."""
     file, ending, name = path.rpartition(f".py{SEPARATOR}")

@@ -38,17 +38,6 @@ _INT32_CONDITIONS = (
 _FIXED = re.compile(r"([MNK]) == (\d+)")
 
 
-def parse_values(option: str, text: str) -> tuple[int, ...]:
-    """`8,16,32` as the values of a swept constant."""
-    values = []
-    for piece in text.split(","):
-        if not re.fullmatch("[0-9]{1,9}", piece.strip()) or int(piece) < 1:
-            what = "must be a whole number above 0, as in 8,16,32"
-            raise UsageError(f"{option} {piece.strip()!r}: {what}")
-        values.append(int(piece))
-    return tuple(dict.fromkeys(values))
-
-
 def parse_settings(
     settings: Iterable[str], kernels: Sequence[Kernel]
 ) -> dict[str, tuple[int, ...]]:
@@ -67,7 +56,11 @@ def parse_settings(
             raise UsageError(f"--set {name!r}: no selected kernel sweeps it; {hint}")
         if name in overrides:
             raise UsageError(f"--set {setting!r}: {name} is given twice; list its values once")
-        overrides[name] = parse_values(f"--set {name}", values)
+        for piece in map(str.strip, values.split(",")):
+            if not re.fullmatch("[0-9]{1,9}", piece) or int(piece) < 1:
+                what = "must be a whole number above 0, as in 8,16,32"
+                raise UsageError(f"--set {name} {piece!r}: {what}")
+        overrides[name] = tuple(dict.fromkeys(map(int, values.split(","))))
     return overrides
 
 

@@ -143,8 +143,22 @@ class Contents(RecordSet):
         if text == b"[" and self._number == 1:
             self.is_array = True
         elif text and not (text == b"]" and self.is_array):
+            given = text.removesuffix(b",") if self.is_array else line
             try:
-                self._add(text.removesuffix(b",") if self.is_array else line)
+                if len(given) > MAX_LINE_BYTES:
+                    raise RecordError(f"longer than {MAX_LINE_BYTES:,} bytes")
+                head = _decoded(_HEAD, given)
+                if head.type == "environment" and head.schema != SCHEMA:
+                    raise UsageError(
+                        f"{where}: written by another version of matbench: its records have schema "
+                        f"{head.schema}, those of this version schema {SCHEMA}; read it with that "
+                        "version"
+                    )
+                if head.type != "environment" and not self._is_ours:
+                    raise RecordError("no environment line before it")
+                record = _decoded(_decoder(head.type), given)
+                self._is_ours = True
+                self.add(record)
             except RecordError as error:
                 # The start of a file's first line shows whether matbench wrote it.
                 start = line[: len(_FIRST_BYTES)]
@@ -160,19 +174,3 @@ class Contents(RecordSet):
                 if len(self.notes) > _MOST_NOTES:
                     self.notes[_MOST_NOTES:] = [f"{self._path}: more lines are ignored"]
         self.whole_bytes += len(line)
-
-    def _add(self, line: bytes) -> None:
-        if len(line) > MAX_LINE_BYTES:
-            raise RecordError(f"longer than {MAX_LINE_BYTES:,} bytes")
-        head = _decoded(_HEAD, line)
-        if head.type == "environment" and head.schema != SCHEMA:
-            raise UsageError(
-                f"{self._path}:{self._number}: written by another version of matbench: its records "
-                f"have schema {head.schema}, those of this version schema {SCHEMA}; read it with "
-                "that version"
-            )
-        if head.type != "environment" and not self._is_ours:
-            raise RecordError("no environment line before it")
-        record = _decoded(_decoder(head.type), line)
-        self._is_ours = True
-        self.add(record)

@@ -8,7 +8,7 @@ from support.h200 import H200
 from support.optional import present
 from support.records import outcome
 
-from matbench.analysis import architectures, limits
+from matbench.analysis import limits
 from matbench.model import Arithmetic, Precision, Storage
 from matbench.records.outcome import Claims
 
@@ -120,7 +120,7 @@ def test_five_per_cent_are_allowed(ns: float, beyond: bool) -> None:
 
 
 def test_a_device_is_found_by_its_capability() -> None:
-    hopper = present(architectures.of_capability((9, 0)))
+    hopper = present(limits.of_capability((9, 0)))
     assert (hopper.warps, hopper.tensor_fma["float16"]) == (64, 2048)
-    assert architectures.of_capability((99, 0)) is None
-    assert architectures.of_capability(None) is None
+    assert limits.of_capability((99, 0)) is None
+    assert limits.of_capability(None) is None

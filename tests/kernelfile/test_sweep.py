@@ -47,16 +47,12 @@ def one(kernel: Kernel, size: int = 8, device: DeviceInfo = GPU, **params: int) 
 # -- settings ------------------------------------------------------------------------------------
 
 
-def test_values() -> None:
-    assert sweep.parse_values("--tiles", "8, 16,8,32") == (8, 16, 32)
-
-
 @pytest.mark.parametrize(
     "piece", ["0", "-8", "eight", "1.5", "", "8x8", "1e1", "9" * 10, "+8", "٨"]
 )
 def test_what_is_no_value_of_a_constant(piece: str) -> None:
     with pytest.raises(UsageError) as refused:
-        sweep.parse_values("--set TILE", f"8,{piece}")
+        sweep.parse_settings([f"TILE=8,{piece}"], [TILED])
     assert (
         str(refused.value) == f"--set TILE {piece!r}: must be a whole number above 0, as in 8,16,32"
     )
@@ -64,9 +60,9 @@ def test_what_is_no_value_of_a_constant(piece: str) -> None:
 
 def test_settings() -> None:
     given = sweep.parse_settings(
-        ["DEEP=1,2", " WIDE = 4"], [TILED, PLAIN, changed(sweep={"WIDE": (1,)})]
+        ["DEEP=8, 16,8,32", " WIDE = 4"], [TILED, PLAIN, changed(sweep={"WIDE": (1,)})]
     )
-    assert given == {"DEEP": (1, 2), "WIDE": (4,)}
+    assert given == {"DEEP": (8, 16, 32), "WIDE": (4,)}
     with pytest.raises(UsageError, match="DEEP is given twice; list its values once"):
         sweep.parse_settings(["DEEP=1", "DEEP=2"], [TILED])
 

@@ -3,7 +3,7 @@
 The figures are NVIDIA's own:
 
 - limits of blocks and multiprocessors: *CUDA C++ Programming Guide*, table "Technical
-  Specifications per Compute Capability" (releases as in `analysis.architectures`); from 6.0 on also
+  Specifications per Compute Capability" (releases as in `analysis.limits`); from 6.0 on also
   `cuda::arch_traits` of libcu++;
 - allocation units of registers and shared memory, and partitions of the register file:
   `cuda_occupancy.h` of the CUDA toolkit (13.0, and 7.0 for 1.0 and 2.x).
@@ -15,8 +15,8 @@ from typing import cast
 
 import msgspec
 
-from matbench.analysis import architectures
-from matbench.analysis.architectures import Multiprocessor
+from matbench.analysis import limits
+from matbench.analysis.limits import Multiprocessor
 
 KIB = 1024
 
@@ -73,7 +73,7 @@ _228_KIB = {
 def _table(*rows: dict[str, object]) -> tuple[Architecture, ...]:
     made = []
     for row in rows:
-        unit = architectures.of_capability(cast("tuple[int, int]", row["compute_capability"]))
+        unit = limits.of_capability(cast("tuple[int, int]", row["compute_capability"]))
         assert unit is not None, row
         made.append(msgspec.convert(msgspec.structs.asdict(unit) | row, Architecture))
     return tuple(made)

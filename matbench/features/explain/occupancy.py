@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from matbench.analysis.architectures import WARP
+from matbench.analysis.limits import WARP
 from matbench.errors import BuildError
 from matbench.features.explain.architectures import ARCHITECTURES, Architecture, of_capability
 from matbench.features.explain.record import Fit, Limiter, Occupancy

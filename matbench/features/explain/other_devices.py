@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from matbench.analysis.architectures import WARP
+from matbench.analysis.limits import WARP
 from matbench.errors import UsageError
 from matbench.features.explain.architectures import ARCHITECTURES, Architecture
 from matbench.model import DeviceInfo

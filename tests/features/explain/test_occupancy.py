@@ -12,7 +12,7 @@ from support.h200 import H200, KERNELS, case_of
 from support.nvcc import find_nvcc
 from support.optional import present
 
-from matbench.analysis.architectures import WARP
+from matbench.analysis.limits import WARP
 from matbench.errors import BuildError, UsageError
 from matbench.features.explain import occupancy as occupancies
 from matbench.features.explain.architectures import ARCHITECTURES, Architecture

@@ -13,7 +13,7 @@ Rates are warp instructions per cycle of a multiprocessor. Sources:
 - two banks of registers with one read per cycle each: measured on 9.0 for docs/ladder.md, and
   published for Volta and Turing (Jia et al., *Dissecting the NVIDIA Turing T4 GPU*, 2019).
   For 10.0 and 12.0 taken to be the same;
-- multiply-adds of tensor cores: `analysis/architectures.py`.
+- multiply-adds of tensor cores: `analysis/limits.py`.
 
 Only those of 9.0 have been compared with measurements.
 """

@@ -16,7 +16,7 @@ from support.cards import cards, installed
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
 
 from matbench.bench.options import FIRST, Round
-from matbench.features.check import cases
+from matbench.features.probes import cases
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome

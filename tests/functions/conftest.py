@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matbench.features.check import cases
+from matbench.features.probes import cases
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from support.cli import QUICK, Matbench, last_run
 from support.expected import Backend, entries, tried
 
 from matbench.features.adopt import trials
-from matbench.features.check import cases
+from matbench.features.probes import cases
 from matbench.model import DeviceInfo
 
 FOREIGN = entries("foreign")

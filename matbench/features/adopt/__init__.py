@@ -1,3 +1,3 @@
 """`matbench adopt`: finds out how a foreign kernel is called."""
 
-USES = ("check",)
+USES = ("probes",)

@@ -36,7 +36,7 @@ from matbench.features.adopt.guess import (
 from matbench.features.adopt.launches import launches, whole
 from matbench.features.adopt.subjects import MACRO, ForeignKernel, subjects
 from matbench.features.adopt.trials import BUSY, AdoptTrials
-from matbench.features.check import cases
+from matbench.features.probes import cases
 from matbench.model import STORAGE, WORD_BYTES, Adoption, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker, WorkerPool

@@ -114,7 +114,7 @@ def _probed(
 ) -> list[tuple[str, Case]]:
     """The cases of a kernel, each with its purpose."""
     from matbench.bench.prepared import host_memory_bytes
-    from matbench.features.check import cases
+    from matbench.features.probes import cases
     from matbench.kernelfile import sweep
 
     if quick:

@@ -12,9 +12,10 @@ from support.kernels import KernelWriter
 
 from matbench import programs
 from matbench.analysis.claims import weakenings
-from matbench.features.check import cases, sanitizer
+from matbench.features.check import sanitizer
 from matbench.features.check.claim_checker import ClaimChecker, conditions
 from matbench.features.check.probe import Need, SanitizerFinding
+from matbench.features.probes import cases
 from matbench.kernelfile import catalogue
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import CaseRecord, Claims, Outcome

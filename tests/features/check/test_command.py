@@ -13,9 +13,9 @@ from support.cli import Matbench
 from support.kernels import GOOD_BODY, PRODUCT, WRONG_BODY, KernelWriter, changed
 from support.tables import GPU, line_of, outcome, printed
 
-from matbench.features.check import cases
 from matbench.features.check import view as probes
 from matbench.features.check.probe import Need, Probe
+from matbench.features.probes import cases
 from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo, Problem, Skip
 from matbench.records.outcome import Outcome

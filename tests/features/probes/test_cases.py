@@ -1,4 +1,4 @@
-"""The sizes, inputs and factors that `matbench check` tries."""
+"""The sizes, inputs and factors of probes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from support.devices import GPU
 
-from matbench.features.check import cases
+from matbench.features.probes import cases
 from matbench.kernelfile import sweep
 from matbench.model import Kernel, LaunchRules
 

@@ -1,4 +1,4 @@
-"""The cases of `matbench check`: sizes, inputs, factors and batches that reveal mistakes."""
+"""Sizes, inputs, factors and batches that reveal mistakes, as cases."""
 
 from __future__ import annotations
 

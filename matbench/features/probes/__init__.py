@@ -1,0 +1,1 @@
+"""Cases that reveal mistakes, for `check` and `adopt`."""

@@ -37,7 +37,6 @@ _REGISTERING = {"expression_statement", "compound_statement", "ERROR"}
 _TOOLKIT = re.compile(
     rf"{_DEVICE_HEADER.pattern}|(?:cuda|curand|device|driver|math|nv|sm|std|vector)_?\w*\.hp?p?"
 )
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*", re.MULTILINE)
 _STANDARD = re.compile(r"\bstd\s*::\s*")
 #: Headers that libraries include, by what they declare.
@@ -132,14 +131,14 @@ class _File:
         }
         headers = {_header(node) for node in self.nodes if node.type == "preproc_include"}
         self.macros = {name for node in filter(_is_macro, self.nodes) for name in _names(node)}
-        self.own = {name for node in self.nodes for name in _names(node)}
+        #: The names that it defines, and the words of their definitions.
+        self.own: dict[str, set[str]] = {}
         #: Whether the tree does not show all that uses a name: a header or a macro may.
         self.is_partial = bool(included & headers) or "" in headers or "##" in code
         # The names that the entry uses, directly or not.
-        defined: dict[str, set[str]] = {}
-        pending = _WORD.findall(" ".join(_CONDITION.findall(self.code)))
+        pending = syntax.WORD.findall(" ".join(_CONDITION.findall(self.code)))
         for node in self.nodes:
-            words = set(_WORD.findall(self._text(node)))
+            words = set(syntax.WORD.findall(self._text(node)))
             function = signature.definition_of(node)
             if function is not None and signature.qualified_name(function) == entry:
                 self.entry = function
@@ -147,13 +146,13 @@ class _File:
             if node.type in _REGISTERING and words & self.macros:
                 pending += words
             for defines in _names(node):
-                defined.setdefault(defines, set()).update(words)
+                self.own.setdefault(defines, set()).update(words)
         self.needed: set[str] = set()
         while pending:
             word = pending.pop()
             if word not in self.needed:
                 self.needed.add(word)
-                pending += defined.get(word, ())
+                pending += self.own.get(word, ())
 
     def _text(self, node: syntax.Node) -> str:
         return self.code[node.start_byte : node.end_byte]
@@ -199,12 +198,12 @@ class _File:
         """Whether this is host code, or a definition that the entry does not need."""
         if node.type in _USING:
             known = self.spaces if self.bound is not None else self.spaces | _DEVICE_SPACES
-            return not known & set(_WORD.findall(self._text(node)))
+            return not known & set(syntax.WORD.findall(self._text(node)))
         if node.type == "template_instantiation" or _is_host(node):
             return True
         if node.type in _REGISTERING:
             kept = self.macros | {"__global__", "__device__", "__constant__"}
-            return not kept & set(_WORD.findall(self._text(node)))
+            return not kept & set(syntax.WORD.findall(self._text(node)))
         function, names = signature.definition_of(node), _names(node)
         if function is not None and function == self.entry:
             return False

@@ -11,7 +11,6 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, signature, syntax
 from matbench.model import Kernel
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
 #: What differs between the threads of a block.
 _OF_THREADS = {"threadIdx", "thread_rank", "thread_index", "laneid", "lane_id"}
 _BARRIER = re.compile(r"__syncthreads|__barrier_sync|this_thread_block\(\) ?\.sync")
@@ -50,7 +49,7 @@ def _named(node: syntax.Node) -> str:
 
 
 def _words(node: syntax.Node) -> set[str]:
-    return {*_WORD.findall(syntax.text_of(node))}
+    return {*syntax.WORD.findall(syntax.text_of(node))}
 
 
 def _divergent(function: syntax.Node, known: Mapping[str, set[str]], file: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ import msgspec
 from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
+from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
 
 #: The values of swept constants, or those that take their place.
@@ -22,11 +23,8 @@ Space = Mapping[str, tuple[int, ...]]
 
 MAX_CASES = 100_000
 #: What no NVIDIA GPU exceeds. Kernels are for these, also where they run through OpenCL.
-GPU_LIMITS = {
-    "max_threads_per_block": 1024, "max_block_x": 1024, "max_block_y": 1024, "max_block_z": 64,
-    "max_grid_x": 2**31 - 1, "max_grid_y": 65535, "max_grid_z": 65535,
-    "max_shared_bytes_per_block": 227 << 10, "max_static_shared_bytes": 48 << 10,
-}  # fmt: skip
+GPU_LIMITS = {name: most for name, most in DEVICE_LIMITS.items() if name.startswith("max_")}
+GPU_LIMITS["max_shared_bytes_per_block"] = 227 << 10
 #: The scaling of a product, and the number of products.
 SCALINGS = ("alpha", "beta", "batch")
 #: So that sums of products of int8, times alpha, plus beta times the old C, are in int32's range.

@@ -65,7 +65,7 @@ _TOKEN = re.compile(
     r"|\)\s*(?:noexcept\s*)?\{|[{}]",
     re.MULTILINE,
 )
-_WORD = re.compile(r"[A-Za-z_]\w*")
+WORD = re.compile(r"[A-Za-z_]\w*")
 #: A macro at file scope and what it takes, which need not be C++: `BENCHMARK_TEMPLATE(f, float);`.
 _REGISTERED = re.compile(r"""([;}>")]\s*\n[A-Z][A-Z\d]*_\w*\()([^(){};]{0,400})(?=\))""")
 
@@ -147,7 +147,7 @@ def expanded(source: str) -> str:
     lines = code.split("\n")
     for number, line in enumerate(lines):
         if not line.lstrip().startswith("#"):
-            lines[number] = _WORD.sub(lambda word: macros.get(word[0], word[0]), line)
+            lines[number] = WORD.sub(lambda word: macros.get(word[0], word[0]), line)
     require_few(sum(map(len, lines)))
     return "\n".join(lines)
 
@@ -178,7 +178,7 @@ def _with_functions(code: str) -> str:
             end = closing(code, use.end())
             given = [argument.strip() for argument in code[use.end() + 1 : end - 1].split(",")]
             values = dict(zip(names, given, strict=False))
-            expansion = _WORD.sub(lambda word: values.get(word[0], word[0]), body)  # noqa: B023
+            expansion = WORD.sub(lambda word: values.get(word[0], word[0]), body)  # noqa: B023
             expansion = " ".join(re.sub(r"\s*##\s*", "", expansion).split())
             lines = "\n" * code.count("\n", use.start(), end)
             code = f"{code[: use.start()]}{expansion}{lines}{code[end:]}"

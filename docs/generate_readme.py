@@ -27,7 +27,6 @@ from tabulate import tabulate
 
 from matbench.features.charts import drawing, error_map_chart
 from matbench.features.charts import picture as charts
-from matbench.features.charts.definitions import Chart
 from matbench.features.grade import view as grade
 from matbench.features.grade.record import Grade
 from matbench.kernelfile import catalogue
@@ -315,9 +314,8 @@ def timeline_chart() -> str:
 
 def error_chart() -> str:
     found = msgspec.json.decode((EXAMPLES / "error-map.json").read_bytes(), type=ErrorCells)
-    note = " · ".join(["wrong: reference", *error_map_chart.notes(found)])
     title = "forgot-barrier TILE=16 at 50x40x36"
-    chart = Chart(title, note, error_map_chart.spec(found, side=520), full=False)
+    chart = error_map_chart.chart(found, title, 520, "wrong: reference")
     return drawn(lambda path: drawing.draw(path, [chart], ""), found)
 
 

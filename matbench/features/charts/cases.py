@@ -11,7 +11,7 @@ import msgspec
 from matbench import workloads
 from matbench.analysis import ranking
 from matbench.analysis.ranking import Ranked
-from matbench.features.charts import definitions, pareto, style
+from matbench.features.charts import definitions, style
 from matbench.features.charts.definitions import Spec
 from matbench.features.charts.style import Look
 from matbench.model import WORD_BYTES, DeviceInfo, Problem
@@ -144,7 +144,11 @@ def make_cases(
     groups = _groups(outcomes, devices)
     ordered = sorted(groups, key=lambda key: -groups[key].completeness)
     shown = [row for key in ordered for row in groups[key].rows]
-    looks = _looks(shown)
+    rates: dict[tuple[str, bool], float] = {}
+    for row in shown:
+        line = row.outcome.case.kernel, row.outcome.case.group == "baseline"
+        rates[line] = max(rates.get(line, 0.0), row.work_per_s or 0.0)
+    looks = style.looks(sorted(rates, key=lambda line: -rates[line]))
     views: list[View] = []
     cases: list[PageRow] = []
     for number, key in enumerate(ordered):
@@ -170,16 +174,6 @@ def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[
                 group = groups.setdefault(key, RankedView(ranked.baselines, {}))
                 group.problems.setdefault(p, []).append(row)
     return groups
-
-
-def _looks(rows: Sequence[Ranked]) -> dict[str, Look]:
-    """How each kernel looks in every chart."""
-    rates: dict[tuple[str, bool], float] = {}
-    for row in rows:
-        case = row.outcome.case
-        key = case.kernel, case.group == "baseline"
-        rates[key] = max(rates.get(key, 0.0), row.work_per_s or 0.0)
-    return style.looks(sorted(rates, key=lambda key: -rates[key]))
 
 
 def _label(key: _Key, keys: Sequence[_Key], row: Ranked) -> str:
@@ -246,10 +240,12 @@ def _cases(
         return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
 
     columns = table.in_unit(view.unit, rate, COLUMNS)
-    ns = {problem: single_size(problem) for problem in problems}
+    # The size, where it is a single number.
+    is_one = {p: p.workload != workloads.DEFAULT or p.M == p.N == p.K for p in problems}
+    ns = {p: p.N if is_one[p] else None for p in problems}
     lengths = {n for p, rows in problems.items() if (n := ns[p]) and any(r.rivals for r in rows)}
     for problem, rows in problems.items():
-        n, front = ns[problem], pareto.front((id(row.outcome), row.outcome) for row in rows)
+        n, front = ns[problem], _front(rows)
         texts = zip(*(column.texts(rows) for column in columns), strict=True)
         for row, text in zip(rows, texts, strict=True):
             outcome, median = row.outcome, ranking.time_ns(row.outcome)
@@ -274,10 +270,17 @@ def _cases(
             )
 
 
-def single_size(problem: Problem) -> int | None:
-    """The size, where it is a single number."""
-    is_one = problem.workload != workloads.DEFAULT or problem.M == problem.N == problem.K
-    return problem.N if is_one else None
+def _front(rows: Iterable[Ranked]) -> set[int]:
+    """The outcomes, by their `id`, that no other is both faster and more accurate than."""
+    outcomes = [row.outcome for row in rows if row.outcome.max_rel_err is not None]
+    timed = [(ns, o.max_rel_err, id(o)) for o in outcomes if (ns := ranking.time_ns(o)) is not None]
+    front: set[int] = set()
+    least = math.inf
+    for _, error, number in sorted(timed):
+        if error is not None and error < least:
+            front.add(number)
+            least = error
+    return front
 
 
 def near(n: int, others: Iterable[int]) -> int | None:

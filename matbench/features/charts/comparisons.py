@@ -19,26 +19,23 @@ def charts(found: Sequence[Pair]) -> Iterator[Chart]:
     """One for each size."""
     records = [record for record, _ in found if isinstance(record, ComparisonRecord)]
     sizes = grouped(records, lambda record: size_label(record.candidate.case.problem))
+    titles = [column.title for column in of_tables(comparisons.COLUMNS)]
     for size, group in sizes.items():
-        points = [_ratio(record) for record in group if record.ratio]
+        points: list[dict[str, Any]] = []
+        for record in group:
+            if record.ratio:  # of times; a chart is of speeds
+                low, high = record.interval or (record.ratio, record.ratio)
+                [row] = comparisons.rows([record])
+                name = f"{record.candidate_name} {settings_of(record.candidate.case.params)}"
+                points.append({
+                    "label": f"{name.strip()} / {record.baseline_name}",
+                    "kind": record.verdict or "",
+                    "value": 1 / record.ratio,
+                    "low": 1 / high if high else None,
+                    "high": 1 / low if low else None,
+                    "tip": dict(zip(titles, row.cells, strict=True)) | {"verdict": row.status},
+                })  # fmt: skip
         if points:
             spec = definitions.forest(definitions.VERDICTS, points)
             title = f"Comparisons at {size}"
             yield Chart(title, "times as fast as the baseline", spec, full=False)
-
-
-def _ratio(record: ComparisonRecord) -> dict[str, Any]:
-    """How many times as fast the candidate is; the record has the ratio of times."""
-    assert record.ratio
-    low, high = record.interval or (record.ratio, record.ratio)
-    [row] = comparisons.rows([record])
-    titles = (column.title for column in of_tables(comparisons.COLUMNS))
-    settings = settings_of(record.candidate.case.params)
-    return {
-        "label": f"{record.candidate_name} {settings}".strip() + f" / {record.baseline_name}",
-        "kind": record.verdict or "",
-        "value": 1 / record.ratio,
-        "low": 1 / high if high else None,
-        "high": 1 / low if low else None,
-        "tip": dict(zip(titles, row.cells, strict=True)) | {"verdict": row.status},
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matbench.features.charts.definitions import Spec
+from matbench.features.charts.definitions import Chart, Spec
 from matbench.features.charts.style import ORANGES
 from matbench.records.outcome import DIGITS, ErrorCells
 
@@ -14,11 +14,12 @@ _LEAST = 30
 _MOST_POWER = 260
 
 
-def spec(errors: ErrorCells, side: int) -> Spec:
+def chart(errors: ErrorCells, title: str, side: int, note: str = "") -> Chart:
     """The map with its data; its longer side is at most so many pixels."""
     rows, columns = len(errors.rows), len(errors.rows[0])
     pixels = max(1, side // max(rows, columns))
     most = max((DIGITS.find(cell) for row in errors.rows for cell in row), default=0)
+    scale = "|C − expected|" + (", which must be 0" if errors.exact else " / error bound")
     least = 10.0 ** min(max(errors.least_power, -_MOST_POWER), _MOST_POWER)
 
     def edge(name: str, cells: int, title: str) -> Spec:
@@ -31,7 +32,15 @@ def spec(errors: ErrorCells, side: int) -> Spec:
             "axis": {"grid": False, "format": ",d", "labelOverlap": True, "tickMinStep": 1},
         }  # fmt: skip
 
-    return {
+    M, N = errors.shape
+    notes = [note] if note else []
+    notes.append(f"{errors.wrong_elements:,} of {M * N:,} elements wrong")
+    if errors.step > 1:
+        notes.append(f"each cell is the worst of {errors.step} × {errors.step} elements")
+    notes.append("light blue: right")
+    if any("!" in row for row in errors.rows):
+        notes.append("black: NaN or infinite")
+    spec = {
         "width": max(_LEAST, pixels * columns),
         "height": max(_LEAST, pixels * rows),
         "view": {"fill": RIGHT},
@@ -62,27 +71,10 @@ def spec(errors: ErrorCells, side: int) -> Spec:
                     "range": list(ORANGES),
                 },
                 "legend": {
-                    "orient": "bottom", "title": _scale(errors), "format": "~e",
+                    "orient": "bottom", "title": scale, "format": "~e",
                     "values": [least * 10.0**i for i in range(max(most, 0) + 2)],
                 },
             },
         },
     }  # fmt: skip
-
-
-def notes(errors: ErrorCells) -> list[str]:
-    """How many elements are wrong, and what a cell is."""
-    M, N = errors.shape
-    lines = [f"{errors.wrong_elements:,} of {M * N:,} elements wrong"]
-    if errors.step > 1:
-        lines.append(f"each cell is the worst of {errors.step} × {errors.step} elements")
-    lines.append("light blue: right")
-    if any("!" in row for row in errors.rows):
-        lines.append("black: NaN or infinite")
-    return lines
-
-
-def _scale(errors: ErrorCells) -> str:
-    if errors.exact:
-        return "|C − expected|, which must be 0"
-    return "|C − expected| / error bound"
+    return Chart(title, " · ".join(notes), spec, full=False)

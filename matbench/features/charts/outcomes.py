@@ -8,7 +8,7 @@ from typing import Any
 from matbench import workloads
 from matbench.features.charts import definitions, error_map_chart, style
 from matbench.features.charts.cases import Found, PageRow
-from matbench.features.charts.definitions import Chart, Spec
+from matbench.features.charts.definitions import Chart
 from matbench.model import settings_of
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.show import units
@@ -40,7 +40,15 @@ def charts(found: Found) -> Iterator[Chart]:
         for precision, own in sorted(groups.items(), key=lambda group: -len(group[1])):
             yield from _of_precision(precision, own, unit, where)
         if not timed:
-            yield Chart("Which cases are right", where, _statuses([row[1] for row in rows]))
+            cells = [
+                {
+                    "size": size_label(o.case.problem),
+                    "label": f"{o.case.kernel} {settings_of(o.case.params)}".strip(),
+                    "status": "right" if o.status == "measured" else o.status,
+                }
+                for _, o in rows
+            ]
+            yield Chart("Which cases are right", where, definitions.statuses(cells))
 
 
 def _of_precision(precision: str, rows: Sequence[_Row], unit: str, where: str) -> Iterator[Chart]:
@@ -102,28 +110,12 @@ def _point(row: _Row, value: float, low: float = 1.0, high: float = 1.0) -> dict
     }  # fmt: skip
 
 
-def _statuses(outcomes: Iterable[Outcome]) -> Spec:
-    return definitions.statuses([
-        {
-            "size": size_label(o.case.problem),
-            "label": f"{o.case.kernel} {settings_of(o.case.params)}".strip(),
-            "status": "right" if o.status == "measured" else o.status,
-        }
-        for o in outcomes
-    ])  # fmt: skip
-
-
 def error_maps(outcomes: Iterable[Outcome]) -> list[Chart]:
     """Where C is wrong, of the first cases that are."""
     wrong = [(o, o.error_map) for o in outcomes if isinstance(o.error_map, ErrorCells)]
     return [
-        Chart(
-            outcome.case.label,
-            " · ".join([(outcome.reason or "").partition("\n")[0], *error_map_chart.notes(cells)]),
-            error_map_chart.spec(cells, _MAP_SIDE),
-            full=False,
-        )
-        for outcome, cells in wrong[:_MOST_MAPS]
+        error_map_chart.chart(cells, o.case.label, _MAP_SIDE, (o.reason or "").partition("\n")[0])
+        for o, cells in wrong[:_MOST_MAPS]
     ]
 
 
@@ -133,17 +125,12 @@ def remarks(found: Found) -> list[str]:
              if row[0].is_fastest and row[0].rate]  # fmt: skip
     if not timed:
         return []
-    shared = zip(
-        *(
-            (
-                workloads.workload_of(o.case.problem).title,
-                f"{o.mode} samples",
-                f"{o.case.problem.inputs} inputs",
-            )
-            for _, o in timed
-        ),
-        strict=True,
-    )
+    outcomes = [outcome for _, outcome in timed]
+    shared = [
+        {workloads.workload_of(o.case.problem).title for o in outcomes},
+        {f"{o.mode} samples" for o in outcomes},
+        {f"{o.case.problem.inputs} inputs" for o in outcomes},
+    ]
     notes = ["each kernel at its fastest parameters"]
     if any(case.is_baseline for case, _ in timed):
         notes.append("dashed: a baseline")
@@ -151,8 +138,8 @@ def remarks(found: Found) -> list[str]:
         notes.append("hollow: with claims, so by weaker checks")
     if any(case.low < case.high for case, _ in timed):
         notes.append("bars: intervals of the median")
-    if all(outcome.max_rel_err == 0 for _, outcome in timed):
+    if all(outcome.max_rel_err == 0 for outcome in outcomes):
         notes.append("every result is exact")
-    elif any(outcome.max_rel_err == 0 for _, outcome in timed):
+    elif any(outcome.max_rel_err == 0 for outcome in outcomes):
         notes.append("errors of 0 are not shown")
-    return [" · ".join(min(own) for own in map(set, shared) if len(own) == 1), " · ".join(notes)]
+    return [" · ".join(min(own) for own in shared if len(own) == 1), " · ".join(notes)]

@@ -21,7 +21,7 @@ from matbench.cache import Cache
 from matbench.cli.outputs import write_file
 from matbench.features.charts import cases, definitions, error_map_chart, style
 from matbench.features.charts.cases import COLUMNS, Found
-from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, Chart, Spec, quantity
+from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, Spec, quantity
 from matbench.features.charts.style import Look
 from matbench.features.page import findings as _findings
 from matbench.features.page import summary
@@ -69,19 +69,19 @@ def page(
         "version": html.escape(__version__),
         **{f"hide_{name}": "" if name in shown else "hidden" for name in _TITLES},
     }
-    scripts = (bundle(), _file("page.js"))
-    return Template(_file("page.html")).substitute(
-        {name: safe.text(text) for name, text in texts.items()},
-        policy=_policy(scripts),
-        style=_file("page.css"),
-        data=_data(case_data, more, shown),
-        library=scripts[0],
-        script=scripts[1],
+    page_html, page_css, page_js = (
+        (_HERE / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
     )
-
-
-def _file(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
+    library = bundle()
+    hashes = (hashlib.sha256(script.encode()).digest() for script in (library, page_js))
+    return Template(page_html).substitute(
+        {name: safe.text(text) for name, text in texts.items()},
+        scripts=" ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in hashes),
+        style=page_css,
+        data=_data(case_data, more, shown),
+        library=library,
+        script=page_js,
+    )
 
 
 def _shown(case_data: Found, more: Mapping[str, Findings]) -> list[str]:
@@ -110,7 +110,11 @@ def _data(case_data: Found, more: Mapping[str, Findings], shown: list[str]) -> s
         "cases": case_data.cases,
         "findings": {name: found.charts for name, found in more.items()},
         "sections": shown,
-        "maps": _maps(case_data.outcomes),
+        "maps": {
+            index: error_map_chart.chart(cells, "Error map", _MAP_SIDE)
+            for index, outcome in enumerate(case_data.outcomes)
+            if isinstance(cells := outcome.error_map, ErrorCells)
+        },
         "specs": _specs(case_data.looks),
         "looks": {name: look._asdict() for name, look in case_data.looks.items()},
         "config": style.config(),
@@ -157,16 +161,6 @@ def bundle() -> str:
     return str(Cache().get_or_make(f"page bundle {release}", make), "utf-8")
 
 
-def _policy(scripts: Iterable[str]) -> str:
-    """Only these scripts run, and nothing is fetched or sent."""
-    hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
 # Text
 
 
@@ -188,13 +182,21 @@ def _summary(number: int, summaries: Sequence[Summary]) -> str:
     about, many = summaries[number], len(summaries)
     warning = f'<p class="warning">{html.escape(about.warning)}</p>' if about.warning else ""
     which = "The most complete" if number == 0 else "One"
+    commands = (
+        ""
+        if not about.commands
+        else (
+            "<details><summary>Command to repeat this</summary>"
+            f'<pre tabindex="0">{html.escape(chr(10).join(about.commands))}</pre></details>'
+        )
+    )
     others = f'<p class="hint">{which} of {many} views; choose another above.</p>'
     return (
         f'<div data-views="{number}"{" hidden" if number else ""}>'
         f"<h1>{html.escape(about.sentence)}</h1>{warning}{others if many > 1 else ''}"
         f"<ul class='facts'>{_definition('Device', about.device) if about.device else ''}"
         f"{_definition('Cases', [about.counts])}{_definition('Date', [about.dates])}</ul>"
-        f"{table(about.winners) if about.winners else ''}{_commands(about)}</div>"
+        f"{table(about.winners) if about.winners else ''}{commands}</div>"
     )
 
 
@@ -203,31 +205,6 @@ def _definition(name: str, lines: Iterable[str]) -> str:
     first, *others = list(lines) or ["unknown"]
     more = "".join(f"<small>{html.escape(line)}</small>" for line in others)
     return f"<li><b>{name}</b> {html.escape(first)}{more}</li>"
-
-
-def _commands(about: Summary) -> str:
-    """The command of each run, to repeat it."""
-    if not about.commands:
-        return ""
-    lines = "\n".join(about.commands)
-    return (
-        "<details><summary>Command to repeat this</summary>"
-        f'<pre tabindex="0">{html.escape(lines)}</pre></details>'
-    )
-
-
-def _maps(outcomes: Iterable[Outcome]) -> dict[int, Chart]:
-    """The error map of each case that has one."""
-    return {
-        index: Chart(
-            "Error map",
-            " · ".join(error_map_chart.notes(cells)),
-            error_map_chart.spec(cells, _MAP_SIDE),
-            full=False,
-        )
-        for index, outcome in enumerate(outcomes)
-        if isinstance(cells := outcome.error_map, ErrorCells)
-    }
 
 
 def _wrong(case_data: Found) -> str:

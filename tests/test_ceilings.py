@@ -11,7 +11,7 @@ from support.scripts import load
 
 from matbench.cache import Cache
 from matbench.features.explain import disassembly, machine_code
-from matbench.features.explain.other_devices import named
+from matbench.features.explain.architectures import named
 from matbench.features.explain.record import MachineCode
 from matbench.kernelfile import sweep
 from matbench.model import Problem

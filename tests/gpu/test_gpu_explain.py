@@ -19,7 +19,7 @@ from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
-from matbench.features.explain import architectures, counters, limits, other_devices
+from matbench.features.explain import architectures, counters, limits
 from matbench.features.explain.occupancy import occupancy
 from matbench.kernelfile import sweep
 from matbench.kernelfile.sizes import parse_problems
@@ -42,7 +42,7 @@ def architecture(info: DeviceInfo) -> architectures.Architecture:
 def test_the_table_has_this_devices_limits(
     info: DeviceInfo, architecture: architectures.Architecture
 ) -> None:
-    expected = other_devices.limits(architecture)
+    expected = architectures.limits(architecture)
     assert {name: info.limits[name] for name in expected} == expected
 
 

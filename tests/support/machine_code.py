@@ -13,7 +13,7 @@ import pytest
 from matbench.backends import UnavailableError
 from matbench.backends.cuda import compilation
 from matbench.features.explain import disassembly
-from matbench.features.explain.other_devices import named
+from matbench.features.explain.architectures import named
 from matbench.features.explain.sass import flow, listing
 from matbench.features.explain.sass.tally import Tally, tally
 

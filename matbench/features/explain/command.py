@@ -53,16 +53,10 @@ _CURRENT = "hopper"
     help="Also read hardware counters of one launch with Nsight Compute (ncu).",
 )
 def explain(
-    kernel: str,
-    files: KernelFiles,
-    sizes: SizeOptions,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    deadlines: DeadlineOptions,
-    arch: str | None,
-    counters: bool,
+    kernel: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
+    device: DeviceOptions, deadlines: DeadlineOptions, arch: str | None, counters: bool,
     shown: ReportOptions,
-) -> None:
+) -> None:  # fmt: skip
     """Explain what limits a kernel's speed.
 
     Shows the kernel's modelled global traffic next to the minimum, its speed next to the
@@ -77,7 +71,7 @@ def explain(
     """
     from matbench.features.explain import counters as ncu
     from matbench.features.explain import explanation, view
-    from matbench.features.explain.other_devices import device_of, named
+    from matbench.features.explain.architectures import device_of, named
     from matbench.kernelfile import sweep
     from matbench.records import provenance
     from matbench.worker.comparing import Contender
@@ -199,7 +193,7 @@ def _fits(
     from matbench.backends.cuda import compilation
     from matbench.cache import Cache
     from matbench.features.explain import occupancy
-    from matbench.features.explain.other_devices import device_of
+    from matbench.features.explain.architectures import device_of
     from matbench.kernelfile import sweep
 
     cache = Cache()
@@ -231,27 +225,24 @@ def _machine_code(
     """
     from matbench.analysis import ranking
     from matbench.cache import Cache
-    from matbench.features.explain import architectures, disassembly, machine_code, other_devices
+    from matbench.features.explain import architectures, disassembly, machine_code
     from matbench.kernelfile import sweep
 
-    own = architectures.of_capability(gpu.compute_capability) if gpu is not None else None
-    architecture = own if gpu is not None else next(iter(targets), None)
+    architecture = next(iter(targets), None)
+    if gpu is not None:
+        architecture = architectures.of_capability(gpu.compute_capability)
     if architecture is None:
         return None
-    at = gpu or other_devices.device_of(architecture)
+    at = gpu or architectures.device_of(architecture)
     placed = sweep.case(case.kernel, case.problem, case.params, at)
     if placed.launch is None or placed.skip is not None:
         return None
     capability = architecture.compute_capability
+    units = gpu.limits["multiprocessors"] if gpu else None
+    mhz = ranking.held_mhz(outcome.timing) if gpu and outcome else None
     try:
         code = disassembly.disassembled(capability, case.kernel, case.params, Cache())
-        return machine_code.machine_code(
-            code,
-            placed,
-            architecture,
-            gpu.limits["multiprocessors"] if gpu else None,
-            ranking.held_mhz(outcome.timing) if gpu and outcome else None,
-        )
+        return machine_code.machine_code(code, placed, architecture, units, mhz)
     except MatbenchError as error:
         say(f"machine code not read: {error}", err=True)
         return None

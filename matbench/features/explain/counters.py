@@ -7,6 +7,7 @@ launch. It does not change the clocks; by its default, caches are flushed before
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 import re
 
@@ -84,11 +85,8 @@ def counted(output: str) -> HardwareCounters | None:
             continue
         if name is not None:
             values[name] = value / 100 if name == "achieved_occupancy" else value
-        elif metric.endswith(_PERCENT) and (resource := _resource(metric)) is not None:
-            busy[resource] = max(busy.get(resource, 0.0), value / 100)
+        elif metric.endswith(_PERCENT):
+            fitting = (name for pattern, name in _RESOURCES.items() if re.search(pattern, metric))
+            for resource in itertools.islice(fitting, 1):
+                busy[resource] = max(busy.get(resource, 0.0), value / 100)
     return HardwareCounters(**values, busy=busy) if values else None
-
-
-def _resource(metric: str) -> str | None:
-    names = (name for pattern, name in _RESOURCES.items() if re.search(pattern, metric))
-    return next(names, None)

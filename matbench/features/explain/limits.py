@@ -7,14 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from matbench.backends import Argument, Backend, Work
+from matbench.backends import Argument, Work
 from matbench.bench import bandwidth
 from matbench.bench.bandwidth import SAMPLES, THREADS, fastest, launch_of
 from matbench.bench.device_kernels import device_kernel
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.session import Session
 from matbench.features.explain.record import Limits
-from matbench.model import Kernel
 
 _FLOP_PER_ROUND = 2 * 8 * 8
 #: The minimum time of a launch of multiply-adds, and the most rounds to try for that.
@@ -36,27 +35,12 @@ def measured(session: Session, anew: bool = False) -> Limits:
     if kept is not None and not anew:
         return kept
     memory = bandwidth.measured(backend, cache, anew=anew)
-    computed = _fma_flop_per_s(backend, kernel)
-    best = Limits(
-        device=backend.info.name,
-        driver=backend.info.driver,
-        copy_bytes_per_s=memory.copy_bytes_per_s,
-        read_bytes_per_s=memory.read_bytes_per_s,
-        fma_flop_per_s=max(computed, kept.fma_flop_per_s) if kept is not None else computed,
-        sm_mhz=backend.conditions().sm_mhz,
-        when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    )
-    cache.put(key, msgspec.json.encode(best))
-    return best
-
-
-def _fma_flop_per_s(backend: Backend, kernel: Kernel) -> float:
-    """The highest rate of a register-only loop that keeps all lanes of all multiprocessors busy."""
     info = backend.info
+    # A loop in registers only, which keeps all lanes of all multiprocessors busy.
     launch = launch_of(info, 16 * info.limits["multiprocessors"])
     threads = launch.blocks * launch.threads_per_block
-    with Memory(backend) as memory:
-        out = memory.allocate(4 * threads)
+    with Memory(backend) as on_device:
+        out = on_device.allocate(4 * threads)
         program = backend.build(kernel, {}, block_width=THREADS)
 
         def once_ns(rounds: int) -> float:
@@ -68,4 +52,15 @@ def _fma_flop_per_s(backend: Backend, kernel: Kernel) -> float:
         while once_ns(rounds) < _LEAST_NS[info.kind] and rounds < _MOST_ROUNDS:
             rounds *= 2
         times = [once_ns(rounds) for _ in range(SAMPLES)]
-        return threads * rounds * _FLOP_PER_ROUND / (fastest(times) * 1e-9)
+    computed = threads * rounds * _FLOP_PER_ROUND / (fastest(times) * 1e-9)
+    best = Limits(
+        device=info.name,
+        driver=info.driver,
+        copy_bytes_per_s=memory.copy_bytes_per_s,
+        read_bytes_per_s=memory.read_bytes_per_s,
+        fma_flop_per_s=max(computed, kept.fma_flop_per_s) if kept is not None else computed,
+        sm_mhz=backend.conditions().sm_mhz,
+        when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+    cache.put(key, msgspec.json.encode(best))
+    return best

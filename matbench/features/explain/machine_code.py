@@ -7,17 +7,16 @@ from collections import Counter
 from collections.abc import Mapping
 
 from matbench import workloads
-from matbench.features.explain.architectures import Architecture
+from matbench.features.explain.architectures import Architecture, limits
 from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.occupancy import occupancy
-from matbench.features.explain.other_devices import limits
 from matbench.features.explain.record import HotLoop, MachineCode, NotDerived
 from matbench.features.explain.sass import flow, listing, waits
 from matbench.features.explain.sass.memory import Cost
 from matbench.features.explain.sass.pipes import RATES, SCHEDULERS
 from matbench.features.explain.sass.tally import Tally, tally
 from matbench.kernelfile import expressions
-from matbench.model import Case, Launch, Resources
+from matbench.model import Case, Launch
 
 ISSUE = "issue slots"
 BANKS = "register banks"
@@ -85,7 +84,15 @@ def machine_code(
     operations = workloads.workload_of(case.problem).operations(case.problem)
     resident = block_cycles = per_cycle = least_cycles = least_ns = None
     if used and totals.is_complete:
-        resident = _resident(launch, architecture, code.resources, multiprocessors)
+        memory = launch.shared_bytes + (code.resources.static_shared_bytes or 0)
+        resident = occupancy(
+            architecture,
+            launch.threads_per_block,
+            registers=code.resources.registers,
+            shared_bytes=memory,
+        ).blocks
+        if multiprocessors:
+            resident = min(resident, -(-launch.blocks // multiprocessors))
         block_cycles = max(*used.values(), _waiting(totals, used, resident, capability))
     if block_cycles:
         per_cycle = operations / launch.blocks / block_cycles or None
@@ -157,16 +164,6 @@ def busy(code: MachineCode) -> dict[str, float]:
     """The share of the time at the ceiling for which each resource is busy, the most first."""
     most = code.block_cycles or max(code.cycles.values(), default=0.0)
     return {name: cycles / most for name, cycles in code.cycles.items()}
-
-
-def _resident(
-    launch: Launch, architecture: Architecture, resources: Resources, multiprocessors: int | None
-) -> int:
-    """The blocks of a multiprocessor that run at a time."""
-    shared = launch.shared_bytes + (resources.static_shared_bytes or 0)
-    threads, registers = launch.threads_per_block, resources.registers
-    blocks = occupancy(architecture, threads, registers=registers, shared_bytes=shared).blocks
-    return min(blocks, -(-launch.blocks // multiprocessors)) if multiprocessors else blocks
 
 
 def _waiting(

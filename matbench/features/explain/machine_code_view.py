@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from matbench.features.explain.machine_code import (
-    BANKS,
-    ISSUE,
-    L1,
-    MEMORY,
-    SHARED,
-    TENSOR,
-    busy,
-)
-from matbench.features.explain.record import (
-    Explanation,
-    HardwareCounters,
-    MachineCode,
-    NotDerived,
-)
+from matbench.features.explain.machine_code import BANKS, ISSUE, L1, MEMORY, SHARED, TENSOR, busy
+from matbench.features.explain.record import Explanation, HardwareCounters, MachineCode
 from matbench.show.table import Fact, Section, facts_section
 from matbench.show.units import count, duration, percent, rates
 
@@ -53,16 +40,25 @@ _TRY: dict[str, str] = {
     "integer pipe": "Move the arithmetic on indices out of the loop",
     "special functions": "Convert between types outside of the loop",
 }
+#: What is not derived.
+_MISSING = {
+    "addresses": "the addresses of {name} at {where}",
+    "branch": "the branch at {where} depends on loaded values",
+    "target": "the branch at {where} goes to a computed address",
+    "passes": "the loop at {where} takes too many passes to follow",
+    "opcode": "what {name} takes: an opcode that is not known",
+    "rate": "the rate of {name} on tensor cores",
+    "cycles": "cycles: no rates are known for {name}",
+}
 
 
 def section(code: MachineCode, counters: HardwareCounters | None = None) -> Section:
     """The table of the machine code, with what ncu counted beside it."""
-    facts = [
-        *_instructions(code),
-        *_accesses(code),
-        *_busy(code, counters.busy if counters is not None else {}),
-        *(Fact("not derived", "", _missing(each)) for each in code.not_derived[:_MOST_REASONS]),
-    ]
+    counted = counters.busy if counters is not None else {}
+    facts = [*_instructions(code), *_accesses(code), *_busy(code, counted)]
+    for each in code.not_derived[:_MOST_REASONS]:
+        reason = _MISSING[each.what].format(name=each.name, where=f"{each.address:#x}")
+        facts.append(Fact("not derived", "", reason))
     if (more := len(code.not_derived) - _MOST_REASONS) > 0:
         facts.append(Fact("not derived", "", f"{more} more of these"))
     return facts_section((f"machine code: {code.architecture}",), "of the code", facts)
@@ -81,19 +77,6 @@ def _instructions(code: MachineCode) -> Iterator[Fact]:
         yield Fact("hot loop", f"{size:,.0f} × {loop.passes:,.0f}", remark)
         most = list(loop.instructions.items())[:_MOST_CLASSES]
         yield Fact("of one pass", "", ", ".join(f"{n:,.0f} {name}" for name, n in most if n >= 0.5))
-
-
-def _missing(reason: NotDerived) -> str:
-    where = f"{reason.address:#x}"
-    return {
-        "addresses": f"the addresses of {reason.name} at {where}",
-        "branch": f"the branch at {where} depends on loaded values",
-        "target": f"the branch at {where} goes to a computed address",
-        "passes": f"the loop at {where} takes too many passes to follow",
-        "opcode": f"what {reason.name} takes: an opcode that is not known",
-        "rate": f"the rate of {reason.name} on tensor cores",
-        "cycles": f"cycles: no rates are known for {reason.name}",
-    }[reason.what]
 
 
 def _accesses(code: MachineCode) -> Iterator[Fact]:

@@ -31,22 +31,29 @@ def occupancy(
     per block, static and dynamic. As in NVIDIA's occupancy calculator, all of a multiprocessor's
     memory that can be configured as shared memory is.
     """
-    refused = _refusal(architecture, threads_per_block, registers, shared_bytes)
-    if refused:
-        return Occupancy(0, 0, 0.0, {}, (), refused)
-    warps = -(-threads_per_block // WARP)
-    by: dict[Limiter, int] = {"threads": architecture.warps // warps, "blocks": architecture.blocks}
+    a, warps = architecture, -(-threads_per_block // WARP)
+    # A launch must have registers as if its warps filled all partitions evenly. Pascal 6.0 has two
+    # partitions, but its launch limits are those of four, as on 6.1.
+    launched = _rounded(warps, 4 if a.family == "Pascal" else a.partitions)
+    block_registers = _registers_of_warp(registers or 0) * launched
+    for asked, most, what in (
+        (threads_per_block, a.threads_per_block, "threads per block"),
+        (shared_bytes, a.largest_shared_bytes, "bytes of shared memory"),
+        (registers or 0, a.registers_per_thread, "registers per thread"),
+        (block_registers, a.registers_per_block, "registers per block"),
+    ):
+        if asked > most:
+            return Occupancy(0, 0, 0.0, {}, (), f"{asked:,} {what} > {most:,}")
+    by: dict[Limiter, int] = {"threads": a.warps // warps, "blocks": a.blocks}
     if registers:
-        in_partition = architecture.registers // architecture.partitions
-        resident = in_partition // _registers_of_warp(registers)
-        by["registers"] = resident * architecture.partitions // warps
+        resident = a.registers // a.partitions // _registers_of_warp(registers)
+        by["registers"] = resident * a.partitions // warps
     if shared_bytes:
-        by["shared memory"] = architecture.shared_bytes // _rounded(
-            shared_bytes + architecture.reserved_shared_bytes, architecture.shared_unit_bytes
-        )
+        taken = _rounded(shared_bytes + a.reserved_shared_bytes, a.shared_unit_bytes)
+        by["shared memory"] = a.shared_bytes // taken
     blocks = min(by.values())
     limiters = tuple(resource for resource, most in by.items() if most == blocks)
-    return Occupancy(blocks, blocks * warps, blocks * warps / architecture.warps, by, limiters)
+    return Occupancy(blocks, blocks * warps, blocks * warps / a.warps, by, limiters)
 
 
 def fit(
@@ -91,27 +98,6 @@ def fit(
         occupancy=fits if fits is None or not fits.refused else None,
         reason=fits.refused if fits is not None else None,
     )
-
-
-def _refusal(
-    architecture: Architecture, threads: int, registers: int | None, shared_bytes: int
-) -> str | None:
-    """Why such a block cannot be launched; None if it can.
-
-    A launch must have registers as if its warps filled all partitions evenly. Pascal 6.0 has two
-    partitions, but its launch limits are those of four, as on 6.1.
-    """
-    a = architecture
-    partitions = 4 if a.family == "Pascal" else a.partitions
-    warps = _rounded(-(-threads // WARP), partitions)
-    needs = (
-        (threads, a.threads_per_block, "threads per block"),
-        (shared_bytes, a.largest_shared_bytes, "bytes of shared memory"),
-        (registers or 0, a.registers_per_thread, "registers per thread"),
-        (_registers_of_warp(registers or 0) * warps, a.registers_per_block, "registers per block"),
-    )
-    refused = (f"{asked:,} {what} > {most:,}" for asked, most, what in needs if asked > most)
-    return next(refused, None)
 
 
 def _registers_of_warp(registers: int) -> int:

@@ -54,7 +54,13 @@ def traffic(
     if "global_loads" not in claimed:
         return least
     loads = claimed["global_loads"]
-    stores = claimed.get("global_stores", float(_stores(kernel, problem, values)))
+    stores = claimed.get("global_stores")
+    if stores is None:  # each element of C once; if the host finishes the sum, one of each block
+        stores = float(workload.words("C", problem) * problem.batch)
+        if kernel.finish is not None:
+            with contextlib.suppress(expressions.ExpressionError):
+                grid = [expressions.whole(axis, values) for axis in kernel.launch.grid]
+                stores = float(math.prod(grid))
     moved = loaded * loads + stored * stores
     if not moved > 0:
         raise UsageError(f"{kernel.path}: [model] gives {moved:g} bytes of traffic for {params}")
@@ -79,14 +85,3 @@ def of_code(least: Traffic, code: MachineCode, kernel: Kernel) -> Traffic:
         claimed_bytes=None,
         is_derived=True,
     )
-
-
-def _stores(kernel: Kernel, problem: Problem, values: Mapping[str, int | float]) -> int:
-    """Elements of C that a launch writes if it writes each once.
-
-    If the host finishes the sum, this is one partial result per block.
-    """
-    if kernel.finish is not None:
-        with contextlib.suppress(expressions.ExpressionError):
-            return math.prod(expressions.whole(axis, values) for axis in kernel.launch.grid)
-    return workloads.workload_of(problem).words("C", problem) * problem.batch

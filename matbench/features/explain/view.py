@@ -8,8 +8,8 @@ from matbench import workloads
 from matbench.analysis.ranking import spread
 from matbench.errors import listed
 from matbench.features.explain import machine_code_view
+from matbench.features.explain.architectures import named
 from matbench.features.explain.explanation import BOUND_SHARE
-from matbench.features.explain.other_devices import named
 from matbench.features.explain.record import Explanation, Fit, Limiter, Limits
 from matbench.model import WORD_BYTES
 from matbench.records.environment import Environment

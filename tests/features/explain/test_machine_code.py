@@ -7,11 +7,11 @@ import pytest
 from support.h200 import H200, LIMITS, case_of, outcome_of
 from support.machine_code import listing_of
 
+from matbench.features.explain.architectures import named
 from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.explanation import explanation
 from matbench.features.explain.machine_code import machine_code
 from matbench.features.explain.machine_code_view import section, words
-from matbench.features.explain.other_devices import named
 from matbench.features.explain.record import (
     Explanation,
     HardwareCounters,

@@ -15,9 +15,8 @@ from support.optional import present
 from matbench.analysis.limits import WARP
 from matbench.errors import BuildError, UsageError
 from matbench.features.explain import occupancy as occupancies
-from matbench.features.explain.architectures import ARCHITECTURES, Architecture
+from matbench.features.explain.architectures import ARCHITECTURES, Architecture, device_of, named
 from matbench.features.explain.occupancy import Compile, occupancy
-from matbench.features.explain.other_devices import device_of, named
 from matbench.features.explain.record import Fit
 from matbench.kernelfile import sweep
 from matbench.model import Problem, Resources

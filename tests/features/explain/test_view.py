@@ -11,8 +11,8 @@ from support import records
 from support.h200 import H200, LIMITS, case_of, outcome_of, split_case
 
 from matbench.features.explain import occupancy
+from matbench.features.explain.architectures import device_of, named
 from matbench.features.explain.explanation import explanation
-from matbench.features.explain.other_devices import device_of, named
 from matbench.features.explain.record import (
     Explanation,
     HardwareCounters,

@@ -62,26 +62,19 @@ def blocks(function: CodeListing) -> dict[int, BasicBlock]:
     addresses = [instruction.address for instruction in function.instructions]
     for instruction, follows in zip(function.instructions, [*addresses[1:], None], strict=True):
         current.append(instruction)
-        if follows is None or follows in starts:
-            graph[current[0].address] = BasicBlock(
-                current[0].address, tuple(current), _following(instruction, follows)
-            )
-            current = []
+        if follows is not None and follows not in starts:
+            continue
+        # `BSSY` only names the place where lanes meet again.
+        target = instruction.target if instruction.stem != "BSSY" else None
+        guard, stops = instruction.guard, instruction.stem in _LEAVES | _BRANCHES
+        always = guard is None or (guard.name in ("PT", "UPT") and not guard.inverted)
+        conditional = any(operand.kind == "predicate" for operand in instruction.operands)
+        goes_on = not stops or not always or (conditional and instruction.target is not None)
+        goals = dict.fromkeys([target, follows if goes_on else None])
+        following = tuple(goal for goal in goals if goal is not None)
+        graph[current[0].address] = BasicBlock(current[0].address, tuple(current), following)
+        current = []
     return graph
-
-
-def _following(last: Instruction, after: int | None) -> tuple[int, ...]:
-    """Where a block can continue, given its last instruction.
-
-    `BSSY` only names the place where lanes meet again.
-    """
-    goals = [] if last.target is None or last.stem == "BSSY" else [last.target]
-    always = last.guard is None or (last.guard.name in ("PT", "UPT") and not last.guard.inverted)
-    conditional = any(operand.kind == "predicate" for operand in last.operands)
-    stops = last.stem in _LEAVES or last.stem in _BRANCHES
-    if after is not None and (not stops or not always or (conditional and last.target is not None)):
-        goals.append(after)
-    return tuple(dict.fromkeys(goals))
 
 
 def loops(graph: dict[int, BasicBlock]) -> list[Loop]:

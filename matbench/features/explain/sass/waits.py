@@ -105,7 +105,11 @@ def steps(
 
 def pass_cycles(path: Sequence[WaitStep], warps: int, blocks: int) -> float:
     """Cycles of a pass of all warps of the resident blocks, `warps` each."""
-    return _Multiprocessor(path, warps, blocks).run()
+    multiprocessor = _Multiprocessor(path, warps, blocks)
+    a_pass = len(path) * warps * blocks
+    timed = max(1, min(_TIMED, _MOST_STARTED // a_pass - _FIRST))
+    begin: float = multiprocessor.until(_FIRST * a_pass, 0)
+    return (multiprocessor.until((_FIRST + timed) * a_pass, begin) - begin) / timed
 
 
 @dataclass(eq=False)
@@ -134,24 +138,17 @@ class _Multiprocessor:
     def __init__(self, path: Sequence[WaitStep], warps: int, blocks: int) -> None:
         self.path, self.block_warps = path, warps
         # Warps go to the schedulers in turn.
-        self.warps = [_Warp(i // warps, i % SCHEDULERS) for i in range(warps * blocks)]
+        resident = [_Warp(i // warps, i % SCHEDULERS) for i in range(warps * blocks)]
         self.schedulers = [
-            _Scheduler(self.warps[number::SCHEDULERS], self.warps[number])
-            for number in range(min(SCHEDULERS, len(self.warps)))
+            _Scheduler(resident[number::SCHEDULERS], first)
+            for number, first in enumerate(resident[:SCHEDULERS])
         ]
         self.arrived: list[list[_Warp]] = [[] for _ in range(blocks)]
         self.data_free: float = 0
         self.lines_free: float = 0
         self.started = 0
 
-    def run(self) -> float:
-        """Start instructions until enough passes are over; cycles of one."""
-        a_pass = len(self.path) * len(self.warps)
-        timed = max(1, min(_TIMED, _MOST_STARTED // a_pass - _FIRST))
-        begin: float = self._until(_FIRST * a_pass, 0)
-        return (self._until((_FIRST + timed) * a_pass, begin) - begin) / timed
-
-    def _until(self, started: int, now: float) -> float:
+    def until(self, started: int, now: float) -> float:
         """The cycle in which so many instructions have been started."""
         while True:
             for scheduler in self.schedulers:
@@ -207,20 +204,17 @@ class _Multiprocessor:
             done = begin + max(step.data - 1, 0) + step.latency
             warp.counters[step.sets] = max(warp.counters[step.sets], done)
         if step.is_barrier:
-            self._arrive(warp, now)
-
-    def _arrive(self, warp: _Warp, now: float) -> None:
-        """The last warp of a block to arrive lets the others go on in the next cycle."""
-        arrived = self.arrived[warp.block]
-        arrived.append(warp)
-        if len(arrived) < self.block_warps:
-            warp.ready = _NEVER
-            return
-        for other in arrived[:-1]:
-            other.ready = now + 1
-            scheduler = self.schedulers[other.scheduler]
-            scheduler.look = min(scheduler.look, now + 1)
-        arrived.clear()
+            # The last warp of a block to arrive lets the others go on in the next cycle.
+            arrived = self.arrived[warp.block]
+            arrived.append(warp)
+            if len(arrived) < self.block_warps:
+                warp.ready = _NEVER
+                return
+            for other in arrived[:-1]:
+                other.ready = now + 1
+                waiting = self.schedulers[other.scheduler]
+                waiting.look = min(waiting.look, now + 1)
+            arrived.clear()
 
 
 def _turn(queue: deque[float], now: float) -> float:

@@ -63,20 +63,6 @@ class _EndError(UnknownError):
         self.reason = NotDerived(what, address=address)
 
 
-class Walk(NamedTuple):
-    """What one warp did: visits of each block of code, and accesses by instruction's address: none
-    of those whose lanes took no part, and no entry for those that were not seen.
-
-    `stopped` says why it could not be followed to its end; None if it was. `carried_out` is the
-    number of instructions that it took to follow it.
-    """
-
-    visits: Counter[int]
-    accesses: dict[int, list[Access]]
-    stopped: NotDerived | None
-    carried_out: int
-
-
 class WarpPlace(NamedTuple):
     """Which warp of the launch."""
 
@@ -110,24 +96,28 @@ def walk(
     most: int = MOST_INSTRUCTIONS,
 ) -> Walk:
     """Follow a warp from the first instruction until its lanes exit or `most` are carried out."""
-    walker = _Walker(code, place, constants, full_visits)
-    stopped = None
+    warp = Walk(code, place, constants, full_visits)
     try:
-        while walker.waiting:
+        while warp.waiting:
             # Lanes that are behind go first, so that lanes that parted meet again.
-            start = min(walker.waiting)
+            start = min(warp.waiting)
             if start not in code.graph:
                 raise _EndError("target", start)
-            if walker.carried_out > most:
+            if warp.carried_out > most:
                 raise _EndError("passes", start)
-            walker.visit(code.graph[start], walker.waiting.pop(start))
+            warp.visit(code.graph[start], warp.waiting.pop(start))
     except _EndError as end:
-        stopped = end.reason
-    return Walk(walker.visits, walker.accesses, stopped, walker.carried_out)
+        warp.stopped = end.reason
+    return warp
 
 
-class _Walker:
-    """A warp on its way: `waiting` are its lanes by the address where they go on."""
+class Walk:
+    """What one warp did: `visits` of each block of code, and `accesses` by instruction's address:
+    none of those whose lanes took no part, and no entry for those that were not seen.
+
+    `stopped` says why it could not be followed to its end; None if it was. `carried_out` is the
+    number of instructions that it took. `waiting` are its lanes by the address where they go on.
+    """
 
     def __init__(
         self, code: FlowGraph, place: WarpPlace, constants: Mapping[int, int], full_visits: int
@@ -142,6 +132,7 @@ class _Walker:
         self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
         self.headers = {loop.header: loop for loop in code.loops}
         self.carried_out = 0
+        self.stopped: NotDerived | None = None
 
     def visit(self, block: BasicBlock, rest: npt.NDArray[Any]) -> None:
         """Carry out one block of code with the lanes that are there."""

@@ -9,7 +9,7 @@ from support.machine_code import followed, needs_nvdisasm
 
 from matbench.cache import Cache
 from matbench.features.explain import disassembly, machine_code, traffic
-from matbench.features.explain.other_devices import device_of, named
+from matbench.features.explain.architectures import device_of, named
 from matbench.features.explain.record import MachineCode, NotDerived
 from matbench.features.explain.sass import effects, flow, listing, pipes
 from matbench.kernelfile import catalogue, sweep

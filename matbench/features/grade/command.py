@@ -44,18 +44,10 @@ if TYPE_CHECKING:
     "--output", metavar="FILE", help="Write a record of each kernel to FILE (JSON Lines)."
 )
 def grade(
-    kernels: tuple[str, ...],
-    selection: SelectionOptions,
-    files: KernelFiles,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    deadlines: DeadlineOptions,
-    at_least: str | None,
-    tree: bool,
-    seed: int,
-    output: str | None,
-    shown: ReportOptions,
-) -> None:
+    kernels: tuple[str, ...], selection: SelectionOptions, files: KernelFiles,
+    constants: ConstantOptions, device: DeviceOptions, deadlines: DeadlineOptions,
+    at_least: str | None, tree: bool, seed: int, output: str | None, shown: ReportOptions,
+) -> None:  # fmt: skip
     """Describe the arithmetic of kernels: errors, range, order.
 
     Multiplies chosen inputs and reads C: no source is needed. A kernel has grade A if each element

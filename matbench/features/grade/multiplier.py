@@ -19,9 +19,12 @@ from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import UNWORKED
 from matbench.bench.kernel_arguments import Float64, Matrix, Memory
 from matbench.errors import CaseError, UsageError
+from matbench.features.grade import accuracy
 from matbench.kernelfile import sizes, sweep
 from matbench.model import SCALE_OF, WORKSPACE, Case, DeviceInfo, Kernel, Problem
 from matbench.show.reasons import skip_reason
+from matbench.workloads import rounding
+from matbench.workloads.doubled import product
 from matbench.workloads.rounding import decoded, encoded
 
 
@@ -55,7 +58,7 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
 class Multiplier:
     """One kernel with one set of parameters on an open device; `multiply` launches it.
 
-    `build` gives the program for a case.
+    `build` gives the program for a case. `seed` is that of all random numbers.
     """
 
     def __init__(
@@ -64,19 +67,17 @@ class Multiplier:
         build: Callable[[Case], Program],
         kernel: Kernel,
         params: dict[str, int],
+        seed: int = 0,
     ) -> None:
         self.backend = backend
         self.info: DeviceInfo = backend.info
         self.build = build
         self.kernel = kernel
         self.params = params
+        self.seed = seed
         contract = kernel.contract
         self.storage, self.result = contract.storage, contract.result
         self.sums_in, self.exponents = contract.sums_in, contract.exponents
-
-    def with_params(self, params: dict[str, int]) -> Multiplier:
-        """The same kernel with other parameters."""
-        return Multiplier(self.backend, self.build, self.kernel, params)
 
     def case(self, M: int, N: int, K: int) -> Case:
         """The case of this size, or of the next that the kernel accepts; `CaseError` if none."""
@@ -115,6 +116,46 @@ class Multiplier:
         result = matrices["C"]
         C = result.turned(decoded(after[0, :, : result.place.width], result.storage))
         return C[:M, :N]
+
+    # -- inputs and errors -----------------------------------------------------------------
+
+    def random(self, purpose: str) -> np.random.Generator:
+        """A generator of its own for each purpose."""
+        return np.random.default_rng([self.seed, *purpose.encode()])
+
+    def uniform(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
+        """Numbers in [0, 1) that the kernel's inputs can hold."""
+        return self.stored(random.random((rows, columns)))
+
+    def signed(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
+        """Numbers in [−1, 1) that the kernel's inputs can hold."""
+        return self.stored(2 * random.random((rows, columns)) - 1)
+
+    def near_one(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
+        """Numbers in [½, 1], whose products and scaled values keep all bits."""
+        return self.stored((1 + random.random((rows, columns))) / 2)
+
+    def errors(
+        self,
+        A: Float64,
+        B: Float64,
+        rows: Float64 | float = 1.0,
+        inner: Float64 | float = 1.0,
+        columns: Float64 | float = 1.0,
+    ) -> accuracy.Errors:
+        """Errors of the product of rows·A·inner and B·columns/inner, with powers of two as factors;
+        the reference would lose bits if it were computed from scaled numbers."""
+        left, right = A * rows * inner, B * columns / np.reshape(inner, (-1, 1))
+        C, R = self.multiply(left, right), product(A, B) * rows * columns
+        return accuracy.errors(C, R, left, right, self.result)
+
+    @property
+    def widest(self) -> int:
+        """The widest spread of powers of two that A and B can have, in binades."""
+        low, high = self.exponents
+        _, least, most = rounding.FORMATS[self.storage]
+        reach = min(high, most, -low, -least)
+        return max(0, 2 * (reach - (8 if reach > 20 else 4)))
 
 
 def _sent(matrix: Matrix, numbers: Float64) -> npt.NDArray[Any]:

@@ -117,7 +117,13 @@ class Prober:
 
 def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple[Statement, ...]:
     """The order of addition, and how sums are computed; the latter rests on the former."""
-    bits = _read_bits(multiplier, random)
+    # The fewest significant bits with which a number of A or B is read.
+    side, most = _SMALL, rounding.FORMATS[multiplier.storage][0]
+    given = 1 + np.rint(random.random((side, side)) * 2 ** (most - 1)) / 2.0 ** (most - 1)
+    given, alone = multiplier.stored(np.where(given >= 2, 1.5, given)), np.eye(side)
+    with np.errstate(invalid="ignore"):
+        read = [multiplier.multiply(given, alone), multiplier.multiply(alone, given)]
+    bits = min(accuracy.read_bits(product, given, multiplier.storage) for product in read)
     prober, tree, error = _tree(multiplier, _SMALL, random)
     if isinstance(error, _ExactError):
         order = Order(verdict="exact", terms=_SMALL, probes=prober.probes)
@@ -166,17 +172,6 @@ def _tree(
             if isinstance(error, _ExactError):
                 break
     return prober, None, last
-
-
-def _read_bits(multiplier: Multiplier, random: np.random.Generator) -> int:
-    """The fewest significant bits with which a number of A or B is read."""
-    side, bits = _SMALL, rounding.FORMATS[multiplier.storage][0]
-    given = 1 + np.rint(random.random((side, side)) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)
-    given = multiplier.stored(np.where(given >= 2, 1.5, given))
-    alone = np.eye(side)
-    with np.errstate(invalid="ignore"):
-        read = [multiplier.multiply(given, alone), multiplier.multiply(alone, given)]
-    return min(accuracy.read_bits(product, given, multiplier.storage) for product in read)
 
 
 def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> Sums:

@@ -53,57 +53,9 @@ _LARGEST_K = {"gpu": 4096, "cpu": 1024}
 _SEEDS = 4
 
 
-class GradedKernel(NamedTuple):
-    """A kernel to grade, and its source of random numbers."""
-
-    multiplier: Multiplier
-    seed: int
-
-    def random(self, purpose: str) -> np.random.Generator:
-        """A generator of its own for each purpose."""
-        return np.random.default_rng([self.seed, *purpose.encode()])
-
-    def multiply(self, A: Float64, B: Float64) -> Float64:
-        return self.multiplier.multiply(A, B)
-
-    def uniform(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
-        """Numbers in [0, 1) that the kernel's inputs can hold."""
-        return self.multiplier.stored(random.random((rows, columns)))
-
-    def signed(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
-        """Numbers in [−1, 1) that the kernel's inputs can hold."""
-        return self.multiplier.stored(2 * random.random((rows, columns)) - 1)
-
-    def near_one(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
-        """Numbers in [½, 1], whose products and scaled values keep all bits."""
-        return self.multiplier.stored((1 + random.random((rows, columns))) / 2)
-
-    def errors(
-        self,
-        A: Float64,
-        B: Float64,
-        rows: Float64 | float = 1.0,
-        inner: Float64 | float = 1.0,
-        columns: Float64 | float = 1.0,
-    ) -> accuracy.Errors:
-        """Errors of the product of rows·A·inner and B·columns/inner, with powers of two as factors;
-        the reference would lose bits if it were computed from scaled numbers."""
-        left, right = A * rows * inner, B * columns / np.reshape(inner, (-1, 1))
-        C, R = self.multiply(left, right), product(A, B) * rows * columns
-        return accuracy.errors(C, R, left, right, self.multiplier.result)
-
-    @property
-    def widest(self) -> int:
-        """The widest spread of powers of two that A and B can have, in binades."""
-        low, high = self.multiplier.exponents
-        _, least, most = rounding.FORMATS[self.multiplier.storage]
-        reach = min(high, most, -low, -least)
-        return max(0, 2 * (reach - (8 if reach > 20 else 4)))
-
-
-def growth(subject: GradedKernel) -> Growth:
+def growth(subject: Multiplier) -> Growth:
     """Errors by element on uniform inputs, for K from 16 to the largest."""
-    largest_K = _LARGEST_K[subject.multiplier.info.kind]
+    largest_K = _LARGEST_K[subject.info.kind]
     points = []
     for power in range(4, largest_K.bit_length()):
         for seed in range(_SEEDS):
@@ -111,11 +63,11 @@ def growth(subject: GradedKernel) -> Growth:
             A = subject.uniform(random, _SIDE, 1 << power)
             B = subject.uniform(random, 1 << power, _SIDE)
             points.append((1 << power, subject.errors(A, B).by_element))
-    short = subject.multiplier.storage in EIGHT_BITS
+    short = subject.storage in EIGHT_BITS
     return accuracy.growth(points, len(points) * _SIDE**2, short=short)
 
 
-def bounds(subject: GradedKernel) -> Bounds:
+def bounds(subject: Multiplier) -> Bounds:
     """Errors on uniform inputs, on rows and columns of different sizes, and on terms of one size
     from factors of different sizes."""
     random = subject.random("bounds")
@@ -131,10 +83,10 @@ def bounds(subject: GradedKernel) -> Bounds:
             errors.append(subject.errors(A, B))
             errors.append(subject.errors(A, B, rows=rows, columns=columns))
             errors.append(subject.errors(A, B, inner=inner))
-    return accuracy.bounds(errors, len(errors) * _SIDE**2, subject.multiplier.result)
+    return accuracy.bounds(errors, len(errors) * _SIDE**2, subject.result)
 
 
-def algorithm(subject: GradedKernel) -> Algorithm:
+def algorithm(subject: Multiplier) -> Algorithm:
     """Some rows of A and columns of B are zero: so are those of C, if no other row or column enters
     their sums."""
     random = subject.random("zeros")
@@ -154,7 +106,7 @@ def algorithm(subject: GradedKernel) -> Algorithm:
     )
 
 
-def range_(subject: GradedKernel) -> Range:
+def range_(subject: Multiplier) -> Range:
     """Terms a·d times b/d, for powers of two d that spread wider and wider."""
     K, tried, accurate, probes = 64, 0, 0, 0
     random = subject.random("range")
@@ -182,27 +134,39 @@ def range_(subject: GradedKernel) -> Range:
     )
 
 
-def specials(subject: GradedKernel) -> Specials:
+def specials(subject: Multiplier) -> Specials:
     """NaN, infinities, overflow and subnormals in one row of A and one column of B."""
-    multiplier = subject.multiplier
     K = side = 16
     row, column, k, other = 3, 5, 7, 11
-    bits, least, most = rounding.FORMATS[multiplier.storage]
+    bits, least, most = rounding.FORMATS[subject.storage]
     random = subject.random("specials")
     differ: dict[str, str] = {}
     probes = 0
     large = 1.5 * 2.0**most  # twice that is infinite
-
-    for name, entries in _special_cases(row, column, k, other, large).items():
+    inf, every = math.inf, slice(None)
+    sums = [(k, every, 2.0**-10), (other, every, 2.0**-10), (k, column, 1), (other, column, 1)]
+    # What each sets in A and in B: row, column, number.
+    entered: dict[str, tuple[list[Any], list[Any]]] = {
+        "NaN in A": ([(row, k, math.nan)], []),
+        "NaN in B": ([], [(k, column, math.nan)]),
+        "Inf in A": ([(row, k, inf)], []),
+        "-Inf in B": ([], [(k, column, -inf)]),
+        "Inf · 0": ([(row, k, inf)], [(k, column, 0.0)]),
+        "Inf - Inf": ([(row, k, inf), (row, other, inf)], [(k, column, 1), (other, column, -1)]),
+        "overflow": ([(row, k, large), (row, other, large)], sums),
+        "-overflow": ([(row, k, -large), (row, other, -large)], sums),
+        "no overflow": ([(row, every, 0), (row, k, large)], sums),
+    }
+    for name, entries in entered.items():
         A, B = subject.signed(random, side, K), subject.signed(random, K, side)
         for matrix, changes in zip((A, B), entries, strict=True):
             matrix[matrix == 0] = 0.5
             for i, j, value in changes:
                 matrix[i, j] = value
-        A, B = multiplier.stored(A), multiplier.stored(B)
-        C = multiplier.multiply(A, B)
+        A, B = subject.stored(A), subject.stored(B)
+        C = subject.multiply(A, B)
         with np.errstate(all="ignore"):
-            R = rounding.nearest(A @ B, multiplier.result)
+            R = rounding.nearest(A @ B, subject.result)
         probes += C.size
         if mistake := accuracy.mistaken(C, R):
             differ[name] = mistake
@@ -217,7 +181,7 @@ def specials(subject: GradedKernel) -> Specials:
     A[:, k], B[k] = small, 2.0 ** min(12, most - 2)
     inputs = {fate(subject.multiply(A, B), A @ B), fate(subject.multiply(B.T, A.T), (A @ B).T)}
     results = None
-    _, result_least, _ = rounding.FORMATS[multiplier.result]
+    _, result_least, _ = rounding.FORMATS[subject.result]
     half = (result_least - 4) // 2
     if half >= least:
         A[:, k] = B[k] = 2.0**half
@@ -232,32 +196,7 @@ def specials(subject: GradedKernel) -> Specials:
     )
 
 
-#: Entries of a matrix that are set: row, column, number.
-_Entries = list[tuple[int | slice, int | slice, float]]
-
-
-def _special_cases(
-    row: int, column: int, k: int, other: int, large: float
-) -> dict[str, tuple[_Entries, _Entries]]:
-    """The name of each case, and what it sets in A and in B."""
-    inf, every, small = math.inf, slice(None), 2.0**-10
-    sums: _Entries = [
-        (k, every, small), (other, every, small), (k, column, 1), (other, column, 1)
-    ]  # fmt: skip
-    return {
-        "NaN in A": ([(row, k, math.nan)], []),
-        "NaN in B": ([], [(k, column, math.nan)]),
-        "Inf in A": ([(row, k, inf)], []),
-        "-Inf in B": ([], [(k, column, -inf)]),
-        "Inf · 0": ([(row, k, inf)], [(k, column, 0.0)]),
-        "Inf - Inf": ([(row, k, inf), (row, other, inf)], [(k, column, 1), (other, column, -1)]),
-        "overflow": ([(row, k, large), (row, other, large)], sums),
-        "-overflow": ([(row, k, -large), (row, other, -large)], sums),
-        "no overflow": ([(row, every, 0), (row, k, large)], sums),
-    }
-
-
-def runs(subject: GradedKernel) -> Runs:
+def runs(subject: Multiplier) -> Runs:
     """The same inputs again and again."""
     random = subject.random("runs")
     A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
@@ -268,19 +207,19 @@ def runs(subject: GradedKernel) -> Runs:
     )
 
 
-def batches(subject: GradedKernel) -> Batches:
+def batches(subject: Multiplier) -> Batches:
     """One row among others: alone, repeated in all rows, and among rows of other sizes."""
     random = subject.random("batches")
     K, N = 256, 64
     row, B = subject.signed(random, 1, K), subject.signed(random, K, N)
-    sizes = {M: subject.multiplier.case(M, N, K).problem.M for M in _BATCHES}
+    sizes = {M: subject.case(M, N, K).problem.M for M in _BATCHES}
     if len(set(sizes.values())) == 1:
         return Batches(reason="the kernel accepts only one number of rows of these")
     alone = subject.multiply(row, B)
     differ, probes = [], N
     for M in _BATCHES:
         equal = subject.multiply(np.repeat(row, M, axis=0), B)
-        others = subject.multiplier.stored(subject.signed(random, M, K) * 2.0**6)
+        others = subject.stored(subject.signed(random, M, K) * 2.0**6)
         others[[M // 2, M - 1]] = row
         mixed = subject.multiply(others, B)[[M // 2, M - 1]]
         probes += equal.size + mixed.size
@@ -307,15 +246,15 @@ def variations(case: Case, device: DeviceInfo) -> list[tuple[str, Case]]:
     return variants
 
 
-def constants(subject: GradedKernel) -> Constants:
+def constants(subject: Multiplier) -> Constants:
     """Each swept constant with other values, while the rest keep theirs."""
-    multiplier = subject.multiplier
     random = subject.random("constants")
     A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
-    first = multiplier.multiply(A, B)
+    first = subject.multiply(A, B)
     tried, differ, probes = [], [], first.size
-    for name, case in variations(multiplier.case(64, 64, 256), multiplier.info):
-        C = multiplier.with_params(case.params).multiply(A, B)
+    for name, case in variations(subject.case(64, 64, 256), subject.info):
+        other = Multiplier(subject.backend, subject.build, subject.kernel, case.params, 0)
+        C = other.multiply(A, B)
         tried.append(name)
         probes += C.size
         if not np.array_equal(C, first):
@@ -330,31 +269,31 @@ def constants(subject: GradedKernel) -> Constants:
     )
 
 
-def ulps(subject: GradedKernel) -> tuple[Ulps, ...]:
+def ulps(subject: Multiplier) -> tuple[Ulps, ...]:
     """Errors in units in the last place on four kinds of inputs."""
-    K, half, multiplier = 256, 128, subject.multiplier
+    K, half = 256, 128
     errors = []
     for kind in ("uniform", "signed", "normal", "ill-conditioned"):
         random = subject.random(f"ulps {kind}")
         if kind == "normal":
-            A = multiplier.stored(random.standard_normal((_SIDE, K)))
-            B = multiplier.stored(random.standard_normal((K, _SIDE)))
+            A = subject.stored(random.standard_normal((_SIDE, K)))
+            B = subject.stored(random.standard_normal((K, _SIDE)))
         else:
             draw = subject.uniform if kind == "uniform" else subject.signed
             A, B = draw(random, _SIDE, K), draw(random, K, _SIDE)
         if kind == "ill-conditioned":  # the second half of a sum nearly cancels the first
             near = A[:, :half] * (1 + 2.0**-6 * random.random((_SIDE, half)))
-            A[:, half:] = multiplier.stored(near)
+            A[:, half:] = subject.stored(near)
             B[half:] = -B[:half]
-        C = multiplier.multiply(A, B)
-        errors.append(accuracy.ulps(C, product(A, B), multiplier.result, kind))
+        C = subject.multiply(A, B)
+        errors.append(accuracy.ulps(C, product(A, B), subject.result, kind))
     return tuple(errors)
 
 
 class GradeStep(NamedTuple):
     """A step: what it does, in words, and the statement that says why it failed."""
 
-    run: Callable[[GradedKernel], Any]
+    run: Callable[[Multiplier], Any]
     doing: str
     failed: type[Statement] | None = None
 
@@ -367,7 +306,7 @@ STEPS = {
     "range": GradeStep(range_, "range of exponents", Range),
     "specials": GradeStep(specials, "special values", Specials),
     "order": GradeStep(
-        lambda subject: order_probes.order_and_sums(subject.multiplier, subject.random("order")),
+        lambda subject: order_probes.order_and_sums(subject, subject.random("order")),
         "order of addition",
         Order,
     ),
@@ -382,12 +321,12 @@ def graded(
     session: Session, kernel: Kernel, params: dict[str, int], name: str, seed: int
 ) -> Statements:
     """The statements of one step on a device; `CaseError` if a launch fails."""
-    return step(Multiplier(session.backend, session.program, kernel, params), name, seed)
+    return step(Multiplier(session.backend, session.program, kernel, params, seed), name)
 
 
-def step(multiplier: Multiplier, name: str, seed: int) -> Statements:
+def step(subject: Multiplier, name: str) -> Statements:
     """The statements of one step; `CaseError` if a launch fails."""
-    made = STEPS[name].run(GradedKernel(multiplier, seed))
+    made = STEPS[name].run(subject)
     if name == "order":
         return Statements(order=made[0], sums=made[1])
     return Statements(**{name: made})

@@ -52,22 +52,19 @@ def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Repo
     """A profile of each kernel and, if there are several, a table of all."""
     shown, about = list(grades), list(environments)
     graded = [grade for grade in shown if grade.reason is None]
-    others = grouped((g for g in shown if g.reason is not None), lambda g: g.reason or "")
-    missing = [f"not graded: {', '.join(_names(alike))}: {why}" for why, alike in others.items()]
+    missing = []
+    for why, alike in grouped(shown, lambda grade: grade.reason).items():
+        if why is not None:
+            names = dict.fromkeys(grade.case.kernel for grade in alike)
+            missing.append(f"not graded: {', '.join(names)}: {why}")
+    compared = [_comparison(graded, about)] if len(graded) > 1 else []
     return Report(
-        sections=(
-            *map(_profile, graded),
-            *([_comparison(graded, about)] if len(graded) > 1 else []),
-        ),
+        sections=(*map(_profile, graded), *compared),
         footer="\n".join([*missing, *([_FOOTER] if graded else [])]),
         columns=_COLUMNS,
         rows=lambda: shown,
         records=lambda: [*about, *shown],
     )
-
-
-def _names(grades: Sequence[Grade]) -> list[str]:
-    return list(dict.fromkeys(grade.case.kernel for grade in grades))
 
 
 def name_of(grade: Grade) -> str:
@@ -79,16 +76,6 @@ def name_of(grade: Grade) -> str:
 
 
 def _profile(grade: Grade) -> Section:
-    rows = tuple(
-        Row((title, text, count(probes) if probes else UNKNOWN))
-        for title, text, probes in _lines(grade)
-    )
-    columns = (Column("property"), Column("finding"), Column("probes", right=True))
-    title = f"{name_of(grade)}: grade {grade.letter}, {grade.duration_s:.1f} s"
-    return Section((title,), columns, "", (Group("", rows),))
-
-
-def _lines(grade: Grade) -> Iterator[tuple[str, str, int]]:
     """What is said about each property, and how many probes it rests on."""
     properties: tuple[tuple[str, Statement | None, Callable[[Any], str]], ...] = (
         ("errors", grade.bounds, partial(_errors, grade)),
@@ -104,9 +91,14 @@ def _lines(grade: Grade) -> Iterator[tuple[str, str, int]]:
         ("constants", grade.constants, _constants),
         *((f"{ulps.inputs} inputs", ulps, _ulps) for ulps in grade.ulps),
     )
-    for title, statement, text in properties:
-        if statement is not None:
-            yield title, _said(statement, text), statement.probes
+    rows = tuple(
+        Row((title, _said(made, text), count(made.probes) if made.probes else UNKNOWN))
+        for title, made, text in properties
+        if made is not None
+    )
+    columns = (Column("property"), Column("finding"), Column("probes", right=True))
+    title = f"{name_of(grade)}: grade {grade.letter}, {grade.duration_s:.1f} s"
+    return Section((title,), columns, "", (Group("", rows),))
 
 
 def _said(statement: Statement | None, text: Callable[[Any], str]) -> str:
@@ -280,13 +272,12 @@ def _ordinal(number: int) -> str:
 def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) -> Section:
     several = Counter(grade.case.kernel for grade in grades)
     names = [name_of(g) if several[g.case.kernel] > 1 else g.case.kernel for g in grades]
-    rows = [
-        replace(r, cells=(name, *r.cells[1:]))
-        for name, r in zip(names, Row.each(_COLUMNS, grades, _row), strict=True)
-    ]
+    made = Row.each(_COLUMNS, grades, lambda g: Row(reason=order(g).partition(" (K = ")[0]))
+    rows = [replace(r, cells=(n, *r.cells[1:])) for n, r in zip(names, made, strict=True)]
+    devices = [device for environment in environments for device in environment.devices]
     heading = (
         "Kernels compared",
-        *_used_devices(environments),
+        *dict.fromkeys(f"{of.label} · driver {of.driver} · {of.toolkit}" for of in devices),
         "bits: for which grade A holds · ulp: largest error on uniform inputs · sums: bits of the "
         "accumulator",
     )
@@ -297,17 +288,6 @@ def _uniform_ulps(grade: Grade) -> float | None:
     return next((ulps.largest for ulps in grade.ulps if ulps.inputs == "uniform"), None)
 
 
-def _used_devices(environments: Sequence[Environment]) -> list[str]:
-    """The devices of some runs, each with its software."""
-    devices = [device for environment in environments for device in environment.devices]
-    lines = [f"{device.label} · driver {device.driver} · {device.toolkit}" for device in devices]
-    return list(dict.fromkeys(lines))
-
-
-def _row(grade: Grade) -> Row:
-    return Row(reason=order(grade).partition(" (K = ")[0])
-
-
 _COLUMNS = (
     Column("kernel", "kernel", "case.kernel"),
     *under("case", "params backend device"),
@@ -315,13 +295,8 @@ _COLUMNS = (
     *under("", "seed duration_s reason"),
     numeric("bits", "bits", "bounds.bits", count),
     *under("growth", "growth=verdict"),
-    numeric(
-        "slope",
-        "slope",
-        "growth.slope",
-        lambda slope: f"{slope:.2f}" if is_known(slope) else UNKNOWN,
-        drop=2,
-    ),
+    numeric("slope", "slope", "growth.slope", drop=2,
+            form=lambda slope: f"{slope:.2f}" if is_known(slope) else UNKNOWN),
     *under("growth.interval", "slope_low=0 slope_high=1"),
     numeric("ulp", value=_uniform_ulps, form=partial(number, digits=2), drop=3),
     *under("algorithm", "algorithm=verdict"),
@@ -335,7 +310,7 @@ _COLUMNS = (
     Column("runs", "runs", "runs.verdict", drop=7, place=1),
     Column("rows", "batches", "batches.verdict", drop=4, place=1),
     *under("constants", "constants=verdict"),
-)
+)  # fmt: skip
 
 
 # -- trees -----------------------------------------------------------------------------------------

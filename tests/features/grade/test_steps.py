@@ -174,9 +174,7 @@ def test_tensor_cores_are_recognised_in_each_type(device: DeviceInfo, storage: S
 @pytest.mark.parametrize("storage", ["float16", "bfloat16", "float64"])
 def test_a_plain_sum_of_each_type_has_grade_A(device: DeviceInfo, storage: Storage) -> None:
     kernel = of_type(storage)
-    subject = steps.GradedKernel(
-        Simulated(device, typed(storage, kernel.contract.result), kernel), 0
-    )
+    subject = Simulated(device, typed(storage, kernel.contract.result), kernel)
     assert steps.bounds(subject).verdict == "A"
     assert steps.range_(subject).verdict == "whole"
     assert steps.specials(subject).differ == {}
@@ -188,21 +186,21 @@ def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
         unit = np.abs(A).max() * 2.0**-24
         return typed_float(np.rint(A / unit) * unit, B)
 
-    found = steps.batches(steps.GradedKernel(Simulated(device, product), 0))
+    found = steps.batches(Simulated(device, product))
     assert (found.verdict, found.differ_at) == ("varies", (2, 7, 64, 1000))
-    same = steps.batches(steps.GradedKernel(Simulated(device, typed_float), 0))
+    same = steps.batches(Simulated(device, typed_float))
     assert (same.verdict, same.differ_at) == ("invariant", ())
 
 
 def test_special_values_meet_no_zeros_by_chance(
     device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps.GradedKernel, "signed", lambda _, __, *shape: np.zeros(shape))
+    monkeypatch.setattr(Multiplier, "signed", lambda _, __, *shape: np.zeros(shape))
 
     def skips_zeros(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         return np.asarray(np.where(B[None] == 0, 0, A[:, :, None] * B[None]).sum(axis=1))
 
-    found = steps.specials(steps.GradedKernel(Simulated(device, skips_zeros), 0))
+    found = steps.specials(Simulated(device, skips_zeros))
     assert "Inf · 0" in found.differ
     assert "Inf in A" not in found.differ
 
@@ -212,7 +210,7 @@ def test_a_kernel_that_accepts_one_number_of_rows_has_no_batches(device: DeviceI
         def case(self, M: int, N: int, K: int) -> Case:
             return super().case(64, N, K)
 
-    found = steps.batches(steps.GradedKernel(OneSize(device, typed_float), 0))
+    found = steps.batches(OneSize(device, typed_float))
     assert found == Batches(reason="the kernel accepts only one number of rows of these")
     assert (found.verdict, found.probes) == ("unclear", 0)
 
@@ -244,7 +242,7 @@ class Failing:
     ) -> Statements:
         if step in self.failing:
             raise self.error("it broke")
-        return steps.step(Simulated(self.device, lambda A, B: A @ B, NUMPY), step, seed)
+        return steps.step(Simulated(self.device, lambda A, B: A @ B, NUMPY), step)
 
 
 @pytest.mark.parametrize("failing", ["growth", "order", "specials", "ulps"])

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from matbench import programs
 from matbench.backends.cuda import compilation, cublas, device, libcuda, nvml
 from matbench.backends.protocol import UnavailableError
 from matbench.errors import BuildError, LackingError
-from matbench.features.doctor.finding import DoctorFinding, Status
 
+Status = Literal["ok", "note", "problem"]
 INSTALL = "matbench doctor --install"
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
 _NVIDIA, _DISPLAY = "0x10de", "0x03"
@@ -25,6 +28,19 @@ _UNRESTRICT = (
     "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | "
     "sudo tee /etc/modprobe.d/nvidia-profiling.conf, then reboot"
 )
+
+
+class DoctorFinding(msgspec.Struct, frozen=True):
+    """What was found about one thing, and how to fix it.
+
+    A *problem* keeps this machine's NVIDIA GPU, or its CPU if it has none, from being measured; a
+    *note* does not.
+    """
+
+    name: str
+    status: Status
+    seen: str
+    fix: str = ""
 
 
 def findings() -> Iterator[DoctorFinding]:
@@ -137,17 +153,12 @@ def _counters() -> DoctorFinding:
     if path is None:
         fix = "install Nsight Compute and put ncu on PATH"
         return DoctorFinding("counters", "note", "ncu not found", fix)
-    restricted = "RmProfilingAdminOnly: 1" in _read(_PARAMETERS)
+    restricted = False
+    with suppress(OSError):
+        restricted = "RmProfilingAdminOnly: 1" in _PARAMETERS.read_text(encoding="utf-8")
     if restricted and os.name == "posix" and os.geteuid() != 0:
         return DoctorFinding("counters", "note", "only root may read them", _UNRESTRICT)
     return DoctorFinding("counters", "ok", f"{path}{', as root' if restricted else ''}")
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
 
 
 # -- The state of each GPU, through NVML -----------------------------------------------------------
@@ -179,7 +190,8 @@ def _gpus() -> Iterator[DoctorFinding]:
 
 
 def _clocks(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
-    watch = nvml.ClockMonitor(_text(api.nvmlDeviceGetPciInfo(handle).busId))
+    bus = api.nvmlDeviceGetPciInfo(handle).busId
+    watch = nvml.ClockMonitor(bus.decode() if isinstance(bus, bytes) else bus)
     now, most = watch.read(), api.nvmlDeviceGetMaxClockInfo(handle, api.NVML_CLOCK_SM)
     if now is None:
         return DoctorFinding(name, "note", "cannot be read")
@@ -237,7 +249,3 @@ def _processes(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
 #: Usage that a sample of NVML's may show on an idle GPU.
 _IDLE_PERCENT = 5
 _OF_EACH = {"clocks": _clocks, "ECC": _ecc, "MIG": _mig, "processes": _processes}
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value

@@ -13,7 +13,7 @@ from matbench.backends.protocol import UnavailableError
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.features.doctor import cuda, installing
-from matbench.features.doctor.finding import DoctorFinding, Status
+from matbench.features.doctor.cuda import DoctorFinding, Status
 
 
 def findings() -> Iterator[DoctorFinding]:

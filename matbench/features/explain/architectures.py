@@ -17,7 +17,8 @@ from typing import cast
 
 import msgspec
 
-from matbench.analysis.limits import WARP, Multiprocessor, of_capability
+from matbench.analysis import limits as known_limits
+from matbench.analysis.limits import WARP, Multiprocessor
 from matbench.errors import UsageError
 from matbench.model import DeviceInfo
 
@@ -76,7 +77,7 @@ _228_KIB = {
 def _table(*rows: dict[str, object]) -> tuple[Architecture, ...]:
     made = []
     for row in rows:
-        unit = of_capability(cast("tuple[int, int]", row["compute_capability"]))
+        unit = known_limits.of_capability(cast("tuple[int, int]", row["compute_capability"]))
         assert unit is not None, row
         made.append(msgspec.convert(msgspec.structs.asdict(unit) | row, Architecture))
     return tuple(made)

@@ -13,7 +13,7 @@ from matbench.analysis import gathering
 from matbench.analysis.ranking import sm_mhz
 from matbench.features.gate import runs
 from matbench.model import Problem
-from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 
@@ -60,8 +60,7 @@ def compare_records(
     everywhere = _environment_differences(old[0], new[0])
     merged = [(gathering.merge(first), gathering.merge(second)) for first, second in pairs]
     case_differences = [
-        [*_case_differences(*whole), *_load_differences(*pair)]
-        for whole, pair in zip(merged, pairs, strict=True)
+        _case_differences(*whole, *pair) for whole, pair in zip(merged, pairs, strict=True)
     ]
     sources = [
         f"the source of {first.case.kernel} differs"
@@ -122,22 +121,19 @@ def _compared(
     then, now = ([o.samples_ns for o in side if o.samples_ns] for side in pair)
     variation = runs.VARIATIONS[record.candidate.case.device_kind]
     comparison = runs.compare_runs(then, now, variation, threshold, CONFIDENCE)
-    notes = (_note(comparison),) if comparison.interval is not None else ()
+    notes: tuple[str, ...] = ()
+    if comparison.interval is not None:
+        enough = comparison.processes is not None and min(comparison.processes) >= runs.ENOUGH
+        between = "recordings" if enough else "processes"
+        hint = "" if enough else f"; record both sides with --repeat {runs.ENOUGH}"
+        difference = f"a difference of {comparison.allowance:.2%} between {between}{hint}"
+        notes = (f"the interval allows for {difference}",)
     if doubts:
         reason = f"not comparable: {'; '.join(doubts)}"
         comparison = msgspec.structs.replace(
             comparison, verdict="UNDECIDED", reason=reason, comparable=False
         )
     return msgspec.structs.replace(record, comparison=comparison, notes=notes)
-
-
-def _note(comparison: Comparison) -> str:
-    """By how much the interval is wider because runs differ."""
-    enough = comparison.processes is not None and min(comparison.processes) >= runs.ENOUGH
-    between = "recordings" if enough else "processes"
-    hint = "" if enough else f"; record both sides with --repeat {runs.ENOUGH}"
-    difference = f"{comparison.allowance:.2%} between {between}{hint}"
-    return f"the interval allows for a difference of {difference}"
 
 
 def _by_case(outcomes: Sequence[Outcome]) -> dict[_Key, _Set]:
@@ -164,7 +160,8 @@ def _environment_differences(old: Sequence[Environment], new: Sequence[Environme
     return [f"{field} differs: was {then}, now {now}" for field, then, now in both if then != now]
 
 
-def _case_differences(first: Outcome, second: Outcome) -> list[str]:
+def _case_differences(first: Outcome, second: Outcome, old: _Set, new: _Set) -> list[str]:
+    """Of the merged repetitions of a case, and of their loads."""
     if first.timing is None or second.timing is None:
         return []
     differences: list[str] = []
@@ -179,15 +176,11 @@ def _case_differences(first: Outcome, second: Outcome) -> list[str]:
     if mhz[0] and mhz[1] and not abs(mhz[1] / mhz[0] - 1) <= CLOCK_TOLERANCE:
         clocks = f"was {mhz[0]:,.0f} MHz, now {mhz[1]:,.0f} MHz"
         differences.append(f"the SM clock of {_label(first)} differs: {clocks}")
+    was, is_now = _others_share(old), _others_share(new)
+    if was is not None and is_now is not None and abs(is_now - was) > LOAD_TOLERANCE:
+        shares = f"was {was:.0%}, now {is_now:.0%} of the processors"
+        differences.append(f"the load of other programs at {_label(first)} differs: {shares}")
     return differences
-
-
-def _load_differences(old: _Set, new: _Set) -> list[str]:
-    then, now = _others_share(old), _others_share(new)
-    if then is None or now is None or abs(now - then) <= LOAD_TOLERANCE:
-        return []
-    shares = f"was {then:.0%}, now {now:.0%} of the processors"
-    return [f"the load of other programs at {_label(old[0])} differs: {shares}"]
 
 
 def _others_share(outcomes: _Set) -> float | None:

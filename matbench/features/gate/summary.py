@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, islice
 
 from matbench.features.gate import recorded
 from matbench.records.comparison import ComparisonRecord
@@ -40,29 +41,38 @@ def summary(
     by_change = grouped(records, lambda r: r.verdict in _CHANGED or r.candidate.is_broken)
     changed, rest = by_change.get(True, []), by_change.get(False, [])
     changed.sort(key=lambda record: record.verdict != "SLOWER")
-    markdown = _Text(_LONGEST - _ROOM)
-    markdown.add(f"### {_verdict(records, allowed)}", "")
+    most = _LONGEST - _ROOM
+    lines = [f"### {_verdict(records, allowed)}", ""]
     pairs = dict.fromkeys((record.candidate_name, record.baseline_name) for record in records)
     names = [f"{_plain(candidate)} against {_plain(baseline)}" for candidate, baseline in pairs]
     if names:
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-        markdown.add(f"{'; '.join(names[:_MOST_NAMES])}{more}: {comparisons.counted(records)}", "")
-    for remark in remarks[:_MOST_REMARKS]:
-        markdown.add(f"- {_plain(remark)}")
-    if len(remarks) > _MOST_REMARKS:
-        markdown.add(f"- … and {len(remarks) - _MOST_REMARKS:,} more")
+        lines += [f"{'; '.join(names[:_MOST_NAMES])}{more}: {comparisons.counted(records)}", ""]
     if remarks:
-        markdown.add("")
-    if changed:
-        markdown.table(changed)
-    if rest and markdown.add("<details>", f"<summary>{comparisons.counted(rest)}</summary>", ""):
-        markdown.table(rest)
-        markdown.add("</details>", "", end=True)
+        lines += [f"- {_plain(remark)}" for remark in remarks[:_MOST_REMARKS]]
+        if len(remarks) > _MOST_REMARKS:
+            lines.append(f"- … and {len(remarks) - _MOST_REMARKS:,} more")
+        lines.append("")
+    lines = _fitting(lines, (), most)
+    for part, is_folded in ((changed, False), (rest, True)):
+        if not part:
+            continue
+        rows = _fitting(list(map(_row, part)), [*lines, _HEADER], most)
+        table = [_HEADER, *rows] if rows else []
+        if len(rows) < len(part):
+            table += ["", f"… and {len(part) - len(rows):,} more"]
+        fold = ["<details>", f"<summary>{comparisons.counted(part)}</summary>", ""]
+        lines += [*fold, *table, "", "</details>", ""] if is_folded else [*table, ""]
     if records:
-        markdown.most = _LONGEST
-        for line in device_lines([record.candidate for record in records], environments):
-            markdown.add(f"{_plain(line)}  ")
-    return markdown.text + "\n"
+        devices = device_lines([record.candidate for record in records], environments)
+        lines += _fitting([f"{_plain(line)}  " for line in devices], lines, _LONGEST)
+    return "\n".join(lines) + "\n"
+
+
+def _fitting(lines: Sequence[str], before: Sequence[str], most: int) -> list[str]:
+    """The first of some lines that, with the lines before, are no more than so many characters."""
+    ends = accumulate((len(line) + 1 for line in lines), initial=sum(len(b) + 1 for b in before))
+    return [line for line, end in zip(lines, islice(ends, 1, None), strict=True) if end <= most]
 
 
 def _verdict(records: Sequence[ComparisonRecord], allowed: float | None) -> str:
@@ -85,37 +95,6 @@ def _verdict(records: Sequence[ComparisonRecord], allowed: float | None) -> str:
 
 def _cases(count: int) -> str:
     return f"{count:,} case{'s are' if count > 1 else ' is'}"
-
-
-class _Text:
-    """Lines up to a number of characters; those that must come last are always added."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.lines: list[str] = []
-        self.size = 0
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines)
-
-    def add(self, *lines: str, end: bool = False) -> bool:
-        """Whether the lines fitted."""
-        size = sum(len(line) + 1 for line in lines)
-        if not end and self.size + size > self.most:
-            return False
-        self.lines += lines
-        self.size += size
-        return True
-
-    def table(self, records: Sequence[ComparisonRecord]) -> None:
-        if not self.add(_HEADER):
-            return
-        for number, record in enumerate(records):
-            if not self.add(_row(record)):
-                self.add("", f"… and {len(records) - number:,} more", end=True)
-                break
-        self.add("", end=True)
 
 
 def _row(record: ComparisonRecord) -> str:

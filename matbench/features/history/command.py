@@ -85,7 +85,10 @@ def history(
     margin = verdict.threshold if bisect is None else bisect
     plan = ComparisonPlan(threshold=margin, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
-    path = _default(Path(chosen.file).resolve()) if resume is None else Path(resume)
+    file = Path(chosen.file).resolve()
+    place = hashlib.sha256(bytes(file)).hexdigest()[:8]
+    kept = provenance.state_folder() / "history" / f"{file.stem}-{place}.jsonl"
+    path = kept if resume is None else Path(resume)
     with ExitStack() as stack:
         folder = stack.enter_context(temporary.folder())
         listed = versions(chosen, files.given, since, folder)
@@ -109,11 +112,3 @@ def history(
     interruption.exit(done, len(search.steps), "versions")
     last = search.steps[-1].outcome
     sys.exit(last is not None and last.is_broken)
-
-
-def _default(file: Path) -> Path:
-    """The record file of a kernel file."""
-    from matbench.records.provenance import state_folder
-
-    place = hashlib.sha256(bytes(file)).hexdigest()[:8]
-    return state_folder() / "history" / f"{file.stem}-{place}.jsonl"

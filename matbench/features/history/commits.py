@@ -5,17 +5,17 @@ Of a merge only the first parent is followed, so that each version has one befor
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from matbench import programs
 from matbench.errors import UsageError
-from matbench.features.history.ratio import Ratio
 from matbench.kernelfile import catalogue, revision, tables
 from matbench.kernelfile.includes import code_of
 from matbench.model import Kernel, LaunchRules
@@ -25,6 +25,35 @@ from matbench.worker.comparing import Contender
 
 #: A search through all commits of a large repository takes long.
 _LIST_S = 60.0
+
+
+class Ratio(NamedTuple):
+    """A ratio of two times, in the middle of its interval."""
+
+    low: float
+    middle: float
+    high: float
+
+    @classmethod
+    def of(cls, record: ComparisonRecord) -> Ratio | None:
+        """The candidate's time over the baseline's; None if it has no interval."""
+        if record.interval is None or record.ratio is None:
+            return None
+        return cls(record.interval[0], record.ratio, record.interval[1])
+
+    def inverse(self) -> Ratio:
+        return Ratio(1 / self.high, 1 / self.middle, 1 / self.low)
+
+    def over(self, other: Ratio) -> Ratio:
+        """C over B, of C over A and B over A, which were measured independently.
+
+        Intervals of logarithms are combined by the squares of their widths, as in
+        `analysis.statistics.compare_samples`.
+        """
+        middle = self.middle / other.middle
+        below = math.hypot(math.log(self.middle / self.low), math.log(other.high / other.middle))
+        above = math.hypot(math.log(self.high / self.middle), math.log(other.middle / other.low))
+        return Ratio(middle * math.exp(-below), middle, middle * math.exp(above))
 
 
 @dataclass(eq=False)
@@ -126,9 +155,7 @@ def _listed(root: Path, names: Iterable[str], *how: str) -> list[list[str]]:
 
 def _require_alike(then: Kernel, now: Kernel) -> None:
     """`UsageError` if a version cannot be compared with the kernel as it is now."""
-    old, new = (
-        (k.workload, k.contract.storage, k.contract.result, *filter(None, [k.scales]))
-        for k in (then, now)
-    )
+    words = [(k.workload, k.contract.storage, k.contract.result, k.scales) for k in (then, now)]
+    old, new = (" ".join(filter(None, each)) for each in words)
     if old != new:
-        raise UsageError(f"computes {' '.join(old)}; now it is {' '.join(new)}")
+        raise UsageError(f"computes {old}; now it is {new}")

@@ -14,8 +14,7 @@ from math import inf
 
 from matbench.analysis.gathering import CaseKey, finished
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.features.history.commits import CommittedVersion
-from matbench.features.history.ratio import Ratio
+from matbench.features.history.commits import CommittedVersion, Ratio
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome
@@ -27,7 +26,7 @@ from matbench.worker.worker import WorkerPool
 class RecordedBench(Bench):
     """Measures only what the writer's file lacks, and writes that there.
 
-    UNDECIDED comparisons are measured again.
+    UNDECIDED comparisons, in whose interval an edge of the margin lies, are measured again.
     """
 
     def __init__(
@@ -66,8 +65,11 @@ class RecordedBench(Bench):
         """Two right versions, timed in turns; `anew`: in a new process."""
         key = self._key(baseline.case), self._key(candidate.case)
         known = self._records.get(key)
-        if known and not self._is_undecided(known) and not (anew and key in self._here):
-            return known
+        if known and not (anew and key in self._here):
+            low, high = known.interval or (0.0, inf)
+            edge = 1 + self.plan.threshold
+            if not any(low <= bound < high for bound in (edge, 1 / edge)):
+                return known
         if anew:
             self.pool.renew()
             self._here.clear()
@@ -77,12 +79,6 @@ class RecordedBench(Bench):
             self._records[key] = record
             self._here.add(key)
         return record
-
-    def _is_undecided(self, record: ComparisonRecord) -> bool:
-        """Whether an edge of the margin lies within the interval."""
-        low, high = record.interval or (0.0, inf)
-        edge = 1 + self.plan.threshold
-        return any(low <= bound < high for bound in (edge, 1 / edge))
 
 
 class HistorySearch:

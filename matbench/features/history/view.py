@@ -67,12 +67,16 @@ def _columns(search: HistorySearch) -> tuple[Column, ...]:
         is_next = step.before is search.steps[search.steps.index(step) - 1]
         return UNKNOWN if is_next else commit
 
+    def median_ns(step: CommittedVersion) -> float | None:
+        side = step.record.candidate if step.record else step.outcome
+        return side.median_ns if side is not None else None
+
     return (
         Column("commit", "commit"),
         Column("date", "date", form=lambda date: date or UNKNOWN, drop=3),
         Column("subject", "subject", form=_short),
         Column("against", "against", "before.commit", cell=against, place=1),
-        numeric("time", "median_ns", _median_ns, scale=units.durations, drop=2),
+        numeric("time", "median_ns", median_ns, scale=units.durations, drop=2),
         numeric("the version is", "ratio", "record.ratio", units.speedup, place=1),
         numeric("interval", value="record.interval", form=units.speedups, drop=4, place=1),
         *under("record.interval", "ratio_low=0 ratio_high=1"),
@@ -100,8 +104,3 @@ def _row(search: HistorySearch, step: CommittedVersion) -> Row:
         style=comparisons.VERDICT_STYLES.get(verdict, "yellow"),
         best=search.is_blamed(step),
     )
-
-
-def _median_ns(step: CommittedVersion) -> float | None:
-    side = step.record.candidate if step.record else step.outcome
-    return side.median_ns if side is not None else None

@@ -10,7 +10,7 @@ from support.optional import present
 from support.records import outcome
 
 from matbench.analysis.statistics import compare_samples
-from matbench.features.history.ratio import Ratio
+from matbench.features.history.commits import Ratio
 from matbench.records.comparison import Comparison, ComparisonRecord
 
 

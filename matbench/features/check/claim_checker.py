@@ -63,7 +63,7 @@ class ClaimChecker:
             "exponents": self._exponents,
             "deterministic": self._deterministic,
             "where": lambda: self._where(claim.declared),
-            "accumulator": self._accumulator,
+            "accumulator": lambda: self._needed("without it", accumulator=None),
             "result": lambda: (True, "needed: C has this type"),
         }
         needed, finding = ways[claim.key]() if self.tried or claim.key == "where" else _UNTRIED
@@ -76,23 +76,16 @@ class ClaimChecker:
         contract = self._kernel.contract
         if contract.storage in ("float16", "bfloat16", *EIGHT_BITS):
             return True, f"needed: it reads {contract.storage} from memory"
-        if self._passes(precision="float32", exponents=contract.exponents):
-            return False, f"not needed: passes as float32 {self._places()}"
-        return True, f"needed: does not pass as float32 {self._places()}"
+        claims = {"precision": "float32", "exponents": contract.exponents}
+        return self._needed("as float32", **claims)
 
     def _error_constant(self) -> _Finding:
-        declared = self._kernel.error_constant
-        least = 0.0
-        for constant in _powers(declared):
+        least = constant = 0.0
+        while constant < self._kernel.error_constant:
             if self._passes(error_constant=constant):
                 return (True, f"needs {constant:g}") if constant else (False, "not needed")
-            least = constant
+            least, constant = constant, 2 * constant or 1.0
         return True, f"needs more than {least:g}"
-
-    def _accumulator(self) -> _Finding:
-        if self._passes(accumulator=None):
-            return False, f"not needed: passes without it {self._places()}"
-        return True, f"needed: does not pass without it {self._places()}"
 
     def _exponents(self) -> _Finding:
         given = self._kernel.contract
@@ -113,37 +106,31 @@ class ClaimChecker:
         for _ in range(_RUNS):
             for outcome in self._outcomes(deterministic=True):
                 if outcome.check == "determinism":
-                    return True, f"needed: runs differed {_place(outcome)}"
+                    at = outcome.case.problem
+                    return True, f"needed: runs differed at {at.size}, {at.inputs} inputs"
                 if outcome.status != "measured":
-                    again = f"{outcome.status} when run again: {outcome.reason}"
-                    return None, f"not known: {again}"
+                    return None, f"not known: {outcome.status} when run again: {outcome.reason}"
         return False, "not needed: three runs agreed"
 
     def _where(self, condition: str) -> _Finding:
         """Run the probes that only this condition excludes, without it."""
-        cases = [self._freed(case, condition) for case in self.cases]
-        freed = [case for case in cases if case is not None]
-        right = 0
-        for case in freed:
-            if case.skip is None and self.worker.deadlines_passed(case) < _DEADLINES:
-                right += self.worker.measure(case).status == "measured"
-        excluded = len(freed)
+        right = excluded = 0
+        for case in (case for case in self.cases if _unmet(case) == condition):
+            rules = case.kernel.launch
+            others = tuple(other for other in rules.where if other != condition)
+            launch = msgspec.structs.replace(rules, where=others)
+            kernel = msgspec.structs.replace(case.kernel, launch=launch)
+            freed = sweep.case(kernel, case.problem, case.params, self.worker.device)
+            if _unmet(freed) in others:
+                continue
+            excluded += 1
+            if freed.skip is None and self.worker.deadlines_passed(freed) < _DEADLINES:
+                right += self.worker.measure(freed).status == "measured"
         if not excluded:
             return None, "not tried: it excludes no probe that other conditions allow"
         if right == excluded:
             return False, f"not needed: all {excluded} probes that it excludes pass"
         return True, f"needed: {right} of {excluded} probes that it excludes pass without it"
-
-    def _freed(self, case: Case, condition: str) -> Case | None:
-        """A case without the condition that excludes it; None if something else excludes it."""
-        if _unmet(case) != condition:
-            return None
-        rules = case.kernel.launch
-        others = tuple(other for other in rules.where if other != condition)
-        launch = msgspec.structs.replace(rules, where=others)
-        kernel = msgspec.structs.replace(case.kernel, launch=launch)
-        freed = sweep.case(kernel, case.problem, case.params, self.worker.device)
-        return None if _unmet(freed) in others else freed
 
     # -- runs with other claims ------------------------------------------------------------
 
@@ -159,18 +146,14 @@ class ClaimChecker:
     def _passes(self, **claims: Any) -> bool:
         return all(outcome.status == "measured" for outcome in self._outcomes(**claims))
 
-    def _places(self) -> str:
-        sizes = {case.problem.size for case in self.tried}
-        many = "1 size" if len(sizes) == 1 else f"{len(sizes)} sizes"
-        return f"at {many}, {self.tried[0].problem.inputs} inputs"
-
-
-def _powers(declared: float) -> Iterator[float]:
-    """0, 1, 2, 4, … below the declared value."""
-    constant = 0.0
-    while constant < declared:
-        yield constant
-        constant = 2 * constant or 1.0
+    def _needed(self, how: str, **claims: Any) -> _Finding:
+        """Whether a claim is, because the kernel does not pass with these in its place."""
+        many = len({case.problem.size for case in self.tried})
+        sizes = "1 size" if many == 1 else f"{many} sizes"
+        where = f"{how} at {sizes}, {self.tried[0].problem.inputs} inputs"
+        if self._passes(**claims):
+            return False, f"not needed: passes {where}"
+        return True, f"needed: does not pass {where}"
 
 
 def _is_large(case: Case) -> bool:
@@ -181,10 +164,6 @@ def _unmet(case: Case) -> str | None:
     """The condition of `where` that excludes a case."""
     skip = case.skip
     return skip.needs if skip is not None and skip.kind == "condition" else None
-
-
-def _place(outcome: Outcome) -> str:
-    return f"at {outcome.case.problem.size}, {outcome.case.problem.inputs} inputs"
 
 
 def _representative(right: Sequence[Case]) -> list[Case]:
@@ -198,14 +177,11 @@ def _representative(right: Sequence[Case]) -> list[Case]:
     for case in right:
         if case.problem.inputs == kind:
             sets.setdefault(str(case.params), []).append(case)
-
-    def shortness(problem: Problem) -> tuple[int, int]:
-        return workload.terms(problem), -workload.least_bytes(problem)
-
-    chosen = set()
+    chosen: set[tuple[str, Problem]] = set()
     for params, cases in sets.items():
         problems = [case.problem for case in cases]
-        chosen.add((params, min(problems, key=shortness)))
-        chosen.add((params, max(problems, key=workload.terms)))
-        chosen.add((params, max(problems, key=workload.operations)))
+        # Of the shortest sums, that of the most elements.
+        shortest = min(problems, key=lambda at: (workload.terms(at), -workload.least_bytes(at)))
+        longest, most = (max(problems, key=of) for of in (workload.terms, workload.operations))
+        chosen |= {(params, problem) for problem in (shortest, longest, most)}
     return [case for case in right if (str(case.params), case.problem) in chosen]

@@ -51,16 +51,10 @@ _DEADLINES = 2
 @click.option("--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer.")
 @allow_skips_option
 def check(
-    kernels: tuple[str, ...],
-    files: KernelFiles,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    deadlines: DeadlineOptions,
-    quick: bool,
-    sanitize: bool,
-    allow_skips: bool,
-    shown: ReportOptions,
-) -> None:
+    kernels: tuple[str, ...], files: KernelFiles, constants: ConstantOptions,
+    device: DeviceOptions, deadlines: DeadlineOptions, quick: bool, sanitize: bool,
+    allow_skips: bool, shown: ReportOptions,
+) -> None:  # fmt: skip
     """Probe kernels at awkward shapes: which do they get right?
 
     Reasons for wrong results follow the table. If a kernel's file makes claims that weaken a
@@ -165,6 +159,7 @@ class Probing:
         sanitize: bool,
     ) -> None:
         from matbench.analysis.claims import weakenings
+        from matbench.features.check import sanitizer
         from matbench.features.check.claim_checker import conditions
         from matbench.records.outcome import Claims
 
@@ -175,7 +170,10 @@ class Probing:
         tried = try_claims and kernel.kind.is_launched and can_run
         stated = Claims.from_kernel(kernel)
         self.claims = [*weakenings(stated), *conditions(stated)] if tried else []
-        self.runs = _under_sanitizer(probed) if sanitize else []
+        # At one shape with partial tiles on every side, for each set of parameters.
+        shapes = {str(c.params): c for what, c in probed if what == "primes" and c.skip is None}
+        tools = sanitizer.TOOLS if sanitize else ()
+        self.runs = [(case, tool) for case in shapes.values() for tool in tools]
         self._probes: dict[int, Probe] = {}
         self._needs: dict[str, Need] = {}
         #: What each run of the sanitizer found.
@@ -219,7 +217,9 @@ class Probing:
                 place = worker.device.place
                 display.begin(f"{case.label}, {case.problem.inputs}: {purpose}", place=place)
                 if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
-                    skip = _given_up(case, self.probed[index:])
+                    left = [c for _, c in self.probed[index:] if c.params == case.params]
+                    many = sum(other.skip is None for other in left)
+                    skip = Skip("timeouts", given={"probes": many, "timeouts": _DEADLINES})
                     case = without_launch(case, given_up.setdefault(str(case.params), skip))
                     self.probed[index] = purpose, case
                 outcome = worker.measure(case)
@@ -259,26 +259,12 @@ class Probing:
                 self._needs[claim.declared] = claim_need
 
     def run_sanitizer(self, deadlines: DeadlineOptions) -> None:
-        from matbench.features.check import sanitizer as sanitize
+        from matbench.features.check import sanitizer
 
         if not self.runs:
             return
         with progress(len(self.runs)) as display:
             for case, tool in self.runs:
                 display.begin(f"{tool}: {case.label}")
-                findings = sanitize.run(self.devices[0], case, tool, deadlines.timeout)
+                findings = sanitizer.run(self.devices[0], case, tool, deadlines.timeout)
                 self.findings.append([f"{case.label}: {finding}" for finding in findings])
-
-
-def _given_up(case: Case, left: list[tuple[str, Case]]) -> Skip:
-    """Why the remaining probes of these parameters are skipped, and how many there are."""
-    many = sum(other.params == case.params and other.skip is None for _, other in left)
-    return Skip("timeouts", given={"probes": many, "timeouts": _DEADLINES})
-
-
-def _under_sanitizer(probed: list[tuple[str, Case]]) -> list[tuple[Case, str]]:
-    """All tools, for each set of parameters, at one shape with partial tiles on every side."""
-    from matbench.features.check import sanitizer as sanitize
-
-    cases = {str(c.params): c for purpose, c in probed if purpose == "primes" and c.skip is None}
-    return [(case, tool) for case in cases.values() for tool in sanitize.TOOLS]

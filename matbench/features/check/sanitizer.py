@@ -16,6 +16,7 @@ from matbench.model import Case, DeviceInfo
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _PREFIX = "========= "
+_OF_A_THREAD = r" in block \(\d+,\d+,\d+\)| (block|by thread) \(\d+,\d+,\d+\)"
 _NOISE = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Target application")
 
 
@@ -43,18 +44,14 @@ def findings(tool: str, output: str) -> list[SanitizerFinding]:
             continue
         text = line[len(_PREFIX) :]
         if not text.startswith(" "):
-            is_noise = text.startswith(_NOISE) or not text.strip()
-            what = None if is_noise else _without_addresses(text)
+            what = None
+            if text.strip() and not text.startswith(_NOISE):  # without what differs by thread
+                what = re.sub(r" at __shared__ 0x[0-9a-f]+", " in shared memory", text.strip(" :"))
+                what = re.sub(r"^(Error|Warning|ERROR): ", "", what)
+                what = re.sub(_OF_A_THREAD, "", what)
             continue
         place = re.search(r"\bat (?:.*\+0x[0-9a-f]+ in )?(\S+:\d+)", text)
         if what is not None and place:
             counts[what, place[1]] += 1
             what = None
     return sorted(SanitizerFinding(tool, what, where, n) for (what, where), n in counts.items())
-
-
-def _without_addresses(text: str) -> str:
-    """An error's text without the parts that differ between threads."""
-    text = re.sub(r" at __shared__ 0x[0-9a-f]+", " in shared memory", text.strip(" :"))
-    text = re.sub(r"^(Error|Warning|ERROR): ", "", text)
-    return re.sub(r" in block \(\d+,\d+,\d+\)| (block|by thread) \(\d+,\d+,\d+\)", "", text)

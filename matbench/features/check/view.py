@@ -37,9 +37,8 @@ def renderables(
             reasons.setdefault(alike, []).append(f"{place}: {outcome.reason}")
     labels = list(dict.fromkeys(label for shape in shapes.values() for label in shape))
     workload = workloads.workload_of(probes[0].outcome.case.problem) if probes else workloads.MATMUL
-    table = plain_table(
-        *map(Column, ("×".join(workload.dimensions), "inputs", "probes", *labels)),
-    )
+    titles = "×".join(workload.dimensions), "inputs", "probes", *labels
+    table = plain_table(*map(Column, titles))
     for column in table.columns[3:]:
         column.no_wrap = True
     for shape, by_label in shapes.items():
@@ -51,24 +50,18 @@ def renderables(
         for alike, texts in sorted(reasons.items(), key=lambda item: STATUSES.index(item[0][0]))
     ]
     claims = [Text(f"{need.declared}: {need.finding}") for need in needs]
-    return [
-        table,
-        Text(),
-        *wrong,
-        *claims,
-        Text(_summary(kernel_name, device, probes), style="bold"),
-    ]
+    summary = Text(_summary(kernel_name, device, probes), style="bold")
+    return [table, Text(), *wrong, *claims, summary]
 
 
 def _summary(kernel_name: str, device: DeviceInfo, probes: Sequence[Probe]) -> str:
     """How many of the probes that could run passed, and why others could not run."""
-    name, place = kernel_name, device.label
     outcomes = [probe.outcome for probe in probes]
     skipped = [outcome for outcome in outcomes if outcome.status == "skipped"]
     why = "; ".join(outcome_reason(*alike) for alike in grouped(skipped, kind).values())
     probed = len(outcomes) - len(skipped)
     if not probed:
-        return f"{name}: no probe could run on {place}" + (f": {why}" if why else "")
+        return f"{kernel_name}: no probe could run on {device.label}" + (f": {why}" if why else "")
     right = sum(outcome.status == "measured" for outcome in outcomes)
-    text = f"{name} passed {right} of {probed} probes on {place}"
+    text = f"{kernel_name} passed {right} of {probed} probes on {device.label}"
     return f"{text}, {len(skipped)} skipped: {why}" if skipped else text

@@ -67,14 +67,6 @@ def quantity(
     }  # fmt: skip
 
 
-def _sizes() -> Spec:
-    return {
-        "field": "n", "type": "quantitative",
-        "scale": {"type": "log", "base": 2, "nice": False, "padding": 8},
-        "axis": {"format": ",~r", "labelOverlap": True, "grid": False, "tickCount": 4},
-    }  # fmt: skip
-
-
 def _rows(field: str) -> Spec:
     """A row for each name, in the order of the data."""
     return {"field": field, "type": "nominal", "sort": None, "title": None, "axis": _NAMES}
@@ -119,8 +111,13 @@ def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bo
     shown = _LEGEND if legend else None
     stroke, opacity = _colours(looks, shown), _stands_out()
     dash = {"condition": {"test": "datum.is_baseline", "value": [6, 3]}, "value": [1, 0]}
+    x = {
+        "field": "n", "type": "quantitative",
+        "scale": {"type": "log", "base": 2, "nice": False, "padding": 8},
+        "axis": {"format": ",~r", "labelOverlap": True, "grid": False, "tickCount": 4},
+    }  # fmt: skip
     return {
-        "encoding": {"x": _sizes()},
+        "encoding": {"x": x},
         "layer": [
             {
                 "mark": {"type": "line", "strokeWidth": 1.8},
@@ -193,11 +190,7 @@ def scatter(looks: Mapping[str, Look]) -> Spec:
                 "encoding": {"y": y},
             },
             _points(looks, None, y),
-            {
-                "transform": [front],
-                "mark": {"type": "text", "fontSize": 11, "dy": -9},
-                "encoding": {"y": y, "text": {"field": "kernel"}, "opacity": _stands_out()},
-            },
+            {"transform": [front], **_names(y)},
         ],
     }  # fmt: skip
 
@@ -206,10 +199,13 @@ def energy(looks: Mapping[str, Look]) -> Spec:
     """Sustained speed over the work for a joule, with the name of each kernel."""
     x, y = quantity("work_per_j", close=True), quantity("value", close=True)
     x["scale"]["padding"] = 40  # room for names
-    name = {"type": "text", "fontSize": 11, "dy": -9}
-    text = {"y": y, "text": {"field": "kernel"}, "opacity": _stands_out()}
-    layers = [_points(looks, None, y), {"mark": name, "encoding": text}]
+    layers = [_points(looks, None, y), _names(y)]
     return {"height": 320, "encoding": {"x": x}, "layer": layers}
+
+
+def _names(y: Spec) -> Spec:
+    encoding = {"y": y, "text": {"field": "kernel"}, "opacity": _stands_out()}
+    return {"mark": {"type": "text", "fontSize": 11, "dy": -9}, "encoding": encoding}
 
 
 def roofs(

@@ -10,6 +10,7 @@ import logging
 import queue
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -37,14 +38,20 @@ def joined(address: str, backend: str) -> Iterator[Cluster]:
     `UsageError` if Dask is missing, nothing answers, or a worker cannot be used.
     """
     try:
-        import distributed  # noqa: F401
+        from distributed import Client
     except ImportError:
         raise UsageError(
             "--cluster needs Dask: pip install 'matbench-cuda[cluster]', here and on every host"
         ) from None
     _quieten()
+
+    class Quiet(Client):
+        def __del__(self) -> None:
+            """Dask would wait here, and complain, for one that was never connected."""
+
+    how = {"timeout": _CONNECT_S / 2, "set_as_default": False}
     try:
-        client = within(_CONNECT_S, lambda: _client(address))
+        client = within(_CONNECT_S, lambda: Quiet(address, **how))  # type: ignore[no-untyped-call]
     except Exception as error:
         reason = " ".join(str(error).split()) or "no answer; is it a Dask scheduler?"
         raise UsageError(f"--cluster {address}: {reason}") from None
@@ -55,21 +62,8 @@ def joined(address: str, backend: str) -> Iterator[Cluster]:
             within(_CONNECT_S, client.close)
 
 
-def _client(address: str) -> Any:
-    from distributed import Client
-
-    class Quiet(Client):
-        def __del__(self) -> None:
-            """Dask would wait here, and complain, for one that was never connected."""
-
-    how = {"timeout": _CONNECT_S / 2, "set_as_default": False}
-    return Quiet(address, **how)  # type: ignore[no-untyped-call]
-
-
 def _quieten() -> None:
     """Keep Dask's log and warnings off the terminal: what matters to a sweep is said by it."""
-    import warnings
-
     for name in ("distributed", *logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -86,8 +86,14 @@ def devices(backend: str, version: str) -> tuple[DeviceInfo, ...]:
 
 def measure(desk: Desk, errand: Errand) -> RemoteOutcome:
     """Measure an errand's case; only what concerns every case, or comes late, is an error."""
+    from distributed import get_worker
+
+    folder = Path(get_worker().local_directory)  # which Dask removes at the end
+    case, *ahead = (
+        msgspec.structs.replace(sent, kernel=bundles.unpacked(bundle, folder))
+        for sent, bundle in errand.cases
+    )
     said: list[tuple[str, CapturedOutput]] = []
-    case, *ahead = (_arrived(*sent) for sent in errand.cases)
     with desk.measuring:
         if errand.desk in _ended:
             raise MatbenchError("its sweep has ended")
@@ -95,14 +101,6 @@ def measure(desk: Desk, errand: Errand) -> RemoteOutcome:
         worker = desk.pool.worker(desk.device, case.kernel)
         worker.listener = lambda printer, what: said.append((printer, what))
         return RemoteOutcome(worker.measure(case, errand.which), tuple(said))
-
-
-def _arrived(case: Case, bundle: Bundle) -> Case:
-    """The case with its kernel's files in this worker's folder, which Dask removes at the end."""
-    from distributed import get_worker
-
-    kernel = bundles.unpacked(bundle, Path(get_worker().local_directory))
-    return msgspec.structs.replace(case, kernel=kernel)
 
 
 def end(keys: list[str], dask_worker: Any = None) -> None:

@@ -132,7 +132,13 @@ class RemoteWorkerPool:
         from distributed import TimeoutError as DaskTimeoutError  # another one before Python 3.11
 
         desk = self._desk(device, address)
-        packed = [self._packed(case) for case in cases[: None if device.kind == "gpu" else 1]]
+        packed = []  # a case without its kernel's files, and these
+        for case in cases[: None if device.kind == "gpu" else 1]:
+            key = case.kernel.name, case.kernel.sha256
+            if key not in self._parcels:
+                self._parcels[key] = bundles.packed(case.kernel)
+            bundle = self._parcels[key]
+            packed.append((msgspec.structs.replace(case, kernel=bundle.kernel), bundle))
         errand = remote.Errand(desk.key, packed, which)
         resources = {device.kind.upper(): 1}
         future = self._submit(address, remote.measure, desk, errand, resources=resources)
@@ -156,14 +162,6 @@ class RemoteWorkerPool:
                 how = device, self.options, self.deadlines
                 self._desks[device.identity] = address, self._submit(address, remote.Desk, *how)
             return self._desks[device.identity][1]
-
-    def _packed(self, case: Case) -> tuple[Case, bundles.Bundle]:
-        """The case without its kernel's file, which travels in the parcel."""
-        key = case.kernel.name, case.kernel.sha256
-        if key not in self._parcels:
-            self._parcels[key] = bundles.packed(case.kernel)
-        bundle = self._parcels[key]
-        return msgspec.structs.replace(case, kernel=bundle.kernel), bundle
 
     def _submit(self, address: str, function: Callable[..., Any], *given: Any, **how: Any) -> Any:
         """The future of a call in this worker and no other."""

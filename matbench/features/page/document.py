@@ -21,8 +21,7 @@ from matbench.cache import Cache
 from matbench.cli.outputs import write_file
 from matbench.features.charts import cases, definitions, error_map_chart, style
 from matbench.features.charts.cases import COLUMNS, Found
-from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, Spec, quantity
-from matbench.features.charts.style import Look
+from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, quantity
 from matbench.features.page import findings as _findings
 from matbench.features.page import summary
 from matbench.features.page.findings import Findings, table
@@ -104,6 +103,7 @@ def _shown(case_data: Found, more: Mapping[str, Findings]) -> list[str]:
 
 def _data(case_data: Found, more: Mapping[str, Findings], shown: list[str]) -> str:
     """All that the script needs, harmless within a script tag."""
+    looks, errors = case_data.looks, quantity("value", form=SCIENTIFIC, close=True)
     contents: dict[str, Any] = {
         "columns": [{"title": c.title, "key": c.name, "is_number": c.right} for c in COLUMNS],
         "views": case_data.views,
@@ -115,30 +115,23 @@ def _data(case_data: Found, more: Mapping[str, Findings], shown: list[str]) -> s
             for index, outcome in enumerate(case_data.outcomes)
             if isinstance(cells := outcome.error_map, ErrorCells)
         },
-        "specs": _specs(case_data.looks),
-        "looks": {name: look._asdict() for name, look in case_data.looks.items()},
+        "specs": {  # the charts whose data the script chooses
+            "curve": definitions.curve(looks, quantity("value", close=True)),
+            "shares": definitions.curve(looks, quantity("value", "linear", PERCENT)),
+            "errors": definitions.curve(looks, errors, least=definitions.LEAST_ERRORS),
+            "bars": definitions.bars(looks),
+            "bars-of-shares": definitions.bars(looks, PERCENT),
+            "scatter": definitions.scatter(looks),
+            "energy": definitions.energy(looks),
+            "strip": definitions.strip(looks),
+            "ecdf": definitions.ecdf(),
+            "course": definitions.course(),
+            "condition": definitions.condition(),
+        },
+        "looks": {name: look._asdict() for name, look in looks.items()},
         "config": style.config(),
     }
     return embedded(contents)
-
-
-def _specs(looks: Mapping[str, Look]) -> dict[str, Spec]:
-    """The charts whose data the script chooses."""
-    return {
-        "curve": definitions.curve(looks, quantity("value", close=True)),
-        "shares": definitions.curve(looks, quantity("value", "linear", PERCENT)),
-        "errors": definitions.curve(
-            looks, quantity("value", form=SCIENTIFIC, close=True), least=definitions.LEAST_ERRORS
-        ),
-        "bars": definitions.bars(looks),
-        "bars-of-shares": definitions.bars(looks, PERCENT),
-        "scatter": definitions.scatter(looks),
-        "energy": definitions.energy(looks),
-        "strip": definitions.strip(looks),
-        "ecdf": definitions.ecdf(),
-        "course": definitions.course(),
-        "condition": definitions.condition(),
-    }
 
 
 def embedded(contents: Any) -> str:

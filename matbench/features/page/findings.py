@@ -12,7 +12,7 @@ import msgspec
 from matbench.cli import registry
 from matbench.features.charts.cases import DeviceLimits, RankedView
 from matbench.features.charts.definitions import Chart
-from matbench.records.outcome import CaseRecord, Outcome
+from matbench.records.outcome import Outcome
 from matbench.records.reading import Pair
 from matbench.show import formats
 from matbench.show.table import Section, grouped
@@ -53,20 +53,21 @@ def make_findings(findings: Iterable[Pair], views: Sequence[RankedView]) -> dict
 def _views_of(
     finding: Any, about: Sequence[Outcome], views: Sequence[RankedView]
 ) -> tuple[int, ...]:
-    """The numbers of the views of the finding's device and workload."""
+    """The numbers of the views of the finding's device and workload.
+
+    A device's name may have become longer there, to tell it from others.
+    """
     cases = [finding.case] if hasattr(finding, "case") else [outcome.case for outcome in about]
     return tuple(
         number
         for number, view in enumerate(views)
         for case in cases[-1:]
         if view.workload == case.problem.workload
-        and any(_is_device(outcome.case, case) for outcome in view.outcomes)
+        and any(
+            outcome.case.device_id == case.device_id and outcome.case.device.startswith(case.device)
+            for outcome in view.outcomes
+        )
     )
-
-
-def _is_device(shown: CaseRecord, case: CaseRecord) -> bool:
-    """Whether both ran on one device; its name may have become longer, to tell it from others."""
-    return shown.device_id == case.device_id and shown.device.startswith(case.device)
 
 
 def table(section: Section) -> str:

@@ -75,8 +75,11 @@ def _summary(
 
 
 def _about(sentence: str, environments: Sequence[Environment]) -> Summary:
-    commands = list(dict.fromkeys(map(_command, environments)))
-    return Summary(sentence, dates=_dates(environments), commands=commands)
+    argvs = [e.argv if e.argv[:1] == ("matbench",) else ("matbench", *e.argv) for e in environments]
+    times = sorted(e.time[:16].replace("T", " ") for e in environments)
+    ends = " to ".join(dict.fromkeys([*times[:1], *times[-1:]]))  # of the first run, and the last
+    dates = f"{ends} UTC" if ends else "unknown"
+    return Summary(sentence, dates=dates, commands=list(dict.fromkeys(map(shlex.join, argvs))))
 
 
 def _fastest(view: RankedView) -> Iterable[_Fastest]:
@@ -154,15 +157,3 @@ def _winners(ranked: Sequence[_Fastest]) -> Section:
         rows.append(replace(plain, cells=(size, ", ".join(_leading(timed, row)), *cells), mark=""))
     heading = ["The fastest kernels of each size"]
     return section(heading, columns, "", [Group("", tuple(rows))])
-
-
-def _dates(environments: Iterable[Environment]) -> str:
-    """When the first run was made, and the last."""
-    times = sorted(e.time[:16].replace("T", " ") for e in environments)
-    return " to ".join(dict.fromkeys([*times[:1], *times[-1:]])) + " UTC" if times else "unknown"
-
-
-def _command(environment: Environment) -> str:
-    words = environment.argv
-    whole = ("matbench", *words) if words[:1] != ("matbench",) else words
-    return shlex.join(whole)

@@ -35,6 +35,16 @@ def _spec(timeline: Timeline, profile: BlockProfile) -> Spec:
         "field": "start", "type": "quantitative", "title": "µs since the first block started",
         "scale": {"domain": [0, span], "nice": False}, "axis": {"format": ",~r"},
     }  # fmt: skip
+    share, text = profile.tail_share, {"type": "text", "align": "right", "baseline": "bottom"}
+    begins = [{"start": span * (1 - share), "label": f"tail {share:.1%}"}] if share else []
+    tail = {
+        "data": {"values": begins},
+        "layer": [
+            {"mark": {"type": "rule", "strokeDash": [4, 3]}},
+            {"mark": {**text, "dy": -3},
+             "encoding": {"y": {"value": 0}, "text": {"field": "label"}}},
+        ],
+    }  # fmt: skip
     return {
         "height": timeline.lanes * min(36.0, max(5.0, 420 / timeline.lanes)),
         "data": {"values": rows},
@@ -48,7 +58,7 @@ def _spec(timeline: Timeline, profile: BlockProfile) -> Spec:
             },
         ],
         "encoding": {"x": x},
-        "layer": [_bars(timeline, names), _tail(span, profile.tail_share)],
+        "layer": [_bars(timeline, names), tail],
     }
 
 
@@ -85,19 +95,6 @@ def _bars(timeline: Timeline, names: list[int]) -> Spec:
             ],
         },
     }  # fmt: skip
-
-
-def _tail(span: float, share: float | None) -> Spec:
-    """Where the tail begins, if it is known."""
-    begins = [{"start": span * (1 - share), "label": f"tail {share:.1%}"}] if share else []
-    text = {"type": "text", "align": "right", "baseline": "bottom", "dy": -3}
-    return {
-        "data": {"values": begins},
-        "layer": [
-            {"mark": {"type": "rule", "strokeDash": [4, 3]}},
-            {"mark": text, "encoding": {"y": {"value": 0}, "text": {"field": "label"}}},
-        ],
-    }
 
 
 def _notes(timeline: Timeline, profile: BlockProfile) -> list[str]:

@@ -25,14 +25,9 @@ from matbench.errors import UsageError
 @kernel_argument
 @grouped
 def profile_blocks(
-    kernel: str,
-    files: KernelFiles,
-    sizes: SizeOptions,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    deadlines: DeadlineOptions,
-    shown: ReportOptions,
-) -> None:
+    kernel: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
+    device: DeviceOptions, deadlines: DeadlineOptions, shown: ReportOptions,
+) -> None:  # fmt: skip
     """Time each block of one launch: how long, and where it ran.
 
     An instrumented second build reads the device's clocks before and after each block; its overhead

@@ -36,7 +36,14 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
     blocks, rate = block_times.read(sample.stamps), sample.ticks_per_ns
     known, durations = blocks.known, blocks.end - blocks.start
     ends = blocks.base[blocks.unit] + blocks.end.astype(np.uint64)
-    moments = _moments(blocks, rate) if known else np.zeros(1)
+    moments: Floats = np.zeros(1)
+    if known:
+        from scipy import ndimage
+
+        # When each multiprocessor's first block started, in ns by the shared clock: the median over
+        # its blocks, because a single stamp may be late by a step of that clock.
+        seen = blocks.start_ns - blocks.start / rate
+        moments = ndimage.median(seen, blocks.unit, np.arange(len(blocks.names)))
 
     running = waves = tail = span_ns = timeline = None
     if known or device.kind == "cpu":
@@ -61,8 +68,8 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         # Unsigned differences wrap around; converted to signed numbers they are right.
         ahead = (blocks.base - blocks.base[0]).astype(np.int64)
         offset = float(np.ptp(ahead - (moments - moments[0]) * rate))
-        seen = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
-        step_ns = float(np.diff(seen).min()) if len(seen) > 1 else 0.0
+        read = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
+        step_ns = float(np.diff(read).min()) if len(read) > 1 else 0.0
         allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * step_ns, _LITTLE_SHARE * span_ns)
         counters = "aligned" if offset / rate <= allowed_ns else "not aligned"
         counters = "one" if len(blocks.names) == 1 else counters
@@ -126,18 +133,6 @@ def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> In
     firsts = np.searchsorted(units[order], np.arange(int(unit.max()) + 1))
     most: Ints = np.maximum.reduceat(np.cumsum(change[order]), firsts)
     return np.maximum(most, 1)  # by a coarse clock, blocks may take no time
-
-
-def _moments(blocks: Blocks, rate: float) -> Floats:
-    """When each multiprocessor's first block started, in ns by the shared clock.
-
-    The median over its blocks, because a single stamp may be late by a step of that clock.
-    """
-    from scipy import ndimage
-
-    seen = blocks.start_ns - blocks.start / rate
-    moments: Floats = ndimage.median(seen, blocks.unit, np.arange(len(blocks.names)))
-    return moments
 
 
 def _full_until(start: Floats, end: Floats, blocks: Blocks) -> float:

@@ -45,16 +45,10 @@ _SHOWN_BROKEN = 5
     "--write", is_flag=True, help="Make the winner's values the only ones in [sweep] of the table."
 )
 def tune(
-    kernel: str,
-    files: KernelFiles,
-    sizes: SizeOptions,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    deadlines: DeadlineOptions,
-    budget: str | None,
-    write: bool,
+    kernel: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
+    device: DeviceOptions, deadlines: DeadlineOptions, budget: str | None, write: bool,
     shown: ReportOptions,
-) -> None:
+) -> None:  # fmt: skip
     """Find the fastest values of KERNEL's constants.
 
     Every legal combination of [sweep] and [tune] is checked and sampled
@@ -105,7 +99,7 @@ def tune(
         interruption.exit(done, len(searches), "sizes")
     about = provenance.environment(sys.argv[1:], infos, sizes.recorded)
     shown.show(view.report([one for each in searches for one in each.records()], [about]))
-    _tell_broken(standings)
+    _tell_broken([standing for standing in standings if standing.outcome.is_broken])
     for leader in filter(None, (search.leader() for search in searches)):
         values = " ".join(f"--set {name}={value}" for name, value in leader.case.params.items())
         say(f"to use it at {leader.case.problem.size}: {values}", err=True)
@@ -139,19 +133,16 @@ def _search(
             display.end(place)
 
         groups = []
-        for search in searches:
-            if search.candidates:
-                problems = [case.problem for case in search.candidates]
-                work = sum(workloads.workload_of(problem).work(problem) for problem in problems)
-                groups.append(TaskGroup(devices, [search], work))
-        for _ in pool.distribute(groups, run):
-            pass
+        for search in filter(lambda search: search.candidates, searches):
+            problems = [case.problem for case in search.candidates]
+            work = sum(workloads.workload_of(problem).work(problem) for problem in problems)
+            groups.append(TaskGroup(devices, [search], work))
+        list(pool.distribute(groups, run))
 
 
-def _tell_broken(standings: list[Candidate]) -> None:
+def _tell_broken(broken: list[Candidate]) -> None:
     from matbench.show import safe
 
-    broken = [standing for standing in standings if standing.outcome.is_broken]
     for standing in broken[:_SHOWN_BROKEN]:
         first, _, _ = (standing.outcome.reason or "").partition("\n")
         say(safe.line(f"{standing.case.label} is {standing.outcome.status}: {first}"), err=True)

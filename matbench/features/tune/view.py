@@ -49,33 +49,26 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
 
 def _section(records: Sequence[TuningRecord], environments: Sequence[Environment]) -> Section:
     sizes = grouped(records, lambda record: size_label(record.outcome.case.problem))
+    heading = [records[0].outcome.case.kernel]
+    heading += device_lines([record.outcome for record in records], environments)
     # All candidates have the claims of the kernel that weaken its checks.
-    weakened = "; ".join(claims.weakening(records[0].outcome.case.claims))
-    return section(
-        heading=(
-            records[0].outcome.case.kernel,
-            *device_lines([record.outcome for record in records], environments),
-            *([f"claims: {weakened}"] if weakened else []),
-            *(f"size {size}: {_searched(group[0])}" for size, group in sizes.items()),
-            "against default: in turns with the fastest default; by medians: of the samples shown",
-        ),
-        columns=_COLUMNS,
-        last_title="place",
-        groups=[_group(size, group) for size, group in sizes.items()],
+    if weakened := "; ".join(claims.weakening(records[0].outcome.case.claims)):
+        heading.append(f"claims: {weakened}")
+    for size, (first, *_) in sizes.items():
+        space = first.space
+        tried = f"size {size}: {first.tried:,} of {space.candidates:,} candidates tried"
+        if space.drawn:
+            tried += f"; {space.refused:,} of {space.drawn:,} combinations excluded"
+        if space.merged:
+            tried += f", {space.merged:,} duplicates of another launch"
+        if space.drawn < space.combinations:
+            tried += f"; sampled from {space.combinations:,}"
+        heading.append(tried)
+    heading.append(
+        "against default: in turns with the fastest default; by medians: of the samples shown"
     )
-
-
-def _searched(record: TuningRecord) -> str:
-    """How many candidates were tried, and how the candidates were found."""
-    space = record.space
-    text = f"{record.tried:,} of {space.candidates:,} candidates tried"
-    if space.drawn:
-        text += f"; {space.refused:,} of {space.drawn:,} combinations excluded"
-    if space.merged:
-        text += f", {space.merged:,} duplicates of another launch"
-    if space.drawn < space.combinations:
-        text += f"; sampled from {space.combinations:,}"
-    return text
+    groups = [_group(size, group) for size, group in sizes.items()]
+    return section(heading, _COLUMNS, "place", groups)
 
 
 def _group(size: str, records: Sequence[TuningRecord]) -> Group:

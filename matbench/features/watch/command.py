@@ -35,14 +35,9 @@ _TURNS_S = 3.0
 @click.argument("file", metavar="FILE")
 @grouped
 def watch(
-    file: str,
-    files: KernelFiles,
-    sizes: SizeOptions,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    launches: LaunchOptions,
-    deadlines: DeadlineOptions,
-) -> None:
+    file: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
+    device: DeviceOptions, launches: LaunchOptions, deadlines: DeadlineOptions,
+) -> None:  # fmt: skip
     """Check and time FILE whenever it is saved, until Ctrl-C.
 
     Each version is checked, timed and compared with the last correct version; one with the same
@@ -60,7 +55,14 @@ def watch(
     from matbench.worker.comparing import Bench
     from matbench.worker.worker import WorkerPool
 
-    path = _existing(file)
+    path = Path(file)
+    if python_file.is_python(file):
+        raise UsageError(f"{file}: watch takes kernel files; for functions, use `matbench run`")
+    if not path.is_file():
+        what = f"no such file; create one with `matbench new {path.stem}`"
+        if not path.suffix or path.exists():
+            what = "not a kernel file; name one such as mine.cu"
+        raise UsageError(f"{path}: {what}")
     info = device.choose()
     launches.require_one_kind(info)
     given = files.given
@@ -92,17 +94,6 @@ def watch(
             if not signals.is_ctrl_c():
                 raise
             say("")
-
-
-def _existing(file: str) -> Path:
-    path = Path(file)
-    if python_file.is_python(file):
-        raise UsageError(f"{file}: watch takes kernel files; for functions, use `matbench run`")
-    if path.is_file():
-        return path
-    if not path.suffix or path.exists():
-        raise UsageError(f"{path}: not a kernel file; name one such as mine.cu")
-    raise UsageError(f"{path}: no such file; create one with `matbench new {path.stem}`")
 
 
 def _follow(saves: Saves, watched: WatchedVersions) -> None:

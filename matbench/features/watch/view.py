@@ -9,7 +9,6 @@ from rich.text import Text
 
 from matbench.features.watch.versions import SavedVersion
 from matbench.model import settings_of
-from matbench.records.comparison import ComparisonRecord
 from matbench.show import comparisons, outcomes, safe, units
 from matbench.show.outcomes import size_label
 from matbench.show.reasons import comparison_reason
@@ -62,15 +61,12 @@ def line(version: SavedVersion) -> str:
         median_ns = best.outcome.median_ns if best.outcome is not None else None
         time = f"{units.duration(median_ns)} at {size_label(problem)}"
         sizes.append(time + (f" ({settings})" if settings else ""))
-        if problem in version.comparisons:
-            sizes.append(_in_words(version.comparisons[problem]))
+        if (record := version.comparisons.get(problem)) is not None:
+            against = f"not compared with {record.baseline_name}: {comparison_reason(record)}"
+            if record.comparison is not None and record.ratio is not None:
+                factor = comparisons.cell(record.ratio, record.comparison.verdict)
+                against = f"{factor} than {record.baseline_name}"
+            sizes.append(against)
     if not sizes:
         return f"{head}: superseded before it was timed"
     return f"{head}: right; {'; '.join(sizes)}"
-
-
-def _in_words(record: ComparisonRecord) -> str:
-    if record.comparison is None or record.ratio is None:
-        return f"not compared with {record.baseline_name}: {comparison_reason(record)}"
-    factor = comparisons.cell(record.ratio, record.comparison.verdict)
-    return f"{factor} than {record.baseline_name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import re
@@ -166,9 +167,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()  # `collect_here` need not look through what was imported
 
 
+@functools.cache
+def is_slow(path: Path) -> bool:
+    return SLOW.match(path.relative_to(Path(__file__).parent).as_posix()) is not None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    folder = Path(__file__).parent
     for item in items:
-        place = item.path.relative_to(folder).as_posix()
-        if SLOW.match(place):
+        if is_slow(item.path):
             item.add_marker("slow")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import mannwhitneyu
 
 from matbench.features.gate.runs import ENOUGH, VARIATIONS, Variation, _shift_rank, compare_runs
 from matbench.records.comparison import Comparison
@@ -31,6 +30,7 @@ def run(median: float, count: int = 20, spread: float = 0.01) -> list[float]:
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 4), (5, 5), (5, 9), (9, 5), (8, 20)])
 def test_the_rank_is_that_of_the_exact_mann_whitney_test(m: int, n: int, confidence: float) -> None:
     """By scipy: U below the rank has at most half of the error's probability, and no more fits."""
+    from scipy.stats import mannwhitneyu  # which takes a second to import
 
     def at_most(u: int) -> float:
         """P(U ≤ u), from samples that have this U."""

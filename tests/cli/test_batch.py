@@ -142,9 +142,6 @@ def test_given_front_matter_pins_keys_of_a_file_that_is_adopted(matbench: Matben
     assert outcome.case.claims.precision == "tf32"
 
 
-# -- names that several have -----------------------------------------------------------------------
-
-
 # -- JUnit -----------------------------------------------------------------------------------------
 
 

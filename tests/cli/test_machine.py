@@ -9,7 +9,7 @@ from support.cli import QUICK, Matbench, outside
 
 from matbench.cache import Cache
 
-pytestmark = pytest.mark.usefixtures("own_state")
+pytestmark = pytest.mark.usefixtures("own_state", "scripted_device")
 
 
 def test_clearing_the_cache(
@@ -60,7 +60,7 @@ def test_an_unusable_cache_folder_is_one_line(
 
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="no folder that stays empty")
 def test_a_cache_folder_that_takes_no_file_stays_empty() -> None:
-    command = ("run", "numpy", "--sizes", "9", *QUICK)
+    command = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", *QUICK)
     done = outside(*command, MATBENCH_CACHE_DIR="/proc/self/fdinfo")
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -137,9 +137,6 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
     assert float(row["gbytes_per_s"]) == pytest.approx(rate, rel=1e-3)
 
 
-# Files that include others
-
-
 # What is said of a run later
 
 

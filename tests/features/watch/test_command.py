@@ -13,16 +13,11 @@ from pathlib import Path
 
 import pytest
 from support.cli import Matbench
-from support.kernels import GOOD_BODY, WRONG_BODY, KernelWriter, kernel_text
+from support.kernels import SLOW_BODY, WRONG_BODY, KernelWriter, kernel_text
 from support.terminal import COMMAND, assert_gone, on_terminal
 
 pytestmark = pytest.mark.usefixtures("scripted_device")
 
-#: Right, and as slow as needed: the sum goes through memory every time, repeatedly.
-SLOW_BODY = GOOD_BODY.replace("float sum", "volatile float sum").replace(
-    "for (int k",
-    "for (int turn = 0; turn < 30; ++turn, sum = turn < 30 ? 0.0f : sum)\n    for (int k",
-)
 QUICK = ("--sizes", "48", "--max-time", "0.01")
 
 

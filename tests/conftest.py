@@ -8,8 +8,12 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import settings
@@ -24,6 +28,7 @@ from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.cli import main
 from matbench.model import DeviceInfo
+from matbench.worker.worker import WorkerPool
 
 pytest_plugins = ["support.command_fixtures", "support.cuda_fixtures"]
 
@@ -111,13 +116,26 @@ def session(backend: backends.Backend) -> Session:
 SHORT = {"run": {"max_time": 0.02}, "compare": {"max_time": 1.0}}
 
 
+@contextmanager
+def few_rounds() -> Iterator[None]:
+    """`run` has two rounds instead of seven."""
+    made = WorkerPool.__init__
+
+    def make(pool: WorkerPool, options: Options, *more: Any, **named: Any) -> None:
+        rounds = 2 if options.rounds is None else options.rounds
+        made(pool, msgspec.structs.replace(options, rounds=rounds), *more, **named)
+
+    with mock.patch.object(WorkerPool, "__init__", make):
+        yield
+
+
 @pytest.fixture(scope="session")
 def matbench() -> Iterator[Matbench]:
     """The command line in this process."""
 
     def invoke(*arguments: str | Path, code: int | None = 0) -> Result:
         words = [str(argument) for argument in arguments]
-        with warm.workers():
+        with warm.workers(), few_rounds():
             result = CliRunner().invoke(
                 main, words, prog_name="matbench", catch_exceptions=False, default_map=SHORT
             )

@@ -19,7 +19,7 @@ from support.kernels import KernelWriter
 #: Runs a command on the backend of the test: its output in a format.
 Run = Callable[..., str]
 
-SIZES = {"cuda": (256, 1000), "opencl": (64, 100)}
+SIZES = {"cuda": (256, 1000), "opencl": (33, 64)}
 TILE_WIDTHS: set[int | None] = {8, 16, 32}
 TUTORIAL: dict[str, set[int | None]] = {
     **dict.fromkeys(("naive-2d", "tiled", "kahan", "tiled-dynamic"), TILE_WIDTHS),

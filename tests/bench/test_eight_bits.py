@@ -49,7 +49,7 @@ def at(size: str, alpha: float = 1.0, inputs: Inputs = "signed") -> Problem:
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_right_kernel_is_accepted(name: str, checks: Session, tmp_path: Path) -> None:
-    for size in ("1", "40x300x400", "17x129x255"):
+    for size in ("1", "17x129x255"):
         outcome = measured(checks, VARIANTS[name].source, at(size), tmp_path)
         assert outcome.status == "measured", outcome.reason
 

@@ -247,7 +247,7 @@ def is_batch(work: Work) -> bool:
 
 def back_to_back(timed: Session, monkeypatch: pytest.MonkeyPatch, *without: str) -> None:
     """Hot samples of few launches: to lay out many takes a CPU long."""
-    monkeypatch.setattr(launches, "_MOST_SETS", 8)
+    monkeypatch.setattr(launches, "_MOST_SETS", 6)
     changes = {"cold": False, "hot": True, "back_to_back": True, "checks": CHECKS - set(without)}
     timed.options = msgspec.structs.replace(timed.options, **changes)
 

@@ -256,9 +256,6 @@ def test_counters_need_cuda(
     assert result.stderr == f"matbench: --counters needs CUDA; this is {device.label}\n"
 
 
-# -- other workloads -----------------------------------------------------------------------------
-
-
 # -- machine code ----------------------------------------------------------------------------------
 
 

@@ -12,15 +12,7 @@ import pytest
 from support.kernels import own_file
 from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.optional import present, some
-from support.products import (
-    FILES,
-    INPUTS,
-    SIZES,
-    capability_needed,
-    measure,
-    name,
-    problem,
-)
+from support.products import FILES, INPUTS, SIZES, capability_needed, measure, name, problem
 
 import matbench
 from matbench import workloads

@@ -388,9 +388,7 @@ def test_a_judge_keeps_the_processes_of_two_functions(judge: api.Judge) -> None:
     assert len([name for _, name in judge._pool.workers if name]) == 2
 
 
-def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(
-    judge: api.Judge,
-) -> None:
+def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(judge: api.Judge) -> None:
     verdict = judge.run(FILE.with_name("with_numba.py"), sizes="100x90x80")
     [case] = verdict.cases
     assert verdict.status == "measured", verdict.reason

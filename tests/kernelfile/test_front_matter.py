@@ -439,7 +439,7 @@ def test_what_is_no_kernel_file(text: bytes, told: str, tmp_path: Path) -> None:
 # -- anything at all -----------------------------------------------------------------------------
 
 fuzzing = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example writes its file
+    suppress_health_check=[HealthCheck.function_scoped_fixture]  # each example writes its file
 )
 
 keys = st.sampled_from(

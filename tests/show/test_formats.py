@@ -9,17 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import any_record
-from support.tables import (
-    CPU,
-    GPU,
-    MIXED,
-    compared,
-    made,
-    outcome,
-    rows,
-    shown,
-    timing,
-)
+from support.tables import CPU, GPU, MIXED, compared, made, outcome, rows, shown, timing
 
 from matbench.analysis import gathering
 from matbench.analysis.ranking import Ranked

@@ -23,13 +23,7 @@ from support.optional import present
 from matbench import signals
 from matbench.bench import device_kernels
 from matbench.bench.options import Deadlines, Options
-from matbench.errors import (
-    BuildError,
-    CaseError,
-    LackingError,
-    MatbenchError,
-    OutOfMemoryError,
-)
+from matbench.errors import BuildError, CaseError, LackingError, MatbenchError, OutOfMemoryError
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Problem, Skip
 from matbench.records.outcome import Outcome

@@ -13,12 +13,7 @@ from support.h200 import H200, LIMITS, case_of, outcome_of, split_case
 from matbench.features.explain import occupancy
 from matbench.features.explain.architectures import device_of, named
 from matbench.features.explain.explanation import explanation
-from matbench.features.explain.record import (
-    Explanation,
-    HardwareCounters,
-    MachineCode,
-    Traffic,
-)
+from matbench.features.explain.record import Explanation, HardwareCounters, MachineCode, Traffic
 from matbench.features.explain.view import facts, report
 from matbench.kernelfile import sweep
 from matbench.model import Resources
@@ -138,10 +133,7 @@ def test_what_cannot_be_launched_has_its_reason_in_place_of_limiters() -> None:
 
 def test_the_roof_is_that_of_the_copy_or_of_multiply_adds() -> None:
     found = {fact.name: fact[1:] for fact in facts(explained(n=1000))}
-    assert found["roof at the minimum traffic"] == (
-        "60.0 TFLOP/s",
-        "limited by multiply-adds",
-    )
+    assert found["roof at the minimum traffic"] == ("60.0 TFLOP/s", "limited by multiply-adds")
     assert found["roof at the modelled traffic"] == ("31.5 TFLOP/s", "limited by the copy")
     case = case_of("tiled", 64)
     unlimited = explanation(case, H200, H200, outcome_of(case, 1e6), None)

@@ -32,7 +32,7 @@ from matbench.worker import comparing
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
-SHORT = ("--sizes", "64", "--sustained", "0.3", *QUICK)
+SHORT = ("--sizes", "64", "--sustained", "0.1", *QUICK)
 TILED = ("tiled", "--set", "TILE=8", *SHORT)
 
 
@@ -55,8 +55,8 @@ def test_a_run_reports_speed_over_seconds(matbench: Matbench) -> None:
     assert lasting.launches > 100
     total_s = lasting.launches * lasting.mean_ns / 1e9
     assert lasting.duration_s == pytest.approx(total_s)
-    assert 0.1 < total_s < 3
-    assert lasting.warm_up_s >= 2 * 0.03, "two blocks at least"
+    assert 0.03 < total_s < 3
+    assert lasting.warm_up_s >= 2 * 0.01, "two blocks at least"
     assert min(lasting.blocks_ns) <= lasting.mean_ns <= max(lasting.blocks_ns)
     rate = 2 * 64**3 / lasting.mean_ns
     assert "sustained GFLOP/s" in shown
@@ -86,10 +86,10 @@ def test_a_run_is_resumed_only_with_what_was_asked_for(matbench: Matbench, tmp_p
     file = tmp_path / "out.jsonl"
     plain = ("run", "tiled", "--set", "TILE=8", "--sizes", "64", *QUICK)
     matbench(*plain, "--output", file)
-    matbench(*plain, "--sustained", "0.3", "--resume", file)
+    matbench(*plain, "--sustained", "0.1", "--resume", file)
     assert [outcome.sustained is None for outcome in records_in(file)] == [True, False]
     before = file.read_text()
-    matbench(*plain, "--sustained", "0.3", "--resume", file)
+    matbench(*plain, "--sustained", "0.1", "--resume", file)
     assert file.read_text().count('"type":"outcome"') == before.count('"type":"outcome"')
 
 

@@ -121,15 +121,6 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     assert told in present(reason)
 
 
-def test_both_sides_of_a_comparison_carry_their_samples(
-    write_kernel: KernelWriter, timed: Session
-) -> None:
-    case = case_of(write_kernel(), timed)
-    duel = comparing.here(timed, case, case, PLAN, seed=0)
-    assert present(duel.comparison).samples == (12, 12)
-    assert len(duel.baseline.samples_ns) == len(duel.candidate.samples_ns) == 12
-
-
 def test_a_comparison_places_data_and_code_anew(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +144,7 @@ def test_a_comparison_places_data_and_code_anew(
     monkeypatch.setattr(type(timed.program(case)), "reload", reloaded)
     duel = comparing.here(timed, case, other, PLAN, seed=0)
     assert present(duel.comparison).samples == (12, 12)
+    assert len(duel.baseline.samples_ns) == len(duel.candidate.samples_ns) == 12
     first, second = loaded[:2]
     assert first is not second
     assert loaded == [first, second, second, first] * 2 + [first, second]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -385,19 +385,15 @@ class Counting:
         pass
 
 
-def runs(ms: Callable[[], float]) -> Callable[[float], Block]:
-    """Launches that take so long, as far as the clock of the block tells."""
-
-    def block(least_s: float) -> Block:
-        began_ns = time.perf_counter_ns()
-        time.sleep(least_s)
-        return Block(began_ns, time.perf_counter_ns(), 100, 1e6 * ms())
-
-    return block
+def block(least_s: float) -> Block:
+    """Launches that take 2 ms each, as far as the clock of the block tells."""
+    began_ns = time.perf_counter_ns()
+    time.sleep(least_s)
+    return Block(began_ns, time.perf_counter_ns(), 100, 2e6)
 
 
-def lasting(device: Counting, seconds: float = 0.3, ms: Any = lambda: 2.0) -> Sustained:
-    return sustained.blocks_of(runs(ms), seconds, Meter(cast(Backend, device), 100.0))
+def lasting(device: Counting, seconds: float = 0.3) -> Sustained:
+    return sustained.blocks_of(block, seconds, Meter(cast(Backend, device), 100.0))
 
 
 @pytest.mark.usefixtures("quick")
@@ -412,8 +408,8 @@ def test_power_is_what_was_counted_over_the_time_between_two_steps() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_energy_needs_two_seconds_and_a_counter() -> None:
-    assert lasting(Counting(), 0.15).power_w is None
-    assert lasting(Counting(), 0.15).energy_j is None
+    told = lasting(Counting(), 0.15)
+    assert (told.power_w, told.energy_j) == (None, None)
     assert lasting(Counting(None)).power_w is None
 
 
@@ -432,9 +428,32 @@ def test_the_power_of_an_idle_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sustained.idle_w(cast(Backend, Counting(None))) is None
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.fixture
+def in_no_time(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sustained]:
+    """`lasting` by a clock that only blocks move, in steps that are read."""
+    now = SimpleNamespace(ns=0)
+    monkeypatch.setattr(sustained, "time", SimpleNamespace(perf_counter_ns=lambda: now.ns))
+    monkeypatch.setattr(Meter, "reading", lambda _: nullcontext())
+
+    def lasting(device: Counting, seconds: float, ms: Callable[[], float]) -> Sustained:
+        meter = Meter(cast(Backend, device), 100.0)
+
+        def block(least_s: float) -> Block:
+            began_ns = now.ns
+            for _ in range(5):
+                now.ns += round(1e9 * least_s / 5)
+                meter._read(with_conditions=True)
+            return Block(began_ns, now.ns, 100, 1e6 * ms())
+
+        return sustained.blocks_of(block, seconds, meter)
+
+    return lasting
+
+
 @pytest.mark.parametrize("drifting", ["time", "clock", "power", "temperature", "nothing"])
-def test_launches_count_once_nothing_changes_from_block_to_block(drifting: str) -> None:
+def test_launches_count_once_nothing_changes_from_block_to_block(
+    drifting: str, in_no_time: Callable[..., Sustained]
+) -> None:
     device, number = Counting(), itertools.count()
 
     def ms() -> float:
@@ -448,16 +467,17 @@ def test_launches_count_once_nothing_changes_from_block_to_block(drifting: str) 
         return 2.0 + 0.05 * step * (drifting == "time")
 
     ms()
-    told = lasting(device, 0.5, ms)
+    told = in_no_time(device, 0.5, ms)
     blocks = round(told.warm_up_s / (100 * 0.002))
     assert told.steady
     assert (blocks > 3) == (drifting != "nothing")
 
 
-@pytest.mark.usefixtures("quick")
-def test_what_never_becomes_steady_is_measured_and_said_to_be_unsteady() -> None:
+def test_what_never_becomes_steady_is_measured_and_said_to_be_unsteady(
+    in_no_time: Callable[..., Sustained],
+) -> None:
     number = itertools.count()
-    told = lasting(Counting(), 0.1, lambda: 2.0 * 1.1 ** next(number))
+    told = in_no_time(Counting(), 0.1, lambda: 2.0 * 1.1 ** next(number))
     assert not told.steady
     assert len(told.blocks_ns) == 5
     assert next(number) == 10 + 5

@@ -41,7 +41,7 @@ def device_lines(
     moments = [timing.conditions[0] for timing in timings if timing.conditions]
     loads = [moment.load for moment in moments if moment.load is not None]
     governors = _agreed(sorted({moment.governor for moment in moments if moment.governor}))
-    host_load = [
+    load = [
         f"load average {_range(loads, 1)}" if loads else "",
         f"frequency governor {governors}" if governors else "",
     ]
@@ -57,7 +57,7 @@ def device_lines(
     lines = [
         " · ".join(filter(None, named)) or "device unknown",
         _agreed(f"driver {device.driver} · {device.toolkit}" for _, device in used),
-        *([CPU_TIMINGS, " · ".join(filter(None, host_load))] * (first.device_kind == "cpu")),
+        *([CPU_TIMINGS, " · ".join(filter(None, load))] if first.device_kind == "cpu" else []),
         ", ".join(filter(None, clocks)),
         _modes(outcomes),
         f"each case in {_agreed(map(str, repeats))} processes" if repeats else "",

@@ -102,19 +102,23 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
             title = f"{label}{', float64' if double else ''}{', with claims' if claimed else ''}"
             own = Row.each(columns, among, partial(_row, among=among))
             ranked.append(Group(f"size {title}", own, title))
-    workload, rate = table.workload, []
+    workload, heading = table.workload, list[str]()
     if workload is not workloads.MATMUL:
-        rate = [f"{workload.name}: {workload.title}"]
+        about = [f"{workload.name}: {workload.title}"]
         if workload.rate == "B/s":
-            rate.append("B/s counts each input once and the result")
+            about.append("B/s counts each input once and the result")
         if workload.relative_to != "|R|":
-            rate.append(f"errors are relative to {workload.relative_to}")
+            about.append(f"errors are relative to {workload.relative_to}")
+        heading.append("; ".join(about))
+    heading += device_lines(table.outcomes, environments, baselines=table.baselines)
+    heading += sustained_line(table.outcomes)
     timed = [r.outcome for r in table.rows if r.rivals and r.outcome.case.device_kind == "cpu"]
-    doubtful = sum(bool(_doubts(outcome.timing)) for outcome in timed)
-    doubts = (
-        f"{doubtful} of {len(timed)} times are unsteady or did not settle: usual on a CPU, and no "
-        "failure. Trust each only within its ±; a note marks those that leave open which is fastest"
-    )
+    if doubtful := sum(bool(_doubts(outcome.timing)) for outcome in timed):
+        heading.append(
+            f"{doubtful} of {len(timed)} times are unsteady or did not settle: usual on a CPU, and "
+            "no failure. Trust each only within its ±; a note marks those that leave open which is "
+            "fastest"
+        )
     slowed = [
         one.blocks.perturbation or 0.0
         for one in table.outcomes
@@ -122,12 +126,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     ]
     text = f"per block: reading the clock slowed the launch by more than {PERTURBATION_LIMIT:.0%}"
     return section(
-        heading=(
-            *filter(None, ["; ".join(rate)]),
-            *device_lines(table.outcomes, environments, baselines=table.baselines),
-            *sustained_line(table.outcomes),
-            *([doubts] if doubtful else []),
-        ),
+        heading=heading,
         columns=columns,
         last_title="status",
         groups=[*ranked, *groups],

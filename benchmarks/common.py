@@ -22,8 +22,8 @@ from tabulate import tabulate
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_sizes
 from matbench.model import Case, Conditions, DeviceInfo, Problem, settings_of
-from matbench.records import provenance, reading
-from matbench.records.environment import Environment
+from matbench.records import reading
+from matbench.records.environment import Environment, run_environment
 from matbench.records.outcome import CaseRecord, Outcome
 
 KERNELS = ("naive-2d", "tiled")
@@ -174,7 +174,7 @@ class Findings:
             return
         record = {
             "benchmark": self.name,
-            "environment": provenance.environment(sys.argv[1:], [self.info], {}),
+            "environment": run_environment(sys.argv[1:], [self.info], {}),
             "figures": self.tables.pop("Figures"),
             "tables": self.tables,
         }

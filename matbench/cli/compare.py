@@ -87,7 +87,7 @@ def compare(
     matbench compare old.jsonl new.jsonl --fail-if-slower 3%
     """
     from matbench.kernelfile import sweep
-    from matbench.records import provenance
+    from matbench.records.environment import run_environment
     from matbench.show import comparisons
     from matbench.worker.comparing import Bench
     from matbench.worker.worker import WorkerPool
@@ -127,7 +127,7 @@ def compare(
             records.append(bench.compare(*map(bench.fastest, cases)))
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
-    about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
+    about = run_environment(sys.argv[1:], [info], sizes.recorded)
     shown.show(comparisons.report(records, [about]))
     if gate := features.get("gate"):
         gate.summarize(records, [about], remarks)

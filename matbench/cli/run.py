@@ -168,7 +168,7 @@ def run(
     matbench run --workload dot --sizes 2^20
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
-    from matbench.records import provenance
+    from matbench.records.environment import last_run_path
 
     if replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
@@ -180,7 +180,7 @@ def run(
         chosen = _chosen(kernels, selection, batch, smoke=more.smoke)
     require_apart(
         {"--output": output.output, **shown.outputs},
-        [*read_for(chosen, kernels), provenance.last_run_path(), output.resume],
+        [*read_for(chosen, kernels), last_run_path(), output.resume],
     )
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
@@ -361,11 +361,11 @@ class Sweep:
         self, output: OutputOptions, settings: dict[str, Any], *, force: bool
     ) -> list[RecordWriter]:
         """Writers for the output file, if any, and for the record of the last run."""
-        from matbench.records import provenance
+        from matbench.records.environment import last_run_path, run_environment
         from matbench.records.writing import RecordWriter
 
-        self.environment = provenance.environment(sys.argv[1:], self.devices, settings)
-        last = RecordWriter(provenance.last_run_path(), self.environment, "force", best_effort=True)
+        self.environment = run_environment(sys.argv[1:], self.devices, settings)
+        last = RecordWriter(last_run_path(), self.environment, "force", best_effort=True)
         self._last = last
         if output.file is None:
             return [last]

@@ -25,7 +25,8 @@ from matbench.bench.session import Session
 from matbench.errors import LackingError
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Kernel, Skip
-from matbench.records import provenance, reading
+from matbench.records import reading
+from matbench.records.environment import last_run_path
 from matbench.records.outcome import Outcome
 
 # -- without a GPU -------------------------------------------------------------------------------
@@ -35,7 +36,7 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
     if device.backend == "cuda":
         pytest.skip("CUDA is here")
     result = matbench("run", "single-block", "--baseline", "cublas*", "--sizes", "5", *QUICK)
-    _, outcomes = reading.read(provenance.last_run_path())
+    _, outcomes = reading.read(last_run_path())
     assert [o.case.kernel for o in outcomes if o.status == "measured"] == ["single-block"]
     products = [o for o in outcomes if o.case.kernel != "single-block"]
     assert sorted(o.case.kernel for o in products) == sorted(OF_LIBRARIES)

@@ -14,7 +14,7 @@ from support.pictures import needs_plots
 
 from matbench.cli.outputs import write_file
 from matbench.errors import UsageError
-from matbench.records import provenance
+from matbench.records.environment import last_run_path
 
 pytestmark = pytest.mark.usefixtures("own_state", "scripted_device")
 
@@ -131,7 +131,7 @@ def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusa
     for link, target in (
         ("to-new.svg", "new.svg"),
         ("to-mine", "mine.cu"),
-        ("last.jsonl", provenance.last_run_path()),
+        ("last.jsonl", last_run_path()),
     ):
         Path(link).symlink_to(target)
     sources = Path("mine.cu").read_bytes(), Path("mine.svg").read_bytes()

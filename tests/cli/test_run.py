@@ -18,8 +18,8 @@ from matbench import backends
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.options import DeadlineOptions
 from matbench.model import Skip
-from matbench.records import provenance, reading
-from matbench.records.provenance import last_run_path
+from matbench.records import reading
+from matbench.records.environment import last_run_path
 from matbench.worker import worker
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -152,7 +152,7 @@ def test_a_run_is_printed_recorded_and_reported(matbench: Matbench) -> None:
     output = Path("out.jsonl")
     words = (".", "--sizes", "20,9x8x5", "--set", "TILE=4,8", "--format", "json")
     printed = matbench("run", *words, *QUICK, "--output", output, code=1).stdout
-    assert reading.read(provenance.last_run_path()) == reading.read(output)
+    assert reading.read(last_run_path()) == reading.read(output)
     recorded = output.read_text(encoding="utf-8")
     assert json.loads(printed) == [json.loads(line) for line in recorded.splitlines()]
     assert "NaN" not in recorded

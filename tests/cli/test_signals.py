@@ -22,7 +22,8 @@ from support.terminal import COMMAND, alive, assert_gone, on_terminal, started
 from matbench.cli.options import OutputOptions
 from matbench.features.timeline import clocking
 from matbench.features.tune import looking
-from matbench.records import provenance, reading
+from matbench.records import reading
+from matbench.records.environment import last_run_path
 from matbench.records.writing import RecordWriter
 from matbench.worker import comparing, worker
 
@@ -99,7 +100,7 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(partly: Path, tmp_path:
     [environment], [outcome] = reading.read(output)
     assert (outcome.case.problem.N, outcome.status) == (20, "measured")
     assert environment.argv[0] == "run"
-    assert records_in(provenance.last_run_path()) == [outcome]
+    assert records_in(last_run_path()) == [outcome]
     assert not locks(tmp_path)
 
 
@@ -334,7 +335,7 @@ def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
     is_recorded: bool, interrupting: Interrupting, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    last = provenance.last_run_path()
+    last = last_run_path()
     if not is_recorded:
         last.parent.write_text("no folder")
     words = ["run", "tiled", "--set", "TILE=8,16", *SMALL]
@@ -385,7 +386,7 @@ def test_ctrl_c_while_an_outcome_is_written(
     output = Path("out.jsonl")
     assert output.read_bytes().count(b"\n") == 2  # the environment and one outcome
     if arguments[0] == "run":
-        assert records_in(provenance.last_run_path()) == records_in(output)
+        assert records_in(last_run_path()) == records_in(output)
 
 
 @pytest.mark.long

@@ -14,7 +14,8 @@ from matbench import backends
 from matbench.backends import host
 from matbench.bench.options import Deadlines, Options
 from matbench.model import DeviceInfo
-from matbench.records import provenance, reading
+from matbench.records import reading
+from matbench.records.environment import last_run_path
 from matbench.worker.worker import WorkerPool
 
 pytestmark = pytest.mark.gpu
@@ -35,7 +36,7 @@ def test_each_size_is_measured_on_one_gpu(matbench: Matbench, several: list[Devi
     sizes = [str(64 * (number + 1)) for number in range(3 * len(several))]
     words = ("run", "tiled", "naive-2d", "--sizes", ",".join(sizes), *QUICK)
     matbench(*words, "--backend", "cuda", "--device", "all")
-    [environment], outcomes = reading.read(provenance.last_run_path())
+    [environment], outcomes = reading.read(last_run_path())
     addresses = {info.properties["PCI address"] for info in environment.devices}
     assert len(addresses) == len(several)
     found: dict[str, set[str]] = defaultdict(set)
@@ -69,6 +70,6 @@ def test_a_kernel_that_loses_its_gpu_costs_its_case_only(
     path = write_kernel("dies", body=body)
     words = ("run", "naive-2d", "tiled", path, "--sizes", "64,65,66,67", *QUICK)
     matbench(*words, "--backend", "cuda", "--device", "all", code=1)
-    for outcome in reading.read(provenance.last_run_path())[1]:
+    for outcome in reading.read(last_run_path())[1]:
         expected = "failed" if outcome.case.kernel == "dies" else "measured"
         assert outcome.status == expected, outcome.reason

@@ -19,10 +19,9 @@ from support.record_files import only, write
 from support.records import device, environment, outcome
 
 from matbench.errors import MatbenchError, UsageError
-from matbench.records import encoding, provenance
+from matbench.records import encoding
 from matbench.records.comparison import ComparisonRecord
-from matbench.records.environment import SCHEMA
-from matbench.records.provenance import last_run_path
+from matbench.records.environment import SCHEMA, last_run_path, run_environment, state_folder
 from matbench.records.reading import read
 from matbench.records.writing import Mode, RecordWriter
 
@@ -340,7 +339,7 @@ def test_the_environment_says_where_and_with_what(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     settings = {"seed": 0, "timeout": math.inf}
-    found = provenance.environment(["matbench", "run"], [device()], settings)
+    found = run_environment(["matbench", "run"], [device()], settings)
     assert found.schema == SCHEMA
     assert found.devices == (device(),)
     assert found.packages["numpy"] == np.__version__
@@ -353,6 +352,6 @@ def test_the_environment_says_where_and_with_what(
 
 def test_state_is_kept_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path))
-    assert provenance.last_run_path() == tmp_path / "last-run.jsonl"
+    assert last_run_path() == tmp_path / "last-run.jsonl"
     monkeypatch.delenv("MATBENCH_STATE_DIR")
-    assert provenance.state_folder().is_absolute()
+    assert state_folder().is_absolute()

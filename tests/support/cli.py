@@ -12,7 +12,8 @@ import click
 from click.testing import Result
 
 from matbench import cli
-from matbench.records import provenance, reading
+from matbench.records import reading
+from matbench.records.environment import last_run_path
 from matbench.records.outcome import Outcome
 from support.terminal import COMMAND
 
@@ -68,7 +69,7 @@ def records_in(path: Path) -> list[Outcome]:
 
 def last_run() -> list[Outcome]:
     """The outcomes of the last run."""
-    return records_in(provenance.last_run_path())
+    return records_in(last_run_path())
 
 
 def summary(outcomes: list[Outcome]) -> list[tuple[str, int | None, str, str]]:

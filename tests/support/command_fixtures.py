@@ -19,7 +19,7 @@ from matbench.bench.outcomes import skipped
 from matbench.cache import Cache
 from matbench.features.tune import search
 from matbench.model import Case, DeviceInfo, Skip
-from matbench.records import provenance
+from matbench.records.environment import last_run_path
 from matbench.records.outcome import Outcome
 from matbench.worker import comparing, worker
 from support import scripted
@@ -104,7 +104,7 @@ def refusal(own_state: None, matbench: Matbench) -> Refusal:
     """Runs a command that is refused in one line, without losing or writing anything."""
 
     def refused(*arguments: str | Path) -> str:
-        last = provenance.last_run_path()
+        last = last_run_path()
         Path("kept.jsonl").write_bytes(b"kept as it is")
         last.parent.mkdir(exist_ok=True)
         last.write_bytes(b"kept as well")

@@ -122,11 +122,11 @@ def _probed(
 def _show(trials: list[Probing], shown: ReportOptions) -> None:
     """Print the probes, the claims and the sanitizer's findings of each kernel."""
     from matbench.features.check import view
-    from matbench.records import provenance
+    from matbench.records.environment import run_environment
     from matbench.show import outcomes, safe
 
     devices = {info.identity: info for each in trials for info in each.devices}
-    about = provenance.environment(sys.argv[1:], [*devices.values()], {})
+    about = run_environment(sys.argv[1:], [*devices.values()], {})
     found = [record for each in trials for record in (*each.probes, *each.needs)]
     every = [outcome for each in trials for outcome in each.outcomes]
     report = replace(outcomes.report(every, [about]), records=lambda: [about, *found])

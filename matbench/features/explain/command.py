@@ -73,7 +73,7 @@ def explain(
     from matbench.features.explain import explanation, view
     from matbench.features.explain.architectures import device_of, named
     from matbench.kernelfile import sweep
-    from matbench.records import provenance
+    from matbench.records.environment import run_environment
     from matbench.worker.comparing import Contender
 
     if counters:
@@ -125,7 +125,7 @@ def explain(
     if not (measured or fits):
         interruption.exit(0, len(cases), "cases")
     result = explanation.explanation(case, info, devices[0], outcome, limits, fits, counted, code)
-    about = provenance.environment(sys.argv[1:], [info] if info is not None else [], {})
+    about = run_environment(sys.argv[1:], [info] if info is not None else [], {})
     shown.show(view.report([result], [about]))
     interruption.exit(len(measured), len(cases), "cases")
     if outcome is not None:

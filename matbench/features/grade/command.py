@@ -62,7 +62,7 @@ def grade(
     from matbench.features.grade import profile, view
     from matbench.features.grade.record import Letter
     from matbench.features.grade.steps import STEPS, variations
-    from matbench.records import provenance
+    from matbench.records.environment import run_environment
     from matbench.records.writing import RecordWriter
     from matbench.worker.worker import WorkerPool
 
@@ -70,7 +70,7 @@ def grade(
     require_apart({"--output": output, **shown.outputs}, read_for(chosen, kernels))
     cases = _cases(chosen, selection, constants, device)
     devices = list({info.label: info for info, _ in cases}.values())
-    about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
+    about = run_environment(sys.argv[1:], devices, {"seed": seed})
     writer = (
         RecordWriter(Path(output), about, "force" if shown.force else "new") if output else None
     )

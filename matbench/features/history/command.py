@@ -72,7 +72,7 @@ def history(
     from matbench.features.history.commits import versions
     from matbench.features.history.search import HistorySearch, RecordedBench
     from matbench.kernelfile import sweep
-    from matbench.records import provenance
+    from matbench.records.environment import run_environment, state_folder
     from matbench.records.writing import RecordWriter
     from matbench.worker.worker import WorkerPool
 
@@ -84,10 +84,10 @@ def history(
     require_apart({"--resume": resume, **shown.outputs}, read_for([chosen]))
     margin = verdict.threshold if bisect is None else bisect
     plan = ComparisonPlan(threshold=margin, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
-    about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
+    about = run_environment(sys.argv[1:], [info], sizes.recorded)
     file = Path(chosen.file).resolve()
     place = hashlib.sha256(bytes(file)).hexdigest()[:8]
-    kept = provenance.state_folder() / "history" / f"{file.stem}-{place}.jsonl"
+    kept = state_folder() / "history" / f"{file.stem}-{place}.jsonl"
     path = kept if resume is None else Path(resume)
     with ExitStack() as stack:
         folder = stack.enter_context(temporary.folder())

@@ -40,7 +40,7 @@ def profile_blocks(
     from matbench.features.timeline import clocking, view
     from matbench.features.timeline.profile import analyse
     from matbench.kernelfile import sweep
-    from matbench.records import provenance
+    from matbench.records.environment import run_environment
     from matbench.show import outcomes
     from matbench.worker.comparing import Bench
     from matbench.worker.worker import WorkerPool
@@ -62,7 +62,7 @@ def profile_blocks(
         case = Bench(pool, info).fastest(cases).case
         outcome, stamps = clocking.clocked(pool.worker(info), case)
     interruption.exit(0, 1, "cases")
-    about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
+    about = run_environment(sys.argv[1:], [info], sizes.recorded)
     if stamps is None or case.launch is None:
         shown.show(outcomes.report([outcome], [about]))
         sys.exit(0 if outcome.status == "skipped" else 1)

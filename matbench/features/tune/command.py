@@ -63,7 +63,7 @@ def tune(
     from matbench.features.tune import search as tuning
     from matbench.features.tune import view, writing
     from matbench.features.tune.search_space import space
-    from matbench.records import provenance
+    from matbench.records.environment import run_environment
     from matbench.show.reasons import skip_reason
 
     bounds = tuning.parse_budget(budget)
@@ -97,7 +97,7 @@ def tune(
     standings = [standing for search in searches for standing in search.standings]
     if not standings:
         interruption.exit(done, len(searches), "sizes")
-    about = provenance.environment(sys.argv[1:], infos, sizes.recorded)
+    about = run_environment(sys.argv[1:], infos, sizes.recorded)
     shown.show(view.report([one for each in searches for one in each.records()], [about]))
     _tell_broken([standing for standing in standings if standing.outcome.is_broken])
     for leader in filter(None, (search.leader() for search in searches)):

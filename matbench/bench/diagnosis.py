@@ -495,10 +495,7 @@ def _repeated(member: Mask, name: str) -> str | None:
     if starts.size < 2 or starts[0] >= period or (first != member).any():
         return None
     if ends[0] - starts[0] == 1 < starts.size - 1:
-        return f"every {_ordinal(period)} {name} from {starts[0]} on"
+        suffix = {1: "st", 2: "nd", 3: "rd"}.get(period % 10, "th")
+        suffix = "th" if 10 < period % 100 < 20 else suffix
+        return f"every {period}{suffix} {name} from {starts[0]} on"
     return f"{_run(member[:period], name)} of every {period}"
-
-
-def _ordinal(number: int) -> str:
-    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if 10 < number % 100 < 20 else last}"

@@ -172,7 +172,10 @@ def here(
     session: Session, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
 ) -> ComparisonRecord:
     """Compare two cases of one session."""
-    call: Callable[..., Any] = lambda task, *given: task(session, *given)  # noqa: E731
+
+    def call(task: Callable[..., Any], *given: Any) -> Any:
+        return task(session, *given)
+
     sides = [_Side(case, number, call) for number, case in enumerate((baseline, candidate))]
     meter = None
     if session.options.sustained_s is not None:

@@ -43,8 +43,13 @@ class DaskCluster:
         return spawned(self.process)
 
     def measuring(self) -> dict[psutil.Process, psutil.Process]:
-        """The processes that measure, by the Dask worker above them."""
-        return {worker: below[0] for worker in self.workers() if (below := spawned(worker))}
+        """The processes that measure, by the Dask worker above them and their server."""
+        return {
+            worker: process
+            for worker in self.workers()
+            for server in spawned(worker, "forkserver")
+            for process in server.children()
+        }
 
     def lose_a_worker(self) -> None:
         """Kill a Dask worker in the middle of a case, which stands still from its start on."""
@@ -56,12 +61,12 @@ class DaskCluster:
         wait_for(lambda: not worker.is_running())
 
 
-def spawned(process: psutil.Process) -> list[psutil.Process]:
+def spawned(process: psutil.Process, how: str = "spawn_main") -> list[psutil.Process]:
     """The children that `multiprocessing` started to work, the oldest first."""
     found = []
     for child in process.children():
         try:
-            if any("spawn_main" in word for word in child.cmdline()):
+            if any(how in word for word in child.cmdline()):
                 found.append(child)
         except psutil.Error:
             continue

@@ -4,7 +4,6 @@
     #define WRONG K == 33        // whether C is wrong
     #define SAYS "a text"        // is printed, once
     #define HANGS N == 21        // whether it never ends
-    #define CRASHES 1
     #error a text                // it does not compile, or only #if on the line before
 
 They may name constants of the sweep, integers that the kernel is passed, and other macros, also of
@@ -18,7 +17,6 @@ import itertools
 import math
 import os
 import re
-import signal
 import sys
 import time
 import zlib
@@ -98,8 +96,6 @@ class ScriptedProgram(Program):
         named |= self.params
         if self._value("HANGS", named, False):
             time.sleep(1e6)
-        if self._value("CRASHES", named, False):
-            os.kill(os.getpid(), signal.SIGSEGV)
         if "SAYS" in self.script:
             print(self.script.pop("SAYS").strip('"'), flush=True)
         work = math.prod(float(named.get(size, 1)) for size in "MNK")

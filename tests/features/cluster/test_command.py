@@ -34,6 +34,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 #: Six cases of two sizes.
 SIZES = ("--sizes", "16,17", *QUICK)
 RUN = ("run", "naive-2d", *SIZES)
+#: The same, but each lasts a while, or all would soon be done.
+LONG = (*RUN, "--max-time", "0.5", "--uncertainty", "1e-9")
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def keys(outcomes: list[Outcome]) -> list[gathering.CaseKey]:
 @pytest.mark.long
 def test_a_sweep_loses_a_worker_and_nothing_else(dask: DaskCluster, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
-    command = (*RUN, "--cluster", dask.address, "--output", output)
+    command = (*LONG, "--cluster", dask.address, "--output", output)
     before = {worker.pid for worker in dask.workers()}
     process = started(*command)
     dask.lose_a_worker()
@@ -86,8 +88,7 @@ def test_a_sweep_loses_a_worker_and_nothing_else(dask: DaskCluster, tmp_path: Pa
 def test_kill_9_of_the_command_costs_what_was_running(dask: DaskCluster, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     command = (*RUN, "--cluster", dask.address)
-    # Cases that last a while, or all would soon be done.
-    process = started(*command, "--max-time", "0.5", "--uncertainty", "1e-9", "--output", output)
+    process = started(*LONG, *command[len(RUN) :], "--output", output)
     wait_for(lambda: output.exists() and output.read_bytes().count(b"\n") > 2)
     process.kill()
     process.communicate()

@@ -191,6 +191,7 @@ def test_a_terminal_shows_one_screen(write_kernel: KernelWriter) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.real
 def test_a_save_in_the_middle_of_things_is_looked_at_next(write_kernel: KernelWriter) -> None:
     path = write_kernel()
     text = path.read_text(encoding="utf-8")

@@ -20,6 +20,8 @@ from matbench.backends.protocol import UnavailableError
 from matbench.errors import BuildError, LackingError
 
 Status = Literal["ok", "note", "problem"]
+#: The status, what was seen, and the fix, if there is one.
+Found = tuple[Status, str] | tuple[Status, str, str]
 INSTALL = "matbench doctor --install"
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
 _NVIDIA, _DISPLAY = "0x10de", "0x03"
@@ -46,7 +48,7 @@ class DoctorFinding(msgspec.Struct, frozen=True):
 def findings() -> Iterator[DoctorFinding]:
     """One for each thing that measuring needs or that changes times; one alone without a GPU."""
     if not libcuda.gpu_is_present():
-        yield _no_gpu()
+        yield guarded("driver", _no_gpu)
         return
     looks = {"driver": _driver, "nvcc": _nvcc, "PyCUDA": _pycuda}
     needed = [guarded(name, look, "problem") for name, look in looks.items()]
@@ -59,106 +61,101 @@ def findings() -> Iterator[DoctorFinding]:
     yield from _gpus()
 
 
-def guarded(
-    name: str, look: Callable[[], DoctorFinding], otherwise: Status = "note"
-) -> DoctorFinding:
+def guarded(name: str, look: Callable[[], Found], otherwise: Status = "note") -> DoctorFinding:
     """What `look` finds; a broken installation can raise anything, which has this status."""
     try:
-        return look()
+        return DoctorFinding(name, *look())
     except Exception as error:
         return DoctorFinding(name, otherwise, f"{type(error).__name__}: {error}")
 
 
-def _no_gpu() -> DoctorFinding:
+def _no_gpu() -> Found:
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
     if libcuda.version() is not None and hidden is not None:
         seen = f"no GPU is visible: CUDA_VISIBLE_DEVICES is {hidden!r}"
-        return DoctorFinding("driver", "note", seen, "unset CUDA_VISIBLE_DEVICES")
+        return "note", seen, "unset CUDA_VISIBLE_DEVICES"
     for folder in sorted(_PCI_DEVICES.glob("*")):
         kind, vendor = ((folder / name).read_text().strip() for name in ("class", "vendor"))
         if vendor == _NVIDIA and kind.startswith(_DISPLAY):
             seen = f"none, but there is an NVIDIA GPU at {folder.name}"
-            fix = "install NVIDIA's driver; in a container: docker run --gpus all"
-            return DoctorFinding("driver", "problem", seen, fix)
-    return DoctorFinding("driver", "ok", "none, and no NVIDIA GPU: kernels run through OpenCL")
+            return "problem", seen, "install NVIDIA's driver; in a container: docker run --gpus all"
+    return "ok", "none, and no NVIDIA GPU: kernels run through OpenCL"
 
 
-def _driver() -> DoctorFinding:
+def _driver() -> Found:
     if libcuda.library() is None:
         fix = "reinstall NVIDIA's driver; in a container: docker run --gpus all"
-        return DoctorFinding("driver", "problem", "libcuda cannot be loaded", fix)
+        return "problem", "libcuda cannot be loaded", fix
     supported = "{}.{}".format(*(libcuda.version() or (0, 0)))
     seen = f"{device.driver_release() or 'unknown release'} (CUDA {supported})"
     if trouble := libcuda.trouble():
-        fix = "nvidia-smi; if the driver was updated: sudo reboot"
-        return DoctorFinding("driver", "problem", f"{seen} does not start: {trouble}", fix)
-    return DoctorFinding("driver", "ok", seen)
+        seen += f" does not start: {trouble}"
+        return "problem", seen, "nvidia-smi; if the driver was updated: sudo reboot"
+    return "ok", seen
 
 
-def _nvcc() -> DoctorFinding:
+def _nvcc() -> Found:
     path, supported = compilation.find(), libcuda.version() or (0, 0)
     if path is None:
-        fix = f"{INSTALL}; or put a CUDA toolkit's bin folder on PATH"
-        return DoctorFinding("nvcc", "problem", "not found", fix)
+        return "problem", "not found", f"{INSTALL}; or put a CUDA toolkit's bin folder on PATH"
     try:
         compiler = compilation.nvcc()
         compilation.try_out()
     except (UnavailableError, BuildError) as error:
-        return DoctorFinding("nvcc", "problem", f"{path} does not compile: {error}")
+        return "problem", f"{path} does not compile: {error}"
     is_wheels = compilation.is_from_wheels(path)
     seen = f"{compiler.release} {'from wheels' if is_wheels else 'of a toolkit'}, {path}"
     major = compiler.release.split(".")[0]
     if major.isdigit() and int(major) > supported[0]:
         limit = "{}.{}".format(*supported)
         fix = f"update the driver, or install CUDA toolkit {limit}"
-        return DoctorFinding("nvcc", "problem", f"{seen}: the driver supports CUDA {limit}", fix)
-    return DoctorFinding("nvcc", "ok", seen)
+        return "problem", f"{seen}: the driver supports CUDA {limit}", fix
+    return "ok", seen
 
 
-def _pycuda() -> DoctorFinding:
+def _pycuda() -> Found:
     try:
         import pycuda.driver  # noqa: F401
     except ImportError as error:
-        return DoctorFinding("PyCUDA", "problem", f"cannot be imported ({error})", INSTALL)
-    return DoctorFinding("PyCUDA", "ok", version("pycuda"))
+        return "problem", f"cannot be imported ({error})", INSTALL
+    return "ok", version("pycuda")
 
 
-def _devices() -> DoctorFinding:
+def _devices() -> Found:
     try:
         devices = device.devices()
     except UnavailableError as error:
-        return DoctorFinding("CUDA devices", "problem", str(error))
-    return DoctorFinding("CUDA devices", "ok", "; ".join(info.label for info in devices))
+        return "problem", str(error)
+    return "ok", "; ".join(info.label for info in devices)
 
 
-def _cublas() -> DoctorFinding:
+def _cublas() -> Found:
     try:
-        return DoctorFinding("cuBLAS", "ok", cublas.version())
+        return "ok", cublas.version()
     except LackingError as error:
         missing, _, fix = error.reason.partition("; ")
-        return DoctorFinding("cuBLAS", "note", missing, fix)
+        return "note", missing, fix
 
 
-def _nvdisasm() -> DoctorFinding:
+def _nvdisasm() -> Found:
     """For the machine code that `explain` reads."""
     path = compilation.find("nvdisasm")
     if path is None:
-        return DoctorFinding("nvdisasm", "note", "not found", "pip install nvidia-cuda-nvdisasm")
-    return DoctorFinding("nvdisasm", "ok", str(path))
+        return "note", "not found", "pip install nvidia-cuda-nvdisasm"
+    return "ok", str(path)
 
 
-def _counters() -> DoctorFinding:
+def _counters() -> Found:
     """For `explain --counters`."""
     path = programs.which("ncu") or programs.which("ncu", path="/usr/local/cuda/bin")
     if path is None:
-        fix = "install Nsight Compute and put ncu on PATH"
-        return DoctorFinding("counters", "note", "ncu not found", fix)
+        return "note", "ncu not found", "install Nsight Compute and put ncu on PATH"
     restricted = False
     with suppress(OSError):
         restricted = "RmProfilingAdminOnly: 1" in _PARAMETERS.read_text(encoding="utf-8")
     if restricted and os.name == "posix" and os.geteuid() != 0:
-        return DoctorFinding("counters", "note", "only root may read them", _UNRESTRICT)
-    return DoctorFinding("counters", "ok", f"{path}{', as root' if restricted else ''}")
+        return "note", "only root may read them", _UNRESTRICT
+    return "ok", f"{path}{', as root' if restricted else ''}"
 
 
 # -- The state of each GPU, through NVML -----------------------------------------------------------
@@ -182,19 +179,20 @@ def _gpus() -> Iterator[DoctorFinding]:
         for what, look in _OF_EACH.items():
             name = f"GPU {index} {what}"
             try:
-                yield look(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index), index, name)
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                yield DoctorFinding(name, *look(pynvml, handle, index))
             except pynvml.NVMLError as error:
                 yield DoctorFinding(name, "ok", f"unknown ({error})")
             except Exception as error:
                 yield DoctorFinding(name, "note", f"{type(error).__name__}: {error}")
 
 
-def _clocks(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
+def _clocks(api: Any, handle: Any, index: int) -> Found:
     bus = api.nvmlDeviceGetPciInfo(handle).busId
     watch = nvml.ClockMonitor(bus.decode() if isinstance(bus, bytes) else bus)
     now, most = watch.read(), api.nvmlDeviceGetMaxClockInfo(handle, api.NVML_CLOCK_SM)
     if now is None:
-        return DoctorFinding(name, "note", "cannot be read")
+        return "note", "cannot be read"
     limits = api.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
     is_set = limits & api.nvmlClocksThrottleReasonApplicationsClocksSetting
     seen = (
@@ -203,33 +201,31 @@ def _clocks(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
     if now.throttled:
         reasons = ", ".join(now.throttled)
         fix = f"nvidia-smi -i {index} -q -d PERFORMANCE,TEMPERATURE,POWER"
-        return DoctorFinding(name, "note", f"{seen}; throttled: {reasons}", fix)
-    return DoctorFinding(name, "ok", f"{seen}, not throttled")
+        return "note", f"{seen}; throttled: {reasons}", fix
+    return "ok", f"{seen}, not throttled"
 
 
-def _ecc(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
+def _ecc(api: Any, handle: Any, index: int) -> Found:
     current, pending = api.nvmlDeviceGetEccMode(handle)
     seen = "on" if current else "off"
     if current != pending:
-        return DoctorFinding(name, "note", f"{seen} until the next reboot", "sudo reboot")
+        return "note", f"{seen} until the next reboot", "sudo reboot"
     if current:
         kinds = api.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, api.NVML_VOLATILE_ECC
         if errors := api.nvmlDeviceGetTotalEccErrors(handle, *kinds):
-            fix = f"nvidia-smi -i {index} -q -d ECC"
-            return DoctorFinding(
-                name, "note", f"{errors} uncorrected errors since the last boot", fix
-            )
-    return DoctorFinding(name, "ok", seen)
+            seen = f"{errors} uncorrected errors since the last boot"
+            return "note", seen, f"nvidia-smi -i {index} -q -d ECC"
+    return "ok", seen
 
 
-def _mig(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
+def _mig(api: Any, handle: Any, index: int) -> Found:
     if api.nvmlDeviceGetMigMode(handle)[0]:
         seen = "on: kernels run on a part of the GPU"
-        return DoctorFinding(name, "note", seen, f"sudo nvidia-smi -i {index} -mig 0")
-    return DoctorFinding(name, "ok", "off")
+        return "note", seen, f"sudo nvidia-smi -i {index} -mig 0"
+    return "ok", "off"
 
 
-def _processes(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
+def _processes(api: Any, handle: Any, index: int) -> Found:
     import psutil
 
     running = api.nvmlDeviceGetComputeRunningProcesses(handle)
@@ -242,8 +238,8 @@ def _processes(api: Any, handle: Any, index: int, name: str) -> DoctorFinding:
         shown = ["none visible, perhaps in another container"]
     if shown:
         seen = f"{', '.join(shown)}; the GPU is {busy}% busy"
-        return DoctorFinding(name, "note", seen, "end them, or wait until they have ended")
-    return DoctorFinding(name, "ok", "no others")
+        return "note", seen, "end them, or wait until they have ended"
+    return "ok", "no others"
 
 
 #: Usage that a sample of NVML's may show on an idle GPU.

@@ -38,7 +38,17 @@ def install() -> Iterator[str]:
         raise UsageError(f"PyCUDA cannot be built: {missing}")
     nvcc = compilation.find()
     if nvcc is None or compilation.is_from_wheels(nvcc):
-        release = _release_of_wheels()
+        version = libcuda.version()
+        if version is None:
+            what = "install it first, or for the CPU: matbench-cuda[cpu]"
+            raise UsageError(f"no NVIDIA driver; {what}")
+        release = "{}.{}".format(*version)
+        if version[0] < _FIRST_WHEELS:
+            raise UsageError(
+                f"the driver supports CUDA {release}, whose nvcc does not come as wheels; install "
+                f"the CUDA toolkit {release} and put its bin folder on PATH, or update the driver "
+                f"to {_ITS_DRIVER} or newer"
+            )
         yield f"installing nvcc {release} and CUDA's headers from wheels"
         _run([*pip, _NVDISASM, f"cuda-toolkit[{_PARTS}]=={release}.*"])
         importlib.invalidate_caches()
@@ -71,21 +81,6 @@ def system_package(debian: str, fedora: str) -> str:
     if programs.which("dnf"):
         return f"sudo dnf install {fedora}"
     return f"sudo apt-get install {debian}"
-
-
-def _release_of_wheels() -> str:
-    """The release of the driver's CUDA version, if it comes as wheels."""
-    version = libcuda.version()
-    if version is None:
-        raise UsageError("no NVIDIA driver; install it first, or for the CPU: matbench-cuda[cpu]")
-    release = "{}.{}".format(*version)
-    if version[0] < _FIRST_WHEELS:
-        raise UsageError(
-            f"the driver supports CUDA {release}, whose nvcc does not come as wheels; install the "
-            f"CUDA toolkit {release} and put its bin folder on PATH, or update the driver to "
-            f"{_ITS_DRIVER} or newer"
-        )
-    return release
 
 
 @contextmanager

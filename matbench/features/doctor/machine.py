@@ -13,7 +13,7 @@ from matbench.backends.protocol import UnavailableError
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.features.doctor import cuda, installing
-from matbench.features.doctor.cuda import DoctorFinding, Status
+from matbench.features.doctor.cuda import DoctorFinding, Found, Status
 
 
 def findings() -> Iterator[DoctorFinding]:
@@ -23,38 +23,35 @@ def findings() -> Iterator[DoctorFinding]:
     no_compiler, no_opencl = needed if libcuda.gpu_is_present() else reversed(needed)
     yield cuda.guarded("C++ compiler", partial(_compiler, no_compiler), no_compiler)
     yield cuda.guarded("OpenCL", partial(_opencl, no_opencl), no_opencl)
-    yield _cache()
+    yield cuda.guarded("cache", _cache, "problem")
 
 
-def _compiler(lack: Status) -> DoctorFinding:
+def _compiler(lack: Status) -> Found:
     path = programs.which("g++")
     if path is None:
-        fix = installing.system_package("g++", "gcc-c++")
-        return DoctorFinding("C++ compiler", lack, "no g++, which nvcc needs", fix)
+        return lack, "no g++, which nvcc needs", installing.system_package("g++", "gcc-c++")
     with temporary.folder() as folder:
         building.run([path, "-x", "c++", "-shared", "-", "-o", "made.so"], folder)
         said = building.run([path, "--version"], folder).decode(errors="replace")
-    return DoctorFinding("C++ compiler", "ok", (said.splitlines() or [path])[0])
+    return "ok", (said.splitlines() or [path])[0]
 
 
-def _cache() -> DoctorFinding:
+def _cache() -> Found:
     cache, value = Cache(), os.urandom(16)
     try:
         cache.put("doctor", value)
         if bytes(cache.get("doctor") or b"") == value:
             size, most = cache.size_bytes() / 1e6, cache.limit_bytes / 1e6
-            return DoctorFinding(
-                "cache", "ok", f"{cache.folder}, {size:,.1f} MB of at most {most:,.0f} MB"
-            )
-        return DoctorFinding("cache", "problem", f"{cache.folder} keeps nothing: is its disk full?")
+            return "ok", f"{cache.folder}, {size:,.1f} MB of at most {most:,.0f} MB"
+        return "problem", f"{cache.folder} keeps nothing: is its disk full?"
     except UsageError as error:
-        return DoctorFinding("cache", "problem", str(error))
+        return "problem", str(error)
 
 
-def _opencl(lack: Status) -> DoctorFinding:
+def _opencl(lack: Status) -> Found:
     try:
         devices = opencl.devices()
         opencl.try_out()
     except UnavailableError as error:
-        return DoctorFinding("OpenCL", lack, error.missing, error.fix)
-    return DoctorFinding("OpenCL", "ok", "; ".join(info.label for info in devices))
+        return lack, error.missing, error.fix
+    return "ok", "; ".join(info.label for info in devices)

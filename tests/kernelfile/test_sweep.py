@@ -12,7 +12,7 @@ from support.optional import present
 
 from matbench.bench.session import Session
 from matbench.errors import UsageError
-from matbench.features.explain import traffic
+from matbench.features.explain import explanation
 from matbench.kernelfile import catalogue, entry, instrument, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Launch, LaunchRules, Parameter, Problem, Skip
 from matbench.show.reasons import skip_reason
@@ -343,7 +343,7 @@ def test_values_that_follow_from_constants(
     assert large.params == {"TILE": 16}
     assert large.launch == Launch((2, 3, 1), (16, 8, 1), 17)
     assert entry.macros(kernel, large.params) == {"TILE": 16, "HALF": 8, "BLOCKS": 17}
-    assert traffic.traffic(kernel, large.problem, large.params, {}).loads == 33 * 17 * 9 * 8
+    assert explanation.traffic(kernel, large.problem, large.params, {}).loads == 33 * 17 * 9 * 8
     assert session.measure(large).status == "measured"
     assert sweep.allowed(kernel, (33, 17, 9), {"TILE": 16}, device) is None
 

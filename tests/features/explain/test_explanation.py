@@ -9,9 +9,8 @@ from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
 from support.records import outcome
 
 from matbench.errors import UsageError
-from matbench.features.explain.explanation import explanation
+from matbench.features.explain.explanation import explanation, traffic
 from matbench.features.explain.record import Bottleneck, Explanation, Traffic
-from matbench.features.explain.traffic import traffic
 from matbench.features.explain.view import facts
 from matbench.model import Conditions, Parameter, Problem
 

@@ -206,15 +206,12 @@ def operand(text: str) -> Operand:
         )
     if text.startswith("SR"):
         return Operand("special", text, text)
-    if match := _ADDRESS.match(text):
-        return _address(text, match[1] or "")
-    return Operand("other", text)
-
-
-def _address(text: str, inside: str) -> Operand:
-    """An address: registers with their scale (`.X4`), and an offset."""
+    match = _ADDRESS.match(text)
+    if match is None:
+        return Operand("other", text)
+    # An address: registers with their scale (`.X4`), and an offset.
     parts, number = [], 0
-    for piece in re.findall(r"[-+]?[^-+]+", inside):
+    for piece in re.findall(r"[-+]?[^-+]+", match[1] or ""):
         name, *more = piece.lstrip("+").split(".")
         if re.fullmatch(r"U?R(\d+|Z)", name):
             scale = next((int(suffix[1:]) for suffix in more if re.fullmatch(r"X\d+", suffix)), 1)

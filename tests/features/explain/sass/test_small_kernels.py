@@ -8,7 +8,7 @@ import pytest
 from support.machine_code import followed, needs_nvdisasm
 
 from matbench.cache import Cache
-from matbench.features.explain import disassembly, machine_code, traffic
+from matbench.features.explain import disassembly, explanation, machine_code
 from matbench.features.explain.architectures import device_of, named
 from matbench.features.explain.record import MachineCode, NotDerived
 from matbench.features.explain.sass import effects, flow, listing, pipes
@@ -167,7 +167,7 @@ def test_the_traffic_in_the_code_is_the_models(name: str, arch: str, cache: Cach
     for n in (64, 512):
         told = found(kernel, n, arch, cache)
         assert told.not_derived == ()
-        modelled = traffic.traffic(kernel, Problem(n, n, n), params, {})
+        modelled = explanation.traffic(kernel, Problem(n, n, n), params, {})
         assert told.global_load_bytes == 4 * (modelled.loads or 0)
         assert told.global_store_bytes == 4 * n * n
 
@@ -184,13 +184,13 @@ def test_a_kernel_without_a_model_gets_its_traffic_from_the_code(cache: Cache) -
 
     kernel = msgspec.structs.replace(KERNELS["naive-2d"], model={})
     told = found(kernel, 256, "sm_90", cache)
-    least = traffic.traffic(kernel, Problem(256, 256, 256), {"TILE": 8}, {})
+    least = explanation.traffic(kernel, Problem(256, 256, 256), {"TILE": 8}, {})
     assert least.loads is None
-    derived = traffic.of_code(least, told, kernel)
+    derived = explanation.of_code(least, told, kernel)
     assert derived.is_derived
     assert derived.loads == 2 * 256**3
     unknown = msgspec.structs.replace(told, global_load_bytes=None)
-    assert traffic.of_code(least, unknown, kernel) == least
+    assert explanation.of_code(least, unknown, kernel) == least
 
 
 def test_an_architecture_without_rates_is_said(cache: Cache) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from matbench.bench.session import Session
-from matbench.features.grade import multiplier, profile, steps, view
+from matbench.features.grade import multiplier, steps, view
 from matbench.features.grade.record import Grade, Statements
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Kernel
@@ -47,7 +47,7 @@ def graded(
     problem = multiplier.problem_of(kernel, size, size, size)
     worker: Any = Here(session, without)
     case = sweep.case(kernel, problem, params, worker.device)
-    return profile.grade(worker, case, seed, "", lambda what: None)
+    return steps.grade(worker, case, seed, "", lambda what: None)
 
 
 def said(grade: Grade) -> dict[str, Any]:

@@ -59,9 +59,8 @@ def grade(
     matbench grade mine.cu --baseline cublas --at-least A
     """
     from matbench.bench.options import Options
-    from matbench.features.grade import profile, view
+    from matbench.features.grade import steps, view
     from matbench.features.grade.record import Letter
-    from matbench.features.grade.steps import STEPS, variations
     from matbench.records.environment import run_environment
     from matbench.records.writing import RecordWriter
     from matbench.worker.worker import WorkerPool
@@ -80,13 +79,15 @@ def grade(
         writer or nullcontext(),
         Interruption() as interruption,
         WorkerPool(options, deadlines.deadlines, say_printed) as pool,
-        progress(len(cases) * len(STEPS)) as display,
+        progress(len(cases) * len(steps.STEPS)) as display,
     ):
-        others = [(info, other) for info, case in cases for _, other in variations(case, info)]
+        others = [
+            (info, other) for info, case in cases for _, other in steps.variations(case, info)
+        ]
         pool.build_ahead([*cases, *others])
         for info, case in cases:
             name, _, _ = case.label.rpartition(" at ")
-            graded = profile.grade(pool.worker(info, case.kernel), case, seed, name, display.begin)
+            graded = steps.grade(pool.worker(info, case.kernel), case, seed, name, display.begin)
             with signals.defer_interrupts():  # what is recorded counts as done
                 if writer is not None:
                     writer.write(graded)

@@ -98,13 +98,10 @@ class Prober:
         """How many terms the smallest partial sum with both terms of a pair has."""
         if self.probes + len(pairs) > _MOST_PROBES * self.terms:
             raise NoTreeError("too irregular")
-        unit = 2.0**self.scale.one
+        unit, huge = 2.0**self.scale.one, 2.0**self.scale.huge
         products = np.full((len(pairs), self.terms), unit)
         for row, (plus, minus) in enumerate(pairs):
-            products[row, plus], products[row, minus] = (
-                2.0**self.scale.huge,
-                -(2.0**self.scale.huge),
-            )
+            products[row, plus], products[row, minus] = huge, -huge
         kept = self.sums(products) / unit
         if not (np.isfinite(kept).all() and np.array_equal(kept, np.rint(kept))):
             raise NoTreeError("sums of ones are not whole numbers")
@@ -251,8 +248,9 @@ def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -
     for pair in pairs:
         for _ in range(4):
             a, b = (1 + np.rint(random.random(2) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)).tolist()
-            exact = Fraction(a) * Fraction(b)
-            rounded = _rounded(exact, width)
+            exact = Fraction(a) * Fraction(b)  # of [1, 4)
+            unit = Fraction(2) ** ((1 if exact >= 2 else 0) + 1 - width)
+            rounded = round(exact / unit) * unit
             A, B = np.zeros((terms, terms)), np.zeros((terms, terms))
             A[:, pair[0]], B[pair[0]] = -float(rounded), 1
             A[:, pair[1]], B[pair[1]] = a, b
@@ -263,9 +261,3 @@ def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -
         return "rounded"
     hits = sum(value == residue for value, residue in zip(errors, residues, strict=True) if value)
     return "unrounded" if hits == sum(map(bool, errors)) else "unclear"
-
-
-def _rounded(value: Fraction, bits: int) -> Fraction:
-    """A number of [1, 4) rounded to so many significant bits."""
-    unit = Fraction(2) ** ((1 if value >= 2 else 0) + 1 - bits)
-    return round(value / unit) * unit

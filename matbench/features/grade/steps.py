@@ -7,12 +7,15 @@ described by the others. Everything random follows from the seed.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from matbench.bench.kernel_arguments import Float64
+from matbench.errors import BuildError, CaseError
 from matbench.features.grade import accuracy, order_probes
 from matbench.features.grade.multiplier import Multiplier
 from matbench.features.grade.record import (
@@ -20,6 +23,7 @@ from matbench.features.grade.record import (
     Batches,
     Bounds,
     Constants,
+    Grade,
     Growth,
     Order,
     Range,
@@ -30,7 +34,10 @@ from matbench.features.grade.record import (
     Ulps,
 )
 from matbench.kernelfile import sweep
-from matbench.model import EIGHT_BITS, Case, DeviceInfo, Kernel
+from matbench.model import EIGHT_BITS, UNIT_ROUNDOFF, Case, DeviceInfo, Kernel
+from matbench.records.outcome import CaseRecord
+from matbench.show.reasons import skip_reason
+from matbench.worker.worker import LateError, Worker
 from matbench.workloads import rounding
 from matbench.workloads.doubled import product
 
@@ -48,6 +55,8 @@ _MOST_VALUES = 4
 _GROWN, _SOME = 4.0, 8.0
 
 
+#: After so many steps that miss their deadline, a kernel is given up.
+_MOST_LATE = 2
 #: The largest K for the growth of errors, and the number of seeds.
 _LARGEST_K = {"gpu": 4096, "cpu": 1024}
 _SEEDS = 4
@@ -330,3 +339,50 @@ def step(subject: Multiplier, name: str) -> Statements:
     if name == "order":
         return Statements(order=made[0], sums=made[1])
     return Statements(**{name: made})
+
+
+def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
+    """The record of a kernel about which nothing can be said."""
+    return Grade(
+        case=CaseRecord.from_case(case, device),
+        letter="unclear",
+        u=UNIT_ROUNDOFF[case.kernel.contract.result],
+        seed=seed,
+        duration_s=0.0,
+        reason=reason,
+    )
+
+
+def grade(
+    worker: Worker, case: Case, seed: int, name: str, on_progress: Callable[[str], None]
+) -> Grade:
+    """Grade one case's kernel with its parameters; `on_progress` is told its name and each step."""
+    if case.skip is not None:
+        return not_graded(case, worker.device, seed, skip_reason(case.skip))
+    started, late = time.monotonic(), 0
+    statements: dict[str, Any] = {}
+    for field, step in STEPS.items():
+        on_progress(f"{name}: {step.doing}")
+        try:
+            made = worker.run(graded, case.kernel, case.params, field, seed, case=case)
+            statements |= {key: one for key, one in msgspec.structs.asdict(made).items() if one}
+        except BuildError as error:
+            return not_graded(case, worker.device, seed, error.reason)
+        except CaseError as error:
+            late += isinstance(error, LateError)
+            if late >= _MOST_LATE:
+                return not_graded(case, worker.device, seed, error.reason)
+            statements[field] = step.failed(reason=error.reason) if step.failed is not None else ()
+    if statements["runs"].verdict == "differ":
+        reason = "runs differ"
+        statements["batches"] = Batches(reason=reason, probes=statements["batches"].probes)
+        statements["order"] = Order(
+            verdict="varies", reason=reason, probes=statements["order"].probes
+        )
+    return msgspec.structs.replace(
+        not_graded(case, worker.device, seed, ""),
+        reason=None,
+        letter=accuracy.letter(statements["bounds"], statements["growth"], statements["algorithm"]),
+        duration_s=time.monotonic() - started,
+        **statements,
+    )

@@ -8,7 +8,7 @@ the smallest partial sum that contains both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Union
 
 import msgspec
@@ -157,7 +157,8 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
         if len(groups) * size != terms or len({_numbered(group) for group in groups}) > 1:
             continue
         block = _block([terms_of(group) for group in groups])
-        outer = _level(_numbered(_replaced(tree, groups)), len(groups))
+        numbers = {id(group): number for number, group in enumerate(groups)}
+        outer = _level(_numbered(_replaced(tree, numbers)), len(groups))
         inner = _levels(_numbered(groups[0])) if block and outer else None
         if inner and outer:
             last = msgspec.structs.replace(inner[-1], block=block)
@@ -231,17 +232,12 @@ def _halved(terms: list[int], *, by_parity: bool) -> Tree:
     return tuple(_halved(part, by_parity=by_parity) for part in parts)
 
 
-def _replaced(tree: Tree, groups: Sequence[Tree]) -> Tree:
-    """The tree with a term in place of each group, numbered in their order."""
-    number = {id(group): index for index, group in enumerate(groups)}
-
-    def replace(node: Tree) -> Tree:
-        if id(node) in number:
-            return number[id(node)]
-        assert not isinstance(node, int)
-        return tuple(map(replace, node))
-
-    return replace(tree)
+def _replaced(node: Tree, terms: Mapping[int, int]) -> Tree:
+    """The tree with a term in place of each of some groups, which are given by their `id`."""
+    if id(node) in terms:
+        return terms[id(node)]
+    assert not isinstance(node, int)
+    return tuple(_replaced(operand, terms) for operand in node)
 
 
 def _block(groups: Sequence[Sequence[int]]) -> int | None:

@@ -284,10 +284,6 @@ def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) ->
     return section(heading, _COLUMNS, "order of sums", (Group("", tuple(rows)),))
 
 
-def _uniform_ulps(grade: Grade) -> float | None:
-    return next((ulps.largest for ulps in grade.ulps if ulps.inputs == "uniform"), None)
-
-
 _COLUMNS = (
     Column("kernel", "kernel", "case.kernel"),
     *under("case", "params backend device"),
@@ -298,7 +294,8 @@ _COLUMNS = (
     numeric("slope", "slope", "growth.slope", drop=2,
             form=lambda slope: f"{slope:.2f}" if is_known(slope) else UNKNOWN),
     *under("growth.interval", "slope_low=0 slope_high=1"),
-    numeric("ulp", value=_uniform_ulps, form=partial(number, digits=2), drop=3),
+    numeric("ulp", form=partial(number, digits=2), drop=3,
+            value=lambda g: next((u.largest for u in g.ulps if u.inputs == "uniform"), None)),
     *under("algorithm", "algorithm=verdict"),
     *under("range", "binades binades_tried=tried"),
     Column("exponents", value="range.verdict", drop=6, place=1),
@@ -348,11 +345,8 @@ def _running(node: tuple[Tree, ...]) -> tuple[Tree, ...]:
         sums.insert(0, first[1])
         first = first[0]
     sums.insert(0, first)
-    return (
-        tuple(sums)
-        if len({len(summation_tree.terms_of(subtree)) for subtree in sums}) == 1
-        else node
-    )
+    sizes = {len(summation_tree.terms_of(subtree)) for subtree in sums}
+    return tuple(sums) if len(sizes) == 1 else node
 
 
 def _chain(steps: Sequence[Sequence[int]]) -> str:

@@ -12,7 +12,7 @@ import pytest
 from support.optional import present, some
 
 from matbench.errors import CaseError
-from matbench.features.grade import order_probes, profile, steps, summation_tree
+from matbench.features.grade import order_probes, steps, summation_tree
 from matbench.features.grade.multiplier import Multiplier
 from matbench.features.grade.record import Batches, Order, Statements, Sums
 from matbench.kernelfile import catalogue, sweep
@@ -250,7 +250,7 @@ def test_a_step_that_fails_leaves_the_others(device: DeviceInfo, failing: str) -
     case = Case(NUMPY, Problem(256, 256, 256), {}, None)
     told: list[str] = []
     worker: Any = Failing(device, failing)
-    grade = profile.grade(worker, case, 0, "", told.append)
+    grade = steps.grade(worker, case, 0, "", told.append)
     assert len(told) == len(steps.STEPS)
     assert grade.reason is None
     assert present(grade.bounds).verdict == "A"
@@ -267,7 +267,7 @@ def test_a_step_that_fails_leaves_the_others(device: DeviceInfo, failing: str) -
 def test_a_kernel_that_is_often_late_is_given_up(device: DeviceInfo) -> None:
     case = Case(NUMPY, Problem(256, 256, 256), {}, None)
     worker: Any = Failing(device, "growth", "order", error=LateError)
-    grade = profile.grade(worker, case, 0, "", lambda what: None)
+    grade = steps.grade(worker, case, 0, "", lambda what: None)
     assert (grade.letter, grade.reason, grade.bounds) == ("unclear", "it broke", None)
     assert grade.duration_s == 0
 

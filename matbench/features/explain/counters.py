@@ -7,7 +7,6 @@ launch. It does not change the clocks; by its default, caches are flushed before
 from __future__ import annotations
 
 import csv
-import itertools
 import math
 import re
 
@@ -86,7 +85,7 @@ def counted(output: str) -> HardwareCounters | None:
         if name is not None:
             values[name] = value / 100 if name == "achieved_occupancy" else value
         elif metric.endswith(_PERCENT):
-            fitting = (name for pattern, name in _RESOURCES.items() if re.search(pattern, metric))
-            for resource in itertools.islice(fitting, 1):
-                busy[resource] = max(busy.get(resource, 0.0), value / 100)
+            fitting = [name for pattern, name in _RESOURCES.items() if re.search(pattern, metric)]
+            if fitting:
+                busy[fitting[0]] = max(busy.get(fitting[0], 0.0), value / 100)
     return HardwareCounters(**values, busy=busy) if values else None

@@ -17,32 +17,23 @@ from matbench.show import units
 def charts(found: Iterable[tuple[Explanation, object]]) -> Iterator[Chart]:
     """The measured limits and the case below them; none if no floating-point rate was measured."""
     for explanation, _ in found:
-        limits, rate, traffic = (
-            explanation.limits,
-            explanation.operations_per_s,
-            explanation.traffic,
-        )
+        limits, rate = explanation.limits, explanation.operations_per_s
         if limits is None or not rate or explanation.whole_numbers:
             continue
-        flat, slope, least = limits.fma_flop_per_s, limits.copy_bytes_per_s, traffic.least_intensity
+        flat, slope, traffic = limits.fma_flop_per_s, limits.copy_bytes_per_s, explanation.traffic
+        least = traffic.least_intensity
         points = {"attainable at the minimum traffic": (least, min(flat, slope * least))}
         here, what = least, "minimum"
         if traffic.intensity is not None:
             here, what = traffic.intensity, "modelled"
-            attainable = "attainable at the modelled traffic, without caches"
-            points[attainable] = (here, min(flat, slope * here))
+            attainable = here, min(flat, slope * here)
+            points["attainable at the modelled traffic, without caches"] = attainable
         points[f"measured, at the intensity of the {what} traffic"] = (here, rate)
-        roofs = definitions.roofs(
-            slope,
-            {f"float32 {units.rates([flat], 'FLOP/s')(flat)}, measured": flat},
-            [least, here],
-            1e9,
-        )
+        peak = {f"float32 {units.rates([flat], 'FLOP/s')(flat)}, measured": flat}
+        roofs = definitions.roofs(slope, peak, [least, here], 1e9)
         looks = style.looks((name, False) for name in points)
         values = [{"kernel": name, "intensity": x, "value": y / 1e9, "hollow": y != rate}
                   for name, (x, y) in points.items()]  # fmt: skip
         spec = definitions.roofline(looks, roofs, "GFLOP/s", legend=True)
-        note = "GFLOP/s over operations per byte of global memory"
-        yield Chart(
-            f"Roofline: {explanation.case.label}", note, {**spec, "data": {"values": values}}
-        )
+        title, note = f"Roofline: {explanation.case.label}", "GFLOP/s over operations per byte"
+        yield Chart(title, f"{note} of global memory", {**spec, "data": {"values": values}})

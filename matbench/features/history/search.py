@@ -39,14 +39,11 @@ class RecordedBench(Bench):
         self._outcomes = finished(reversed(writer.outcomes))
         options = pool.options.on(device.kind)
         mode = "cold" if options.cold else "hot graph" if options.graph else "hot"
-        self._records = {
-            (
-                CaseKey.from_case(record.baseline.case),
-                CaseKey.from_case(record.candidate.case),
-            ): record
-            for record in writer.findings
-            if isinstance(record, ComparisonRecord) and record.candidate.mode == mode
-        }
+        self._records: dict[tuple[CaseKey, CaseKey], ComparisonRecord] = {}
+        for record in writer.findings:
+            if isinstance(record, ComparisonRecord) and record.candidate.mode == mode:
+                sides = record.baseline.case, record.candidate.case
+                self._records[CaseKey.from_case(sides[0]), CaseKey.from_case(sides[1])] = record
         self._here: set[tuple[CaseKey, CaseKey]] = set()  # by the process that there is
 
     def _key(self, case: Case) -> CaseKey:

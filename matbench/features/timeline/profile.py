@@ -6,7 +6,6 @@ use a clock that they share, or are None.
 
 from __future__ import annotations
 
-import heapq
 import math
 
 import numpy as np
@@ -170,17 +169,12 @@ def make_timeline(start_ns: Floats, end_ns: Floats, blocks: Blocks) -> Timeline 
 def apart(start: Ints, end: Ints, unit: Ints) -> Ints:
     """A slot for each block, numbered from 0, so that no two blocks overlap in a unit's slot."""
     slots = np.zeros(len(start), np.int64)
-    running: list[tuple[int, int]] = []
-    free: list[int] = []
-    here, used = -1, 0
+    ends: list[int] = []  # of each slot's last block in this unit
+    here = -1
     for block in np.lexsort((start, unit)):
         if unit[block] != here:
-            here, used, running, free = unit[block], 0, [], []
-        while running and running[0][0] <= start[block]:
-            heapq.heappush(free, heapq.heappop(running)[1])
-        if not free:
-            heapq.heappush(free, used)
-            used += 1
-        slots[block] = heapq.heappop(free)
-        heapq.heappush(running, (end[block], slots[block]))
+            here, ends = unit[block], []
+        slot = next((slot for slot, ended in enumerate(ends) if ended <= start[block]), len(ends))
+        ends[slot : slot + 1] = [end[block]]
+        slots[block] = slot
     return slots

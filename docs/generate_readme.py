@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.text import Text
 from tabulate import tabulate
 
-from matbench.features.charts import drawing, error_map_chart
+from matbench.features.charts import error_map_chart
 from matbench.features.charts import picture as charts
 from matbench.features.grade import view as grade
 from matbench.features.grade.record import Grade
@@ -316,7 +316,7 @@ def error_chart() -> str:
     found = msgspec.json.decode((EXAMPLES / "error-map.json").read_bytes(), type=ErrorCells)
     title = "forgot-barrier TILE=16 at 50x40x36"
     chart = error_map_chart.chart(found, title, 520, "wrong: reference")
-    return drawn(lambda path: drawing.draw(path, [chart], ""), found)
+    return drawn(lambda path: charts.draw(path, [chart], ""), found)
 
 
 CHARTS: dict[Path, Callable[[], str]] = {

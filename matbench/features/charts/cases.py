@@ -223,14 +223,10 @@ def _view(
 
 def _arithmetic(outcome: Outcome) -> str:
     """What a case multiplies with: `float32`, or `3 × tf32`."""
-    arithmetic = outcome.case.arithmetic
-    if arithmetic is None:
+    by = outcome.case.arithmetic
+    if by is None:
         return outcome.case.claims.precision
-    return (
-        arithmetic.precision
-        if arithmetic.products == 1
-        else f"{arithmetic.products} × {arithmetic.precision}"
-    )
+    return by.precision if by.products == 1 else f"{by.products} × {by.precision}"
 
 
 def _cases(

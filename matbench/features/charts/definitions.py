@@ -59,9 +59,8 @@ def quantity(
     if kind == "linear":
         scale["zero"] = not close
     # With fewer ticks Vega would leave out the numbers of a logarithmic axis over a small range.
-    axis = {"format": form, "labelOverlap": True, "gridOpacity": _LABELLED, "tickCount": 12}
-    if kind == "linear":
-        axis["tickCount"] = 6
+    ticks = 12 if kind == "log" else 6
+    axis = {"format": form, "labelOverlap": True, "gridOpacity": _LABELLED, "tickCount": ticks}
     return {
         "field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis,
     }  # fmt: skip

@@ -1,14 +1,32 @@
-"""`--picture`: all charts of some records in one file."""
+"""`--picture`: all charts of some records in one file, an SVG or PNG with a heading."""
 
 from __future__ import annotations
 
+import html
+import json
+import re
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from matbench.analysis import gathering
 from matbench.cli import registry
+from matbench.cli.outputs import write_file
 from matbench.errors import UsageError
-from matbench.features.charts import cases, drawing, outcomes
+from matbench.features.charts import cases, outcomes, style
+from matbench.features.charts.definitions import Chart, Spec
 from matbench.records.reading import RecordSet
+from matbench.show import safe
+
+#: Pixels of a PNG to one of the SVG.
+_PNG_SCALE = 2
+#: Pixels across a chart that is alone in its row, and one of two.
+_WIDTH, _HALF = 860, 330
+#: Characters of a line of the title, and of the lines below it; of those of one of two charts.
+_TITLE, _LINE, _SHORT_LINE = 90, 150, 62
+#: Each chart has its own kernels, so its own legend.
+_OWN = dict.fromkeys(("stroke", "fill", "shape", "color", "strokeDash"), "independent")
 
 
 def write(path: Path, found: RecordSet) -> None:
@@ -36,4 +54,63 @@ def write(path: Path, found: RecordSet) -> None:
     title = " / ".join(
         dict.fromkeys(shown.get(case.device_id, case.device) or "no device" for case in seen)
     )
-    drawing.draw(path, charts, title, outcomes.remarks(ranked))
+    draw(path, charts, title, outcomes.remarks(ranked))
+
+
+def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] = ()) -> None:
+    """Draw charts below each other, those that are not full two in a row, under a heading, which is
+    what a screen reader says of an SVG.
+
+    `UsageError` if the file cannot be written.
+    """
+    import vl_convert
+
+    rows: list[list[Chart]] = []
+    for chart in charts:
+        if not chart.full and rows and len(rows[-1]) == 1 and not rows[-1][0].full:
+            rows[-1].append(chart)
+        else:
+            rows.append([chart])
+    drawn = [{"hconcat": [*map(_panel, row)], "align": "none", "resolve": {"scale": _OWN}}
+             for row in rows]  # fmt: skip
+    is_svg = path.suffix.lower() == ".svg"
+    spec = safe.data({
+        "padding": 8,
+        "vconcat": drawn,
+        "align": "none",
+        "resolve": {"scale": _OWN},
+        "params": [{"name": "isolated", "value": []}],
+        "title": {
+            "text": textwrap.wrap(title, _TITLE),
+            "subtitle": [part for line in lines for part in textwrap.wrap(line, _LINE)],
+        },
+        "config": style.config(style.INK if is_svg else style.DARK_INK),
+        **({} if is_svg else {"background": "#fff"}),
+    })  # fmt: skip
+    how: dict[str, Any] = {}
+    convert: Callable[..., Any] = vl_convert.vegalite_to_svg
+    if not is_svg:
+        convert, how = vl_convert.vegalite_to_png, {"scale": _PNG_SCALE}
+    written = json.dumps(spec, ensure_ascii=False)
+    try:
+        drawn = convert(written, allowed_base_urls=[], **how)
+    except ValueError:  # it cut a label in the middle of a character of two UTF-16 units
+        written = re.sub("[\U00010000-\U0010ffff]", "\ufffd", written)
+        drawn = convert(written, allowed_base_urls=[], **how)
+    if not is_svg:
+        write_file(path, drawn)
+        return
+    said = [*lines, *(part for chart in charts for part in (chart.title, chart.note))]
+    words = html.escape(safe.text(". ".join(filter(None, said))))
+    about = f' role="img"><title>{html.escape(safe.text(title))}</title><desc>{words}</desc>'
+    write_file(path, drawn.replace(">", about, 1).encode())
+
+
+def _panel(chart: Chart) -> Spec:
+    line = _LINE if chart.full else _SHORT_LINE
+    title = {
+        "text": textwrap.wrap(chart.title, line), "subtitle": textwrap.wrap(chart.note, line),
+        "fontSize": 12, "subtitleFontSize": 11, "offset": 8,
+    }  # fmt: skip
+    width = {} if "hconcat" in chart.spec else {"width": _WIDTH if chart.full else _HALF}
+    return {**width, **chart.spec, "title": title}

@@ -13,7 +13,8 @@ from support import records
 from support.pictures import SVG, TITLE, near, needs_plots, picture, texts, words
 
 from matbench.analysis import error_map
-from matbench.features.charts import drawing, outcomes, style
+from matbench.features.charts import outcomes, style
+from matbench.features.charts import picture as pictures
 from matbench.features.charts.definitions import Chart
 from matbench.features.charts.error_map_chart import MISSING, RIGHT
 from matbench.features.charts.style import ORANGES
@@ -35,7 +36,7 @@ def chart(label: str = "a") -> dict[str, Any]:
 
 
 def svg(folder: Path, spec: dict[str, Any], title: str = "t", *lines: str) -> str:
-    drawing.draw(folder / "p.svg", [Chart("", "", spec)], title, lines)
+    pictures.draw(folder / "p.svg", [Chart("", "", spec)], title, lines)
     return (folder / "p.svg").read_text(encoding="utf-8")
 
 
@@ -67,7 +68,7 @@ def test_a_long_heading_has_several_lines(tmp_path: Path) -> None:
 
 
 def test_a_png_has_a_page_and_dark_ink(tmp_path: Path) -> None:
-    drawing.draw(tmp_path / "p.PNG", [Chart("", "", chart())], "title")
+    pictures.draw(tmp_path / "p.PNG", [Chart("", "", chart())], "title")
     image = picture(tmp_path / "p.PNG")
     assert (image[0, 0] == 1).all(), "white"
     assert image.min() < 0.3, "ink"
@@ -81,7 +82,7 @@ def test_nothing_is_fetched(tmp_path: Path) -> None:
     spec = {**chart(), "data": {"url": "http://127.0.0.1:9/points.json"}}
     for name in ("p.svg", "p.png"):
         with pytest.raises(ValueError, match="not allowed"):
-            drawing.draw(tmp_path / name, [Chart("", "", spec)], "t")
+            pictures.draw(tmp_path / name, [Chart("", "", spec)], "t")
 
 
 # Error maps
@@ -98,7 +99,7 @@ def wrong_at(shape: tuple[int, int], *at: tuple[int, int], off: float = 1.0) -> 
 
 def draw(found: ErrorCells, path: Path) -> np.ndarray:
     [chart] = outcomes.error_maps([records.outcome(status="wrong", error_map=found)])
-    drawing.draw(path, [chart], TITLE)
+    pictures.draw(path, [chart], TITLE)
     return picture(path)
 
 
@@ -134,7 +135,7 @@ def test_any_shape_of_c(shape: tuple[int, int], tmp_path: Path) -> None:
 def test_an_error_map_says_how_many_are_wrong(tmp_path: Path) -> None:
     found = wrong_at((1000, 900), (5, 8), (6, 8), off=np.inf)
     wrong = records.outcome(status="wrong", reason="reference: 2 wrong\nmore", error_map=found)
-    drawing.draw(tmp_path / "e.svg", outcomes.error_maps([wrong]), TITLE)
+    pictures.draw(tmp_path / "e.svg", outcomes.error_maps([wrong]), TITLE)
     said = words((tmp_path / "e.svg").read_text(encoding="utf-8"))
     for part in (
         TITLE, "reference: 2 wrong · 2 of 900,000 elements wrong",

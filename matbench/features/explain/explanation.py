@@ -13,16 +13,7 @@ from matbench import workloads
 from matbench.analysis.limits import held_by_cache, of_case
 from matbench.analysis.ranking import held_mhz
 from matbench.errors import UsageError
-from matbench.features.explain.record import (
-    Bottleneck,
-    BoundBy,
-    Explanation,
-    Fit,
-    HardwareCounters,
-    Limits,
-    MachineCode,
-    Traffic,
-)
+from matbench.features.explain import record
 from matbench.kernelfile import expressions
 from matbench.model import WORD_BYTES, Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import CaseRecord, Outcome
@@ -41,11 +32,11 @@ def explanation(
     device: DeviceInfo | None,
     at: DeviceInfo,
     outcome: Outcome | None,
-    limits: Limits | None,
-    fits: Sequence[Fit] = (),
-    counters: HardwareCounters | None = None,
-    code: MachineCode | None = None,
-) -> Explanation:
+    limits: record.Limits | None,
+    fits: Sequence[record.Fit] = (),
+    counters: record.HardwareCounters | None = None,
+    code: record.MachineCode | None = None,
+) -> record.Explanation:
     """The explanation of a case; without a device nothing is measured, and it is launched `at` one.
 
     Without `[model]`, the traffic is that of the machine code.
@@ -60,7 +51,7 @@ def explanation(
     mhz = held_mhz(outcome.timing) if outcome is not None else None
     mhz = mhz or (limits.sm_mhz if limits is not None else None)
 
-    rate, bound = None, Bottleneck(by="not known")
+    rate, bound = None, record.Bottleneck(by="not known")
     if outcome is not None and outcome.median_ns:
         seconds = outcome.median_ns * 1e-9
         rate = moved.operations / seconds
@@ -75,7 +66,7 @@ def explanation(
             idle = 0
             if device.kind == "gpu" and about.launch is not None:
                 idle = max(0, device.limits["multiprocessors"] - about.launch.blocks)
-            bound = Bottleneck(
+            bound = record.Bottleneck(
                 by=_by(computed or 0.0, least, counted, cached),
                 computed_share=computed,
                 least_share=least,
@@ -83,7 +74,7 @@ def explanation(
                 counted_share=counted,
                 idle_multiprocessors=idle,
             )
-    return Explanation(
+    return record.Explanation(
         case=about,
         outcome=outcome,
         tensor_cores=tensor_cores,
@@ -102,7 +93,7 @@ def explanation(
     )
 
 
-def _by(computed: float, least: float, counted: float | None, cached: bool) -> BoundBy:
+def _by(computed: float, least: float, counted: float | None, cached: bool) -> record.BoundBy:
     """The limit that a case reaches, by its share of each."""
     if computed > 1:
         return "doubtful limit"
@@ -117,7 +108,7 @@ def _by(computed: float, least: float, counted: float | None, cached: bool) -> B
 
 def traffic(
     kernel: Kernel, problem: Problem, params: Mapping[str, int], limits: Mapping[str, int]
-) -> Traffic:
+) -> record.Traffic:
     """The traffic of one case by `[model]`; without `global_stores`, the output is written once.
 
     `limits` are the device's, which front matter may name. `UsageError` if the model cannot be
@@ -142,7 +133,7 @@ def traffic(
     read = sum(workload.words(buffer, problem) for buffer in workload.reads)
     written = workload.words("C", problem) * (2 if problem.beta else 1)
     least_bytes = (loaded * read + stored * written) * problem.batch
-    least = Traffic(
+    least = record.Traffic(
         operations,
         least_bytes,
         operations / least_bytes,
@@ -169,7 +160,7 @@ def traffic(
     )
 
 
-def of_code(least: Traffic, code: MachineCode, kernel: Kernel) -> Traffic:
+def of_code(least: record.Traffic, code: record.MachineCode, kernel: Kernel) -> record.Traffic:
     """The traffic that machine code requests, if all of its addresses could be derived."""
     loaded, stored = code.global_load_bytes, code.global_store_bytes
     if loaded is None or stored is None or loaded + stored < least.least_bytes:

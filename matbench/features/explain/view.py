@@ -13,6 +13,7 @@ from matbench.features.explain.explanation import BOUND_SHARE
 from matbench.features.explain.record import Explanation, Fit, Limiter, Limits
 from matbench.model import WORD_BYTES
 from matbench.records.environment import Environment
+from matbench.show import units
 from matbench.show.reasons import outcome_reason
 from matbench.show.table import (
     Column,
@@ -26,17 +27,6 @@ from matbench.show.table import (
     numeric,
     section,
     under,
-)
-from matbench.show.units import (
-    UNKNOWN,
-    Formatter,
-    bandwidth,
-    bytes_,
-    count,
-    duration,
-    number,
-    percent,
-    rates,
 )
 
 PAGE = "explanations"
@@ -59,7 +49,7 @@ def _by(limiter: Limiter) -> Callable[[Fit], int | None]:
 
 def _resident(fit: Fit, text: str) -> str:
     if fit.occupancy is None:
-        return count(fit.driver_blocks)
+        return units.count(fit.driver_blocks)
     differs = fit.driver_blocks not in (None, fit.occupancy.blocks)
     return f"{text} (driver: {fit.driver_blocks})" if differs else text
 
@@ -68,16 +58,16 @@ def _resident(fit: Fit, text: str) -> str:
 _COLUMNS = (
     *under("", "architecture here"),
     Column("parameters", "params"),
-    numeric("threads", "threads_per_block", form=count),
-    numeric("registers", "registers", form=count, drop=3),
-    numeric("shared (B)", "shared_bytes", form=count),
-    numeric("fit by threads", value=_by("threads"), form=count, drop=4),
-    numeric("by registers", value=_by("registers"), form=count, drop=5),
-    numeric("by shared", value=_by("shared memory"), form=count, drop=4),
+    numeric("threads", "threads_per_block", form=units.count),
+    numeric("registers", "registers", form=units.count, drop=3),
+    numeric("shared (B)", "shared_bytes", form=units.count),
+    numeric("fit by threads", value=_by("threads"), form=units.count, drop=4),
+    numeric("by registers", value=_by("registers"), form=units.count, drop=5),
+    numeric("by shared", value=_by("shared memory"), form=units.count, drop=4),
     numeric("resident", "resident_blocks", "occupancy.blocks", cell=_resident),
     *under("", "driver_blocks"),
     numeric("occupancy", "occupancy_share", "occupancy.share", drop=1,
-            form=lambda share: UNKNOWN if share is None else f"{share:.0%}"),
+            form=lambda share: units.UNKNOWN if share is None else f"{share:.0%}"),
     *under("occupancy", "limiters"),
     *under("", "reason"),
 )  # fmt: skip
@@ -134,7 +124,7 @@ def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) ->
             )
 
     def row(fit: Fit) -> Row:
-        limiters = UNKNOWN if fit.occupancy is None else ", ".join(fit.occupancy.limiters)
+        limiters = units.UNKNOWN if fit.occupancy is None else ", ".join(fit.occupancy.limiters)
         return Row(
             status="illegal" if fit.reason else limiters,
             reason=fit.reason or "",
@@ -153,7 +143,7 @@ def facts(explanation: Explanation) -> list[Fact]:
 def _traffic(explanation: Explanation) -> Iterator[Fact]:
     moved, problem = explanation.traffic, explanation.case.problem
     claims, workload = moved.claims, workloads.workload_of(problem)
-    yield Fact("operations", count(moved.operations), workload.title)
+    yield Fact("operations", units.count(moved.operations), workload.title)
     if moved.bytes is not None:
         once = moved.stores == workload.words("C", problem) * problem.batch
         stores = "the output, once" if once else "a partial result per block"
@@ -162,24 +152,24 @@ def _traffic(explanation: Explanation) -> Iterator[Fact]:
         if moved.is_derived:
             how, loads, stores = "derived", "in the machine code", "in the machine code"
         times = f"without caches: {moved.bytes / moved.least_bytes:,.1f} × the minimum"
-        yield Fact(f"{how} loads", count(moved.loads), f"elements: {loads}")
-        yield Fact(f"{how} stores", count(moved.stores), f"elements: {stores}")
-        yield Fact(f"{how} traffic", bytes_(moved.bytes), times)
-        yield Fact(f"{how} intensity", number(moved.intensity), "operations per byte")
+        yield Fact(f"{how} loads", units.count(moved.loads), f"elements: {loads}")
+        yield Fact(f"{how} stores", units.count(moved.stores), f"elements: {stores}")
+        yield Fact(f"{how} traffic", units.bytes_(moved.bytes), times)
+        yield Fact(f"{how} intensity", units.number(moved.intensity), "operations per byte")
     elif moved.claimed_bytes is not None:
         invalid = "less than the minimum: the model is not valid at this size"
-        yield Fact("modelled traffic", bytes_(moved.claimed_bytes), invalid)
+        yield Fact("modelled traffic", units.bytes_(moved.claimed_bytes), invalid)
     else:
         why = "[model] has no global_loads, and no machine code was read"
         if explanation.code is not None:
             why = "[model] has no global_loads, nor does all of it follow from the machine code"
-        yield Fact("modelled traffic", UNKNOWN, why)
+        yield Fact("modelled traffic", units.UNKNOWN, why)
     if moved.shared_loads is not None:
         claim = f"elements: {claims['shared_loads']}"
-        yield Fact("modelled shared loads", count(moved.shared_loads), claim)
+        yield Fact("modelled shared loads", units.count(moved.shared_loads), claim)
     each_once = "each input read once, the output written once"
-    yield Fact("minimum traffic", bytes_(moved.least_bytes), each_once)
-    yield Fact("highest intensity", number(moved.least_intensity), "at the minimum traffic")
+    yield Fact("minimum traffic", units.bytes_(moved.least_bytes), each_once)
+    yield Fact("highest intensity", units.number(moved.least_intensity), "at the minimum traffic")
 
 
 def _measured(explanation: Explanation) -> Iterator[Fact]:
@@ -189,30 +179,31 @@ def _measured(explanation: Explanation) -> Iterator[Fact]:
     if outcome is not None and outcome.median_ns:
         how = f"median of a short run, {outcome.mode}"
         if (timing := outcome.timing) is not None and timing.interval_ns is not None:
-            how += f": ± {percent(spread(timing))}"
-        yield Fact("measured time", duration(outcome.median_ns), how)
+            how += f": ± {units.percent(spread(timing))}"
+        yield Fact("measured time", units.duration(outcome.median_ns), how)
         if explanation.operations_per_s:
             what = "operations on integers" if explanation.whole_numbers else ""
             yield Fact("measured rate", rate(explanation.operations_per_s), what)
         least = moved.least_bytes / outcome.median_ns * 1e9
-        yield Fact("minimum bandwidth", bandwidth(least), "the minimum traffic in that time")
+        yield Fact("minimum bandwidth", units.bandwidth(least), "the minimum traffic in that time")
     if limits is not None:
-        copied = bandwidth(limits.copy_bytes_per_s)
+        copied = units.bandwidth(limits.copy_bytes_per_s)
         yield Fact("measured copy", copied, "this device's limit, bytes read and written")
         if not explanation.whole_numbers:
             flat = rate(limits.fma_flop_per_s)
             yield Fact("measured multiply-adds", flat, "this device's limit, float32")
             yield from _roofs(explanation, limits)
     if explanation.clock_flop_per_s is not None:
-        clock, arithmetic = f"at {count(explanation.sm_mhz)} MHz", explanation.case.arithmetic
+        clock, arithmetic = f"at {units.count(explanation.sm_mhz)} MHz", explanation.case.arithmetic
         if arithmetic is not None:
             clock += f", with {arithmetic.products} × {arithmetic.precision} for each product"
         yield Fact("peak at this clock", rate(explanation.clock_flop_per_s), clock)
     if (launch := explanation.case.launch) is not None:
-        yield Fact("blocks", count(launch.blocks), f"of {count(launch.threads_per_block)} threads")
+        threads = f"of {units.count(launch.threads_per_block)} threads"
+        yield Fact("blocks", units.count(launch.blocks), threads)
     build = outcome.build if outcome is not None else None
     if build is not None and build.resources is not None and build.resources.spilled_bytes:
-        spilled = f"{count(build.resources.spilled_bytes)} bytes"
+        spilled = f"{units.count(build.resources.spilled_bytes)} bytes"
         yield Fact("spilled registers", spilled, "per thread")
 
 
@@ -241,26 +232,28 @@ def _counted(explanation: Explanation) -> Iterator[Fact]:
         compared = f"{counters.dram_bytes / moved.least_bytes:.2f} × the minimum"
         if moved.bytes:
             compared += f", {counters.dram_bytes / moved.bytes:.2f} × the modelled"
-        yield Fact("measured DRAM traffic", bytes_(counters.dram_bytes), compared)
+        yield Fact("measured DRAM traffic", units.bytes_(counters.dram_bytes), compared)
     if counters.shared_bytes is not None:
         compared = "moved by its instructions"
         if moved.shared_loads:
             ratio = counters.shared_bytes / (WORD_BYTES["float32"] * moved.shared_loads)
             compared += f", {ratio:.2f} × the modelled loads"
-        yield Fact("measured shared memory", bytes_(counters.shared_bytes), compared)
+        yield Fact("measured shared memory", units.bytes_(counters.shared_bytes), compared)
     if counters.bank_conflicts is not None:
-        yield Fact("measured bank conflicts", count(counters.bank_conflicts), "in shared memory")
+        yield Fact(
+            "measured bank conflicts", units.count(counters.bank_conflicts), "in shared memory"
+        )
     if counters.achieved_occupancy is not None:
         active = f"{counters.achieved_occupancy:.0%}"
         yield Fact("measured occupancy", active, "share of warps active, on average")
 
 
-def rates_of(explanation: Explanation) -> Formatter:
+def rates_of(explanation: Explanation) -> units.Formatter:
     """All rates of an explanation in the unit of the largest."""
     if explanation.whole_numbers:
-        return rates([explanation.operations_per_s], "op/s")
+        return units.rates([explanation.operations_per_s], "op/s")
     most = explanation.limits.fma_flop_per_s if explanation.limits is not None else None
-    return rates([explanation.operations_per_s, explanation.clock_flop_per_s, most], "FLOP/s")
+    return units.rates([explanation.operations_per_s, explanation.clock_flop_per_s, most], "FLOP/s")
 
 
 def words(explanation: Explanation) -> Iterator[str]:
@@ -287,11 +280,11 @@ def words(explanation: Explanation) -> Iterator[str]:
         if explanation.whole_numbers or limits is None:
             computed += " with integers, for which no limit is measured"
         else:
-            share = percent(bound.computed_share)
+            share = units.percent(bound.computed_share)
             most = rate(limits.fma_flop_per_s)
             computed += f", {share} of the {most} measured for multiply-adds alone"
     moved = "the minimum traffic" if counted is None else "its measured DRAM traffic"
-    share = percent(bound.least_share if counted is None else counted)
+    share = units.percent(bound.least_share if counted is None else counted)
     yield f"{computed}; {moved} takes {share} of the bandwidth of a copy."
     if bound.by == "memory" and counted is not None:
         yield "It is memory-bound."

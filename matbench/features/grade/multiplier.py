@@ -7,17 +7,15 @@ types are hidden. If the kernel does not accept a size, zeros are added up to on
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from matbench import workloads
 from matbench.backends import Backend, Program
 from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import UNWORKED
-from matbench.bench.kernel_arguments import Float64, Matrix, Memory
+from matbench.bench.kernel_arguments import Float64, Memory
 from matbench.errors import CaseError, UsageError
 from matbench.features.grade import accuracy
 from matbench.kernelfile import sizes, sweep
@@ -102,7 +100,11 @@ class Multiplier:
         assert case.launch is not None
         matrices = {name: kernel_arguments.matrix(kernel, problem, name) for name in "ABC"}
         numbers = {"A": A, "B": B, "C": np.zeros((0, 0))}
-        sent = {name: _sent(matrix, numbers[name]) for name, matrix in matrices.items()}
+        sent = {}
+        for name, matrix in matrices.items():
+            lines, whole = matrix.turned(numbers[name]), np.zeros(matrix.shape)
+            whole[:, : lines.shape[0], : lines.shape[1]] = lines
+            sent[name] = encoded(whole, matrix.storage)
         with Memory(self.backend) as memory:
             buffers = {name: memory.upload(array) for name, array in sent.items()}
             if WORKSPACE in kernel.args:
@@ -156,11 +158,3 @@ class Multiplier:
         _, least, most = rounding.FORMATS[self.storage]
         reach = min(high, most, -low, -least)
         return max(0, 2 * (reach - (8 if reach > 20 else 4)))
-
-
-def _sent(matrix: Matrix, numbers: Float64) -> npt.NDArray[Any]:
-    """A matrix as it is in memory: these numbers, and zeros beyond them."""
-    lines = matrix.turned(numbers)
-    whole = np.zeros(matrix.shape)
-    whole[:, : lines.shape[0], : lines.shape[1]] = lines
-    return encoded(whole, matrix.storage)

@@ -16,23 +16,8 @@ import numpy as np
 
 from matbench.bench.kernel_arguments import Float64
 from matbench.errors import BuildError, CaseError
-from matbench.features.grade import accuracy, order_probes
+from matbench.features.grade import accuracy, order_probes, record
 from matbench.features.grade.multiplier import Multiplier
-from matbench.features.grade.record import (
-    Algorithm,
-    Batches,
-    Bounds,
-    Constants,
-    Grade,
-    Growth,
-    Order,
-    Range,
-    Runs,
-    Specials,
-    Statement,
-    Statements,
-    Ulps,
-)
 from matbench.kernelfile import sweep
 from matbench.model import EIGHT_BITS, UNIT_ROUNDOFF, Case, DeviceInfo, Kernel
 from matbench.records.outcome import CaseRecord
@@ -62,7 +47,7 @@ _LARGEST_K = {"gpu": 4096, "cpu": 1024}
 _SEEDS = 4
 
 
-def growth(subject: Multiplier) -> Growth:
+def growth(subject: Multiplier) -> record.Growth:
     """Errors by element on uniform inputs, for K from 16 to the largest."""
     largest_K = _LARGEST_K[subject.info.kind]
     points = []
@@ -76,7 +61,7 @@ def growth(subject: Multiplier) -> Growth:
     return accuracy.growth(points, len(points) * _SIDE**2, short=short)
 
 
-def bounds(subject: Multiplier) -> Bounds:
+def bounds(subject: Multiplier) -> record.Bounds:
     """Errors on uniform inputs, on rows and columns of different sizes, and on terms of one size
     from factors of different sizes."""
     random = subject.random("bounds")
@@ -95,7 +80,7 @@ def bounds(subject: Multiplier) -> Bounds:
     return accuracy.bounds(errors, len(errors) * _SIDE**2, subject.result)
 
 
-def algorithm(subject: Multiplier) -> Algorithm:
+def algorithm(subject: Multiplier) -> record.Algorithm:
     """Some rows of A and columns of B are zero: so are those of C, if no other row or column enters
     their sums."""
     random = subject.random("zeros")
@@ -109,13 +94,13 @@ def algorithm(subject: Multiplier) -> Algorithm:
         nonzeros += int(np.count_nonzero(C[zero]))
         probes += int(zero.sum())
     if not np.isfinite(C).all():
-        return Algorithm(probes=probes, reason="C is not finite")
-    return Algorithm(
+        return record.Algorithm(probes=probes, reason="C is not finite")
+    return record.Algorithm(
         verdict="Strassen-like" if nonzeros else "classical", nonzeros=nonzeros, probes=probes
     )
 
 
-def range_(subject: Multiplier) -> Range:
+def range_(subject: Multiplier) -> record.Range:
     """Terms a·d times b/d, for powers of two d that spread wider and wider."""
     K, tried, accurate, probes = 64, 0, 0, 0
     random = subject.random("range")
@@ -134,8 +119,8 @@ def range_(subject: Multiplier) -> Range:
             break
         accurate = tried
     if not math.isfinite(at_first):
-        return Range(probes=probes, reason="C is not finite")
-    return Range(
+        return record.Range(probes=probes, reason="C is not finite")
+    return record.Range(
         verdict="whole" if accurate == subject.widest else "limited",
         binades=accurate,
         tried=subject.widest,
@@ -143,7 +128,7 @@ def range_(subject: Multiplier) -> Range:
     )
 
 
-def specials(subject: Multiplier) -> Specials:
+def specials(subject: Multiplier) -> record.Specials:
     """NaN, infinities, overflow and subnormals in one row of A and one column of B."""
     K = side = 16
     row, column, k, other = 3, 5, 7, 11
@@ -196,7 +181,7 @@ def specials(subject: Multiplier) -> Specials:
         A[:, k] = B[k] = 2.0**half
         results = fate(subject.multiply(A, B), A @ B)
     probes += 3 * side * side
-    return Specials(
+    return record.Specials(
         verdict="differ" if differ else "as IEEE",
         differ=differ,
         subnormal_inputs=inputs.pop() if len(inputs) == 1 else "partly",  # type: ignore[arg-type]
@@ -205,25 +190,25 @@ def specials(subject: Multiplier) -> Specials:
     )
 
 
-def runs(subject: Multiplier) -> Runs:
+def runs(subject: Multiplier) -> record.Runs:
     """The same inputs again and again."""
     random = subject.random("runs")
     A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
     first = subject.multiply(A, B).tobytes()
     differ = sum(subject.multiply(A, B).tobytes() != first for _ in range(_RUNS - 1))
-    return Runs(
+    return record.Runs(
         verdict="differ" if differ else "same bits", runs=_RUNS, differ=differ, probes=_RUNS * 64**2
     )
 
 
-def batches(subject: Multiplier) -> Batches:
+def batches(subject: Multiplier) -> record.Batches:
     """One row among others: alone, repeated in all rows, and among rows of other sizes."""
     random = subject.random("batches")
     K, N = 256, 64
     row, B = subject.signed(random, 1, K), subject.signed(random, K, N)
     sizes = {M: subject.case(M, N, K).problem.M for M in _BATCHES}
     if len(set(sizes.values())) == 1:
-        return Batches(reason="the kernel accepts only one number of rows of these")
+        return record.Batches(reason="the kernel accepts only one number of rows of these")
     alone = subject.multiply(row, B)
     differ, probes = [], N
     for M in _BATCHES:
@@ -234,7 +219,7 @@ def batches(subject: Multiplier) -> Batches:
         probes += equal.size + mixed.size
         if not all(np.array_equal(alone[0], result) for result in (*equal, *mixed)):
             differ.append(M)
-    return Batches(
+    return record.Batches(
         verdict="varies" if differ else "invariant",
         rows=tuple(_BATCHES),
         differ_at=tuple(differ),
@@ -255,7 +240,7 @@ def variations(case: Case, device: DeviceInfo) -> list[tuple[str, Case]]:
     return variants
 
 
-def constants(subject: Multiplier) -> Constants:
+def constants(subject: Multiplier) -> record.Constants:
     """Each swept constant with other values, while the rest keep theirs."""
     random = subject.random("constants")
     A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
@@ -269,8 +254,8 @@ def constants(subject: Multiplier) -> Constants:
         if not np.array_equal(C, first):
             differ.append(name)
     if not tried:
-        return Constants(reason="no other values of constants to try")
-    return Constants(
+        return record.Constants(reason="no other values of constants to try")
+    return record.Constants(
         verdict="differ" if differ else "same bits",
         tried=tuple(dict.fromkeys(tried)),
         differ=tuple(dict.fromkeys(differ)),
@@ -278,7 +263,7 @@ def constants(subject: Multiplier) -> Constants:
     )
 
 
-def ulps(subject: Multiplier) -> tuple[Ulps, ...]:
+def ulps(subject: Multiplier) -> tuple[record.Ulps, ...]:
     """Errors in units in the last place on four kinds of inputs."""
     K, half = 256, 128
     errors = []
@@ -304,46 +289,46 @@ class GradeStep(NamedTuple):
 
     run: Callable[[Multiplier], Any]
     doing: str
-    failed: type[Statement] | None = None
+    failed: type[record.Statement] | None = None
 
 
 #: The steps by the field of a `Grade` that they fill; `order` also makes `sums`.
 STEPS = {
-    "bounds": GradeStep(bounds, "bounds of errors", Bounds),
-    "growth": GradeStep(growth, "growth of errors", Growth),
-    "algorithm": GradeStep(algorithm, "sums of zeros", Algorithm),
-    "range": GradeStep(range_, "range of exponents", Range),
-    "specials": GradeStep(specials, "special values", Specials),
+    "bounds": GradeStep(bounds, "bounds of errors", record.Bounds),
+    "growth": GradeStep(growth, "growth of errors", record.Growth),
+    "algorithm": GradeStep(algorithm, "sums of zeros", record.Algorithm),
+    "range": GradeStep(range_, "range of exponents", record.Range),
+    "specials": GradeStep(specials, "special values", record.Specials),
     "order": GradeStep(
         lambda subject: order_probes.order_and_sums(subject, subject.random("order")),
         "order of addition",
-        Order,
+        record.Order,
     ),
     "ulps": GradeStep(ulps, "units in the last place"),
-    "batches": GradeStep(batches, "numbers of rows", Batches),
-    "constants": GradeStep(constants, "constants", Constants),
-    "runs": GradeStep(runs, "repeated runs", Runs),
+    "batches": GradeStep(batches, "numbers of rows", record.Batches),
+    "constants": GradeStep(constants, "constants", record.Constants),
+    "runs": GradeStep(runs, "repeated runs", record.Runs),
 }
 
 
 def graded(
     session: Session, kernel: Kernel, params: dict[str, int], name: str, seed: int
-) -> Statements:
+) -> record.Statements:
     """The statements of one step on a device; `CaseError` if a launch fails."""
     return step(Multiplier(session.backend, session.program, kernel, params, seed), name)
 
 
-def step(subject: Multiplier, name: str) -> Statements:
+def step(subject: Multiplier, name: str) -> record.Statements:
     """The statements of one step; `CaseError` if a launch fails."""
     made = STEPS[name].run(subject)
     if name == "order":
-        return Statements(order=made[0], sums=made[1])
-    return Statements(**{name: made})
+        return record.Statements(order=made[0], sums=made[1])
+    return record.Statements(**{name: made})
 
 
-def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
+def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> record.Grade:
     """The record of a kernel about which nothing can be said."""
-    return Grade(
+    return record.Grade(
         case=CaseRecord.from_case(case, device),
         letter="unclear",
         u=UNIT_ROUNDOFF[case.kernel.contract.result],
@@ -355,7 +340,7 @@ def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
 
 def grade(
     worker: Worker, case: Case, seed: int, name: str, on_progress: Callable[[str], None]
-) -> Grade:
+) -> record.Grade:
     """Grade one case's kernel with its parameters; `on_progress` is told its name and each step."""
     if case.skip is not None:
         return not_graded(case, worker.device, seed, skip_reason(case.skip))
@@ -375,8 +360,8 @@ def grade(
             statements[field] = step.failed(reason=error.reason) if step.failed is not None else ()
     if statements["runs"].verdict == "differ":
         reason = "runs differ"
-        statements["batches"] = Batches(reason=reason, probes=statements["batches"].probes)
-        statements["order"] = Order(
+        statements["batches"] = record.Batches(reason=reason, probes=statements["batches"].probes)
+        statements["order"] = record.Order(
             verdict="varies", reason=reason, probes=statements["order"].probes
         )
     return msgspec.structs.replace(

@@ -10,22 +10,7 @@ from itertools import pairwise
 from math import log2
 from typing import Any
 
-from matbench.features.grade import summation_tree
-from matbench.features.grade.record import (
-    Batches,
-    Bounds,
-    Constants,
-    Grade,
-    Growth,
-    Level,
-    Order,
-    Range,
-    Runs,
-    Specials,
-    Statement,
-    Sums,
-    Ulps,
-)
+from matbench.features.grade import record, summation_tree
 from matbench.features.grade.summation_tree import Tree
 from matbench.model import settings_of
 from matbench.records.environment import Environment
@@ -48,7 +33,7 @@ _WIDTHS = {8: "bfloat16", 11: "float16", 14: "float22", 24: "float32", 53: "floa
 _FOOTER = "evidence from the probes counted here, not proof; what each line means: docs/grade.md"
 
 
-def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Report:
+def report(grades: Sequence[record.Grade], environments: Sequence[Environment]) -> Report:
     """A profile of each kernel and, if there are several, a table of all."""
     shown, about = list(grades), list(environments)
     graded = [grade for grade in shown if grade.reason is None]
@@ -67,7 +52,7 @@ def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Repo
     )
 
 
-def name_of(grade: Grade) -> str:
+def name_of(grade: record.Grade) -> str:
     """The kernel and its parameters."""
     return f"{grade.case.kernel} {settings_of(grade.case.params)}".strip()
 
@@ -75,9 +60,9 @@ def name_of(grade: Grade) -> str:
 # -- profiles --------------------------------------------------------------------------------------
 
 
-def _profile(grade: Grade) -> Section:
+def _profile(grade: record.Grade) -> Section:
     """What is said about each property, and how many probes it rests on."""
-    properties: tuple[tuple[str, Statement | None, Callable[[Any], str]], ...] = (
+    properties: tuple[tuple[str, record.Statement | None, Callable[[Any], str]], ...] = (
         ("errors", grade.bounds, partial(_errors, grade)),
         ("growth with K", grade.growth, _growth),
         ("algorithm", grade.algorithm, lambda algorithm: str(algorithm.verdict)),
@@ -101,20 +86,20 @@ def _profile(grade: Grade) -> Section:
     return Section((title,), columns, "", (Group("", rows),))
 
 
-def _said(statement: Statement | None, text: Callable[[Any], str]) -> str:
+def _said(statement: record.Statement | None, text: Callable[[Any], str]) -> str:
     """The text about a statement, or why there is none."""
     if statement is None:
         return "unclear"
-    varies = isinstance(statement, Order) and statement.verdict == "varies"
+    varies = isinstance(statement, record.Order) and statement.verdict == "varies"
     if statement.reason is None or varies:
         return text(statement)
-    if isinstance(statement, Constants):
+    if isinstance(statement, record.Constants):
         return statement.reason
-    read = _read(statement) if isinstance(statement, Sums) else ""
+    read = _read(statement) if isinstance(statement, record.Sums) else ""
     return "; ".join(filter(None, (read, f"unclear: {statement.reason}")))
 
 
-def _errors(grade: Grade, bounds: Bounds) -> str:
+def _errors(grade: record.Grade, bounds: record.Bounds) -> str:
     """The bound that holds and, for lower grades than A, for how many bits that would."""
     growing = grade.growth
     u = f"u = 2{superscript(round(log2(grade.u)))}"
@@ -134,7 +119,7 @@ def _errors(grade: Grade, bounds: Bounds) -> str:
     return f"{text} ({u}); grade A for {bounds.bits} bits{declaration}"
 
 
-def _growth(growth: Growth) -> str:
+def _growth(growth: record.Growth) -> str:
     if growth.slope is None or growth.interval is None:
         return "unclear"
     low, high = growth.interval
@@ -143,35 +128,35 @@ def _growth(growth: Growth) -> str:
     return f"{growth.verdict}: {power}, {span}".replace("-", "−")
 
 
-def _exponents(exponents: Range) -> str:
+def _exponents(exponents: record.Range) -> str:
     if exponents.verdict == "whole":
         return f"accurate over all {exponents.tried} binades tried"
     return f"accurate over {exponents.binades} binades; not over {exponents.tried}"
 
 
-def _specials(specials: Specials) -> str:
+def _specials(specials: record.Specials) -> str:
     if not specials.differ:
         return "NaN, infinities and overflow as in IEEE arithmetic"
     kinds = grouped(specials.differ, lambda case: specials.differ[case])
     return "; ".join(f"{got} for {', '.join(cases)}" for got, cases in kinds.items())
 
 
-def subnormals(grade: Grade) -> str:
+def subnormals(grade: record.Grade) -> str:
     return _said(grade.specials, _subnormals)
 
 
-def _subnormals(specials: Specials) -> str:
+def _subnormals(specials: record.Specials) -> str:
     parts = [f"inputs {specials.subnormal_inputs or 'not tried'}"]
     if specials.subnormal_results is not None:
         parts.append(f"results {specials.subnormal_results}")
     return ", ".join(parts)
 
 
-def order(grade: Grade) -> str:
+def order(grade: record.Grade) -> str:
     return _said(grade.order, _order)
 
 
-def _order(ordering: Order) -> str:
+def _order(ordering: record.Order) -> str:
     if ordering.verdict == "exact":
         return "cannot be seen: sums lose nothing"
     if ordering.verdict == "varies":
@@ -181,7 +166,7 @@ def _order(ordering: Order) -> str:
     return f"irregular: {len(ordering.steps)} additions (K = {ordering.steps_terms})"
 
 
-def _arithmetic(sums: Sums) -> str:
+def _arithmetic(sums: record.Sums) -> str:
     if sums.accumulator_bits is None:
         return _read(sums) or "unclear"
     kind = _WIDTHS.get(sums.accumulator_bits)
@@ -191,29 +176,29 @@ def _arithmetic(sums: Sums) -> str:
     return ", ".join(filter(None, (width, rounding, products.get(sums.products), _read(sums))))
 
 
-def _read(sums: Sums) -> str:
+def _read(sums: record.Sums) -> str:
     return f"inputs read with {sums.input_bits} bits" if sums.input_bits is not None else ""
 
 
-def _repeated(runs: Runs) -> str:
+def _repeated(runs: record.Runs) -> str:
     if runs.verdict == "same bits":
         return f"the same bits in {runs.runs} runs"
     return f"other bits in {runs.differ} of {runs.runs} runs"
 
 
-def _rows(batches: Batches) -> str:
+def _rows(batches: record.Batches) -> str:
     if batches.verdict == "invariant":
         return f"a row has the same bits anywhere, for M = {', '.join(map(count, batches.rows))}"
     return f"a row's bits are not those of M = 1 for M = {', '.join(map(count, batches.differ_at))}"
 
 
-def _constants(constants: Constants) -> str:
+def _constants(constants: record.Constants) -> str:
     if constants.verdict == "same bits":
         return f"the same bits for other values of {', '.join(constants.tried)}"
     return f"other bits for other values of {', '.join(constants.differ)}"
 
 
-def _ulps(ulps: Ulps) -> str:
+def _ulps(ulps: record.Ulps) -> str:
     if ulps.largest is None:
         return "unclear"
     return (
@@ -222,7 +207,7 @@ def _ulps(ulps: Ulps) -> str:
     )
 
 
-def words(levels: Sequence[Level]) -> str:
+def words(levels: Sequence[record.Level]) -> str:
     """A regular order: `4 chunks of 8 terms, each in order; then pairwise`."""
     text, size = "", 1
     for index, level in enumerate(levels):
@@ -245,7 +230,7 @@ def _groups(many: int, size: int, block: int | None) -> str:
     return f"{many} sums of {block} terms in every {(block or 0) * many}"
 
 
-def _how(level: Level) -> str:
+def _how(level: record.Level) -> str:
     if level.how == "at once":
         return f"all {level.terms} in one step"
     if level.at_a_time > 1:
@@ -269,7 +254,7 @@ def _ordinal(number: int) -> str:
 # -- the table -------------------------------------------------------------------------------------
 
 
-def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) -> Section:
+def _comparison(grades: Sequence[record.Grade], environments: Sequence[Environment]) -> Section:
     several = Counter(grade.case.kernel for grade in grades)
     names = [name_of(g) if several[g.case.kernel] > 1 else g.case.kernel for g in grades]
     made = Row.each(_COLUMNS, grades, lambda g: Row(reason=order(g).partition(" (K = ")[0]))
@@ -313,7 +298,7 @@ _COLUMNS = (
 # -- trees -----------------------------------------------------------------------------------------
 
 
-def tree(grade: Grade) -> list[str]:
+def tree(grade: record.Grade) -> list[str]:
     """The order of few terms as an indented tree. `+` is one addition onto the running sum, `&`
     joins terms of one step."""
     ordering = grade.order

@@ -131,7 +131,13 @@ class RemoteWorkerPool:
         from distributed import CancelledError, KilledWorker
         from distributed import TimeoutError as DaskTimeoutError  # another one before Python 3.11
 
-        desk = self._desk(device, address)
+        with self._lock:
+            if self._is_over:
+                raise MatbenchError("the sweep is over")
+            if self._desks.get(device.identity, ("",))[0] != address:
+                how = device, self.options, self.deadlines
+                self._desks[device.identity] = address, self._submit(address, remote.Desk, *how)
+            _, desk = self._desks[device.identity]
         packed = []  # a case without its kernel's files, and these
         for case in cases[: None if device.kind == "gpu" else 1]:
             key = case.kernel.name, case.kernel.sha256
@@ -152,16 +158,6 @@ class RemoteWorkerPool:
         except (CancelledError, KilledWorker, DaskTimeoutError, TimeoutError):
             return None
         return answer
-
-    def _desk(self, device: DeviceInfo, address: str) -> Any:
-        """The future of a desk at the device's worker."""
-        with self._lock:
-            if self._is_over:
-                raise MatbenchError("the sweep is over")
-            if self._desks.get(device.identity, ("",))[0] != address:
-                how = device, self.options, self.deadlines
-                self._desks[device.identity] = address, self._submit(address, remote.Desk, *how)
-            return self._desks[device.identity][1]
 
     def _submit(self, address: str, function: Callable[..., Any], *given: Any, **how: Any) -> Any:
         """The future of a call in this worker and no other."""

@@ -57,7 +57,14 @@ def compare_records(
     """
     before, after = _by_case(old[1]), _by_case(new[1])
     pairs = [(before[key], after[key]) for key in before if key in after]
-    everywhere = _environment_differences(old[0], new[0])
+    everywhere = []
+    for field in ("driver", "toolkit"):
+        then, now = (
+            ", ".join(sorted({getattr(device, field) for e in side[0] for device in e.devices}))
+            for side in (old, new)
+        )
+        if then != now:
+            everywhere.append(f"{field} differs: was {then or 'unknown'}, now {now or 'unknown'}")
     merged = [(gathering.merge(first), gathering.merge(second)) for first, second in pairs]
     case_differences = [
         _case_differences(*whole, *pair) for whole, pair in zip(merged, pairs, strict=True)
@@ -149,15 +156,6 @@ def _label(outcome: Outcome) -> str:
     problem = outcome.case.problem
     usual = problem.inputs == workloads.workload_of(problem).inputs[0]
     return outcome.case.label + ("" if usual else f", {problem.inputs} inputs")
-
-
-def _environment_differences(old: Sequence[Environment], new: Sequence[Environment]) -> list[str]:
-    def values(environments: Sequence[Environment], field: str) -> str:
-        devices = [device for environment in environments for device in environment.devices]
-        return ", ".join(sorted({getattr(device, field) for device in devices})) or "unknown"
-
-    both = ((field, values(old, field), values(new, field)) for field in ("driver", "toolkit"))
-    return [f"{field} differs: was {then}, now {now}" for field, then, now in both if then != now]
 
 
 def _case_differences(first: Outcome, second: Outcome, old: _Set, new: _Set) -> list[str]:

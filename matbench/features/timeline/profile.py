@@ -12,15 +12,7 @@ import numpy as np
 
 from matbench.analysis import block_times
 from matbench.analysis.block_times import Blocks, BlockSample, Floats, Ints, Numbers
-from matbench.features.timeline.record import (
-    MOST_BARS,
-    Bar,
-    Bin,
-    BlockProfile,
-    Counters,
-    Quartiles,
-    Timeline,
-)
+from matbench.features.timeline import record
 from matbench.model import DeviceInfo, Launch
 
 #: Counters are aligned if they differ by at most this share of the span plus two steps of the
@@ -30,7 +22,7 @@ _ALIGNED_SHARE, _LITTLE_SHARE = 0.01, 0.05
 _BINS, _REACH = 12, 3
 
 
-def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockProfile:
+def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> record.BlockProfile:
     """All figures from the stamps of one launch; `CaseError` if no block has both stamps."""
     blocks, rate = block_times.read(sample.stamps), sample.ticks_per_ns
     known, durations = blocks.known, blocks.end - blocks.start
@@ -52,11 +44,19 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         running = int(_most_together(start, end)[0])
         waves = len(durations) / running
         span_ns = float(end.max())
-        tail = (span_ns - _full_until(start, end, blocks)) / span_ns if span_ns > 0 else 0.0
+        # Until when every multiprocessor had blocks or, if they are not known, as many ran as ever:
+        # before the i-th end, the blocks that have started minus the i that have ended are running.
+        if known:
+            full_ns = float(block_times.last(end, blocks.unit).min())
+        else:
+            ends_ns = np.sort(end)
+            together = np.searchsorted(np.sort(start), ends_ns) - np.arange(len(ends_ns))
+            full_ns = float(ends_ns[together == together.max()].max())
+        tail = (span_ns - full_ns) / span_ns if span_ns > 0 else 0.0
         timeline = make_timeline(start, end, blocks)
 
     units = max(device.limits["multiprocessors"], len(blocks.names))
-    counters: Counters = "one" if device.kind == "cpu" else "not known"
+    counters: record.Counters = "one" if device.kind == "cpu" else "not known"
     resident = counts = imbalance = offset = None
     if known:
         resident = _most_together(blocks.start, blocks.end, blocks.unit)
@@ -72,7 +72,7 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * step_ns, _LITTLE_SHARE * span_ns)
         counters = "aligned" if offset / rate <= allowed_ns else "not aligned"
         counters = "one" if len(blocks.names) == 1 else counters
-    return BlockProfile(
+    return record.BlockProfile(
         backend=device.backend,
         device=device.name,
         device_kind=device.kind,
@@ -103,11 +103,11 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
     )
 
 
-def _quartiles(values: Ints) -> Quartiles:
-    return Quartiles(*np.percentile(values, [0, 25, 50, 75, 100]).tolist())
+def _quartiles(values: Ints) -> record.Quartiles:
+    return record.Quartiles(*np.percentile(values, [0, 25, 50, 75, 100]).tolist())
 
 
-def _histogram(durations: Ints, us_per_tick: float) -> tuple[Bin, ...]:
+def _histogram(durations: Ints, us_per_tick: float) -> tuple[record.Bin, ...]:
     """Equal bins for most durations, one bin for all shorter ones and one for all longer ones.
 
     Bounds are whole ticks, so that rounding by a coarse clock leaves no bin empty.
@@ -119,7 +119,7 @@ def _histogram(durations: Ints, us_per_tick: float) -> tuple[Bin, ...]:
     inner = range(low, high + 1, -(-(high + 1 - low) // _BINS))
     counts, bounds = np.histogram(durations, np.unique([shortest, *inner, high + 1, longest + 1]))
     edges = [bound * us_per_tick for bound in bounds.tolist()]
-    return tuple(map(Bin, edges, edges[1:], counts.tolist()))
+    return tuple(map(record.Bin, edges, edges[1:], counts.tolist()))
 
 
 def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> Ints:
@@ -134,23 +134,13 @@ def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> In
     return np.maximum(most, 1)  # by a coarse clock, blocks may take no time
 
 
-def _full_until(start: Floats, end: Floats, blocks: Blocks) -> float:
-    """Until when every multiprocessor had blocks or, if they are not known, as many ran as ever."""
-    if blocks.known:
-        return float(block_times.last(end, blocks.unit).min())
-    ends = np.sort(end)
-    # Before the i-th end, the blocks that have started minus the i that have ended are running.
-    running = np.searchsorted(np.sort(start), ends) - np.arange(len(ends))
-    return float(ends[running == running.max()].max())
-
-
-def make_timeline(start_ns: Floats, end_ns: Floats, blocks: Blocks) -> Timeline | None:
+def make_timeline(start_ns: Floats, end_ns: Floats, blocks: Blocks) -> record.Timeline | None:
     """A lane per multiprocessor, and in it all its blocks; None if these are too many to show.
 
     Times are since the first start. If multiprocessors are not known, lanes only keep apart what
     ran at the same time.
     """
-    if len(start_ns) > MOST_BARS:
+    if len(start_ns) > record.MOST_BARS:
         return None
     start, end = (np.rint(ns).astype(np.int64) for ns in (start_ns, end_ns))
     lane, slot = blocks.unit, apart(start, end, blocks.unit)
@@ -158,11 +148,11 @@ def make_timeline(start_ns: Floats, end_ns: Floats, blocks: Blocks) -> Timeline 
         lane, slot = slot, lane
     order = np.lexsort((start, lane))
     columns = (column[order].tolist() for column in (lane, start, end, slot, blocks.row))
-    return Timeline(
+    return record.Timeline(
         lanes=int(lane.max()) + 1,
         slots=int(slot.max()) + 1,
         multiprocessors=tuple(blocks.names.tolist()) if blocks.known else None,
-        bars=tuple(Bar(*bar) for bar in zip(*columns, strict=True)),
+        bars=tuple(record.Bar(*bar) for bar in zip(*columns, strict=True)),
     )
 
 

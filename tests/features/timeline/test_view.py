@@ -221,7 +221,7 @@ def test_without_multiprocessors_lanes_only_keep_blocks_apart() -> None:
 
 def test_too_many_blocks_have_no_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = [Block(unit, 100 * wave, 100 * wave + 90) for unit in range(3) for wave in range(20)]
-    monkeypatch.setattr(profile, "MOST_BARS", 60)
+    monkeypatch.setattr("matbench.features.timeline.record.MOST_BARS", 60)
     assert timeline(ran) is not None
     assert timeline([*ran, Block(1, 3000, 3001)]) is None
 

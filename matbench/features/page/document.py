@@ -8,7 +8,7 @@ import html
 import importlib.metadata
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -24,7 +24,7 @@ from matbench.features.charts.cases import COLUMNS, Found
 from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, quantity
 from matbench.features.page import findings as _findings
 from matbench.features.page import summary
-from matbench.features.page.findings import Findings, table
+from matbench.features.page.findings import table
 from matbench.features.page.summary import Summary
 from matbench.records import encoding
 from matbench.records.environment import Environment
@@ -58,35 +58,8 @@ def page(
     case_data = cases.make_cases(kept, devices, _findings.limits(pairs))
     more = _findings.make_findings(pairs, case_data.ranked)
     about = summary.make_summaries(case_data.ranked, environments)
-    shown = _shown(case_data, more)
-    texts = {
-        "title": html.escape(about[0].sentence),
-        "navigation": "".join(f'<a href="#{name}">{_title(name)}</a>' for name in shown),
-        "summary": "".join(_summary(number, about) for number in range(len(about))),
-        "wrong": _wrong(case_data),
-        "findings": "".join(_section(n, f.html, hidden=n not in shown) for n, f in more.items()),
-        "version": html.escape(__version__),
-        **{f"hide_{name}": "" if name in shown else "hidden" for name in _TITLES},
-    }
-    page_html, page_css, page_js = (
-        (_HERE / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
-    )
-    library = bundle()
-    hashes = (hashlib.sha256(script.encode()).digest() for script in (library, page_js))
-    return Template(page_html).substitute(
-        {name: safe.text(text) for name, text in texts.items()},
-        scripts=" ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in hashes),
-        style=page_css,
-        data=_data(case_data, more, shown),
-        library=library,
-        script=page_js,
-    )
-
-
-def _shown(case_data: Found, more: Mapping[str, Findings]) -> list[str]:
-    """The sections that have something to show."""
     timed = [outcome for outcome in case_data.outcomes if ranking.time_ns(outcome) is not None]
-    has = {
+    has = {  # what each section has to show
         "summary": True,
         "speed": bool(timed),
         "error": any(outcome.max_rel_err for outcome in timed),
@@ -98,13 +71,9 @@ def _shown(case_data: Found, more: Mapping[str, Findings]) -> list[str]:
         "results": True,
     }
     has["blocks"] |= any(bool(o.blocks and o.blocks.imbalance) for o in timed)
-    return [name for name, is_shown in has.items() if is_shown]
-
-
-def _data(case_data: Found, more: Mapping[str, Findings], shown: list[str]) -> str:
-    """All that the script needs, harmless within a script tag."""
+    shown = [name for name, is_shown in has.items() if is_shown]
     looks, errors = case_data.looks, quantity("value", form=SCIENTIFIC, close=True)
-    contents: dict[str, Any] = {
+    data: dict[str, Any] = {
         "columns": [{"title": c.title, "key": c.name, "is_number": c.right} for c in COLUMNS],
         "views": case_data.views,
         "cases": case_data.cases,
@@ -131,7 +100,28 @@ def _data(case_data: Found, more: Mapping[str, Findings], shown: list[str]) -> s
         "looks": {name: look._asdict() for name, look in looks.items()},
         "config": style.config(),
     }
-    return embedded(contents)
+    texts = {
+        "title": html.escape(about[0].sentence),
+        "navigation": "".join(f'<a href="#{name}">{_title(name)}</a>' for name in shown),
+        "summary": "".join(_summary(number, about) for number in range(len(about))),
+        "wrong": _wrong(case_data),
+        "findings": "".join(_section(n, f.html, hidden=n not in shown) for n, f in more.items()),
+        "version": html.escape(__version__),
+        **{f"hide_{name}": "" if name in shown else "hidden" for name in _TITLES},
+    }
+    page_html, page_css, page_js = (
+        (_HERE / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
+    )
+    library = bundle()
+    hashes = (hashlib.sha256(script.encode()).digest() for script in (library, page_js))
+    return Template(page_html).substitute(
+        {name: safe.text(text) for name, text in texts.items()},
+        scripts=" ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in hashes),
+        style=page_css,
+        data=embedded(data),  # all that the script needs
+        library=library,
+        script=page_js,
+    )
 
 
 def embedded(contents: Any) -> str:

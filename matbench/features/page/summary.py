@@ -66,10 +66,17 @@ def _summary(
     if elsewhere := broken - statuses["wrong"] - statuses["failed"]:
         warnings.append(f"{elsewhere} wrong or failed in other views")
     ranked = list(_fastest(view))
+    columns = [replace(c, drop=0) for t in _WINNER for c in outcomes.COLUMNS if c.title == t]
+    rows = []
+    for _, timed, row in ranked:
+        [plain] = outcomes.rows([row], outcomes.in_unit("rate", _rate(row), columns))
+        size, _, *cells = plain.cells
+        rows.append(replace(plain, cells=(size, ", ".join(_leading(timed, row)), *cells), mark=""))
+    title, group = "The fastest kernels of each size", Group("", tuple(rows))
     return _about(_sentence(view, ranked, kernels), own)._replace(
         warning="; ".join(warnings),
         counts=", ".join(f"{statuses[s]} {s}" for s in ranking.STATUSES if statuses[s]),
-        winners=_winners(ranked) if len(ranked) > 1 else None,
+        winners=section([title], columns, "", [group]) if len(ranked) > 1 else None,
         device=device_lines(results, own, baselines=view.baselines),
     )
 
@@ -146,14 +153,3 @@ def _leading(timed: Sequence[Ranked], row: Ranked) -> list[str]:
 
 def _rate(row: Ranked) -> units.Formatter:
     return units.rates([row.work_per_s], "B/s" if row.gbytes_per_s is not None else "FLOP/s")
-
-
-def _winners(ranked: Sequence[_Fastest]) -> Section:
-    columns = [replace(c, drop=0) for t in _WINNER for c in outcomes.COLUMNS if c.title == t]
-    rows = []
-    for _, timed, row in ranked:
-        [plain] = outcomes.rows([row], outcomes.in_unit("rate", _rate(row), columns))
-        size, _, *cells = plain.cells
-        rows.append(replace(plain, cells=(size, ", ".join(_leading(timed, row)), *cells), mark=""))
-    heading = ["The fastest kernels of each size"]
-    return section(heading, columns, "", [Group("", tuple(rows))])

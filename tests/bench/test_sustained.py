@@ -245,7 +245,7 @@ def test_compare_refuses_it_too(
     with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
         record = comparing.here(session, case, partner, ComparisonPlan(looks=(9,)), 0)
     assert record.comparison is None
-    assert record.baseline.check == "repeated"
+    assert record.baseline.check in ("repeated", "samples")  # by when it begins to skip
 
 
 def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(

@@ -196,16 +196,18 @@ ENVIRONMENT = {
         filter(None, (str(STARTUP), str(TESTS), os.environ.get("PYTHONPATH")))
     )
 }
-_real = {name: sys.modules.get(name) for name in STAND_INS}
+_real: dict[str, Any] = {}
 
 
 def stand_in(wanted: bool) -> None:
-    """From now on, this process has the scripted device, or again its own."""
-    for name, real in _real.items():
-        module = STAND_INS[name] if wanted else real
-        sys.modules.pop(name, None)
-        if module is not None:
-            sys.modules[name] = module
+    """From now on, this process has the scripted device, or again its own modules."""
+    for name, module in STAND_INS.items():
+        known = sys.modules.pop(name, None)
+        if known is not module:
+            _real[name] = known
+        taken = module if wanted else _real.get(name)
+        if taken is not None:
+            sys.modules[name] = taken
 
 
 @contextmanager

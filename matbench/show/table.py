@@ -268,7 +268,7 @@ def section(
             shared[index] = known[0]
         elif known:
             kept.append(index)
-    kept = kept or [0] * bool(columns and not shared)
+    kept = kept or [0] * (not shared)
     if shared and all(columns[index].right for index in kept):  # one column must name the rows
         first_shared = next(iter(shared))
         del shared[first_shared]

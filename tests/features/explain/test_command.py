@@ -8,6 +8,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +24,7 @@ from matbench.backends.cuda import compilation
 from matbench.features.explain import counters, disassembly
 from matbench.features.explain.record import Explanation
 from matbench.model import DeviceInfo, Problem
+from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
 
 
@@ -298,3 +300,20 @@ def test_missing_tools_are_said_in_one_line(matbench: Matbench) -> None:
     assert result.exit_code == 0
     assert "machine code not read: nvcc is missing" in result.stderr.splitlines()
     assert "machine code:" not in result.stdout
+
+
+def test_what_ctrl_c_leaves_is_explained(
+    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure, measured = Worker.measure, list[object]()
+
+    def interrupted(worker: Worker, *given: Any) -> Outcome:
+        if measured:
+            raise KeyboardInterrupt
+        measured.append(outcome := measure(worker, *given))
+        return outcome
+
+    monkeypatch.setattr(Worker, "measure", interrupted)
+    done = matbench("explain", "tiled", "--sizes", "33", "--set", "TILE=4,8", code=130)
+    assert "tiled TILE=4 at 33" in done.stdout
+    assert "interrupted: 1 of 2 cases are done" in done.stderr

@@ -273,3 +273,11 @@ def test_an_architecture_goes_by_family_chip_and_capability(
 def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
     with pytest.raises(UsageError, match=hint):
         named(name)
+
+
+@pytest.mark.parametrize(
+    ("chip", "registers"),
+    [("G80", 124), ("GF100", 63), ("GF104", 63), ("GK104", 63), ("GK110", 255)],
+)
+def test_a_thread_has_as_many_registers_as_its_chip_allows(chip: str, registers: int) -> None:
+    assert named(chip).registers_per_thread == registers

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from support.disk import full_after
 from support.paths import ROOT, TESTS
@@ -59,6 +60,13 @@ def test_force_keeps_the_old_file_until_something_is_recorded(path: Path) -> Non
     path.write_bytes(before)
     write(path, mode="force")
     assert path.read_bytes() == before
+
+
+def test_nothing_is_left_open(path: Path) -> None:
+    before = psutil.Process().num_fds()
+    for kernel in ("first", "second", "third"):
+        write(path, outcome(kernel=kernel), mode="force")
+    assert psutil.Process().num_fds() == before
 
 
 @pytest.mark.parametrize("mode", ["new", "force", "resume"])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import msgspec
 import psutil
 import pytest
 from support.dask_cluster import wait_for
@@ -27,7 +28,7 @@ from matbench.errors import BuildError, CaseError, LackingError, MatbenchError, 
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Problem, Skip
 from matbench.records.outcome import Outcome
-from matbench.worker import worker
+from matbench.worker import builders, worker
 from matbench.worker.builders import Builders
 from matbench.worker.output import CapturedOutput
 from matbench.worker.process import DeadlineError, DiedError, WorkerProcess
@@ -150,10 +151,10 @@ def test_a_new_process_has_matbenchs_own_kernels_parsed(pool: WorkerProcess) -> 
 
 
 def test_closed_builders_begin_nothing_more() -> None:
-    builders = Builders(60.0, 1)
-    begun, waiting = (builders._begun(time.sleep, 60) for _ in range(2))
-    wait_for(lambda: builders._processes[0]._running)
-    builders.close()
+    made = Builders(60.0, 1)
+    begun, waiting = (made._begun(time.sleep, 60) for _ in range(2))
+    wait_for(lambda: made._processes[0]._running)
+    made.close()
     with pytest.raises(DiedError):
         begun.result(30)
     assert waiting.cancelled()
@@ -164,6 +165,19 @@ def test_closed_builders_begin_nothing_more() -> None:
 
 def case_of(path: Path, device: DeviceInfo, tile: int = 8) -> Case:
     return sweep.case(catalogue.load(path), Problem(20, 20, 20), {"TILE": tile}, device)
+
+
+def test_each_model_of_a_device_has_builds_of_its_own(
+    device: DeviceInfo, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(builders, "precompiler", lambda _: print)
+    monkeypatch.setattr(Builders, "_begun", lambda _, task, on, *given: begun.append(on.name))
+    made, case = Builders(60.0, 1), case_of(write_kernel("good"), device)
+    for name in ("one", "other", "one"):
+        made.start(msgspec.structs.replace(device, name=name), [case], ("plain",))
+    assert begun == ["one", "other"]
+    made.close()
 
 
 def test_what_the_compiler_refused_is_compiled_once(

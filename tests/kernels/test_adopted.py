@@ -12,7 +12,6 @@ from support.cli import QUICK, Matbench, last_run
 from support.expected import Backend, entries, tried
 
 from matbench.features.adopt import trials
-from matbench.features.probes import cases
 from matbench.model import DeviceInfo
 
 FOREIGN = entries("foreign")
@@ -35,14 +34,11 @@ def test_a_foreign_file_is_adopted_and_runs(
     size: str,
     tmp_path: Path,
     matbench: Matbench,
-    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     entry = COMPUTES[name]
-    if backend_name == "opencl":  # a CPU takes most of the time for the checks at the end
-        probed = cases.probed
-        monkeypatch.setattr(
-            cases, "probed", lambda *given: [p for p in probed(*given) if not p[1].skip][::5]
-        )
+    if backend_name == "opencl":
+        request.getfixturevalue("few_probes")
     path = Path(shutil.copy(entry.path, tmp_path))
     started = time.monotonic()
     output = matbench("adopt", path, "--backend", backend_name).stdout

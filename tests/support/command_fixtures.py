@@ -17,6 +17,7 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import FIRST, Round
 from matbench.bench.outcomes import skipped
 from matbench.cache import Cache
+from matbench.features.probes import cases
 from matbench.features.tune import search
 from matbench.model import Case, DeviceInfo, Skip
 from matbench.records.environment import last_run_path
@@ -51,6 +52,15 @@ def scripted_device(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with scripted.device():
         yield
+
+
+@pytest.fixture
+def few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of the sizes at which a call must be right, which take most of the time on a CPU."""
+    probed = cases.probed
+    monkeypatch.setattr(
+        cases, "probed", lambda *given: [p for p in probed(*given) if not p[1].skip][::5]
+    )
 
 
 @pytest.fixture

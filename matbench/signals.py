@@ -137,6 +137,13 @@ def end_with_parent() -> None:
     threading.Thread(target=_wait_for_the_end_of, args=(parent,), daemon=True).start()
 
 
+def end_with(parent: int) -> None:
+    """In a forked child, on Linux: end at once when its parent has ended, even by SIGKILL."""
+    _asked_linux()
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def end_group_with_this() -> None:
     """On Linux: when this process has ended, even by SIGKILL, so does the group that it leads."""
     if not hasattr(os, "pidfd_open"):
@@ -147,6 +154,7 @@ def end_group_with_this() -> None:
         return
     try:
         if os.fork() == 0:
+            os.setsid()  # what is sent to the group is not for it
             select.select([end], [], [])
             os.killpg(leader, signal.SIGKILL)
     finally:

@@ -34,13 +34,14 @@ from matbench.errors import UsageError
 from matbench.model import BASELINE, DeviceInfo, Kernel
 
 if TYPE_CHECKING:
+    from matbench.backends.functions.isolated import Judged
     from matbench.cache import Cache
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
     "Call", "Function", "Handle", "NoDeviceError", "Program", "TensorMap",
     "UnavailableError", "Variant", "Work", "bind_to", "choose", "choose_all", "devices",
-    "host_device", "open_backend", "precompiler", "preload",
+    "host_device", "isolated", "open_backend", "precompiler", "preload",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")
@@ -134,11 +135,22 @@ def precompiler(info: DeviceInfo) -> Callable[..., None] | None:
     return getattr(_module(info.backend), "precompile", None)
 
 
-def open_backend(info: DeviceInfo, cache: Cache) -> Backend:
-    """Open a device for work in this process.
+def isolated(info: DeviceInfo) -> Judged | None:
+    """A process in which the functions of a CPU are called, forked from this one; None where that
+    is impossible. This process must know nothing yet that they are not to know."""
+    if info.kind != "cpu":
+        return None
+    from matbench.backends.functions import isolated
+
+    return isolated.started()
+
+
+def open_backend(info: DeviceInfo, cache: Cache, judged: Judged | None = None) -> Backend:
+    """Open a device for work in this process; on a CPU, functions are called in a `judged` one.
 
     What the CPU itself computes is compared by the default device; `NoDeviceError`: there is none.
     """
     if info.backend == "host":
         return cast(Backend, HostBackend(info, open_backend(choose("auto", None), cache)))
-    return _module(info.backend).open_device(info, cache)  # type: ignore[no-any-return]
+    apart = () if judged is None else (judged,)
+    return _module(info.backend).open_device(info, cache, *apart)  # type: ignore[no-any-return]

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from matbench.backends.functions.isolated import Judged
+
 # Libraries of Intel's runtime; its wheel does not say where they are.
 _INTEL_NEEDS = (
     "libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12", "libtbbmalloc.so.2",
@@ -198,9 +200,10 @@ _MOST_STATIC_BYTES = sweep.GPU_LIMITS["max_static_shared_bytes"]
 
 
 class _Buffer:
-    def __init__(self, handle: Any, nbytes: int) -> None:
+    def __init__(self, handle: Any, nbytes: int, memory: Any = None) -> None:
         self.handle = handle
         self.nbytes = nbytes
+        self.memory = memory  # of the host, if it is shared
 
     def view(self, offset_bytes: int, nbytes: int) -> _Buffer:
         return _Buffer(self.handle.get_sub_region(offset_bytes, nbytes), nbytes)
@@ -284,9 +287,10 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
 class OpenCLBackend:
     """One OpenCL device, its context and an in-order queue that profiles."""
 
-    def __init__(self, info: DeviceInfo, cache: Cache) -> None:
+    def __init__(self, info: DeviceInfo, cache: Cache, judged: Judged | None = None) -> None:
         cl = pyopencl()
         self.info = info
+        self.judged = judged
         self.device = device = offered()[info.index]
         self.cache = cache
         self.context = cl.Context([device])
@@ -314,7 +318,7 @@ class OpenCLBackend:
         if info.kind == "cpu" and device.address_bits == 64:
             self.variants += ("reordered",)
 
-    def allocate(self, nbytes: int) -> _Buffer:
+    def allocate(self, nbytes: int, *, is_given: bool = False) -> _Buffer:
         cl = pyopencl()
         largest = self.device.max_mem_alloc_size
         if nbytes > largest:
@@ -322,14 +326,20 @@ class OpenCLBackend:
                 f"out of device memory: {nbytes:,} bytes requested in one allocation; "
                 f"this device allows {largest:,}"
             )
+        flags, memory = cl.mem_flags.READ_WRITE, None
         with _errors("allocation", nbytes):
-            handle = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
-        self._held.append(_Buffer(handle, nbytes))
+            if self.judged is not None and is_given:
+                flags, memory = flags | cl.mem_flags.USE_HOST_PTR, self.judged.allocate(nbytes)
+            handle = cl.Buffer(self.context, flags, nbytes, memory)
+        self._held.append(_Buffer(handle, nbytes, memory))
         return self._held[-1]
 
     def release(self, buffer: Buffer) -> None:
-        self._held = [held for held in self._held if held is not buffer]
-        buffer.handle.release()
+        own = next(held for held in self._held if held is buffer)
+        self._held.remove(own)
+        own.handle.release()
+        if self.judged is not None and own.memory is not None:
+            self.judged.release(own.memory)
 
     def memory_without(self, buffers: Sequence[Buffer]) -> list[Buffer]:
         return [held for held in self._held if all(held is not buffer for buffer in buffers)]
@@ -357,14 +367,13 @@ class OpenCLBackend:
         block_width: int = 32,
     ) -> Program:
         if kernel.kind.is_apart:
-            from matbench.backends.functions import arrays, calls, libraries
+            from matbench.backends.functions import isolated
 
             if self.info.kind != "cpu":
                 raise BuildError("functions need CUDA or a CPU; this is a GPU through OpenCL")
-            if kernel.arrays:
-                return calls.PythonFunction(kernel, params, self)
-            target, used_bytes = libraries.host_target(variant), arrays.process_bytes
-            return libraries.HostFunction(kernel, params, target, self, used_bytes, {})
+            if self.judged is None:
+                return isolated.made(kernel, params, variant, self)
+            return isolated.IsolatedFunction(self.judged, kernel, params, variant, self)
         clock = self.clock_expression if variant == "clocked" else None
 
         def translated() -> bytes:

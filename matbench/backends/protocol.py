@@ -106,6 +106,9 @@ class Program:
     def reload(self) -> None:
         """Load the same machine code again, which may place it elsewhere."""
 
+    def prepare(self, arguments: Sequence[Argument]) -> None:
+        """Get ready for a call with these arguments, before its inputs are written."""
+
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
         """A call with these arguments, which is not made yet."""
         raise NotImplementedError
@@ -133,6 +136,8 @@ class Call(NamedTuple):
     give: Callable[[], None] = lambda: None
     #: Whether a function runs on the host, which no other call may share a timing with.
     runs_on_host: bool = False
+    #: What it takes besides the function, in nanoseconds, which is no part of its time.
+    overhead_ns: float = 0.0
     program: Program | None = None
     arguments: Sequence[Argument] = ()
 
@@ -171,9 +176,9 @@ class Backend(Protocol):
     #: The builds of a kernel that this backend can make.
     variants: tuple[Variant, ...]
 
-    def allocate(self, nbytes: int) -> Buffer:
+    def allocate(self, nbytes: int, *, is_given: bool = False) -> Buffer:
         """Allocate `nbytes`, on CUDA at a multiple of 1,024 bytes; `OutOfMemoryError` says how much
-        was requested."""
+        was requested. `is_given`: kernels get matrices in it."""
 
     def release(self, buffer: Buffer) -> None: ...
 

@@ -123,9 +123,9 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def allocate(self, nbytes: int) -> Buffer:
-        """A buffer of unknown contents, of whole words."""
-        self._held.append(self.backend.allocate(-(-nbytes // 4) * 4))
+    def allocate(self, nbytes: int, *, is_given: bool = False) -> Buffer:
+        """A buffer of unknown contents, of whole words, perhaps for what kernels get."""
+        self._held.append(self.backend.allocate(-(-nbytes // 4) * 4, is_given=is_given))
         return self._held[-1]
 
     def upload(self, array: npt.NDArray[Any]) -> Buffer:

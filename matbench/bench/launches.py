@@ -12,7 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from random import Random
 from typing import Any, NamedTuple, cast
 
@@ -21,7 +21,7 @@ import numpy as np
 from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
-from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Call, Function, Program, Work
+from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Function, Program, Work
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
 from matbench.bench.matrices import BatchArena, Buffers
@@ -32,6 +32,8 @@ from matbench.bench.sustained import Block
 from matbench.errors import CaseError
 from matbench.model import Launch
 from matbench.records.outcome import BlockTimes, Sustained, Timing
+from matbench.workloads.matmul import trials
+from matbench.workloads.rounding import stored
 
 #: The most sets of buffers; with guards, these fit on any device.
 _MOST_SETS = 64
@@ -63,6 +65,14 @@ _HOST_CALLS = 5
 _HOLD_SHARE = 2
 _LONGEST_HOLD_NS = 5_000_000
 _LEAST_HOLD_NS = 50_000
+#: One sample of so many comes after a call with fresh inputs, unless these are larger: matrices of
+#: so many numbers in all. Such calls may take longer by this share, and so many ns on a GPU or a
+#: CPU; if they do, so many of each kind are made again.
+_FRESH = 4
+_LARGEST_FRESH = 3 << 24
+_COMPARED_CALLS = 6
+_FRESH_SHARE = 1.3
+_FRESH_NS = {"gpu": 20e3, "cpu": 100e3}
 #: The first calls may fill caches. Memory grows if most of the last calls keep nearly a C, and all
 #: together this much, which allocators may hold; without end, if they do after so many calls, or
 #: fewer that took long.
@@ -410,6 +420,7 @@ class FunctionLaunches(Launches):
 
     def verify(self) -> None:
         super().verify()
+        self._require_same_time()
         if not self._is_growing():
             return
         # It may end: if only some results are kept.
@@ -435,7 +446,83 @@ class FunctionLaunches(Launches):
                 super().once_ns(program, *more, cold=cold)
                 host_ns.append(self._last_host_ns)
             self._host_ns = statistics.median(host_ns)
-        return super().once_ns(program, *more, cold=cold)
+        key = next(self._keys)
+        if key % _FRESH == 0 and self._takes_fresh:
+            fresh_ns = self._fresh_ns(key)
+            self._taken_ns[0].append(fresh_ns)
+            if self.options.replay is not None:
+                return fresh_ns
+            key += 1
+        self._keys = itertools.chain([key], self._keys)
+        taken_ns = super().once_ns(program, *more, cold=cold)
+        self._taken_ns[1].append(taken_ns)
+        return taken_ns
+
+    @property
+    def _taken_ns(self) -> tuple[list[float], list[float]]:
+        return self.built.taken_ns.setdefault(self.runnable.case.problem, ([], []))
+
+    @cached_property
+    def _takes_fresh(self) -> bool:
+        problem, contract = self.runnable.case.problem, self.samples.contract
+        numbers = problem.M * problem.K + problem.K * problem.N + problem.M * problem.N
+        is_matrix = problem.workload == workloads.DEFAULT and "samples" in self.options.checks
+        is_small = numbers <= _LARGEST_FRESH
+        return is_matrix and is_small and trials.takes_whole_numbers(problem, contract)
+
+    def _fresh_ns(self, key: int) -> float:
+        """A call with whole numbers, which are no earlier inputs in another order: a function could
+        know these again, and put together C of what it has kept."""
+        started, runnable, checks = time.perf_counter_ns(), self.runnable, self.options.checks
+        problem, buffers, kernel = runnable.case.problem, runnable.buffers, runnable.case.kernel
+        self.built.program.prepare(runnable.arguments)
+        self.samples.write(buffers, self.samples.draw(key))  # and what C is before the call
+        A, B = trials.whole_numbers(problem, key)
+        for index, values in enumerate((A, B)):
+            numbers = stored(values.astype(self.samples.given.dtype), self.samples.contract.storage)
+            self.backend.write(buffers.inputs[index].data, numbers)
+            buffers.copy(self.kernels, 0, "place", index)
+        runnable.ready()
+        if "ready" in checks:
+            self._complete = self.samples.set_aside(buffers, kernel)
+        self.backend.synchronize()
+        self.verifying_ns += time.perf_counter_ns() - started
+        taken_ns = self._clocked_ns(self.built.program, is_cold=self.options.cold)
+        started = time.perf_counter_ns()
+        buffers.copy(self.kernels, 0, "take")
+        C = runnable.result_on_host(self.samples.given)
+        rows = trials.wrong_rows(A, B, C, key)
+        if rows.size:
+            raise runnable.wrong(
+                "samples",
+                f"with the inputs of --replay {key:x}, which are no earlier ones in another order: "
+                f"{rows.size:,} of {problem.M:,} rows of C wrong, first row {rows[0]:,}",
+            )
+        self.verifying_ns += time.perf_counter_ns() - started
+        return taken_ns
+
+    def _require_same_time(self) -> None:
+        """`WrongError` if calls on fresh inputs take longer than the others. If they seem to, both
+        are called again: then each of the ones must take longer than each of the others."""
+        fresh, others = self._taken_ns
+        if not self._are_longer(fresh, others):
+            return
+        fresh, others = [], []
+        for _ in range(_COMPARED_CALLS):
+            fresh.append(self._fresh_ns(secrets.randbits(64)))
+            others.append(super().once_ns())
+        if self._are_longer(fresh, others) and min(fresh) > max(others):
+            raise self.runnable.wrong(
+                "samples",
+                f"skips work: on fresh inputs a call takes {min(fresh) / 1e3:,.1f} µs or longer, "
+                f"on earlier ones in another order at most {max(others) / 1e3:,.1f} µs",
+            )
+
+    def _are_longer(self, fresh: Sequence[float], others: Sequence[float]) -> bool:
+        if not fresh or not others:
+            return False
+        least_ns = _FRESH_NS[self.backend.info.kind]
+        return statistics.median(fresh) > _FRESH_SHARE * statistics.median(others) + least_ns
 
     def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
         function = cast(Function, program)
@@ -449,7 +536,7 @@ class FunctionLaunches(Launches):
             self._last_host_ns = float(time.perf_counter_ns() - started)
 
         takes = "returned" in self.options.checks  # else its result is taken late
-        once = Call(run, call.take if takes else lambda: None, runs_on_host=True)
+        once = call._replace(run=run, take=call.take if takes else lambda: None)
         # Keep the device busy while the host makes the call, unless the host is being timed.
         held_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * (self._host_ns or 0.0))
         held_ns = min(held_ns, _LONGEST_HOLD_NS)
@@ -477,7 +564,7 @@ class FunctionLaunches(Launches):
         for _ in range(count):
             call.run()
         self.backend.synchronize()
-        mean_ns = (time.perf_counter_ns() - began_ns) / count
+        mean_ns = (time.perf_counter_ns() - began_ns) / count - call.overhead_ns
         call.take()
         call.give()
         return mean_ns
@@ -485,6 +572,7 @@ class FunctionLaunches(Launches):
     def _make_ready(
         self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True
     ) -> None:
+        self.built.program.prepare(self.runnable.arguments)
         super()._make_ready(launches, with_inputs=with_inputs)
         if "ready" in self.options.checks:
             [(buffers, _)] = launches

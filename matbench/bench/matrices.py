@@ -101,7 +101,7 @@ class Arena:
     def __init__(self, memory: Memory, kernels: DeviceKernels, nbytes: int) -> None:
         self.memory = memory
         self.kernels = kernels
-        self.buffer = memory.allocate(-(-nbytes // 4) * 4)
+        self.buffer = memory.allocate(nbytes, is_given=True)
         self.matrices: list[Guarded] = []
         self.guards: list[Guard] = []
         self._left_out: Buffer | None = None  # of each page, in bytes

@@ -19,7 +19,7 @@ from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import Options
 from matbench.bench.prepared import DeviceTrial, Prepared
 from matbench.bench.samples import Draw, SampleCheck, Samples
-from matbench.model import WORKSPACE, Case
+from matbench.model import WORKSPACE, Case, Problem
 from matbench.records.outcome import Accuracy, ErrorCells
 from matbench.workloads import oracle
 
@@ -47,6 +47,8 @@ class Built(NamedTuple):
     reordered: Program | None
     duration_s: float
     notes: tuple[str, ...]
+    #: The times of a function's calls, in ns, by problem: on fresh inputs, and on the others.
+    taken_ns: dict[Problem, tuple[list[float], list[float]]]
 
 
 class Runnable:
@@ -170,6 +172,7 @@ class Runnable:
         self, draw: Draw, launch: Callable[[], None] | None = None, *, restored: bool = True
     ) -> None:
         """Launch on these inputs, and wait."""
+        self.built.program.prepare(self.arguments)
         self.write([(self.buffers, draw)])
         self.ready(restored=restored)
         (launch or self.start)()

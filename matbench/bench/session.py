@@ -354,6 +354,7 @@ class Session:
             builds.get("reordered"),
             time.perf_counter() - start,
             tuple(notes),
+            {},
         )
         return self._built[key]
 

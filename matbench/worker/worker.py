@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from matbench.backends import bind_to
+from matbench.backends import bind_to, isolated
 from matbench.bench.options import FIRST, Deadlines, Options, Round
 from matbench.bench.outcomes import not_measured, skipped
 from matbench.errors import (
@@ -64,13 +64,15 @@ class LateError(CaseError):
 
 _device: DeviceInfo
 _options: Options
+_judged: Any = None  # the process of functions
 _session: Session | None = None
 
 
-def _begin(device: DeviceInfo, options: Options) -> None:
-    global _device, _options
+def _begin(device: DeviceInfo, options: Options, is_apart: bool) -> None:
+    global _device, _options, _judged
     _device, _options = device, options
     bind_to(device)
+    _judged = isolated(device) if is_apart else None
     if device.backend != "host":
         with suppress(Exception):  # the first task raises it again
             _open()
@@ -84,7 +86,7 @@ def _open() -> Session:
         from matbench.cache import Cache
 
         cache = Cache()
-        _session = Session(open_backend(_device, cache), cache, _options)
+        _session = Session(open_backend(_device, cache, _judged), cache, _options)
         _session.backend.conditions()  # from now on, the load of other programs is known
         _session.backend.clock_agrees()  # for later comparison
         # No pause while a kernel is timed: garbage is collected between tasks, and what was
@@ -153,7 +155,7 @@ class Worker:
         self.options = options
         self.builders = builders
         self.listener = listener
-        self.process = WorkerProcess(_begin, device, options, leads=is_apart)
+        self.process = WorkerProcess(_begin, device, options, is_apart, leads=is_apart)
         self._building = _Step("building", deadlines.build_s, "--timeout", "compiler")
         kinds = options.cold + options.hot
         #: How long a task may take, in seconds.

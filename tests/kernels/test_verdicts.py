@@ -18,7 +18,7 @@ from support.optional import present
 from support.paths import KERNELS
 
 from matbench import backends
-from matbench.backends.functions.calls import TRUSTED
+from matbench.backends.functions.calls import ISOLATED, TRUSTED
 from matbench.bench.options import CHECKS
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo
@@ -80,7 +80,7 @@ def runnable(entry: Entry, size: str, device: DeviceInfo, function: str = "") ->
 def assert_measured(outcome: Outcome) -> None:
     case = outcome.case
     assert outcome.status == "measured", f"{case.kernel} {case.problem}: {outcome.reason}"
-    assert "::" not in case.kernel or TRUSTED in outcome.notes
+    assert "::" not in case.kernel or {TRUSTED, ISOLATED} & {*outcome.notes}
 
 
 def assert_refused(entry: Entry, outcome: Outcome, checks: Words, backend: Backend) -> None:
@@ -107,6 +107,7 @@ def assert_as_expected(entry: Entry, case: Case, device: DeviceInfo, backend: Ba
         return
     if outcome.status == "measured" and "measured" in expected.statuses:
         assert_measured(outcome)
+        assert (outcome.median_ns or 0) >= 1e9 * expected.takes_s
         claimed = {
             key for key, value in UNCLAIMED.items() if getattr(case.kernel, key, value) != value
         }

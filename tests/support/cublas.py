@@ -54,7 +54,7 @@ class Fake:
         """The algorithm of each launch of cuBLASLt, and how each of cuBLAS computes."""
         return [*(ctypes.c_int * 1000).in_dll(self.memory, "launched")][: self["launches"]]
 
-    def allocate(self, nbytes: int) -> HostBuffer:
+    def allocate(self, nbytes: int, *, is_given: bool = False) -> HostBuffer:
         self.held.append(HostBuffer(np.zeros(nbytes, np.uint8)))
         return self.held[-1]
 

@@ -78,6 +78,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     untimed: tuple[Backend, ...] = ()  # backends where it is checked only
     variables: bool = False  # keeps state in variables of the program
     without: Words = ()  # checks that are off
+    takes_s: float = 0  # the least time of a call, if it is measured: what it does not gain
     max_time_s: float = 0.05
     deadline_s: float = 60  # of a launch; on a GPU, which other tests use, twice that
 

@@ -10,10 +10,18 @@ from matbench import backends
 from matbench.bench.options import CHECKS, Deadlines, Options
 from matbench.kernelfile import sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import Kernel
+from matbench.model import DeviceInfo, Kernel
 from matbench.records.outcome import Outcome
+from matbench.worker import worker
 from matbench.worker.worker import WorkerPool
 from matbench.workloads import MATMUL
+
+_begin = worker._begin
+
+
+def begin_without_isolation(device: DeviceInfo, options: Options, _: bool) -> None:
+    """A worker process begins as where functions cannot have a process of their own."""
+    _begin(device, options, False)
 
 
 def measured(

@@ -28,7 +28,7 @@ _KEYS = re.compile(
 #: Lines and notes that are there by chance.
 _CHANCE = re.compile(
     r"\d+ of \d+ times are unsteady|≈ per block: |load average |frequency governor |not settled: "
-    r"|drifting: "
+    r"|drifting: |without the [0-9…]+ µs"
 )
 _NOTE = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+) (.*)")
 

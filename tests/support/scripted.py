@@ -120,7 +120,7 @@ class ScriptedDevice:
         self.is_wrong = False
         self._jitter = itertools.cycle(_JITTER)
 
-    def allocate(self, nbytes: int) -> Memory:
+    def allocate(self, nbytes: int, *, is_given: bool = False) -> Memory:
         return Memory(np.zeros(nbytes, np.uint8))
 
     def memory_without(self, buffers: Sequence[Buffer]) -> list[Memory]:
@@ -225,9 +225,9 @@ def device() -> Iterator[None]:
             stand_in(False)
 
 
-def begin(device: DeviceInfo, options: Options) -> None:
+def begin(device: DeviceInfo, options: Options, _: bool) -> None:
     """In a worker process, in place of its `_begin`."""
     from matbench.worker import worker
 
     stand_in(True)
-    worker._begin(device, options)
+    worker._begin(device, options, False)

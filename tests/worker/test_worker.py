@@ -365,7 +365,7 @@ def test_the_load_is_read_when_the_device_is_opened(
     monkeypatch.setattr(worker, "gc", mock.Mock())
     for name, value in {"_session": None, "_device": None, "_options": None}.items():
         monkeypatch.setattr(worker, name, value, raising=False)
-    worker._begin(device, Options())
+    worker._begin(device, Options(), False)
     assert read == [device]
 
 

@@ -78,7 +78,7 @@ class CudaBackend:
             self.stream = driver().Stream()
         self.watch = nvml.ClockMonitor(device.pci_bus_id())
 
-    def allocate(self, nbytes: int) -> _Buffer:
+    def allocate(self, nbytes: int, *, is_given: bool = False) -> _Buffer:
         whole = -(-max(nbytes, 1) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         shared = [pages for pages in self._pages if pages.nbytes == _PAGE_BYTES][-1:]
         if not shared or shared[0].used + whole > _PAGE_BYTES:

@@ -13,6 +13,7 @@ from matbench.backends.functions.arrays import Arrays, on_host
 from matbench.backends.functions.loading import Originals, blaming, loaded
 from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Function
 from matbench.errors import BuildError
+from matbench.kernelfile import host_file
 from matbench.kernelfile.python_file import RETURNED
 from matbench.model import SCALE_OF, WORKSPACE, Kernel, Launch, Resources
 
@@ -21,7 +22,20 @@ _HOOKS = (sys.getprofile, sys.setprofile), (sys.gettrace, sys.settrace)
 #: Of this process, before it loads a function.
 _originals = functools.cache(Originals)
 _LONG_S = 0.1
-TRUSTED = "trusted host code; blocks are not timed, and `explain` needs a kernel file"
+_UNTOLD = "blocks are not timed, and `explain` needs a kernel file"
+TRUSTED = f"trusted host code, not isolated; {_UNTOLD}"
+ISOLATED = f"isolated in a process of its own; {_UNTOLD}"
+
+
+def notes_of(kernel: Kernel, isolation: str, first_call_s: float | None) -> tuple[str, ...]:
+    """How a function is isolated, the time of its first call, if that is long, and what it was
+    built with."""
+    notes = [isolation]
+    if first_call_s is not None and first_call_s >= _LONG_S:
+        notes.append(f"first call {first_call_s:.1f} s")
+    if not kernel.arrays and (options := host_file.options(kernel)):
+        notes.append(f"built with {' '.join(options)}")
+    return tuple(notes)
 
 
 class CalledFunction(Function):
@@ -42,16 +56,14 @@ class CalledFunction(Function):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What it is, and the time of its first call, if that is long."""
-        first = self.first_call_s or 0.0
-        return (TRUSTED,) if first < _LONG_S else (TRUSTED, f"first call {first:.1f} s")
+        return notes_of(self.kernel, TRUSTED, self.first_call_s)
 
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
         """What calls the function with these arrays, and what it returns."""
         raise NotImplementedError
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
-        one = _OneCall(self, arguments)
+        one = OneCall(self, arguments)
         return Call(one.run, one.take, one.give, runs_on_host=True)
 
 
@@ -86,7 +98,9 @@ def _unhook() -> None:
             replace(None)
 
 
-class _OneCall:
+class OneCall:
+    """A call with some arguments, which may be made again."""
+
     def __init__(self, function: CalledFunction, arguments: Sequence[Argument]) -> None:
         self.function = function
         self.arguments = arguments

@@ -191,11 +191,6 @@ class HostFunction(CalledFunction):
         seal()
         self.library, self.handles = loaded(kernel, made), handles
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        options = " ".join(host_file.options(self.kernel))
-        return (*super().notes, *([f"built with {options}"] if options else []))
-
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
         addresses = iter(arrays)
         given = [next(addresses) if isinstance(a, Array) else a for a in arguments]

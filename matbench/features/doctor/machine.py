@@ -9,11 +9,16 @@ from functools import partial
 from matbench import programs, temporary
 from matbench.backends import building, opencl
 from matbench.backends.cuda import libcuda
+from matbench.backends.functions import isolated
 from matbench.backends.protocol import UnavailableError
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.features.doctor import cuda, installing
 from matbench.features.doctor.cuda import DoctorFinding, Found, Status
+from matbench.worker.process import WorkerProcess
+
+#: How long it may take to start a process.
+_ISOLATED_S = 30.0
 
 
 def findings() -> Iterator[DoctorFinding]:
@@ -24,6 +29,7 @@ def findings() -> Iterator[DoctorFinding]:
     yield cuda.guarded("C++ compiler", partial(_compiler, no_compiler), no_compiler)
     yield cuda.guarded("OpenCL", partial(_opencl, no_opencl), no_opencl)
     yield cuda.guarded("cache", _cache, "problem")
+    yield cuda.guarded("isolation", _isolation)
 
 
 def _compiler(lack: Status) -> Found:
@@ -46,6 +52,16 @@ def _cache() -> Found:
         return "problem", f"{cache.folder} keeps nothing: is its disk full?"
     except UsageError as error:
         return "problem", str(error)
+
+
+def _isolation() -> Found:
+    process = WorkerProcess()
+    try:
+        if process.call(isolated.is_possible, timeout_s=_ISOLATED_S):
+            return "ok", "functions on the CPU are called in a process of their own"
+        return "note", "functions are called in the process that times them, as rows say"
+    finally:
+        process.kill()
 
 
 def _opencl(lack: Status) -> Found:

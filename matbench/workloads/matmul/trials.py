@@ -31,6 +31,8 @@ from matbench.workloads.rounding import numbers, rounded
 
 #: Products with so few rows or columns are computed by parts of so many numbers.
 _NARROW, _PART = 16, 2**24
+#: The largest of small whole numbers, which all types of 16 bits or more have.
+LARGEST_WHOLE = 8
 #: The contract of most kernels.
 FLOAT32 = NumericContract()
 
@@ -345,6 +347,42 @@ def integer_trial(problem: Problem, contract: NumericContract = FLOAT32) -> Tria
     if exact and contract.result == "float64":
         S = np.zeros_like(S)
     return trial._replace(R=C.astype(np.float64), S=S * power)
+
+
+def takes_whole_numbers(problem: Problem, contract: NumericContract) -> bool:
+    """Whether a product of `whole_numbers` has no rounding error, and needs nothing else."""
+    sums = contract.sums_in, contract.result
+    return (
+        contract.exact
+        and contract.scales is None
+        and not contract.reads_C
+        and all(kind in ("float32", "float64") for kind in sums)
+        and contract.storage in ("float32", "float64", "float16", "bfloat16")
+        and problem.batch == 1
+        and problem.K <= 2**24 // LARGEST_WHOLE**2
+        and not _is_scaled(problem)
+    )
+
+
+def whole_numbers(problem: Problem, key: int) -> tuple[Array, Array]:
+    """A and B of small whole numbers, which a key determines, as int8."""
+    random = np.random.default_rng(key)
+    M, N, K = problem.M, problem.N, problem.K
+    most = LARGEST_WHOLE
+    A, B = (random.integers(-most, most + 1, shape, np.int8) for shape in ((M, K), (K, N)))
+    return A, B
+
+
+def wrong_rows(A: Array, B: Array, C: Array, key: int) -> Array:
+    """The rows of C that are not those of A·B, all of whole numbers, by a product with a random
+    vector (Freivalds, "Probabilistic machines can use less running time", 1977): a wrong row is
+    missed with a probability of at most 1 in 2^20."""
+    x = np.random.default_rng([key, 1]).integers(2**20, size=C.shape[1])
+    expected = A.astype(np.int64) @ (B.astype(np.int64) @ x)
+    with np.errstate(invalid="ignore"):  # NaN becomes some number
+        whole = C.astype(np.int64)
+    is_wrong = (whole @ x != expected) | (whole != C).any(axis=1)
+    return np.flatnonzero(is_wrong)
 
 
 def numbers_trial(problem: Problem, contract: NumericContract, of: str) -> Trial:

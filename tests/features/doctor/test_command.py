@@ -119,6 +119,7 @@ def test_without_a_gpu_opencl_is_enough(machine: Machine, lines: Lines) -> None:
         "C++ compiler": ("ok", "g++ 12.2.0"),
         "OpenCL": ("ok", "opencl:0 A GPU"),
         "cache": ("ok", os.environ["MATBENCH_CACHE_DIR"]),
+        "isolation": ("ok", "functions on the CPU are called in a process of their own"),
     }
 
 
@@ -230,6 +231,7 @@ def test_a_gpu_with_everything(machine: Machine, lines: Lines) -> None:
         "C++ compiler": ("ok", "g++ 12.2.0"),
         "OpenCL": ("ok", "opencl:0 A GPU"),
         "cache": ("ok", os.environ["MATBENCH_CACHE_DIR"]),
+        "isolation": ("ok", "functions on the CPU are called in a process of their own"),
     }
 
 

@@ -1,0 +1,387 @@
+"""A function of a user, called in a process of its own; its judge has the clock and reads C.
+
+The two share the memory of a call's arrays, and nothing else: the other process is forked before
+the judge knows any input or result. While it has nothing to do it is stopped, with all that it
+has started, so that it computes nothing before A and B are complete, or after a call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import mmap
+import os
+import pickle
+import select
+import signal
+import time
+from collections.abc import Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, cast
+
+import msgspec
+
+from matbench import errors, signals
+from matbench.backends.functions import arrays, calls, libraries
+from matbench.backends.protocol import (
+    Address,
+    Argument,
+    Array,
+    Backend,
+    Buffer,
+    Call,
+    Function,
+    Variant,
+)
+from matbench.cache import Cache
+from matbench.errors import CaseError, message_of
+from matbench.model import Kernel, Launch, Resources
+
+_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_CAPBSET_DROP = 4, 36, 24  # <linux/prctl.h>
+_CAP_SYS_PTRACE, _CAPABILITY_VERSION = 19, 0x20080522  # <linux/capability.h>
+#: Empty calls, of which the shortest is what a call takes besides the function.
+_EMPTY_CALLS = 21
+_ANSWER_BYTES = 1 << 16
+#: Addresses for matrices, of which only those in use have memory.
+_SHARED_BYTES = 1 << 42
+_MAP_NORESERVE = 0x4000  # <linux/mman.h>
+#: For how long a process may take to stop, and how often it is looked at.
+_STOP_S, _LOOK_S = 5.0, 0.0002
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """What the other process says: numbers and a text, or the kind of its error and the words."""
+
+    numbers: tuple[int, ...] = ()
+    text: str = ""
+    error: str | None = None
+    fatal: bool = False
+
+
+class _Place(NamedTuple):
+    """A matrix in the memory that both processes have at the same address."""
+
+    address: int
+    nbytes: int
+
+
+def made(
+    kernel: Kernel, params: dict[str, int], variant: Variant, backend: Backend
+) -> calls.CalledFunction:
+    """A function that is called in this process. `BuildError`: why it cannot be."""
+    if kernel.arrays:
+        return calls.PythonFunction(kernel, params, backend)
+    target = libraries.host_target(variant)
+    return libraries.HostFunction(kernel, params, target, backend, arrays.process_bytes, {})
+
+
+# -- the judge -------------------------------------------------------------------------------------
+
+
+def is_possible() -> bool:
+    """Whether functions can be isolated here."""
+    return started() is not None
+
+
+def started() -> Judged | None:
+    """Fork a process for functions; None where a process cannot be judged from another one.
+
+    This process must have one thread, and know nothing yet that a function is not to know.
+    """
+    try:
+        return Judged()
+    except (AttributeError, OSError):  # not Linux, or a container that forbids it
+        return None
+
+
+def _address_of(memory: Any) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+class Judged:
+    """The process that runs a user's code, as its judge sees it."""
+
+    def __init__(self) -> None:
+        opened = os.pidfd_open  # Linux has it
+        flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+        self._shared = mmap.mmap(-1, _SHARED_BYTES, flags)
+        self._next = 0  # where the next matrix may be
+        self._alone = ""  # the newest process when it had started none
+        self._connection, its_own = Pipe()
+        judge = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._connection.close()
+            _serve(its_own, judge)
+        its_own.close()
+        with contextlib.ExitStack() as unwind:
+            unwind.callback(os.kill, self.pid, signal.SIGKILL)
+            self._end = opened(self.pid)
+            # Opened now, it stays readable, whatever a function does.
+            self._memory = os.open(f"/proc/{self.pid}/mem", os.O_RDONLY)
+            unwind.pop_all()
+        self._poll = select.poll()
+        for descriptor in (self._connection.fileno(), self._end):
+            self._poll.register(descriptor, select.POLLIN)
+        self._wait()  # until its group is there
+        self._connection.recv_bytes(_ANSWER_BYTES)
+        # What it starts stays a descendant, and it may not read or trace this process.
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        libc.prctl(_PR_SET_DUMPABLE, 0)
+        #: What a call takes besides the function, in ns, measured before any code of it ran.
+        self.empty_ns = min(self._empty_call_ns() for _ in range(_EMPTY_CALLS))
+
+    def _empty_call_ns(self) -> int:
+        began_ns = time.perf_counter_ns()
+        self.call()
+        return time.perf_counter_ns() - began_ns
+
+    def allocate(self, nbytes: int) -> memoryview:
+        """Memory of both processes, until `release`; no place is used twice."""
+        start, self._next = self._next, self._next + -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        if self._next > _SHARED_BYTES:
+            raise CaseError("the memory for matrices is used up", fatal=True)
+        return memoryview(self._shared)[start : start + nbytes]
+
+    def release(self, memory: memoryview) -> None:
+        start = _address_of(memory) - _address_of(self._shared)
+        nbytes = -(-memory.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._shared.madvise(mmap.MADV_REMOVE, start, nbytes)
+
+    def used_bytes(self) -> int:
+        """What the other process uses, without what it shares."""
+        import psutil
+
+        used = psutil.Process(self.pid).memory_info()
+        return int(used.rss - used.shared)
+
+    def copied(self, address: int, nbytes: int) -> bytes:
+        """What the other process has there; `CaseError`: it has no such memory."""
+        parts, done = [], 0
+        with contextlib.suppress(OSError, OverflowError):
+            while done < nbytes and (part := os.pread(self._memory, nbytes - done, address + done)):
+                parts.append(part)
+                done += len(part)
+        if done < nbytes:
+            raise CaseError("returned an array whose memory is no longer there", fatal=True)
+        return b"".join(parts)
+
+    def ask(self, *question: Any) -> _Answer:
+        """What it says, or the error that it has; it is at rest then."""
+        answer = self._asked(pickle.dumps(question))
+        self.require_rest()
+        return answer
+
+    def call(self) -> _Answer:
+        """What the call says that is prepared, once its process has stopped."""
+        return self._asked(b"")
+
+    def _asked(self, question: bytes) -> _Answer:
+        os.killpg(self.pid, signal.SIGCONT)
+        self._connection.send_bytes(question)
+        self._wait()
+        try:
+            data = self._connection.recv_bytes(_ANSWER_BYTES)
+            answer = msgspec.msgpack.decode(data, type=_Answer)
+        except (OSError, EOFError, msgspec.MsgspecError):
+            raise CaseError("the process of the function sent no answer", fatal=True) from None
+        if answer.error is not None:
+            kind: Any = getattr(errors, answer.error, None)
+            is_known = isinstance(kind, type) and issubclass(kind, CaseError)
+            error: CaseError = (kind if is_known else CaseError)(answer.text)
+            error.fatal = answer.fatal
+            raise error
+        return answer
+
+    def _wait(self) -> None:
+        """Wait for an answer, and until it has stopped. If it ends, so does this process, as it
+        did: the main process says how, and starts both again."""
+        self._poll.poll()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGSTOP)
+        seen = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED)
+        if seen is None or seen.si_code in (os.CLD_STOPPED, os.CLD_TRAPPED):
+            return
+        if seen.si_code == os.CLD_EXITED:
+            os._exit(seen.si_status)
+        signal.signal(seen.si_status, signal.SIG_DFL)
+        os.kill(os.getpid(), seen.si_status)
+
+    def require_rest(self) -> None:
+        """Wait until all that it has started has stopped, too; `CaseError` if that cannot be."""
+        newest = Path("/proc/loadavg").read_text().split()[-1]  # of all processes and threads
+        if newest == self._alone:
+            return
+        import psutil
+
+        ends_s, started = time.monotonic() + _STOP_S, psutil.Process().children(recursive=True)
+        for process in started:
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+                if os.getpgid(process.pid) != self.pid:
+                    raise CaseError(
+                        f"started process {process.pid}, which has left its process group: it "
+                        "could compute when the function is not called",
+                        fatal=True,
+                    )
+                while process.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+                    os.kill(process.pid, signal.SIGSTOP)
+                    time.sleep(_LOOK_S)
+                    if time.monotonic() > ends_s:
+                        raise CaseError(f"started process {process.pid}, which does not stop")
+        self._alone = newest if len(started) == 1 else ""
+
+
+class IsolatedFunction(Function):
+    """A function that is built and called in the other process."""
+
+    #: The time of its first call, which may trace and compile; None before it.
+    first_call_s: float | None = None
+
+    def __init__(
+        self,
+        judged: Judged,
+        kernel: Kernel,
+        params: dict[str, int],
+        variant: Variant,
+        backend: Backend,
+    ) -> None:
+        self.judged, self.kernel, self.backend = judged, kernel, backend
+        said = judged.ask("build", kernel, params, variant)
+        self.number, self.index_of_C, self.fills_C = said.numbers
+        self.resources = Resources(library=errors.readable(said.text))
+        self.replaced = lambda: None
+        self.used_bytes = judged.used_bytes
+        self._prepared: Sequence[Argument] | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        less = f"without the {self.judged.empty_ns / 1e3:.0f} µs of an empty call"
+        return *calls.notes_of(self.kernel, calls.ISOLATED, self.first_call_s), less
+
+    def prepare(self, arguments: Sequence[Argument]) -> None:
+        given: list[Any] = []
+        for argument in arguments:
+            if isinstance(argument, Array):
+                mapped = self.backend.mapped(argument.matrix)  # always to the same place
+                self.backend.unmap(mapped)
+                place = _Place(mapped.value, argument.matrix.nbytes)
+                argument = argument._replace(matrix=cast(Buffer, place))
+            given.append(argument)
+        self.judged.ask("prepare", self.number, given)
+        self._prepared = arguments
+
+    def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
+        if self._prepared is not arguments:
+            self.prepare(arguments)
+        self._prepared = None
+        matrices = [argument for argument in arguments if isinstance(argument, Array)]
+        C = matrices[self.index_of_C].matrix
+        mapped = [self.backend.mapped(matrix.matrix) for matrix in matrices]
+        returned, taken = [0], [b""]
+
+        def run() -> None:
+            began_ns = time.perf_counter_ns()
+            returned[:] = self.judged.call().numbers
+            if self.first_call_s is None:
+                self.first_call_s = (time.perf_counter_ns() - began_ns) / 1e9
+
+        def take() -> None:
+            self.judged.require_rest()
+            if not self.fills_C:
+                taken[:] = [self.judged.copied(returned[0], C.nbytes)]
+
+        def give() -> None:
+            for place in mapped:
+                self.backend.unmap(place)
+            if not self.fills_C:
+                import numpy as np
+
+                self.backend.write(C, np.frombuffer(taken[0], np.uint8))
+
+        return Call(run, take, give, runs_on_host=True, overhead_ns=self.judged.empty_ns)
+
+
+# -- the judged ------------------------------------------------------------------------------------
+
+
+class _Functions:
+    """The functions of this process."""
+
+    def __init__(self) -> None:
+        self.cache = Cache()
+        self.functions: list[calls.CalledFunction] = []
+        self.prepared: calls.OneCall | None = None
+
+    def mapped(self, place: _Place) -> Address:
+        """As that of a device."""
+        return Address(place.address, None)
+
+    def call(self) -> _Answer:
+        if self.prepared is None:
+            return _Answer((0,))
+        self.prepared.run()
+        return _Answer((self.prepared.result.value,))
+
+    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> _Answer:
+        function = made(kernel, params, variant, cast(Backend, self))
+        self.functions.append(function)
+        gc.freeze()  # what it imported
+        numbers = len(self.functions) - 1, function.index_of_C, int(function.fills_C)
+        return _Answer(numbers, function.resources.library or "")
+
+    def prepare(self, number: int, arguments: Sequence[Argument]) -> _Answer:
+        gc.collect()
+        self.prepared = calls.OneCall(self.functions[number], arguments)
+        return _Answer()
+
+    def answer(self, question: bytes) -> _Answer:
+        try:
+            if not question:
+                return self.call()
+            asked, *given = pickle.loads(question)  # noqa: S301 (from the judge)
+            self.prepared = None
+            answer: _Answer = getattr(self, asked)(*given)
+            return answer
+        except BaseException as error:
+            kind, text, fatal = type(error), message_of(error), getattr(error, "fatal", False)
+            if kind.__module__ != "matbench.errors":
+                text = f"the process of the function raised {kind.__name__}: {text}"
+                kind, fatal = CaseError, True
+            return _Answer(text=errors.readable(text), error=kind.__name__, fatal=fatal)
+
+
+def _forgo_tracing() -> None:
+    """From now on, root may not trace other processes either, nor read their memory."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
+    header, sets = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    if libc.capget(header, sets) == 0:
+        for low in range(3):  # effective, permitted, inheritable
+            sets[low] &= ~(1 << _CAP_SYS_PTRACE)
+        libc.capset(header, sets)
+
+
+def _serve(connection: Connection, judge: int) -> NoReturn:
+    """Answer the judge, until it ends."""
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        signals.end_with(judge)
+        signals.end_group_with_this()
+        _forgo_tracing()
+        gc.disable()  # no pause while a function is timed
+        connection.send_bytes(b"ready")
+        functions = _Functions()
+        while True:
+            answer = functions.answer(connection.recv_bytes())
+            with contextlib.suppress(OSError, AttributeError):
+                ctypes.CDLL(None).fflush(None)  # the buffers of C libraries
+            connection.send_bytes(msgspec.msgpack.encode(answer))
+    except (EOFError, OSError):
+        code = 0
+    finally:
+        os._exit(code)

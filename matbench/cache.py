@@ -1,4 +1,4 @@
-"""The on-disk cache of references, compiled code and parsed kernel files.
+"""The on-disk cache of references, compiled code, and what was read from kernel files.
 
 Every entry has a checksum, of its key too, and is dropped if it does not match; nothing is
 unpickled (the `diskcache` library unpickles, and is no longer maintained). A process that has run a
@@ -8,6 +8,7 @@ to the folder; its size is bounded, and the least recently used entries are remo
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import mmap
 import os
@@ -42,6 +43,23 @@ def seal() -> None:
 def default_folder() -> Path:
     """`MATBENCH_CACHE_DIR`, or the user's cache folder on this platform."""
     return Path(os.environ.get("MATBENCH_CACHE_DIR") or platformdirs.user_cache_dir("matbench"))
+
+
+@functools.cache
+def revision() -> str:
+    """The hash of the code that reads kernel files: `kernelfile`, and what it imports."""
+    here = Path(__file__).parent
+    own = sorted([*here.glob("kernelfile/*.py"), *here.glob("*.py")])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in own)).hexdigest()
+
+
+def kept(key: str, make: Callable[[], bytes]) -> bytes | memoryview:
+    """What this revision reads from a source, named by `key`; made again if the cache cannot be
+    used."""
+    try:
+        return Cache().get_or_make(f"{revision()} {key}", make)
+    except UsageError:  # of the cache's folder, or else of the source
+        return make()
 
 
 def digest(data: bytes | memoryview) -> bytes:

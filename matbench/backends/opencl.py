@@ -33,9 +33,9 @@ from matbench.backends.protocol import (
     Variant,
     Work,
 )
-from matbench.cache import Cache
+from matbench.cache import Cache, revision
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import catalogue, includes, opencl_c, signature, sweep
+from matbench.kernelfile import includes, opencl_c, signature, sweep
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -384,7 +384,7 @@ class OpenCLBackend:
 
         keep = not includes.operands(kernel.source)  # OpenCL has no headers, so all may change
         # Making a unit takes longer than loading its binary.
-        key = repr(("unit", catalogue.revision(), kernel, params, clock))
+        key = repr(("unit", revision(), kernel, params, clock))
         packed = self.cache.get_or_make(key, translated) if keep else translated()
         unit = msgspec.msgpack.decode(packed, type=opencl_c.Unit)
         options = [f"-D{name}={value}" for name, value in unit.macros.items()]

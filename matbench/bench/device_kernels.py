@@ -14,13 +14,15 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 
 from matbench import workloads
 from matbench.backends import Argument, Backend, Buffer, Program
+from matbench.cache import kept
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
-from matbench.model import Kernel, Launch, LaunchRules
+from matbench.model import Kernel, Launch, LaunchRules, Parameter
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
 # payloads in arithmetic, so a stray value written to a guard must differ from the guard, and the
@@ -150,11 +152,22 @@ def _place(file: str, folder: Path) -> Path:
 
 
 def preload() -> None:
-    """Parse those that matrix products need: processes that are forked later need not."""
+    """Read those that matrix products need: processes that are forked later need not."""
     of_product = f"{workloads.DEFAULT}/samples.cu"
     for file in (*(path.name for path in _FOLDER.glob("*.cu")), of_product):
-        for found in signature.functions(device_source(file)):
-            device_kernel(file, found.name)
+        for entry in _entries(device_source(file)):
+            device_kernel(file, entry)
+
+
+@cache
+def _entries(source: str) -> dict[str, tuple[Parameter, ...]]:
+    """The kernels of a source, and their parameters."""
+
+    def found() -> bytes:
+        names = [function.name for function in signature.functions(source)]
+        return msgspec.msgpack.encode({name: signature.parameters(source, name) for name in names})
+
+    return msgspec.msgpack.decode(kept(source, found), type=dict[str, tuple[Parameter, ...]])
 
 
 @cache
@@ -169,5 +182,5 @@ def device_kernel(file: str, entry: str, folder: Path = _FOLDER) -> Kernel:
         source=source,
         path=_place(file, folder).relative_to(Path(__file__).parents[2]).as_posix(),
         sha256=hashlib.sha256(source.encode()).hexdigest(),
-        parameters=signature.parameters(source, entry),
+        parameters=_entries(source)[entry],
     )

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from matbench import files, workloads
-from matbench.cache import Cache
+from matbench import cache, files, workloads
 from matbench.errors import UsageError, refusing
 from matbench.kernelfile import compiled, front_matter, python_file, tables
 from matbench.kernelfile.front_matter import Reader
@@ -42,21 +41,13 @@ def builtin() -> list[Kernel]:
 
 
 @functools.cache
-def revision() -> str:
-    """The hash of the code that parses kernel files: this package, and what it imports."""
-    here = Path(__file__).parent
-    own = sorted([*here.glob("*.py"), *here.parent.glob("*.py")])
-    return hashlib.sha256(b"".join(file.read_bytes() for file in own)).hexdigest()
-
-
-@functools.cache
 def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
     """The kernels of these files, with what each is shown as; they include no others.
 
-    They are kept in the cache, if it can be used: most commands take less time than parsing all.
+    They are kept in the cache: most commands take less time than parsing all.
     """
     named = [(data, shown, str(path)) for data, shown, path in given]
-    digest = hashlib.sha256(msgspec.msgpack.encode((revision(), named))).hexdigest()
+    digest = hashlib.sha256(msgspec.msgpack.encode(named)).hexdigest()
 
     def parsed() -> bytes:
         return msgspec.msgpack.encode(
@@ -69,11 +60,7 @@ def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
             ]
         )
 
-    try:
-        kept: bytes | memoryview = Cache().get_or_make(f"kernels/{digest}", parsed)
-    except UsageError:  # of the cache's folder, or else of a file
-        kept = parsed()
-    return msgspec.msgpack.decode(kept, type=list[Kernel])
+    return msgspec.msgpack.decode(cache.kept(f"kernels {digest}", parsed), type=list[Kernel])
 
 
 def _is_baseline(path: Path) -> bool:

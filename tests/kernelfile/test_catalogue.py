@@ -119,7 +119,7 @@ def test_kernel_files_are_parsed_once_for_all_processes(
     assert again == first
     assert again[0] is not first[0]
     # Other code may read the same files differently.
-    monkeypatch.setattr(catalogue, "revision", lambda: "another")
+    monkeypatch.setattr("matbench.cache.revision", lambda: "another")
     new_process()
     assert catalogue.builtin() == first
     assert names == paths * 2

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from matbench.kernelfile import (
     signature,
 )
 from matbench.kernelfile.device_part import NeedsCudaError
-from matbench.model import Kernel, LaunchRules
+from matbench.model import Included, Kernel, LaunchRules
 
 SIGNATURE = "(const float *A, const float *B, float *C, int M, int N, int K)"
 
@@ -289,6 +291,27 @@ def test_shared_memory_of_inner_scopes_lies_in_the_outermost() -> None:
     )
     marked = opencl_c.obstacle(kernel(f'#line 7 "own.h"\n{helper}'))
     assert marked == "needs CUDA (`__shared__` in a device function, line 7 of own.h)"
+
+
+def test_what_needs_cuda_is_found_once_for_all_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    source = f'__global__ void mine{SIGNATURE} {{ asm("exit;"); }}'
+    includes = (Included("own.h", str(tmp_path / "own.h"), ""),)
+    monkeypatch.setattr(opencl_c, "unit", translated := Mock(wraps=opencl_c.unit))
+
+    def obstacle(kernel: Kernel) -> str | None:
+        opencl_c._obstacle.cache_clear()  # as in a new process
+        return opencl_c.obstacle(kernel)
+
+    for _ in range(2):
+        assert obstacle(kernel(source)) == "needs CUDA (inline PTX, line 1)"
+        assert obstacle(kernel(source.replace('asm("exit;");', ""))) is None
+    assert translated.call_count == 2
+    for _ in range(2):  # a header may have changed since it was hashed
+        obstacle(msgspec.structs.replace(kernel(source), includes=includes))
+    assert translated.call_count == 4
 
 
 def kernel(source: str, entry: str = "mine") -> Kernel:

@@ -522,10 +522,21 @@ class Skip(msgspec.Struct, frozen=True):
     given: dict[str, int | float | str] = {}
 
 
+class Box(msgspec.Struct, frozen=True):
+    """The tensor map of a `matrix`, for boxes of so many rows and columns."""
+
+    matrix: str
+    rows: int
+    columns: int
+
+
 class Case(msgspec.Struct, frozen=True):
     """One kernel on one problem with one set of parameters; with `skip` it cannot run.
 
-    `notes` say where its parameters come from.
+    `arguments` are the values of the kernel's `args`: numbers, tensor maps, and the names of
+    buffers and handles. `awkward` is the kernel at a small awkward size, where it is launched with
+    its threads in other orders; None if it takes no size, or cannot be. `notes` say where its
+    parameters come from.
     """
 
     kernel: Kernel
@@ -534,6 +545,8 @@ class Case(msgspec.Struct, frozen=True):
     launch: Launch | None
     skip: Skip | None = None
     notes: tuple[str, ...] = ()
+    arguments: tuple[str | float | Box, ...] = ()
+    awkward: Case | None = None
 
     @property
     def label(self) -> str:

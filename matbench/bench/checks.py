@@ -26,7 +26,7 @@ from matbench.bench.samples import FEW_LINES, Draw
 from matbench.errors import CaseError
 from matbench.kernelfile import includes, instrument, sweep
 from matbench.kernelfile.syntax import without_comments
-from matbench.model import WORD_BYTES, Case, DeviceInfo, Kernel, Problem
+from matbench.model import WORD_BYTES, Case, Kernel
 from matbench.records.outcome import Timing
 
 #: The most operations of a call without the compiler's optimizations.
@@ -220,23 +220,11 @@ def impossible(
 # integers whose sums are exact in any order.
 
 
-def reordered_cases(case: Case, device: DeviceInfo) -> Iterator[Case]:
-    """The kernel, if it takes a size, at an awkward shape or the nearest that it allows; then the
-    case itself."""
-    kernel = case.kernel
-    workload = workloads.get(kernel.workload)
-    m, n, k = sweep.allowed(kernel, workload.awkward, case.params, device) or workload.awkward
-    scaling = next(sweep.scalings(kernel, {}))
-    scaling |= {"batch": min(3, scaling.get("batch", 1))}
-    inputs = workload.probed_inputs[0]
-    problem = Problem(m, n, k, inputs=inputs, workload=workload.name, **scaling)
-    others = [case]
-    if any(re.search(r"\b[MNK]\b", text) for text in kernel.args):
-        translated = msgspec.structs.replace(kernel, source="")  # as it was for the case itself
-        at = sweep.case(translated, problem, case.params, device)
-        others.insert(0, msgspec.structs.replace(at, kernel=kernel))
-    for one in others:
-        is_small = workload.operations(one.problem) <= _MOST_OPERATIONS
+def reordered_cases(case: Case) -> Iterator[Case]:
+    """The kernel at an awkward size, and the case itself, unless they are large."""
+    awkward = case.awkward and msgspec.structs.replace(case.awkward, kernel=case.kernel)
+    for one in filter(None, (awkward, case)):
+        is_small = workloads.workload_of(one.problem).operations(one.problem) <= _MOST_OPERATIONS
         if one.launch is not None and one.launch.blocks <= _MOST_BLOCKS and is_small:
             yield one
 

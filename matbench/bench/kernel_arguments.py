@@ -11,9 +11,7 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.backends import Argument, Array, Backend, Buffer, Handle, Program, TensorMap
-from matbench.kernelfile import expressions, signature
-from matbench.kernelfile.host_file import HANDLES
-from matbench.model import SCALE_OF, WORKSPACE, Case, Kernel, MatrixLayout, Problem, Storage
+from matbench.model import SCALE_OF, WORKSPACE, Box, Case, Kernel, MatrixLayout, Problem, Storage
 from matbench.workloads import scaling
 
 Float64 = npt.NDArray[np.float64]
@@ -61,29 +59,22 @@ def _shape(kernel: Kernel, problem: Problem, name: str) -> tuple[int, int]:
     return scaling.shape(kernel.scales, OPERAND_OF[name], problem)
 
 
-def arguments(
-    case: Case, buffers: Mapping[str, Buffer], limits: Mapping[str, int]
-) -> list[Argument]:
+def arguments(case: Case, buffers: Mapping[str, Buffer]) -> list[Argument]:
     """The arguments of a case in their order; `buffers` are its matrices by name."""
-    kernel, problem = case.kernel, case.problem
-    constants = expressions.constants(kernel.let, case.params)
-    values = {**limits, **constants, **kernel.values(problem)}
+    kernel, problem, is_raw = case.kernel, case.problem, case.kernel.kind.is_launched
     found: list[Argument] = []
-    for text in kernel.args:
-        if text in buffers:
-            buffer = buffers[text]
-            is_raw = kernel.kind.is_launched
-            found.append(buffer if is_raw else _array(kernel, problem, text, buffer))
-        elif text in HANDLES.values():
-            found.append(Handle(text))
-        elif (described := signature.tensor_map(text)) is not None:
-            name, *box = described
-            rows, columns = (expressions.whole(side, values) for side in box)
-            storage, place, *_ = matrix(kernel, problem, name)
-            shape = place.lines, place.width
-            found.append(TensorMap(buffers[name], storage, shape, (rows, columns)))
+    for given in case.arguments:
+        if isinstance(given, Box):
+            storage, place, *_ = matrix(kernel, problem, given.matrix)
+            shape, box = (place.lines, place.width), (given.rows, given.columns)
+            found.append(TensorMap(buffers[given.matrix], storage, shape, box))
+        elif not isinstance(given, str):
+            found.append(given)
+        elif given not in buffers:
+            found.append(Handle(given))
         else:
-            found.append(expressions.evaluate(text, values))
+            buffer = buffers[given]
+            found.append(buffer if is_raw else _array(kernel, problem, given, buffer))
     return found
 
 
@@ -106,7 +97,7 @@ def launch(backend: Backend, program: Program, case: Case, buffers: Mapping[str,
     """Launch a case once, with its device variables as at first, and wait."""
     assert case.launch is not None
     program.restore()
-    program.launch(case.launch, arguments(case, buffers, backend.info.limits))
+    program.launch(case.launch, arguments(case, buffers))
     backend.synchronize()
 
 

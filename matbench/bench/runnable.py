@@ -113,7 +113,7 @@ class Runnable:
         if buffers.workspace is not None:
             named[WORKSPACE] = buffers.workspace.data
         named |= {scales.extent.name: scales.data for scales in buffers.scales}
-        return kernel_arguments.arguments(self.case, named, self.backend.info.limits)
+        return kernel_arguments.arguments(self.case, named)
 
     def hashed_result(self) -> int:
         """The hash of C, with a key of this case's own."""

@@ -175,7 +175,7 @@ class Session:
             with self._runnable(case, built) as runnable:
                 times = measured(runnable)
             if built.reordered is not None and case.build_key not in self._reordered:
-                for one in checks.reordered_cases(case, self.backend.info):
+                for one in checks.reordered_cases(case):
                     with self._beside._runnable(one, built) as small:
                         if checks.require_any_order(small):
                             break

@@ -16,7 +16,19 @@ from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
+from matbench.kernelfile.host_file import HANDLES
+from matbench.model import (
+    SCALE_OF,
+    WORKSPACE,
+    Box,
+    Case,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    Problem,
+    Skip,
+    settings_of,
+)
 
 #: The values of swept constants, or those that take their place.
 Space = Mapping[str, tuple[int, ...]]
@@ -202,6 +214,18 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
 
     Geometry that no device can launch is a mistake in the kernel file.
     """
+    made = _case(kernel, problem, params, device)
+    takes_size = any(re.search(r"\b[MNK]\b", text) for text in kernel.args)
+    if made.launch is None or device.backend != "opencl" or not takes_size:
+        return made
+    workload, scaling = workloads.get(kernel.workload), next(scalings(kernel, {}))
+    scaling |= {"batch": min(3, scaling.get("batch", 1))}
+    size = allowed(kernel, workload.awkward, params, device) or workload.awkward
+    small = Problem(*size, inputs=workload.probed_inputs[0], workload=workload.name, **scaling)
+    return msgspec.structs.replace(made, awkward=_case(kernel, small, params, device))
+
+
+def _case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
     notes = kernel.adoption.notes if kernel.adoption is not None else ()
     if (skip := kernel.never) is not None:
         return Case(kernel, problem, params, None, skip, notes)
@@ -216,13 +240,13 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
         launch = _launch(kernel, values) if skip is None else None
     except expressions.ExpressionError as error:
         skip, launch = Skip("mistake", str(error)), None
-    if launch is not None:
-        try:
-            _check_arguments(kernel, values)
-        except expressions.ExpressionError as error:
-            return Case(kernel, problem, params, None, Skip("argument", str(error)), notes)
-        skip = _beyond_limits(launch, device)
-    return Case(kernel, problem, params, launch, skip, notes)
+    if launch is None:
+        return Case(kernel, problem, params, None, skip, notes)
+    try:
+        arguments = _arguments(kernel, values)
+    except expressions.ExpressionError as error:
+        return Case(kernel, problem, params, None, Skip("argument", str(error)), notes)
+    return Case(kernel, problem, params, launch, _beyond_limits(launch, device), notes, arguments)
 
 
 def _values(
@@ -270,23 +294,32 @@ def _unmet(conditions: Iterable[str], values: Mapping[str, int | float]) -> Skip
     return None
 
 
-def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
-    for text, parameter in zip(kernel.args, kernel.parameters, strict=False):
-        described = signature.tensor_map(text)
-        if described is not None:
-            box = [expressions.whole(side, values) for side in described[1:]]
-            if not all(1 <= side <= 256 for side in box):
+def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str | float | Box, ...]:
+    """The arguments of a case; `ExpressionError` if one does not fit into its parameter."""
+    named = {*workloads.get(kernel.workload).buffers, *SCALE_OF.values(), *HANDLES.values()}
+    found: list[str | float | Box] = []
+    parameters = kernel.parameters[: len(kernel.args)]  # none of functions in Python
+    for text, parameter in itertools.zip_longest(kernel.args, parameters):
+        if (described := signature.tensor_map(text)) is not None:
+            rows, columns = (expressions.whole(side, values) for side in described[1:])
+            if not (1 <= rows <= 256 and 1 <= columns <= 256):
                 limit = "a box must have 1 to 256 rows and columns"
                 raise expressions.ExpressionError(f"{text}: {limit}")
-        elif not parameter.pointer and parameter.type in signature.SCALARS:
+            found.append(Box(described[0], rows, columns))
+        elif text in named or text == WORKSPACE:
+            found.append(text)
+        else:
             value = expressions.evaluate(text, values)
-            is_rounded = parameter.type == "float" and kernel.contract.result == "float64"
+            kind = parameter.type if parameter is not None else None
+            is_rounded = kind == "float" and kernel.contract.result == "float64"
             is_rounded = is_rounded and struct.unpack("f", struct.pack("f", value))[0] != value
-            if not signature.holds(parameter.type, value) or is_rounded:
+            if is_rounded or (kind in signature.SCALARS and not signature.holds(kind, value)):
                 what = f"{text} = {value}" if text != str(value) else text
                 raise expressions.ExpressionError(
-                    f"{what:.80} does not fit into {parameter.name}, of type {parameter.type}"
+                    f"{what:.80} does not fit into {parameter.name}, of type {kind}"
                 )
+            found.append(value)
+    return tuple(found)
 
 
 def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:

@@ -159,7 +159,7 @@ def test_one_handle_serves_all(cuda: Backend, info: DeviceInfo) -> None:
         launch = case_of(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info).launch
         assert launch is not None
         case = case_of(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info)
-        arguments = kernel_arguments.arguments(case, {"A": A, "B": B, "C": C}, info.limits)
+        arguments = kernel_arguments.arguments(case, {"A": A, "B": B, "C": C})
         cuda.build(case.kernel, {}).launch(launch, arguments)
         found = np.empty((3, 3), np.float32)
         cuda.read(C, found)

@@ -106,7 +106,7 @@ def test_every_product_is_found_once_at_the_largest_size(
                 cuda.write(view, words)
         program = cuda.build(kernel, case.params, block_width=case.launch.block[0])
         named = dict(zip("ABC", held, strict=True))
-        program.launch(case.launch, kernel_arguments.arguments(case, named, info.limits))
+        program.launch(case.launch, kernel_arguments.arguments(case, named))
         parts = np.empty(blocks, np.float32)
         cuda.read(held[2], parts)
         assert float(parts.astype(np.float64).sum()) == 2 ** len(places) - 1

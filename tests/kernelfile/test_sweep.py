@@ -14,7 +14,17 @@ from matbench.bench.session import Session
 from matbench.errors import UsageError
 from matbench.features.explain import explanation
 from matbench.kernelfile import catalogue, entry, instrument, sweep
-from matbench.model import Case, DeviceInfo, Kernel, Launch, LaunchRules, Parameter, Problem, Skip
+from matbench.model import (
+    Box,
+    Case,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    LaunchRules,
+    Parameter,
+    Problem,
+    Skip,
+)
 from matbench.show.reasons import skip_reason
 
 TILED = Kernel(
@@ -363,3 +373,26 @@ def test_template_arguments_may_be_derived(
     assert kernel.entry == "halves<HALF>"
     [case] = sweep.cases([kernel], [Problem(33, 17, 9)], {"TILE": (16,)}, device)
     assert session.measure(case).status == "measured"
+
+
+def test_a_case_has_the_values_of_its_arguments() -> None:
+    args = ("A", "tensor_map(B, TILE, 2 * TILE)", "C", "workspace", "M + HALF", "alpha", "stream")
+    kernel = changed(TILED, args=args, let={"HALF": "TILE // 2"})
+    assert one(kernel, TILE=16).arguments == (
+        "A", Box("B", 16, 32), "C", "workspace", 16, 1.0, "stream"
+    )  # fmt: skip
+    large = changed(kernel, launch=PLAIN.launch)
+    assert one(large, TILE=128).arguments[1] == Box("B", 128, 256)
+    assert one(large, TILE=129).skip == Skip(
+        "argument", "tensor_map(B, TILE, 2 * TILE): a box must have 1 to 256 rows and columns"
+    )
+
+
+def test_the_awkward_case_is_for_opencl_and_has_a_size_that_the_kernel_takes() -> None:
+    multiple = changed(launch=LaunchRules(block=(1,), grid=("M",), where=("K % 16 == 0",)))
+    awkward = one(multiple, 4096, CPU).awkward
+    assert awkward is not None
+    assert awkward.launch is not None
+    assert awkward.problem.K == awkward.arguments[-1] == 144
+    assert one(multiple, 4096).awkward is None
+    assert one(changed(multiple, args=("A", "B", "C")), 4096, CPU).awkward is None

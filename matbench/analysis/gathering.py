@@ -222,10 +222,10 @@ def with_faster_inputs(outcomes: Sequence[Outcome]) -> list[Outcome]:
     noted = []
     for outcome, others in zip(outcomes, together, strict=True):
         mine, notes = outcome.case.problem.inputs, [*outcome.notes]
-        for over, time in (("", _time), ("sustained, ", _sustained_time)):
-            own, given = time(outcome), ((time(o), o.case.problem.inputs) for o in others)
-            known = [(*ends, inputs) for ends, inputs in given if ends and inputs != mine]
-            if own is None or not known:
+        every = [(_times(other), other.case.problem.inputs) for other in others]
+        for over, own in _times(outcome).items():
+            known = [(*t[over], inputs) for t, inputs in every if over in t and inputs != mine]
+            if not known:
                 continue
             best_ns, _, high_ns, inputs = min(known)
             if high_ns < own[1] and own[0] > _MARGIN * best_ns:
@@ -234,17 +234,13 @@ def with_faster_inputs(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return noted
 
 
-def _time(outcome: Outcome) -> tuple[float, float, float] | None:
-    """The time by which a case is ranked, and the ends of its interval, in nanoseconds."""
-    timing = outcome.timing
-    if timing is None or not timing.median_ns or timing.interval_ns is None:
-        return None
-    return timing.median_ns, *timing.interval_ns
-
-
-def _sustained_time(outcome: Outcome) -> tuple[float, float, float] | None:
-    """The mean time of sustained launches, and those of the fastest and the slowest block."""
-    sustained = outcome.sustained
-    if sustained is None or not sustained.blocks_ns:
-        return None
-    return sustained.mean_ns, min(sustained.blocks_ns), max(sustained.blocks_ns)
+def _times(outcome: Outcome) -> dict[str, tuple[float, float, float]]:
+    """The time by which a case is ranked, and the ends of its interval, in nanoseconds; and the
+    mean of sustained launches, with those of the fastest and the slowest block."""
+    timing, sustained, found = outcome.timing, outcome.sustained, {}
+    if timing is not None and timing.median_ns and timing.interval_ns is not None:
+        found[""] = timing.median_ns, *timing.interval_ns
+    if sustained is not None and sustained.blocks_ns:
+        ends = min(sustained.blocks_ns), max(sustained.blocks_ns)
+        found["sustained, "] = sustained.mean_ns, *ends
+    return found

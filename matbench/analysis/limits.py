@@ -13,7 +13,7 @@ The figures are NVIDIA's own:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -73,12 +73,10 @@ _ALL = (
     Multiprocessor((12, 0), 1536, 128, 2),
     Multiprocessor((12, 1), 1536, 128, None),
 )
-_BY_CAPABILITY = {one.compute_capability: one for one in _ALL}
-
-
-def of_capability(capability: tuple[int, int] | None) -> Multiprocessor | None:
-    """That of a device; None if it is not in the table."""
-    return _BY_CAPABILITY.get(capability or (0, 0))
+#: Those of devices in the table, by compute capability.
+MULTIPROCESSORS: Mapping[tuple[int, int] | None, Multiprocessor] = {
+    one.compute_capability: one for one in _ALL
+}
 
 
 def held_by_cache(info: DeviceInfo, nbytes: int, timing_mode: TimingMode | None) -> bool:
@@ -185,7 +183,7 @@ def of_clock(
     do not support it. None without a clock, or if the table of architectures does not have the
     device or the rate.
     """
-    architecture = of_capability(info.compute_capability)
+    architecture = MULTIPROCESSORS.get(info.compute_capability)
     if architecture is None or sm_mhz is None:
         return None
     ordinary = {"float32": architecture.fp32_lanes, "float64": architecture.fp64_lanes}

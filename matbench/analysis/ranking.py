@@ -118,10 +118,6 @@ class DeviceRanking:
     def rows(self) -> list[Ranked]:
         return [row for rows in self.problems.values() for row in rows]
 
-    @property
-    def outcomes(self) -> list[Outcome]:
-        return [row.outcome for row in self.rows]
-
 
 def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> list[DeviceRanking]:
     """A ranking for each device and workload: GPUs first, baselines on the CPU last."""

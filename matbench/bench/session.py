@@ -372,7 +372,7 @@ class Session:
         built = self._build(case, variants)
         error_map = wrong.error_map if wrong is not None else None
         resident = built.program.resident_blocks(case.launch)
-        architecture = limits.of_capability(self.backend.info.compute_capability)
+        architecture = limits.MULTIPROCESSORS.get(self.backend.info.compute_capability)
         occupancy = None
         if resident is not None and architecture is not None:
             warps = -(-case.launch.threads_per_block // limits.WARP)

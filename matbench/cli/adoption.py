@@ -66,9 +66,9 @@ class Adopter:
 
 def foreign_text(path: Path) -> str | None:
     """The text of a kernel file without front matter; None if it has any, or is no file."""
-    from matbench.kernelfile import catalogue, compiled, front_matter, python_file, tables
+    from matbench.kernelfile import catalogue, front_matter, python_file, tables
 
-    has_none = compiled.is_compiled(path) or python_file.is_python(str(path))
+    has_none = path.suffix in front_matter.COMPILED or python_file.is_python(str(path))
     if not path.is_file() or has_none or tables.beside_of(path).exists():
         return None
     text = front_matter.decoded(catalogue.read(path, str(path)), str(path))

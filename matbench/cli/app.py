@@ -98,7 +98,11 @@ class MainGroup(CommandGroup):
             )
 
     def main(self, *arguments: Any, **more: Any) -> Any:
-        _take_over()
+        # Click's errors and other packages' notes are shown in matbench's way; not when this module
+        # is imported, which programs that use click may do.
+        click.ClickException.show = _show_error  # type: ignore[method-assign,assignment]
+        click.UsageError.show = _show_error  # type: ignore[method-assign,assignment]
+        logging.getLogger("matbench").addHandler(_notes)
         try:
             return super().main(*arguments, **more)
         except OSError as error:
@@ -141,16 +145,6 @@ class _Notes(logging.Handler):
 
 
 _notes = _Notes()
-
-
-def _take_over() -> None:
-    """Show click's errors and other packages' notes in matbench's way.
-
-    Not when this module is imported, which programs that use click may do.
-    """
-    click.ClickException.show = _show_error  # type: ignore[method-assign,assignment]
-    click.UsageError.show = _show_error  # type: ignore[method-assign,assignment]
-    logging.getLogger("matbench").addHandler(_notes)
 
 
 @click.group(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -124,14 +124,11 @@ def exit_with(
         sys.exit(1)
 
 
-class Interruption:
+class Interruption(AbstractContextManager["Interruption"]):
     """Lets Ctrl-C and similar signals end only the work in this block: the command then prints its
     results so far, and `exit` says how far it got."""
 
     code: int | None = None
-
-    def __enter__(self) -> Interruption:
-        return self
 
     def __exit__(
         self,

@@ -20,7 +20,6 @@ from matbench.cli.console import say, show_report
 from matbench.cli.outputs import require_file
 from matbench.cli.types import Format, ListOf, Seconds, Seed, Share
 from matbench.errors import UsageError
-from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
@@ -82,11 +81,7 @@ _FORMATS = (
 )
 
 
-def _format_option(kind: Format, help_text: str) -> Any:
-    return option(
-        "--format", type=kind, default="rich", show_default=True, metavar="FORMAT",
-        help=f"{help_text}.",
-    )  # fmt: skip
+_FORMAT: dict[str, Any] = {"default": "rich", "show_default": True, "metavar": "FORMAT"}
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ class ReportOptions:
 
     TITLE: ClassVar = "Output"
 
-    fmt: str = _format_option(Format(), _FORMATS)
+    fmt: str = option("--format", type=Format(), help=f"{_FORMATS}.", **_FORMAT)
     picture: str | None = option(
         "--picture",
         needs=registry.PICTURE,
@@ -158,7 +153,9 @@ class ReportOptions:
 class CaseReportOptions(ReportOptions):
     """For commands whose rows are cases."""
 
-    fmt: str = _format_option(Format("junit"), f"{_FORMATS}; or junit, for CI systems")
+    fmt: str = option(
+        "--format", type=Format("junit"), help=f"{_FORMATS}; or junit, for CI systems.", **_FORMAT
+    )
 
 
 fastest_option = click.option(
@@ -225,24 +222,11 @@ class SizeOptions:
     )
 
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
-        """The problems of each workload among the kernels, by default at the workload's sizes."""
-        from matbench import workloads
-
-        found = []
-        for name in dict.fromkeys(kernel.workload for kernel in kernels):
-            workload = workloads.get(name)
-            own = workload.smoke_sizes if smoke else workload.default_sizes
-            wanted = own if smoke or self.sizes is None else self.sizes
-            problems = parse_problems(wanted, workload, self.inputs, self.seed)
-            found += self._scaled(
-                problems, [kernel for kernel in kernels if kernel.workload == name]
-            )
-        return found
-
-    def _scaled(self, problems: list[Problem], kernels: list[Kernel]) -> list[Problem]:
-        """Problems with every alpha, beta and batch that is given, or that kernels declare."""
+        """The problems of each workload among the kernels, by default at the workload's sizes, with
+        every alpha, beta and batch that is given, or that the kernels declare."""
         import msgspec
 
+        from matbench import workloads
         from matbench.kernelfile import sizes, sweep
 
         asked = {
@@ -250,14 +234,19 @@ class SizeOptions:
             for name in sweep.SCALINGS
             if (text := getattr(self, name)) is not None
         }
-        listed = [scaling for kernel in kernels for scaling in sweep.scalings(kernel, asked)]
-        return list(
-            dict.fromkeys(
+        found = []
+        for name in dict.fromkeys(kernel.workload for kernel in kernels):
+            workload = workloads.get(name)
+            usual = workload.smoke_sizes if smoke else workload.default_sizes
+            wanted = usual if smoke or self.sizes is None else self.sizes
+            own = [kernel for kernel in kernels if kernel.workload == name]
+            listed = [scaling for kernel in own for scaling in sweep.scalings(kernel, asked)]
+            found += [
                 msgspec.structs.replace(problem, **scaling)
-                for problem in problems
+                for problem in sizes.parse_problems(wanted, workload, self.inputs, self.seed)
                 for scaling in listed
-            )
-        )
+            ]
+        return [*dict.fromkeys(found)]
 
     def one_problem(self, kernel: Kernel) -> Problem:
         """For a command that takes one problem: the one given, or the largest default size."""

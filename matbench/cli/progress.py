@@ -12,7 +12,6 @@ from matbench.show import safe
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.progress import Progress
 
     from matbench.records.outcome import Outcome
 
@@ -69,8 +68,28 @@ class Display:
     """What a command does, on several devices if need be; a thread draws it."""
 
     def __init__(self, console: Console, total: int | None, done: float = 0) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            ProgressColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        # The bar, if there is room for one, and its figures.
+        room = min(_WIDEST_BAR, console.width - _WIDTH_OF_FIGURES)
+        columns: list[str | ProgressColumn] = [TimeElapsedColumn()]
+        if total is not None:
+            columns.insert(0, MofNCompleteColumn())
+        if room > 0:
+            columns.insert(0, BarColumn(room))
+        if total is not None and room > 0:
+            columns += [TimeRemainingColumn(), "left"]
+        self._bar = Progress(
+            *columns, console=console, auto_refresh=False, speed_estimate_period=_ESTIMATED_OVER_S
+        )
         self._console = console
-        self._bar = _bar(console, total)
         self._task = self._bar.add_task("", total=total)
         self._done = done
         self._doing: dict[str, str] = {}  # by device
@@ -132,27 +151,3 @@ class Display:
                 lines = [f"{Worker.doing:<10} {label}" if Worker.doing else label]
             texts = (Text(safe.flat(line), no_wrap=True, overflow="ellipsis") for line in lines)
             return Group(self._bar, *texts)
-
-
-def _bar(console: Console, total: int | None) -> Progress:
-    """The bar, if there is room for one, and its figures."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    room = min(_WIDEST_BAR, console.width - _WIDTH_OF_FIGURES)
-    columns: list[str | ProgressColumn] = [TimeElapsedColumn()]
-    if total is not None:
-        columns.insert(0, MofNCompleteColumn())
-    if room > 0:
-        columns.insert(0, BarColumn(room))
-    if total is not None and room > 0:
-        columns += [TimeRemainingColumn(), "left"]
-    return Progress(
-        *columns, console=console, auto_refresh=False, speed_estimate_period=_ESTIMATED_OVER_S
-    )

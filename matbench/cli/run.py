@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from matbench.analysis.gathering import CaseKey
     from matbench.bench.options import Deadlines, Options
-    from matbench.model import Case, DeviceInfo, Kernel
+    from matbench.model import Case, DeviceInfo
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
     from matbench.records.writing import Mode, RecordWriter
@@ -177,7 +177,10 @@ def run(
         raise UsageError("--adopt needs the feature `adopt`")
     with Adopter() if more.adopt else nullcontext() as adopter:
         batch = Batch.of(files, kernels, adopter, device, more.asked)
-        chosen = _chosen(kernels, selection, batch, smoke=more.smoke)
+        if more.smoke and not (kernels or selection.group or selection.workload):
+            selection = replace(selection, group="all")
+        every = more.smoke and selection.workload is None
+        chosen = selection.kernels(kernels, batch, of_every_workload=every)
     require_apart(
         {"--output": output.output, **shown.outputs},
         [*read_for(chosen, kernels), last_run_path(), output.resume],
@@ -198,16 +201,6 @@ def run(
     resume = None if replay is not None else output.resuming(sys.argv[2:], sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=allow_skips)
-
-
-def _chosen(
-    names: tuple[str, ...], selection: SelectionOptions, files: KernelFiles, *, smoke: bool
-) -> list[Kernel]:
-    """The kernels to run; a smoke run takes all if none are named."""
-    if smoke and not (names or selection.group or selection.workload):
-        selection = replace(selection, group="all")
-    every = smoke and selection.workload is None
-    return selection.kernels(names, files, of_every_workload=every)
 
 
 class _Repetition(NamedTuple):
@@ -265,8 +258,11 @@ class Sweep:
         force: bool,
     ) -> None:
         """Measure all cases that a resumed file does not contain."""
+        from matbench.worker.worker import WorkerPool
+
         with ExitStack() as stack:
-            pool = self._worker_pool(deadlines)
+            how = self.options, deadlines.deadlines, say_printed
+            pool = WorkerPool(*how) if self.cluster is None else self.cluster.pool(*how)
             stack.enter_context(pool)
             gpus = [info for info in self.devices if info.kind == "gpu"]
             pool.start(gpus or self.devices[:1])  # while this process imports the rest
@@ -284,15 +280,6 @@ class Sweep:
                     pool.renew()
                 self.outcomes += repetition.recorded
                 self._measure(repetition, pool, writers, display)
-
-    def _worker_pool(self, deadlines: DeadlineOptions) -> CaseRunner:
-        """The workers of this machine, or of the cluster."""
-        how = self.options, deadlines.deadlines, say_printed
-        if self.cluster is not None:
-            return self.cluster.pool(*how)
-        from matbench.worker.worker import WorkerPool
-
-        return WorkerPool(*how)
 
     def _repetitions(self, writers: list[RecordWriter]) -> list[_Repetition]:
         """The cases of each repetition, without those that a resumed file contains."""

@@ -83,7 +83,8 @@ class SelectionOptions:
             chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
         chosen += loaded.named(own)
         known = [name for name in baselines if name not in own]
-        chosen += catalogue.baselines(known, {kernel.workload for kernel in chosen})
+        if known:
+            chosen += catalogue.baselines(known, {kernel.workload for kernel in chosen})
         return list({kernel.name: kernel for kernel in chosen}.values())
 
     def cases(

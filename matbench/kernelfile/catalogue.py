@@ -68,7 +68,7 @@ def _is_baseline(path: Path) -> bool:
 
 
 def _reader_of(path: Path) -> type[Reader]:
-    if compiled.is_compiled(path):
+    if path.suffix in front_matter.COMPILED:
         return compiled.CompiledReader
     return BaselineReader if _is_baseline(path) else HostReader
 
@@ -115,7 +115,7 @@ def read(path: Path, shown: str) -> bytes:
     """
     try:
         with files.opened(path) as file:
-            is_text = not compiled.is_compiled(path)
+            is_text = path.suffix not in front_matter.COMPILED
             return file.read(front_matter.MAX_FILE_BYTES + 1 if is_text else 2**27)
     except IsADirectoryError:
         raise UsageError(f"{shown}: a folder without *.cu files") from None

@@ -113,7 +113,3 @@ class CompiledReader(Reader):
                 self.wrong(f"args: {what} can be passed", "args")
             parameters.append(Parameter(kind, name, is_buffer))
         return Entry(entry, ()), Signature(entry, tuple(parameters))
-
-
-def is_compiled(path: Path | str) -> bool:
-    return str(path).endswith((".ptx", ".cubin"))

@@ -41,6 +41,8 @@ from matbench.model import (
 )
 
 MAX_FILE_BYTES = 500_000
+#: The suffixes of files that are already compiled.
+COMPILED = (".ptx", ".cubin")
 #: Begins the `entry` that is a function on the host.
 ON_HOST = "host "
 #: Device limits that front matter may name, with a small device's values to try expressions with.
@@ -231,7 +233,7 @@ class Reader:
         """Front matter with the right types; missing keys are reported later, all at once."""
         self.refuse(*self.unused)
         path = self.file or Path(self.shown)
-        name = path.name if path.suffix in (".ptx", ".cubin") else path.stem
+        name = path.name if path.suffix in COMPILED else path.stem
         name = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).lstrip("._-") or "kernel"
         values = {"name": name, "launch": {}, **table}
         if isinstance(values["launch"], dict):

@@ -85,7 +85,8 @@ def _test(outcome: Outcome) -> JUnitCase:
 def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Section:
     columns = in_unit(*units.rate_column((r.work_per_s for r in table.rows), table.workload.rate))
     groups, apart = _without_result(table)
-    ids = {one.case.device_id for one in table.outcomes if not table.baselines} - {""}
+    outcomes = [row.outcome for row in table.rows]
+    ids = {one.case.device_id for one in outcomes if not table.baselines} - {""}
     places = gathering.places(environments)
     ranked: list[Group] = []
     for problem, every in table.problems.items():
@@ -110,8 +111,8 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         if workload.relative_to != "|R|":
             about.append(f"errors are relative to {workload.relative_to}")
         heading.append("; ".join(about))
-    heading += device_lines(table.outcomes, environments, baselines=table.baselines)
-    heading += sustained_line(table.outcomes)
+    heading += device_lines(outcomes, environments, baselines=table.baselines)
+    heading += sustained_line(outcomes)
     timed = [r.outcome for r in table.rows if r.rivals and r.outcome.case.device_kind == "cpu"]
     if doubtful := sum(bool(_doubts(outcome.timing)) for outcome in timed):
         heading.append(
@@ -121,7 +122,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         )
     slowed = [
         one.blocks.perturbation or 0.0
-        for one in table.outcomes
+        for one in outcomes
         if one.blocks is not None and one.blocks.is_perturbed
     ]
     text = f"per block: reading the clock slowed the launch by more than {PERTURBATION_LIMIT:.0%}"

@@ -56,12 +56,12 @@ def adopt(
 
     from matbench.cli.outputs import write_file
     from matbench.features.adopt import functions
-    from matbench.kernelfile import compiled, python_file, syntax, tables
-    from matbench.kernelfile.front_matter import Reader
+    from matbench.kernelfile import python_file, syntax, tables
+    from matbench.kernelfile.front_matter import COMPILED, Reader
 
     path = Path(file)
     target = tables.beside_of(path)
-    if compiled.is_compiled(file):
+    if file.endswith(COMPILED):
         raise UsageError(f"{file}: compiled; adopt reads CUDA C++, so write {target}")
     known = KernelFiles(front_matter, entry).given
     entry = known.pop("entry", None)

@@ -12,7 +12,7 @@ from matbench.features.adopt import arguments, launches
 from matbench.features.adopt.guess import NotCallableError, renamed
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile.compiled import is_compiled
+from matbench.kernelfile.front_matter import COMPILED
 from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import MissingKeysError
 from matbench.model import WORKSPACE, Parameter
@@ -31,7 +31,11 @@ def suggested(error: MissingKeysError) -> UsageError:
     paste = [line for line in tomlkit.dumps(_examples(error)).splitlines() if line]
     hint = "add lines such as:"
     if not table.is_there:
-        run = "" if is_compiled(table.shown) else f"Run `matbench adopt {table.shown}`, or write"
+        run = (
+            ""
+            if table.shown.endswith(COMPILED)
+            else f"Run `matbench adopt {table.shown}`, or write"
+        )
         hint = f"{run or 'Write'} {table.beside_name}:"
         return UsageError(f"{error.where}: {error.told}. {hint}", paste)
     if table.is_fenced:

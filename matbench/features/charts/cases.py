@@ -165,8 +165,8 @@ def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[
     has one."""
     groups: dict[_Key, RankedView] = {}
     for number, ranked in enumerate(ranking.tables(outcomes, devices)):
-        modes = (o.mode for o in ranked.outcomes if ranking.time_ns(o) is not None)
-        usual = next(modes, None)
+        timed = (row.outcome for row in ranked.rows if ranking.time_ns(row.outcome) is not None)
+        usual = next((outcome.mode for outcome in timed), None)
         for p, rows in ranked.problems.items():
             for row in rows:
                 mode = row.outcome.mode if ranking.time_ns(row.outcome) is not None else usual

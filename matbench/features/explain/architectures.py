@@ -77,7 +77,7 @@ _228_KIB = {
 def _table(*rows: dict[str, object]) -> tuple[Architecture, ...]:
     made = []
     for row in rows:
-        unit = known_limits.of_capability(cast("tuple[int, int]", row["compute_capability"]))
+        unit = known_limits.MULTIPROCESSORS.get(cast("tuple[int, int]", row["compute_capability"]))
         assert unit is not None, row
         made.append(msgspec.convert(msgspec.structs.asdict(unit) | row, Architecture))
     return tuple(made)

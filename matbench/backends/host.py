@@ -176,13 +176,13 @@ class _Others:
     #: The shortest time to average over: the system counts in steps of 10 ms.
     _SHORTEST_S = 0.2
 
-    def __init__(self) -> None:
-        self._read = self._readings()
-        self._share: float | None = None
+    _read: tuple[float, float, float] | None = None
+    _share: float | None = None
 
     def share(self) -> float | None:
         """Since the last reading that was long enough before; None until there is one."""
-        before, now = self._read, self._readings()
+        now = self._readings()
+        self._read = before = self._read or now
         own_s, busy_s, total_s = (b - a for a, b in zip(before, now, strict=True))
         if total_s >= self._SHORTEST_S * (os.cpu_count() or 1):
             self._read = now

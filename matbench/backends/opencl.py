@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -199,11 +200,11 @@ def _describe(index: int, device: Any) -> DeviceInfo:
 _MOST_STATIC_BYTES = sweep.GPU_LIMITS["max_static_shared_bytes"]
 
 
+@dataclass(eq=False)
 class _Buffer:
-    def __init__(self, handle: Any, nbytes: int, memory: Any = None) -> None:
-        self.handle = handle
-        self.nbytes = nbytes
-        self.memory = memory  # of the host, if it is shared
+    handle: Any
+    nbytes: int
+    memory: Any = None  # of the host, if it is shared
 
     def view(self, offset_bytes: int, nbytes: int) -> _Buffer:
         return _Buffer(self.handle.get_sub_region(offset_bytes, nbytes), nbytes)

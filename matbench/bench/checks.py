@@ -60,10 +60,10 @@ _CHANGED_PART = 0.1
 def builds(kernel: Kernel) -> None:
     """A kernel may not tell the instrumented builds from the plain one."""
     for source in (kernel.source, *includes.texts(kernel.includes)):
-        if name := instrument.telltale(source):
+        if found := instrument.TELLTALE.search(without_comments(source)):
             raise CaseError(
-                f"builds: the source uses `{name}`, which could tell it which of matbench's builds "
-                "it is; use another name"
+                f"builds: the source uses `{' '.join(found[0].split())}`, which could tell it "
+                "which of matbench's builds it is; use another name"
             )
 
 
@@ -238,12 +238,12 @@ def require_any_order(runnable: Runnable) -> bool:
     at = f"as at {runnable.case.problem.size}"
     code = "".join(map(without_comments, (kernel.source, *includes.texts(kernel.includes))))
 
-    def require(why: str, launch: Callable[[], None]) -> None:
-        runnable.require_right_trial(trial, "reordered", launch, why=f"a race: {why}, {at}: ")
+    require = partial(runnable.require_right_trial, trial, "reordered")
+    of_threads, of_blocks = (f"a race: {why}, {at}: " for why in (_OF_THREADS, _OF_BLOCKS))
 
     def is_right(launch: Callable[[], None] | None = None) -> bool:
         with suppress(WrongError):
-            runnable.require_right_trial(trial, "reordered", launch)
+            require(launch)
             return True
         return False
 
@@ -251,16 +251,16 @@ def require_any_order(runnable: Runnable) -> bool:
         if is_right(partial(_run, runnable)):
             raise runnable.wrong("reordered", f"a race: {_AT_ONCE}, {at}")
         return False
-    require(_OF_THREADS, partial(_run, runnable, overlaps=overlaps))
+    require(partial(_run, runnable, overlaps=overlaps), why=of_threads)
     if any(overlaps) and "atomic" not in code:
         what = f"{overlaps[0]:,} elements of C are each written by several blocks, {at}"
         raise runnable.wrong("reordered", f"a race: {what}; use `atomicAdd`, or one block for each")
     for order in MIRRORED, STRIDED:
-        of_blocks = 0 if _WAITS.search(code) else order
+        blocks = 0 if _WAITS.search(code) else order
         try:
-            require(_OF_BLOCKS, partial(_run, runnable, threads=order, blocks=of_blocks))
+            require(partial(_run, runnable, threads=order, blocks=blocks), why=of_blocks)
         except WrongError:
-            require(_OF_THREADS, partial(_run, runnable, threads=order))
+            require(partial(_run, runnable, threads=order), why=of_threads)
             raise
     return True
 

@@ -48,6 +48,13 @@ OUTSIDE_BYTES = 0x7F
 THREADS = 256
 _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
 _NO_PARAMS: Mapping[str, int] = MappingProxyType({})
+#: The parameters of a kernel of `memory.cu` for words of each size; 8 bytes are two words.
+WORD_PARAMS: Mapping[int, Mapping[str, int]] = {
+    1: {"WORD_BYTES": 1},
+    2: {"WORD_BYTES": 2},
+    4: _NO_PARAMS,
+    8: _NO_PARAMS,
+}
 _FOLDER = Path(__file__).parent / "device_code"
 _WORKLOADS = Path(workloads.__file__).parent
 _INCLUDE = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
@@ -101,8 +108,8 @@ class DeviceKernels:
         if word_bytes == 8:
             start, count = 2 * start, 2 * count
         if count:
-            params = word_params(word_bytes)
             where = buffer, start, count, value
+            params = WORD_PARAMS[word_bytes]
             self.start("memory.cu", "fill_words", *where, size=count, params=params)
 
     def hashed(self, key: int, *buffers: Buffer) -> int:
@@ -133,11 +140,6 @@ class DeviceKernels:
         )
         program = self.program("poison.cu", "poison_shared")
         program.launch(launch, [self.sink, value, launch.shared_bytes // 4])
-
-
-def word_params(word_bytes: int) -> Mapping[str, int]:
-    """The parameters of a kernel of `memory.cu` for words of this size; 8 bytes are two words."""
-    return {"WORD_BYTES": word_bytes} if word_bytes < 4 else _NO_PARAMS
 
 
 def device_source(file: str, folder: Path = _FOLDER) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import msgspec
@@ -101,15 +102,12 @@ def launch(backend: Backend, program: Program, case: Case, buffers: Mapping[str,
     backend.synchronize()
 
 
-class Memory:
+class Memory(AbstractContextManager["Memory"]):
     """Buffers of a device that are released together."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self._held: list[Buffer] = []
-
-    def __enter__(self) -> Memory:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.release()

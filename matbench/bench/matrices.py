@@ -25,8 +25,8 @@ from matbench.bench.device_kernels import (
     OUTSIDE_WORKSPACE,
     UNWRITTEN,
     UNWRITTEN_NARROW,
+    WORD_PARAMS,
     DeviceKernels,
-    word_params,
 )
 from matbench.bench.kernel_arguments import Memory
 from matbench.errors import CaseError
@@ -123,8 +123,8 @@ class Arena:
         key: int,
         without: Sequence[Guarded],
         partial: Buffer,
-        part: int,
         *,
+        part: int,
         more: bool,
         also: Buffer | None = None,
     ) -> None:
@@ -158,7 +158,7 @@ class Arena:
             if extent.pitch > extent.width:
                 double = 2 if extent.word_bytes == 8 else 1
                 lines = [double * n for n in (extent.words, extent.width, extent.pitch)]
-                of_words = word_params(extent.word_bytes)
+                of_words = WORD_PARAMS[extent.word_bytes]
                 start("memory.cu", "hash_between", data, *lines, *result, 1, params=of_words)
 
     def damage(self) -> str | None:

@@ -88,7 +88,8 @@ class Prepared(Memory):
         guards: bool,
         is_masked: bool = True,
     ) -> None:
-        needed, available = workloads.workload_of(problem).host_bytes(problem), host_memory_bytes()
+        needed = workloads.workload_of(problem).host_bytes(problem)
+        available = psutil.virtual_memory().total
         if needed > 0.8 * available:  # before the host swaps
             raise OutOfMemoryError(
                 f"out of host memory: the inputs and references of {problem.size} need "
@@ -293,7 +294,3 @@ class Prepared(Memory):
         narrow = OUTSIDE_C_NARROW if name == "C" else OUTSIDE_NARROW
         guard = {1: OUTSIDE_BYTES, 2: narrow}.get(word_bytes, outside)
         return Extent(name, items * lines[0], lines[1], width or lines[1], word_bytes, guard)
-
-
-def host_memory_bytes() -> int:
-    return int(psutil.virtual_memory().total)

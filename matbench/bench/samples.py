@@ -89,9 +89,8 @@ class Samples:
         self.results = allocate(4 * 8 * _RESULTS)
         self.saved = allocate(8 * (problem.N + 1))
         self._column: Buffer | None = None  # of A, while it is NaN
-        self._hash_key = 0
         self._is_hashed = False
-        self._without: dict[Arena, list[Guarded]] = {}  # what the hash leaves out
+        self._hashes: list[partial[None]] = []  # of the memory of the last launches
         self._orders: Buffer | None = None  # where the order of a product is, with its parts
         self._order: list[Buffer] = []
         self._drawn: tuple[Draw, int] | None = None  # the sample that it is of, and its key
@@ -171,25 +170,26 @@ class Samples:
     def hash_before(self, sets: Sequence[Buffers], *, with_inputs: bool = True) -> None:
         """Hash the memory of some launches but their results, with their inputs written; or, if an
         input will change, only what lies around them."""
-        self._without = {}
+        without: dict[Arena, list[Guarded]] = {}
         for buffers in sets:
             left_out = buffers.results if with_inputs else buffers.passed
             for arena in buffers.arenas:
                 own = [matrix for matrix in left_out if matrix.arena is arena]
-                self._without.setdefault(arena, []).extend(own)
-        self._hash_key = secrets.randbits(64)
-        self._hash(_BEFORE)
+                without.setdefault(arena, []).extend(own)
+        key = secrets.randbits(64)
+        self._hashes = [
+            partial(arena.hash, key, matrices, self.partial, more=number > 0,
+                    also=None if number else self._orders)
+            for number, (arena, matrices) in enumerate(without.items())
+        ]  # fmt: skip
+        for start in self._hashes:
+            start(part=_BEFORE)
 
     def hash_after(self) -> None:
         """The same after them; the next verdict says whether anything has changed."""
-        self._hash(_AFTER)
+        for start in self._hashes:
+            start(part=_AFTER)
         self._is_hashed, self._hashed = True, self._drawn
-
-    def _hash(self, part: int) -> None:
-        for number, (arena, matrices) in enumerate(self._without.items()):
-            also = None if number else self._orders
-            result = self.partial, part
-            arena.hash(self._hash_key, matrices, *result, more=number > 0, also=also)
 
     def changed_input(self, buffers: Buffers, draw: Draw) -> str | None:
         """Which input of the last launch is another one now, in words; C is lost."""

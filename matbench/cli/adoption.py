@@ -69,7 +69,7 @@ def foreign_text(path: Path) -> str | None:
     from matbench.kernelfile import catalogue, front_matter, python_file, tables
 
     has_none = path.suffix in front_matter.COMPILED or python_file.is_python(str(path))
-    if not path.is_file() or has_none or tables.beside_of(path).exists():
+    if not path.is_file() or has_none or path.with_suffix(".toml").exists():
         return None
     text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
     return text if tables.FENCE.search(text) is None else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ import msgspec
 
 from matbench.cli.adoption import Adopter, foreign_text
 from matbench.cli.console import say
-from matbench.cli.kernel_files import KernelFiles, files_of, is_path
+from matbench.cli.kernel_files import KernelFiles
 from matbench.cli.options import DeviceOptions
 from matbench.errors import UsageError, refusing
 
@@ -31,21 +30,6 @@ class Batch(KernelFiles):
     adopter: Adopter | None = None
     device: DeviceOptions | None = None
     contract: Contract | None = None
-
-    @classmethod
-    def of(
-        cls,
-        files: KernelFiles,
-        names: Collection[str],
-        adopter: Adopter | None,
-        device: DeviceOptions,
-        contract: Contract | None,
-    ) -> Batch:
-        """The files of these options and the names on the same command line."""
-        paths = {file for name in filter(is_path, names) for file in files_of(name)}
-        return cls(
-            **vars(files), several=len(paths) > 1, adopter=adopter, device=device, contract=contract
-        )
 
     def read(self, path: str) -> Kernel:
         from matbench.kernelfile import catalogue

@@ -199,10 +199,8 @@ class KernelFiles:
 
 def read_for(kernels: Iterable[Kernel], names: Iterable[str] = ()) -> list[Path]:
     """The files that these kernels are read from, and all others that these names mean."""
-    from matbench.kernelfile import tables
-
     kernels = list(kernels)
     named = [Path(file) for name in filter(is_path, names) for file in files_of(name)]
     sources = [*named, *(Path(kernel.file) for kernel in kernels if kernel.file)]
     headers = [Path(header.path) for kernel in kernels for header in kernel.includes]
-    return [*sources, *map(tables.beside_of, sources), *headers]
+    return [*sources, *(source.with_suffix(".toml") for source in sources), *headers]

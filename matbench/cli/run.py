@@ -17,7 +17,14 @@ from matbench.cli.adoption import Adopter
 from matbench.cli.app import main
 from matbench.cli.batch import Batch
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
-from matbench.cli.kernel_files import ContractOptions, KernelFiles, kernel_names, read_for
+from matbench.cli.kernel_files import (
+    ContractOptions,
+    KernelFiles,
+    files_of,
+    is_path,
+    kernel_names,
+    read_for,
+)
 from matbench.cli.options import (
     CaseReportOptions,
     ConstantOptions,
@@ -176,7 +183,9 @@ def run(
     if more.adopt and not registry.has(registry.ADOPTION):
         raise UsageError("--adopt needs the feature `adopt`")
     with Adopter() if more.adopt else nullcontext() as adopter:
-        batch = Batch.of(files, kernels, adopter, device, more.asked)
+        paths = {file for name in filter(is_path, kernels) for file in files_of(name)}
+        batch = Batch(**vars(files), several=len(paths) > 1, adopter=adopter, device=device,
+                      contract=more.asked)  # fmt: skip
         if more.smoke and not (kernels or selection.group or selection.workload):
             selection = replace(selection, group="all")
         every = more.smoke and selection.workload is None

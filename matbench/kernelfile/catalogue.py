@@ -95,7 +95,7 @@ def parse(
     data: bytes, path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None
 ) -> Kernel:
     """The kernel of a file that holds `data`."""
-    beside = tables.beside_of(path)
+    beside = path.with_suffix(".toml")
     matter = None
     if beside.is_file() and beside != path:
         try:

@@ -22,8 +22,8 @@ from matbench.model import Kernel, Parameter
 #: The name of the kernel as a device function.
 _DEVICE_NAME = "matbench_kernel"
 
-#: Names by which a kernel could detect which build it is in.
-_TELLTALE = re.compile(
+#: Names by which a kernel could detect which build it is in: all must be the same kernel.
+TELLTALE = re.compile(
     r"\b(?:MATBENCH|matbench)_\w*|\bdefined\b\W*__syncthreads\b"
     r"|#[ \t]*(?:el)?if(?:n?def)?\b(?:\\\n|[^\n])*\b__syncthreads\b"
 )
@@ -119,15 +119,6 @@ def staggered_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> s
     """
     body = "    matbench_stagger(4000);\n    KERNEL;\n"
     return _wrapped_unit(kernel, params or {}, _STAGGER, body)
-
-
-def telltale(source: str) -> str | None:
-    """A name by which a source could detect which build it is in; None if there is none.
-
-    Instrumented builds must be the same kernel as the plain one.
-    """
-    match = _TELLTALE.search(syntax.without_comments(source))
-    return " ".join(match.group().split()) if match else None
 
 
 def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body: str) -> str:

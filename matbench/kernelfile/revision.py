@@ -103,7 +103,7 @@ def take(
     if name not in committed.names:
         return None
     text, path = committed.take(name), folder / name
-    table = tables.beside_of(path).relative_to(folder).as_posix()
+    table = path.with_suffix(".toml").relative_to(folder).as_posix()
     beside = (
         tables.Beside(str(version), committed.take(table)) if table in committed.names else None
     )

@@ -65,7 +65,7 @@ class Table:
     ) -> None:
         self.shown = shown
         self.given = given
-        self.beside_name = beside_of(Path(shown)).name
+        self.beside_name = Path(shown).with_suffix(".toml").name
         self.first_line = 1
         self.lines: list[str] = []
         self.is_outside = beside is not None or bool(given)
@@ -143,11 +143,6 @@ class MissingKeysError(UsageError):
             names = ", ".join(key.removeprefix("launch.") for key in lacking)
             self.told = f"front matter is missing ({names})"
         super().__init__(f"{self.where}: {self.told}; see docs/kernels.md")
-
-
-def beside_of(path: Path) -> Path:
-    """The path of the table beside a kernel file, whether it exists or not."""
-    return path.with_name(f"{path.stem}.toml")
 
 
 def value(text: str, *keys: str) -> Any:

@@ -36,4 +36,4 @@ def get(name: str) -> Workload:
 
 
 def workload_of(problem: Problem) -> Workload:
-    return get(problem.workload)
+    return WORKLOADS[problem.workload]

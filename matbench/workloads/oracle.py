@@ -100,7 +100,9 @@ class Trial(NamedTuple):
 
     @property
     def expected(self) -> Array:
-        return self.exact if self.exact is not None else self.sums[0]
+        found = self.exact if self.exact is not None else self.R
+        assert found is not None
+        return found
 
     @property
     def sums(self) -> tuple[Float64, Float64]:

@@ -24,7 +24,9 @@ def others(monkeypatch: pytest.MonkeyPatch) -> host._Others:
     given = chain(([CPUS * s for s in each] for each in readings), repeat(None))
     monkeypatch.setattr(host._Others, "_readings", staticmethod(lambda: next(given)))
     monkeypatch.setattr(os, "cpu_count", lambda: CPUS)
-    return host._Others()
+    others = host._Others()
+    assert others.share() is None, "there is nothing to compare the first reading with"
+    return others
 
 
 def test_the_share_of_others_is_without_ones_own(others: host._Others) -> None:

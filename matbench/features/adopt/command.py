@@ -60,7 +60,7 @@ def adopt(
     from matbench.kernelfile.front_matter import COMPILED, Reader
 
     path = Path(file)
-    target = tables.beside_of(path)
+    target = path.with_suffix(".toml")
     if file.endswith(COMPILED):
         raise UsageError(f"{file}: compiled; adopt reads CUDA C++, so write {target}")
     known = KernelFiles(front_matter, entry).given

@@ -107,7 +107,8 @@ def _probed(
     quick: bool,
 ) -> list[tuple[str, Case]]:
     """The cases of a kernel, each with its purpose."""
-    from matbench.bench.prepared import host_memory_bytes
+    import psutil
+
     from matbench.features.probes import cases
     from matbench.kernelfile import sweep
 
@@ -115,7 +116,9 @@ def _probed(
         unset = SizeOptions(sizes=None, inputs=(), seed=0, alpha=None, beta=None, batch=None)
         problems = unset.problems([kernel], smoke=True)
         return [("quick", case) for case in sweep.quick([kernel], problems, values, info)]
-    memory = host_memory_bytes() if info.kind == "gpu" else None  # for the largest matrices
+    memory = (
+        psutil.virtual_memory().total if info.kind == "gpu" else None
+    )  # for the largest matrices
     return cases.probed(kernel, values, info, memory)
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from matbench import programs
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, revision, tables
+from matbench.kernelfile import catalogue, revision
 from matbench.kernelfile.includes import code_of
 from matbench.model import Kernel, LaunchRules
 from matbench.records.comparison import ComparisonRecord
@@ -103,7 +103,7 @@ def versions(
         start = revision.commit(f"--since {since!r:.60}", since, root)
         first, span = _listed(root, (), "--max-count=1", start), f"{start}..HEAD"
     head = _listed(root, (), "--max-count=1", "HEAD")
-    names = {name, tables.beside_of(root / name).relative_to(root).as_posix()}
+    names = {name, (root / name).with_suffix(".toml").relative_to(root).as_posix()}
     by_commit: dict[str, CommittedVersion | None] = {}
     while True:  # older versions may include other headers, which other commits changed
         listed = [*first, *_listed(root, names, "--reverse", "--first-parent", span)]

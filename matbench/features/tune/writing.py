@@ -20,7 +20,7 @@ def place(kernel: Kernel) -> Path:
     if source.resolve().is_relative_to(catalogue.kernels_folder().resolve()):
         copy = f"matbench kernels {kernel.name} > mine.cu"
         raise UsageError(f"--write: {kernel.name} comes with matbench; tune a copy: {copy}")
-    beside = tables.beside_of(source)
+    beside = source.with_suffix(".toml")
     path = beside if beside.is_file() and not python_file.is_python(kernel.path) else source
     if path == source and not _table(kernel, path).is_fenced:
         raise UsageError(f"--write: {path} has no table; write one with [sweep]")

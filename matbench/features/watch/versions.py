@@ -12,7 +12,7 @@ from typing import Any
 from matbench.cli import registry
 from matbench.cli.options import require_device
 from matbench.errors import MatbenchError, UsageError
-from matbench.kernelfile import catalogue, includes, tables
+from matbench.kernelfile import catalogue, includes
 from matbench.kernelfile.includes import code_of
 from matbench.model import Case, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
@@ -77,7 +77,7 @@ class Saves:
             return None
         held = [content]
         with contextlib.suppress(OSError):
-            held.append(tables.beside_of(self.path).read_bytes())
+            held.append(self.path.with_suffix(".toml").read_bytes())
         with contextlib.suppress(UsageError):  # reported when the file is checked
             found = includes.find_includes(content.decode(errors="replace"), self.path)
             held += [f"{header.path} {header.sha256}".encode() for header in found]

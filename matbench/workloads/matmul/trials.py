@@ -44,20 +44,20 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     as_given = not is_rounded and least(contract) == 0
     given = reference_trial(problem, cache, contract)
     reference = given if as_given else rounded_trial(given, contract, cache)
-    added = contents(problem, contract)
+    # C before the launch: numbers that all types can represent.
+    added: Float32 | None = None
+    if contract.reads_C or problem.beta != 0:
+        whole = generator(problem, "C").integers(-64, 65, (problem.M, problem.N))
+        added = (whole / (1 if contract.result == "int32" else 8)).astype(np.float32)
 
     others: list[Callable[[], Trial]] = [partial(integer_trial, problem, contract)]
     if contract.storage in EIGHT_BITS:
         others += [partial(numbers_trial, problem, contract, name) for name in "AB"]
-
-    def completed_from(make: Callable[[], Trial]) -> Callable[[], Trial]:
-        return lambda: _completed(make(), problem, added)
-
     completed = _completed(reference, problem, added)
     return Trials(
         completed,
         _completed(given, problem, added) if is_rounded else None,
-        [*map(completed_from, others)],
+        [lambda make=make: _completed(make(), problem, added) for make in others],  # type: ignore[misc]
         _signed_trial(problem, contract, reference, completed, cache),
     )
 
@@ -92,15 +92,6 @@ def operands(problem: Problem, contract: NumericContract, trial: Trial) -> tuple
         for name, matrix, factors in zip("AB", trial.inputs, trial.scales, strict=True)
     )
     return A, B
-
-
-def contents(problem: Problem, contract: NumericContract) -> Float32 | None:
-    """C before the launch: numbers that all types can represent; None if the kernel reads none."""
-    if not contract.reads_C and problem.beta == 0:
-        return None
-    whole = generator(problem, "C").integers(-64, 65, (problem.M, problem.N))
-    values: Float32 = (whole / (1 if contract.result == "int32" else 8)).astype(np.float32)
-    return values
 
 
 def _completed(trial: Trial, problem: Problem, C: Float32 | None) -> Trial:
@@ -226,26 +217,21 @@ def _signed_trial(
     if not known or contract.sums_in == "float64" or contract.result == "int32":
         return None
 
-    def norms_of(matrix: Array, kept: str) -> Float64:
+    norms: list[Float64] = []
+    for matrix, kept in zip(operands(problem, contract, trial), "ij", strict=True):
         size = np.maximum(np.abs(matrix), least(contract)) if least(contract) else matrix
-        result: Float64 = np.sqrt(np.einsum("ij,ij->" + kept, size, size, dtype=np.float64))
-        return result
-
-    def with_signs(matrix: Array, purpose: str) -> Array:
-        random = np.frombuffer(generator(problem, purpose).bytes(-(-matrix.size // 8)), np.uint8)
-        bits = np.unpackbits(random, count=matrix.size).reshape(matrix.shape)
-        result: Array = matrix * (1 - 2 * bits.view(np.int8))
-        return result
-
-    A, B = operands(problem, contract, trial)
-    scale = abs(problem.alpha) / np.sqrt(problem.K)
-    norms = scale * norms_of(A, "i"), norms_of(B, "j")
+        norms.append(np.sqrt(np.einsum("ij,ij->" + kept, size, size, dtype=np.float64)))
+    norms[0] *= abs(problem.alpha) / np.sqrt(problem.K)
     if problem.inputs != "uniform":
-        return completed._replace(norms=norms)
-    A, B = trial.inputs
-    given = (with_signs(A, "signs of A"), with_signs(B, "signs of B"))
-    signed = _with_product(trial._replace(name="signed", inputs=given), problem, contract, cache)
-    return _completed(signed, problem, completed.C)._replace(S=completed.S, norms=norms)
+        return completed._replace(norms=(norms[0], norms[1]))
+    given: list[Array] = []
+    for matrix, name in zip(trial.inputs, "AB", strict=True):
+        drawn = generator(problem, f"signs of {name}").bytes(-(-matrix.size // 8))
+        bits = np.unpackbits(np.frombuffer(drawn, np.uint8), count=matrix.size)
+        given.append(matrix * (1 - 2 * bits.reshape(matrix.shape).view(np.int8)))
+    signed = trial._replace(name="signed", inputs=tuple(given))
+    signed = _completed(_with_product(signed, problem, contract, cache), problem, completed.C)
+    return signed._replace(S=completed.S, norms=(norms[0], norms[1]))
 
 
 class DrawnOrder(NamedTuple):

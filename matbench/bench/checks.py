@@ -198,17 +198,19 @@ def impossible(
     if problem.alpha == 0:  # no multiplications or reads are needed then
         return ()
     workload, contract = workloads.workload_of(problem), case.kernel.contract
-    clock = info.properties.get("clock rate (MHz)")
-    most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in timing.conditions)]) or None
     operations = workload.operations(problem)
     words = sum(workload.words(name, problem) for name in workload.reads)
     read = WORD_BYTES[contract.storage] * words * problem.batch
     written = WORD_BYTES[contract.result] * workload.words("C", problem) * problem.batch
-    floors = [limits.floor_of_operations(operations, info, most_mhz, contract.storage)]
+    floors: list[limits.Floor | None]
     if info.kind == "cpu":
-        floors += limits.floors_of_cpu(operations, read + written, info)
-    elif is_cold and bandwidth is not None:
-        floors.append(limits.floor_of_bytes(read, written, info, bandwidth))
+        floors = [*limits.floors_of_cpu(operations, read + written, info)]
+    else:
+        clock = float(info.properties.get("clock rate (MHz)") or 0)
+        most_mhz = max([clock, *(c.sm_mhz or 0 for c in timing.conditions)]) or None
+        floors = [limits.floor_of_operations(operations, info, most_mhz, contract.storage)]
+        if is_cold and bandwidth is not None:
+            floors.append(limits.floor_of_bytes(read, written, info, bandwidth))
     reason = limits.impossible(timing.median_ns, floors)
     if reason is not None and (is_cold or info.kind == "cpu"):
         raise runnable.wrong("impossible", reason)

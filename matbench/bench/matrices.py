@@ -331,11 +331,10 @@ class Buffers(NamedTuple):
             return
         matrix = (*self.inputs, self.C)[index]
         target, place = self.own.matrices[index], self.own.places[index]
-        params, narrow = dict[str, int](), tuple[int, ...]()
-        called: str = entry
+        params, narrow, called = dict[str, int](), tuple[int, ...](), "place"
         if index == 2 and target.extent.word_bytes == 2:
             params = {self.own.result.upper(): 1, "WORD_BYTES": 2}
-            called, narrow = f"{entry}_narrow", (UNWRITTEN, UNWRITTEN_NARROW)
+            called, narrow = "place_narrow", (UNWRITTEN, UNWRITTEN_NARROW)
             if kernels.backend.info.backend != "cuda":
                 raise CaseError(f"{self.own.result} results need CUDA")
         elif target.extent.word_bytes != 4:
@@ -345,5 +344,6 @@ class Buffers(NamedTuple):
         first = item * place.lines * place.pitch
         kernels.start(
             "places.cu", called, matrix.data, rows, columns, target.data, first,
-            place.row_step, place.column_step, *narrow, size=rows * columns, params=params,
+            place.row_step, place.column_step, int(entry == "take"), *narrow,
+            size=rows * columns, params=params,
         )  # fmt: skip

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000, quotes
 #: that begin none. An unclosed token extends to the end, so that no text is searched twice.
 _COMMENT = re.compile(
-    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
+    r"""(?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)|/\*.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
     r"""|\\["']|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
     re.DOTALL,
 )
@@ -94,13 +94,7 @@ def located(file: object) -> Iterator[None]:
 @functools.lru_cache(maxsize=16)
 def without_comments(source: str) -> str:
     """The source with comments blanked; all other characters keep their positions."""
-
-    def blank(match: re.Match[str]) -> str:
-        text = match.group()
-        is_open = text.startswith("/*") and not text[2:].endswith("*/")
-        return text if is_open or not text.startswith("/") else blanked(text)
-
-    return _COMMENT.sub(blank, source)
+    return _COMMENT.sub(lambda match: blanked(match[0]) if match["comment"] else match[0], source)
 
 
 @functools.lru_cache(maxsize=16)

@@ -1,12 +1,6 @@
 // The loop over the elements of matrices, the type of C's elements, and what blocks report.
 
 // The type of C's elements: float32, float64 or int32.
-#ifndef DOUBLE_C
-#define DOUBLE_C 0
-#endif
-#ifndef INT_C
-#define INT_C 0
-#endif
 #if DOUBLE_C
 typedef double real;
 #elif INT_C

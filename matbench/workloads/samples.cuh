@@ -10,25 +10,7 @@
 
 #define CHUNK 1024
 
-// The storage type of an input's numbers.
-#ifndef FLOAT16
-#define FLOAT16 0
-#endif
-#ifndef BFLOAT16
-#define BFLOAT16 0
-#endif
-#ifndef FLOAT64
-#define FLOAT64 0
-#endif
-#ifndef E4M3
-#define E4M3 0
-#endif
-#ifndef E5M2
-#define E5M2 0
-#endif
-#ifndef INT8
-#define INT8 0
-#endif
+// The storage type of an input's numbers: float32 if no other is defined.
 #if E4M3 || E5M2 || INT8
 typedef unsigned char word;
 typedef float number;
@@ -43,15 +25,19 @@ typedef unsigned word;
 typedef float number;
 #endif
 
-// An 8-bit floating-point number has FRACTION_BITS bits of fraction; its exponent is BIAS too large.
-#if E4M3 || E5M2
-#define FRACTION_BITS (E4M3 ? 3 : 2)
-#define BIAS (E4M3 ? 7 : 15)
-
-static __device__ float power_of_two(int exponent)
+// +2^exponent or -2^exponent.
+static __device__ float signed_power(int exponent, int negative)
 {
-    return __uint_as_float((unsigned)(exponent + 127) << 23);
+    return __uint_as_float((unsigned)(exponent + 127) << 23 | (unsigned)negative << 31);
 }
+
+// An 8-bit floating-point number has FRACTION_BITS bits of fraction; its exponent is BIAS too large.
+#if E4M3
+#define FRACTION_BITS 3
+#define BIAS 7
+#elif E5M2
+#define FRACTION_BITS 2
+#define BIAS 15
 #endif
 
 static __device__ number value_of(word bits)
@@ -63,7 +49,7 @@ static __device__ number value_of(word bits)
     const int fraction = bits & ((1 << FRACTION_BITS) - 1);
     const int whole = exponent ? fraction + (1 << FRACTION_BITS) : fraction;
     const int scale = (exponent ? exponent : 1) - BIAS - FRACTION_BITS;
-    return (bits & 128 ? -1.0f : 1.0f) * (float)whole * power_of_two(scale);
+    return (float)whole * signed_power(scale, bits >> 7);
 #elif FLOAT64
     return __longlong_as_double(bits);
 #elif FLOAT16
@@ -87,7 +73,7 @@ static __device__ word word_of(number value)
     const int exponent = (int)(bits >> 23 & 255) - 127 + BIAS;
     const unsigned sign = bits >> 31 << 7;
     if (exponent <= 0) // in units of the smallest number
-        return (word)(sign | (unsigned)(fabsf(value) * power_of_two(BIAS + FRACTION_BITS - 1)));
+        return (word)(sign | (unsigned)(fabsf(value) * signed_power(BIAS + FRACTION_BITS - 1, 0)));
     const unsigned fraction = bits >> (23 - FRACTION_BITS) & ((1u << FRACTION_BITS) - 1);
     return (word)(sign | (unsigned)exponent << FRACTION_BITS | fraction);
 #elif FLOAT64
@@ -112,12 +98,6 @@ static __device__ float of_element(float factor)
 #else
     return factor;
 #endif
-}
-
-// +2^exponent or -2^exponent.
-static __device__ float signed_power(int exponent, int negative)
-{
-    return __uint_as_float((unsigned)(exponent + 127) << 23 | (unsigned)negative << 31);
 }
 
 // No bound, and the largest error of many in units of their root mean square.

@@ -6,18 +6,8 @@
 
 #include "draws.cuh"
 #include "elements.cuh"
+#include "words.cuh"
 
-// Bytes of a word.
-#ifndef WORD_BYTES
-#define WORD_BYTES 4
-#endif
-#if WORD_BYTES == 1
-typedef unsigned char word;
-#elif WORD_BYTES == 2
-typedef unsigned short word;
-#else
-typedef unsigned word;
-#endif
 // A constant, because dividing by one takes less time than all else that is done to a word.
 #ifndef PAGE_BYTES
 #define PAGE_BYTES 4

@@ -114,23 +114,9 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
     piece += gridDim.x
 #define WITHIN(column, piece, columns)                                         \
     int column = (int)(piece % chunks) * CHUNK + (int)threadIdx.x,             \
-        end = column - (int)threadIdx.x + CHUNK < (columns)                    \
-                  ? column - (int)threadIdx.x + CHUNK                          \
-                  : (columns);                                                 \
+        end = min(column - (int)threadIdx.x + CHUNK, columns);                 \
     column < end;                                                              \
     column += THREADS
-
-// Element k of row i of A, and element j of row k of B.
-#define A_VALUE                                                                \
-    (only < 0    ? share(places, only, k, K) * of_element(scale * factor[terms + k]) \
-                       * value_of(A[row + from[terms + k]])                    \
-     : only == k ? of_element(scale * factor[terms + k])                       \
-                 : 0.0f)
-#define B_VALUE                                                                \
-    (selects[M + j] < 0                                                        \
-         ? of_element(scale * factor[M + j]) * value_of(B[row + from[M + j]])  \
-     : selects[M + j] == k ? of_element(scale * factor[M + j])                 \
-                           : 0.0f)
 
 // Writes A and B of one launch, and poison to C.
 extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int *from,
@@ -144,14 +130,22 @@ extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int
         const float scale = factor[i];
         const int only = selects[i];
         for (WITHIN(k, piece, K))
-            a[i * K + k] = word_of(A_VALUE);
+            a[i * K + k] = word_of(
+                only < 0    ? share(places, only, k, K) * of_element(scale * factor[terms + k])
+                                  * value_of(A[row + from[terms + k]])
+                : only == k ? of_element(scale * factor[terms + k])
+                            : 0.0f);
     }
     for (PIECES(piece, (size_t)K, N)) {
         const int k = (int)(piece / chunks);
         const size_t row = (size_t)from[terms + k] * N;
         const float scale = 1.0f / factor[terms + k];
         for (WITHIN(j, piece, N))
-            b[(size_t)k * N + j] = word_of(B_VALUE);
+            b[(size_t)k * N + j] = word_of(
+                selects[M + j] < 0
+                    ? of_element(scale * factor[M + j]) * value_of(B[row + from[M + j]])
+                : selects[M + j] == k ? of_element(scale * factor[M + j])
+                                      : 0.0f);
     }
     for (STRIDED(i, C_words))
         C[i] = poison;
@@ -211,9 +205,6 @@ extern "C" __global__ void matrix_contents(const real *contents, const int *from
 //
 // With ACCURACY, rows of `figures` are each thread's number of errors that are not finite, its largest
 // |C - R| / |R|, their sum, how many R are not 0, and the largest |C - R| / bound.
-#ifndef ACCURACY
-#define ACCURACY 0
-#endif
 extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const size_t *S,
                                           size_t R_key, size_t S_key, int S_is_R, const word *A,
                                           const word *B, const real *contents, int reads,
@@ -310,11 +301,8 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
     }
 #if ACCURACY
     const size_t threads = (size_t)gridDim.x * THREADS, t = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    figures[t] = wild;
-    figures[threads + t] = largest;
-    figures[2 * threads + t] = total;
-    figures[3 * threads + t] = nonzero;
-    figures[4 * threads + t] = most;
+    const double found[5] = {wild, largest, total, nonzero, most};
+    for (int f = 0; f < 5; ++f) figures[f * threads + t] = found[f];
 #endif
     REPORT(partial, wrong, first, excess)
 }

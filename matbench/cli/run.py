@@ -13,9 +13,8 @@ import click
 
 from matbench import signals
 from matbench.cli import registry
-from matbench.cli.adoption import Adopter
+from matbench.cli.adoption import Adopter, Batch
 from matbench.cli.app import main
-from matbench.cli.batch import Batch
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
 from matbench.cli.kernel_files import (
     ContractOptions,

@@ -216,7 +216,8 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
     """
     made = _case(kernel, problem, params, device)
     takes_size = any(re.search(r"\b[MNK]\b", text) for text in kernel.args)
-    if made.launch is None or device.backend != "opencl" or not takes_size:
+    is_reordered = device.kind == "cpu" and kernel.kind.has_source and takes_size
+    if made.skip is not None or not is_reordered:
         return made
     workload, scaling = workloads.get(kernel.workload), next(scalings(kernel, {}))
     scaling |= {"batch": min(3, scaling.get("batch", 1))}

@@ -388,7 +388,7 @@ def test_a_case_has_the_values_of_its_arguments() -> None:
     )
 
 
-def test_the_awkward_case_is_for_opencl_and_has_a_size_that_the_kernel_takes() -> None:
+def test_the_awkward_case_is_for_a_cpu_and_has_a_size_that_the_kernel_takes() -> None:
     multiple = changed(launch=LaunchRules(block=(1,), grid=("M",), where=("K % 16 == 0",)))
     awkward = one(multiple, 4096, CPU).awkward
     assert awkward is not None

@@ -311,7 +311,7 @@ def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str |
             found.append(text)
         else:
             value = expressions.evaluate(text, values)
-            kind = parameter.type if parameter is not None else None
+            kind = None if parameter is None or parameter.pointer else parameter.type
             is_rounded = kind == "float" and kernel.contract.result == "float64"
             is_rounded = is_rounded and struct.unpack("f", struct.pack("f", value))[0] != value
             if is_rounded or (kind in signature.SCALARS and not signature.holds(kind, value)):

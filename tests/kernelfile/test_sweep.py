@@ -388,6 +388,18 @@ def test_a_case_has_the_values_of_its_arguments() -> None:
     )
 
 
+def test_the_address_of_a_number_may_be_passed() -> None:
+    """A function on the host may take alpha by its address: it is a number of C's type then."""
+    parameters = (
+        *(Parameter("double", name, True) for name in "ABC"),
+        Parameter("float", "x", True),
+    )
+    kernel = changed(args=("A", "B", "C", "0.1"), parameters=parameters)
+    assert one(kernel).arguments == ("A", "B", "C", 0.1)
+    by_value = changed(kernel, parameters=(*parameters[:3], Parameter("float", "x", False)))
+    assert present(one(by_value).skip).kind == "argument"
+
+
 def test_the_awkward_case_is_for_a_cpu_and_has_a_size_that_the_kernel_takes() -> None:
     multiple = changed(launch=LaunchRules(block=(1,), grid=("M",), where=("K % 16 == 0",)))
     awkward = one(multiple, 4096, CPU).awkward

@@ -1,7 +1,8 @@
 """Integer instructions on the 32 lanes of a warp, as far as addresses and branches need them.
 
-Registers are arrays of 32 numbers from 0 to 2³² - 1, predicates arrays of 32 booleans. None stands
-for a value that is not known: whatever was loaded, and all that depends on it.
+Registers are arrays of 32 numbers from 0 to 2³² - 1, held in 64 bits without a sign, and predicates
+arrays of 32 booleans. None stands for a value that is not known: whatever was loaded, and all that
+depends on it.
 """
 
 from __future__ import annotations
@@ -15,18 +16,25 @@ import numpy.typing as npt
 from matbench.features.explain.sass.effects import result_count, row
 from matbench.features.explain.sass.listing import CONSTANT_NAMES, Instruction, Operand
 
-Value = npt.NDArray[Any] | None
+Numbers = npt.NDArray[Any]
+Value = Numbers | None
 
 LANES = 32
 MASK = 0xFFFFFFFF
-_FULL = np.full(LANES, MASK, dtype=np.int64)
-_ZERO = np.zeros(LANES, dtype=np.int64)
-_TRUE = np.ones(LANES, dtype=bool)
-_FALSE = ~_TRUE
+_LANE = np.arange(LANES)
 
 
 class UnknownError(Exception):
     """A value that an instruction needs is not known."""
+
+
+def alike(number: int) -> Numbers:
+    """The same number for each lane."""
+    return np.full(LANES, number, dtype=np.uint64)
+
+
+_FULL, _ZERO, _TRUE = alike(MASK), alike(0), np.ones(LANES, dtype=bool)
+_FALSE = ~_TRUE
 
 
 class Lanes:
@@ -40,34 +48,28 @@ class Lanes:
         self.constants = constants
         self.special = special
 
-    def get(self, name: str) -> npt.NDArray[Any]:
+    def get(self, name: str) -> Numbers:
         value = self.values.get(name, _FALSE if name.lstrip("U")[0] == "P" else _ZERO)
         if value is None:
             raise UnknownError(name)
         return value
 
-    def number(self, operand: Operand) -> npt.NDArray[Any]:
+    def number(self, operand: Operand) -> Numbers:
         """32 bits per lane; a negated operand is 2³² - x, so that sums carry as in hardware."""
-        if operand.absolute:  # of a float
-            raise UnknownError(operand.text)
         if operand.kind == "number":
-            return np.full(LANES, operand.number & MASK, dtype=np.int64)
-        if operand.kind == "constant":
-            if operand.number not in self.constants:
-                raise UnknownError(operand.text)
-            values = np.full(LANES, self.constants[operand.number], dtype=np.int64)
-        elif operand.kind == "register":
+            return alike(operand.number & MASK)
+        if operand.kind == "constant" and operand.number in self.constants:
+            values = alike(self.constants[operand.number])
+        elif operand.kind == "register" and not operand.absolute:  # that is of a float
             values = self.get(operand.name)
         else:
             raise UnknownError(operand.text)
         if operand.inverted:
             values = values ^ MASK
-        if operand.negated:
-            values = (1 << 32) - values
-        return values
+        return (1 << 32) - values if operand.negated else values
 
-    def pair(self, operand: Operand) -> npt.NDArray[Any]:
-        """64 bits per lane, as unsigned numbers."""
+    def pair(self, operand: Operand) -> Numbers:
+        """64 bits per lane."""
         if operand.kind == "register" and operand.name not in ("RZ", "URZ"):
             low, high = row(operand.name, 2)
             return _joined(self.get(high), self.get(low))
@@ -75,37 +77,31 @@ class Lanes:
             upper = operand._replace(number=operand.number + 4)
             return _joined(self.number(upper), self.number(operand))
         if operand.kind == "number":
-            return np.full(LANES, operand.number & ((1 << 64) - 1), dtype=np.uint64)
-        return self.number(operand).astype(np.uint64)
+            return alike(operand.number & ((1 << 64) - 1))
+        return self.number(operand)
 
-    def truth(self, operand: Operand) -> npt.NDArray[Any]:
+    def truth(self, operand: Operand) -> Numbers:
         values = self.get(operand.name)
         return ~values if operand.inverted else values
 
-    def address(self, operand: Operand) -> npt.NDArray[Any]:
+    def address(self, operand: Operand) -> Numbers:
         """The addresses of a memory operand, one per lane."""
-        start = operand.number & ((1 << 64) - 1)
-        total: npt.NDArray[np.uint64] = np.full(LANES, start, dtype=np.uint64)
+        total = alike(operand.number & ((1 << 64) - 1))
         for name, scale, wide in operand.parts:
             plain = Operand("register", name, name)
-            part = self.pair(plain) if wide else self.number(plain).astype(np.uint64)
-            total = np.add(total, part * np.uint64(scale))
-        if not any(wide for _, _, wide in operand.parts):
-            total = np.bitwise_and(total, np.uint64(MASK))
-        return total
+            total = total + (self.pair(plain) if wide else self.number(plain)) * scale
+        return total if any(wide for _, _, wide in operand.parts) else total & MASK
 
 
-def _joined(high: npt.NDArray[Any], low: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    joined: npt.NDArray[Any] = high.astype(np.uint64) << np.uint64(32) | low.astype(np.uint64)
-    return joined
+def _joined(high: Numbers, low: Numbers) -> Numbers:
+    return (high & MASK) << 32 | low & MASK
 
 
-def _signed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    values = values & MASK
-    return values - ((values >> 31) << 32)
+def _signed(values: Numbers) -> Numbers:
+    return values.astype(np.uint32).view(np.int32).astype(np.int64)
 
 
-def compute(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def compute(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     """What the instruction writes; `UnknownError` if that is not known."""
     how = _SEMANTICS.get(instruction.stem.removeprefix("U"))
     if how is None:
@@ -120,53 +116,44 @@ def _carries(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Opera
     return instruction.operands[1:count], instruction.operands[count:]
 
 
-def _result(instruction: Instruction, value: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-    return {instruction.operands[0].name: value & MASK}
+def _result(instruction: Instruction, value: Numbers) -> dict[str, Numbers]:
+    return {instruction.operands[0].name: value.astype(np.uint64) & MASK}
 
 
-def _wide(instruction: Instruction, value: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+def _wide(instruction: Instruction, value: Numbers) -> dict[str, Numbers]:
     value = value.astype(np.uint64)
     low, high = row(instruction.operands[0].name, 2)
-    return {
-        low: (value & np.uint64(MASK)).astype(np.int64),
-        high: (value >> np.uint64(32)).astype(np.int64),
-    }
+    return {low: value & MASK, high: value >> 32}
 
 
-def _move(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _move(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     if "64" in instruction.modifiers:
         return _wide(instruction, lanes.pair(instruction.operands[1]))
     return _result(instruction, lanes.number(instruction.operands[1]))
 
 
-def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     carries, (a, b, c, *more) = _carries(instruction)
     modifiers = instruction.modifiers
-    x, y = lanes.number(a) & MASK, lanes.number(b) & MASK
-    if "WIDE" in modifiers or "HI" in modifiers:
-        if "U32" not in modifiers:
-            x, y = _signed(x), _signed(y)
-        product = x.astype(np.uint64) * y.astype(np.uint64)
-        added = product + lanes.pair(c)
-        overflow = added < product
-        if more and "X" in modifiers:
-            before, added = added, added + lanes.truth(more[0]).astype(np.uint64)
-            overflow |= added < before
-        overflows = {carry.name: overflow for carry in carries}
-        if "HI" in modifiers:
-            high = (added >> np.uint64(32)).astype(np.int64)
-            return overflows | _result(instruction, high)
-        return overflows | _wide(instruction, added)
-    low = (x.astype(np.uint64) * y.astype(np.uint64)).astype(np.int64) & MASK
-    total = low + lanes.number(c)
-    if "X" in modifiers and more:
-        total = total + lanes.truth(more[0])
-    return _result(instruction, total)
+    carry = lanes.truth(more[0]) if more and "X" in modifiers else _FALSE
+    factors = [lanes.number(a) & MASK, lanes.number(b) & MASK]
+    if "WIDE" not in modifiers and "HI" not in modifiers:
+        return _result(instruction, (factors[0] * factors[1] & MASK) + lanes.number(c) + carry)
+    if "U32" not in modifiers:
+        factors = [_signed(factor).view(np.uint64) for factor in factors]
+    product = factors[0] * factors[1]
+    added = product + lanes.pair(c)
+    total = added + carry
+    overflows = {each.name: (added < product) | (total < added) for each in carries}
+    if "HI" in modifiers:
+        return overflows | _result(instruction, total >> 32)
+    return overflows | _wide(instruction, total)
 
 
-def _add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     carries, read = _carries(instruction)
     numbers = [operand for operand in read if operand.kind != "predicate"]
+    added = [] if "X" not in instruction.modifiers else [o for o in read if o not in numbers]
     if "64" in instruction.modifiers:
         if "X" in instruction.modifiers:
             raise UnknownError(instruction.opcode)
@@ -176,70 +163,58 @@ def _add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
             exact += 2**64 - value if operand.negated else value
         overflows = {carry.name: exact >> 64 > i for i, carry in enumerate(carries)}
         return overflows | _wide(instruction, exact & 2**64 - 1)
-    total = sum((lanes.number(operand) for operand in numbers), _ZERO)
-    if "X" in instruction.modifiers:
-        for operand in read:
-            if operand.kind == "predicate":
-                total = total + lanes.truth(operand)
+    total = sum(map(lanes.number, numbers), _ZERO) + sum(map(lanes.truth, added), _ZERO)
     overflows = {carry.name: total >> 32 > i for i, carry in enumerate(carries)}
     return overflows | _result(instruction, total)
 
 
-def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
-    carries, read = _carries(instruction)
+def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
+    carries, (a, b, *more) = _carries(instruction)
     modifiers = instruction.modifiers
-    a, b = read[0], read[1]
-    x = lanes.number(a) & MASK
-    inputs = [operand for operand in read[2:] if operand.kind == "predicate"]
-    shift = [operand for operand in read[2:] if operand.kind == "number"][-1].number & 31
+    x = lanes.number(a)
+    shift = [operand for operand in more if operand.kind == "number"][-1].number & 31
     if "HI" in modifiers:
-        sign = "SX32" in modifiers
-        upper = (_signed(x) >> 31 if sign else lanes.number(read[2])) & MASK
-        x = (_joined(upper, x) << np.uint64(shift) >> np.uint64(32)).astype(np.int64)
+        upper = _signed(x).view(np.uint64) >> 32 if "SX32" in modifiers else lanes.number(more[0])
+        x = _joined(upper, x) << shift >> 32
+    elif a.negated:
+        x = (1 << 32) - (lanes.number(a._replace(negated=False)) << shift & MASK)
     else:
         x = x << shift & MASK
-    if a.negated and "HI" not in modifiers:
-        x = (1 << 32) - (lanes.number(a._replace(negated=False)) << shift & MASK)
     total = x + lanes.number(b)
     if "X" in modifiers:
-        total = total + lanes.truth(inputs[-1])
+        total = total + lanes.truth([o for o in more if o.kind == "predicate"][-1])
     overflows = {carry.name: total >> 32 > 0 for carry in carries}
     return overflows | _result(instruction, total)
 
 
-def _shift(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _shift(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     _, low, by, high = instruction.operands
     modifiers = instruction.modifiers
-    amount = (lanes.number(by) & (31 if "W" in modifiers else 63)).astype(np.uint64)
-    upper = lanes.number(high) & MASK
-    value = _joined(upper, lanes.number(low) & MASK)
+    amount = lanes.number(by) & (31 if "W" in modifiers else 63)
+    value = _joined(lanes.number(high), lanes.number(low))
     if modifiers[0] == "L":
         value = value << amount
     elif "S32" in modifiers or "S64" in modifiers:
-        value = (value.astype(np.int64) >> amount.astype(np.int64)).astype(np.uint64)
+        value = (value.view(np.int64) >> amount.view(np.int64)).view(np.uint64)
     else:
         value = value >> amount
-    if "HI" in modifiers:
-        value = value >> np.uint64(32)
-    return _result(instruction, (value & np.uint64(MASK)).astype(np.int64))
+    return _result(instruction, value >> 32 if "HI" in modifiers else value)
 
 
-def _logic(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _logic(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     operands = instruction.operands
-    if operands[0].kind == "predicate":
-        truth, operands = operands[0].name, operands[1:]
-    else:
-        truth = ""
-    a, b, c = (lanes.number(operand) & MASK for operand in operands[1:4])
-    bits = _looked_up(operands[4].number, a, b, c, _FULL)
-    result = {operands[0].name: bits}
-    if truth:
+    *truth, target = operands[: 1 + (operands[0].kind == "predicate")]
+    *read, table = operands[1 + len(truth) :][:4]
+    a, b, c = (lanes.number(operand) & MASK for operand in read)
+    bits = _looked_up(table.number, a, b, c, _FULL)
+    result = {target.name: bits}
+    for predicate in truth:
         combine = _COMBINE["AND" if "PAND" in instruction.modifiers else "OR"]
-        result[truth] = combine(bits != 0, lanes.truth(operands[5]))
+        result[predicate.name] = combine(bits != 0, lanes.truth(operands[-1]))
     return result
 
 
-def _looked_up(table: int, a: Any, b: Any, c: Any, ones: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _looked_up(table: int, a: Any, b: Any, c: Any, ones: Numbers) -> npt.NDArray[Any]:
     """Each bit is that bit of the table which the bits of a, b and c number."""
     bits = a ^ a
     for index in range(8):
@@ -251,7 +226,7 @@ def _looked_up(table: int, a: Any, b: Any, c: Any, ones: npt.NDArray[Any]) -> np
     return np.asarray(bits)
 
 
-def _logic_of_predicates(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _logic_of_predicates(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     first, second, a, b, c, *tables = instruction.operands
     x, y, z = (lanes.truth(operand) for operand in (a, b, c))
     return {
@@ -269,7 +244,7 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _float(operand: Operand, lanes: Lanes) -> npt.NDArray[Any]:
+def _float(operand: Operand, lanes: Lanes) -> Numbers:
     """A float32 per lane; listings show those without a fraction like integers."""
     if operand.kind == "number":
         return np.full(LANES, operand.number, dtype=np.float32)
@@ -278,18 +253,17 @@ def _float(operand: Operand, lanes: Lanes) -> npt.NDArray[Any]:
     return lanes.number(operand).astype(np.uint32).view(np.float32)
 
 
-def _compared(operand: Operand, instruction: Instruction, lanes: Lanes) -> npt.NDArray[Any]:
+def _compared(operand: Operand, instruction: Instruction, lanes: Lanes) -> Numbers:
     """A number per lane as the instruction compares it: signed or not, of 32 or 64 bits."""
     modifiers = instruction.modifiers
-    if "U64" in modifiers:
-        return lanes.pair(operand)
-    if "S64" in modifiers:
-        return lanes.pair(operand).astype(np.int64)
-    value = lanes.number(operand) & MASK
-    return value if "U32" in modifiers else _signed(value)
+    if "U64" in modifiers or "S64" in modifiers:
+        value = lanes.pair(operand)
+        return value if "U64" in modifiers else value.view(np.int64)
+    value = lanes.number(operand)
+    return value & MASK if "U32" in modifiers else _signed(value)
 
 
-def _compare(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _compare(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     first, second, a, b, given, *lower = instruction.operands
     modifiers = instruction.modifiers
     if instruction.stem.endswith("FSETP"):
@@ -314,15 +288,13 @@ def _compare(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[An
     return {first.name: combine(result, other), second.name: combine(~result, other)}
 
 
-def _select(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _select(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     _, a, b, which = instruction.operands
-    if "64" in instruction.modifiers:
-        both = np.where(lanes.truth(which), lanes.pair(a), lanes.pair(b))
-        return _wide(instruction, both)
-    return _result(instruction, np.where(lanes.truth(which), lanes.number(a), lanes.number(b)))
+    read, write = (lanes.pair, _wide) if "64" in instruction.modifiers else (lanes.number, _result)
+    return write(instruction, np.where(lanes.truth(which), read(a), read(b)))
 
 
-def _extreme(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _extreme(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     is_wide = instruction.operands[0].kind == "predicate"
     if is_wide:  # pairs, with two more results and one more predicate to read
         instruction = instruction._replace(operands=instruction.operands[2:-1])
@@ -337,22 +309,20 @@ def _extreme(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[An
     return (_wide if is_wide else _result)(instruction, extreme)
 
 
-def _permute(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _permute(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     if len(instruction.modifiers) > 0:
         raise UnknownError(instruction.opcode)
     _, a, selector, b = instruction.operands
-    value = _joined(lanes.number(b) & MASK, lanes.number(a) & MASK)
-    chosen = lanes.number(selector) & MASK
+    value, chosen = _joined(lanes.number(b), lanes.number(a)), lanes.number(selector) & MASK
     word = _ZERO
     for i in range(4):
         nibble = chosen >> (4 * i) & 15
-        byte = (value >> (8 * (nibble & 7)).astype(np.uint64) & np.uint64(255)).astype(np.int64)
-        byte = np.where(nibble & 8, np.where(byte & 128, 255, 0), byte)
-        word = word | byte << (8 * i)
+        byte = value >> 8 * (nibble & 7) & 255
+        word = word | np.where(nibble & 8, (byte >> 7) * 255, byte) << (8 * i)
     return _result(instruction, word)
 
 
-def _special(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _special(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     target, source = instruction.operands[:2]
     if source.name == "SRZ":
         names = row(target.name, 1 if "32" in instruction.modifiers else 2)
@@ -363,7 +333,7 @@ def _special(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[An
     return {target.name: value}
 
 
-def _constant(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _constant(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     target, source = instruction.operands[:2]
     if not set(instruction.modifiers) <= {"64", "128"}:  # parts of a word
         raise UnknownError(instruction.opcode)
@@ -374,18 +344,16 @@ def _constant(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[A
     }
 
 
-def _absolute(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
-    value = _signed(lanes.number(instruction.operands[1]))
-    return _result(instruction, np.abs(value))
+def _absolute(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
+    return _result(instruction, np.abs(_signed(lanes.number(instruction.operands[1]))))
 
 
-def _to_uniform(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _to_uniform(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     *_, target, source = instruction.operands
-    value = lanes.number(source)
-    return {target.name: np.full(LANES, value[0], dtype=np.int64)}
+    return {target.name: alike(lanes.number(source)[0])}
 
 
-def _halves(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _halves(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     """`HFMA2 R, -RZ, RZ, x, y` sets a constant."""
     operands = instruction.operands
     if [operand.name for operand in operands[1:3]] != ["RZ", "RZ"] or len(operands) != 5:
@@ -394,62 +362,60 @@ def _halves(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any
         upper, lower = (np.float16(operand.text).view(np.uint16) for operand in operands[3:])
     except ValueError:
         raise UnknownError(instruction.opcode) from None
-    return _result(instruction, np.full(LANES, int(upper) << 16 | int(lower), dtype=np.int64))
+    return _result(instruction, alike(int(upper) << 16 | int(lower)))
 
 
-def _shuffle(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _shuffle(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     """Each lane's source lane as in *PTX ISA*, `shfl.sync`."""
-    inside, target, source, by, limits = instruction.operands
-    lane, by_lanes, c = np.arange(LANES), lanes.number(by) & 31, lanes.number(limits)
-    segment, clamp = c >> 8 & 31, c & 31
-    first, last = lane & segment, lane & segment | clamp & ~segment
+    inside, target, source, *numbers = instruction.operands
+    by_lanes, c = (lanes.number(operand).view(np.int64) for operand in numbers)
+    by_lanes, segment, clamp = by_lanes & 31, c >> 8 & 31, c & 31
+    first, last = _LANE & segment, _LANE & segment | clamp & ~segment
     how = {
         "IDX": first | by_lanes & ~segment,
-        "BFLY": lane ^ by_lanes,
-        "DOWN": lane + by_lanes,
-        "UP": lane - by_lanes,
+        "BFLY": _LANE ^ by_lanes,
+        "DOWN": _LANE + by_lanes,
+        "UP": _LANE - by_lanes,
     }
     chosen = how[instruction.modifiers[0]]
     in_range = chosen >= last if instruction.modifiers[0] == "UP" else chosen <= last
-    return {
-        inside.name: in_range,
-        target.name: lanes.number(source)[np.where(in_range, chosen, lane)],
-    }
+    read = lanes.number(source)[np.where(in_range, chosen, _LANE)]
+    return {inside.name: in_range, target.name: read}
 
 
-def _predicates_to_register(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _predicates_to_register(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     target, _, kept, mask = instruction.operands
     if instruction.modifiers or mask.kind != "number":
         raise UnknownError(instruction.opcode)
-    bits = lanes.number(kept) & ~mask.number & MASK
+    bits = lanes.number(kept) & (~mask.number & MASK)
     for i in range(7):
         if mask.number >> i & 1:
-            bits = bits | lanes.get(f"P{i}").astype(np.int64) << i
+            bits = bits | lanes.get(f"P{i}").astype(np.uint64) << i
     return {target.name: bits}
 
 
-def _reciprocal(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+def _reciprocal(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     """The steps of an integer division: to float, 1/x, and back, rounded as the modifiers say."""
-    value = lanes.number(instruction.operands[1]) & MASK
+    value = lanes.number(instruction.operands[1])
     modifiers = instruction.modifiers
+    as_float = value.astype(np.uint32).view(np.float32)
     if instruction.stem == "MUFU" and modifiers == ("RCP",):
         with np.errstate(all="ignore"):
-            inverse = (np.float32(1) / value.astype(np.uint32).view(np.float32)).astype(np.float32)
-        return _result(instruction, inverse.view(np.uint32).astype(np.int64))
-    if instruction.stem == "I2F" and set(modifiers) <= {"U32", "RP"}:
-        exact = (value if "U32" in modifiers else _signed(value)).astype(np.float64)
+            rounded = (np.float32(1) / as_float).astype(np.float32)
+    elif instruction.stem == "I2F" and set(modifiers) <= {"U32", "RP"}:
+        exact = (value & MASK if "U32" in modifiers else _signed(value)).astype(np.float64)
         rounded = exact.astype(np.float32)
         if "RP" in modifiers:
             up = np.nextafter(rounded, np.float32(np.inf))
             rounded = np.where(rounded.astype(np.float64) < exact, up, rounded).astype(np.float32)
-        return _result(instruction, rounded.view(np.uint32).astype(np.int64))
-    if instruction.stem == "F2I" and {"U32", "TRUNC"} <= set(modifiers):
-        number = value.astype(np.uint32).view(np.float32).astype(np.float64)
-        return _result(instruction, np.clip(np.nan_to_num(number), 0, MASK).astype(np.int64))
-    raise UnknownError(instruction.opcode)
+    elif instruction.stem == "F2I" and {"U32", "TRUNC"} <= set(modifiers):
+        return _result(instruction, np.clip(np.nan_to_num(as_float.astype(np.float64)), 0, MASK))
+    else:
+        raise UnknownError(instruction.opcode)
+    return _result(instruction, rounded.view(np.uint32))
 
 
-Semantics = Callable[[Instruction, Lanes], dict[str, npt.NDArray[Any]]]
+Semantics = Callable[[Instruction, Lanes], dict[str, Numbers]]
 #: By stem, without the U of uniform instructions.
 _SEMANTICS: dict[str, Semantics] = {
     "MOV": _move, "IMAD": _multiply_add, "IADD3": _add, "IADD": _add, "VIADD": _add,

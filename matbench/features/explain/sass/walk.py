@@ -28,6 +28,7 @@ from matbench.features.explain.sass.integers import (
     Lanes,
     UnknownError,
     Value,
+    alike,
     compute,
 )
 from matbench.features.explain.sass.listing import VARIABLES, Instruction
@@ -74,16 +75,16 @@ class WarpPlace(NamedTuple):
 
 def special_registers(place: WarpPlace) -> dict[str, Value]:
     """Thread and block indices by the names of special registers, one number per lane."""
-    thread = np.arange(LANES, dtype=np.int64) + LANES * place.warp
+    thread = np.arange(LANES, dtype=np.uint64) + LANES * place.warp
     x, y, _ = place.block
     index = dict(zip("XYZ", (thread % x, thread // x % y, thread // (x * y)), strict=True))
     registers: dict[str, Value] = {f"SR_TID.{axis}": value for axis, value in index.items()}
     for name, numbers in (("SR_CTAID", place.block_index), ("SR_NCTAID", place.grid)):
         for axis, number in zip("XYZ", numbers, strict=True):
-            registers[f"{name}.{axis}"] = np.full(LANES, number, dtype=np.int64)
-    registers["SR_LANEID"] = np.arange(LANES, dtype=np.int64)
+            registers[f"{name}.{axis}"] = alike(number)
+    registers["SR_LANEID"] = np.arange(LANES, dtype=np.uint64)
     # Without clusters, a block is the only one of its own.
-    registers["SR_CgaCtaId"] = np.zeros(LANES, dtype=np.int64)
+    registers["SR_CgaCtaId"] = alike(0)
     return registers
 
 
@@ -213,7 +214,7 @@ class Walk:
             elif instruction.stem == "ELECT":
                 values = {instruction.operands[0].name: np.arange(LANES) == 0}
             elif instruction.opcode.startswith(ARRIVES):
-                values = dict.fromkeys(names, np.zeros(LANES, dtype=np.int64))
+                values = dict.fromkeys(names, alike(0))
             elif names:
                 values = compute(instruction, self.lanes)
         for name in names:

@@ -18,7 +18,7 @@ T, F = True, False
 LANE = list(range(LANES))
 #: Constant bank 0 by offset, and special registers.
 CONSTANTS = {0x210: 7, 0x214: 1, 0x218: 8, 0x21C: 9}
-SPECIAL = {"SR_TID.X": np.arange(LANES)}
+SPECIAL = {"SR_TID.X": np.arange(LANES, dtype=np.uint64)}
 
 #: A register's value in all lanes, or in the first ones; the others repeat these.
 Values = Mapping[str, int | Sequence[int]]
@@ -39,7 +39,8 @@ def bits(*numbers: float) -> list[int]:
 
 
 def in_lanes(value: int | Sequence[int]) -> np.ndarray:
-    return np.resize(np.array(value), LANES)
+    numbers = np.resize(np.array(value), LANES)
+    return numbers if numbers.dtype == bool else numbers.astype(np.uint64)
 
 
 def instruction(text: str) -> listing.Instruction:

@@ -7,12 +7,13 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import msgspec
 
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.console import say
+from matbench.cli.options import DeviceOptions
 from matbench.errors import UsageError
 from matbench.features.adopt import arguments
 from matbench.features.adopt.guess import Adopted, NotCallableError, scaled, takes_one_size
@@ -26,9 +27,6 @@ from matbench.model import DeviceInfo, Kernel, Layout, Parameter, Precision, Pro
 from matbench.records.outcome import Outcome
 from matbench.show.reasons import outcome_reason
 from matbench.worker.worker import WorkerPool
-
-if TYPE_CHECKING:
-    from matbench.cli.options import DeviceOptions
 
 #: A table, and the kernel with it.
 _Way = tuple[dict[str, Any], Kernel]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,12 +18,9 @@ import numpy.typing as npt
 from matbench.bench import kernel_arguments
 from matbench.bench.kernel_arguments import Float64 as Array
 from matbench.bench.kernel_arguments import Matrix, Memory
-from matbench.model import WORD_BYTES
+from matbench.bench.session import Session
+from matbench.model import WORD_BYTES, Case
 from matbench.workloads.rounding import decoded, encoded
-
-if TYPE_CHECKING:
-    from matbench.bench.session import Session
-    from matbench.model import Case
 
 #: The minimum size of the guards on both sides of a matrix, which are as large as the matrix.
 _GUARD_BYTES = 1 << 18

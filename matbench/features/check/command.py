@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import click
 
+from matbench.analysis.claims import Weakening, weakenings
+from matbench.bench.options import Options
+from matbench.bench.prepared import host_memory_bytes
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_rich
 from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
@@ -25,14 +27,17 @@ from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.selection import without_launch
 from matbench.errors import UsageError
-from matbench.model import Case, Skip
-
-if TYPE_CHECKING:
-    from matbench.analysis.claims import Weakening
-    from matbench.features.check.probe import Need, Probe
-    from matbench.model import DeviceInfo, Kernel
-    from matbench.records.outcome import Outcome
-    from matbench.worker.worker import Worker
+from matbench.features.check import claim_checker, sanitizer, view
+from matbench.features.check.claim_checker import conditions
+from matbench.features.check.probe import Need, Probe
+from matbench.features.probes import cases
+from matbench.kernelfile import sweep
+from matbench.model import Case, DeviceInfo, Kernel, Skip
+from matbench.records.environment import run_environment
+from matbench.records.outcome import Claims, Outcome
+from matbench.show import outcomes, safe
+from matbench.worker.scheduler import TaskGroup
+from matbench.worker.worker import Worker, WorkerPool
 
 #: After this many timeouts, the remaining probes of a set of parameters are skipped.
 _DEADLINES = 2
@@ -64,8 +69,6 @@ def check(
     matbench check tiled kahan --quick
     matbench check mine.cu --sanitize
     """
-    from matbench.features.check import sanitizer
-
     if quick and sanitize:
         raise UsageError("--quick cannot be combined with --sanitize")
     chosen = list({kernel.name: kernel for kernel in files.loaded(kernels).named(kernels)}.values())
@@ -107,11 +110,6 @@ def _probed(
     quick: bool,
 ) -> list[tuple[str, Case]]:
     """The cases of a kernel, each with its purpose."""
-    import psutil
-
-    from matbench.features.probes import cases
-    from matbench.kernelfile import sweep
-
     if quick:
         unset = SizeOptions(sizes=None, inputs=(), seed=0, alpha=None, beta=None, batch=None)
         problems = unset.problems([kernel], smoke=True)
@@ -124,10 +122,6 @@ def _probed(
 
 def _show(trials: list[Probing], shown: ReportOptions) -> None:
     """Print the probes, the claims and the sanitizer's findings of each kernel."""
-    from matbench.features.check import view
-    from matbench.records.environment import run_environment
-    from matbench.show import outcomes, safe
-
     devices = {info.identity: info for each in trials for info in each.devices}
     about = run_environment(sys.argv[1:], [*devices.values()], {})
     found = [record for each in trials for record in (*each.probes, *each.needs)]
@@ -161,11 +155,6 @@ class Probing:
         try_claims: bool,
         sanitize: bool,
     ) -> None:
-        from matbench.analysis.claims import weakenings
-        from matbench.features.check import sanitizer
-        from matbench.features.check.claim_checker import conditions
-        from matbench.records.outcome import Claims
-
         self.kernel = kernel
         self.devices = devices
         self.probed = probed
@@ -203,11 +192,6 @@ class Probing:
 
     def probe(self, deadlines: DeadlineOptions) -> None:
         """Run every probe, on any of the devices."""
-        from matbench.bench.options import Options
-        from matbench.features.check.probe import Probe
-        from matbench.worker.scheduler import TaskGroup
-        from matbench.worker.worker import WorkerPool
-
         given_up: dict[str, Skip] = {}
         with (
             WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as pool,
@@ -238,11 +222,6 @@ class Probing:
 
         It may fail then, so its output and the driver's are not shown.
         """
-        from matbench.bench.options import Options
-        from matbench.features.check import claim_checker
-        from matbench.worker.scheduler import TaskGroup
-        from matbench.worker.worker import WorkerPool
-
         if not self.claims:
             return
         with (
@@ -262,8 +241,6 @@ class Probing:
                 self._needs[claim.declared] = claim_need
 
     def run_sanitizer(self, deadlines: DeadlineOptions) -> None:
-        from matbench.features.check import sanitizer
-
         if not self.runs:
             return
         with progress(len(self.runs)) as display:

@@ -7,8 +7,11 @@ from contextlib import suppress
 
 import click
 
+from matbench import backends
+from matbench.cache import Cache
 from matbench.cli.app import main
 from matbench.cli.console import say, show_rich
+from matbench.features.doctor import installing, machine
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
@@ -32,17 +35,11 @@ def doctor(install: bool, clear_cache: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from matbench import backends
-    from matbench.cache import Cache
-    from matbench.features.doctor import machine
-
     if clear_cache:
         cache = Cache()
         say(f"removed {cache.clear() / 1e6:,.1f} MB from {cache.folder}")
         return
     if install:
-        from matbench.features.doctor import installing
-
         for step in installing.install():
             say(f"{step} …", err=True)
     findings, table = list(machine.findings()), Table.grid(padding=(0, 2))

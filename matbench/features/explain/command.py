@@ -6,11 +6,14 @@ import itertools
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-from matbench import signals
+from matbench import backends, signals
+from matbench.analysis import ranking
+from matbench.backends import UnavailableError
+from matbench.backends.cuda import compilation
+from matbench.cache import Cache
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, exit_with, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
@@ -27,12 +30,24 @@ from matbench.cli.options import (
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import CaseError, MatbenchError, UsageError
-
-if TYPE_CHECKING:
-    from matbench.features.explain.architectures import Architecture
-    from matbench.features.explain.record import Fit, Limits, MachineCode
-    from matbench.model import Case, DeviceInfo, Resources
-    from matbench.records.outcome import Outcome
+from matbench.features.explain import (
+    architectures,
+    disassembly,
+    explanation,
+    limits,
+    machine_code,
+    occupancy,
+    view,
+)
+from matbench.features.explain import counters as ncu
+from matbench.features.explain.architectures import Architecture, device_of, named
+from matbench.features.explain.record import Fit, Limits, MachineCode
+from matbench.kernelfile import sweep
+from matbench.model import Case, DeviceInfo, Resources
+from matbench.records.environment import run_environment
+from matbench.records.outcome import Outcome
+from matbench.worker.comparing import Contender
+from matbench.worker.worker import WorkerPool
 
 #: The architecture to explain a kernel for if there is no device.
 _CURRENT = "hopper"
@@ -69,13 +84,6 @@ def explain(
     matbench explain tiled --set TILE=16 --arch g80,kepler,hopper
     matbench explain tiled --set TILE=4,8,12,16,20 --arch g80,kepler
     """
-    from matbench.features.explain import counters as ncu
-    from matbench.features.explain import explanation, view
-    from matbench.features.explain.architectures import device_of, named
-    from matbench.kernelfile import sweep
-    from matbench.records.environment import run_environment
-    from matbench.worker.comparing import Contender
-
     if counters:
         ncu.executable()
     chosen = files.one(kernel)
@@ -134,8 +142,6 @@ def explain(
 
 def _device(device: DeviceOptions, *, counters: bool) -> DeviceInfo | None:
     """The device in use; None if there is none and none was asked for."""
-    from matbench import backends
-
     try:
         info = device.choose()
     except backends.NoDeviceError as error:
@@ -155,9 +161,6 @@ def _measure(
     measured: list[tuple[Case, Outcome]],
 ) -> Limits | None:
     """Measure every case briefly, and the device's limits; what is measured is kept if stopped."""
-    from matbench.features.explain import limits
-    from matbench.worker.worker import WorkerPool
-
     options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
     with (
         WorkerPool(options, deadlines.deadlines, say_printed) as pool,
@@ -189,13 +192,6 @@ def _fits(
     """What fits on this GPU and the others with these parameters; nvcc compiles several at once."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from matbench.backends import UnavailableError
-    from matbench.backends.cuda import compilation
-    from matbench.cache import Cache
-    from matbench.features.explain import occupancy
-    from matbench.features.explain.architectures import device_of
-    from matbench.kernelfile import sweep
-
     cache = Cache()
 
     def compiled(architecture: Architecture, params: dict[str, int]) -> Resources | None:
@@ -223,11 +219,6 @@ def _machine_code(
 
     None, with a note, if the tools are missing or the case cannot be launched there.
     """
-    from matbench.analysis import ranking
-    from matbench.cache import Cache
-    from matbench.features.explain import architectures, disassembly, machine_code
-    from matbench.kernelfile import sweep
-
     architecture = next(iter(targets), None)
     if gpu is not None:
         architecture = architectures.of_capability(gpu.compute_capability)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import click
 
 from matbench import signals
+from matbench.bench.options import Options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
@@ -24,10 +25,13 @@ from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.selection import SelectionOptions
 from matbench.cli.types import Seed
-
-if TYPE_CHECKING:
-    from matbench.features.grade.record import Grade
-    from matbench.model import Case, DeviceInfo, Kernel
+from matbench.features.grade import steps, view
+from matbench.features.grade.multiplier import problem_of
+from matbench.features.grade.record import Grade, Letter
+from matbench.model import Case, DeviceInfo, Kernel
+from matbench.records.environment import run_environment
+from matbench.records.writing import RecordWriter
+from matbench.worker.worker import WorkerPool
 
 
 @main.command()
@@ -58,13 +62,6 @@ def grade(
     matbench grade tiled kahan
     matbench grade mine.cu --baseline cublas --at-least A
     """
-    from matbench.bench.options import Options
-    from matbench.features.grade import steps, view
-    from matbench.features.grade.record import Letter
-    from matbench.records.environment import run_environment
-    from matbench.records.writing import RecordWriter
-    from matbench.worker.worker import WorkerPool
-
     chosen = selection.kernels(kernels, files)
     require_apart({"--output": output, **shown.outputs}, read_for(chosen, kernels))
     cases = _cases(chosen, selection, constants, device)
@@ -118,8 +115,6 @@ def _cases(
 
     Each is graded on one device of each model.
     """
-    from matbench.features.grade.multiplier import problem_of
-
     problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
     overrides = constants.values(kernels)
     every = selection.cases(kernels, list(problems), overrides, device)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from matbench.bench.kernel_arguments import Float64
+from matbench.bench.session import Session
 from matbench.errors import BuildError, CaseError
 from matbench.features.grade import accuracy, order_probes, record
 from matbench.features.grade.multiplier import Multiplier
@@ -25,9 +26,6 @@ from matbench.show.reasons import skip_reason
 from matbench.worker.worker import LateError, Worker
 from matbench.workloads import rounding
 from matbench.workloads.doubled import product
-
-if TYPE_CHECKING:
-    from matbench.bench.session import Session
 
 #: Rows and columns of C in most products, so that a launch has several blocks.
 _SIDE = 48

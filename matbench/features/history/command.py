@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from matbench import temporary
+from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
@@ -27,6 +28,13 @@ from matbench.cli.options import (
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.types import Share
+from matbench.features.history import view
+from matbench.features.history.commits import versions
+from matbench.features.history.search import HistorySearch, RecordedBench
+from matbench.kernelfile import sweep
+from matbench.records.environment import run_environment, state_folder
+from matbench.records.writing import RecordWriter
+from matbench.worker.worker import WorkerPool
 
 #: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 10.0
@@ -67,15 +75,6 @@ def history(
     matbench history sgemm.cu --sizes 4096 --threshold 3%
     matbench history sgemm.cu --since v1.0 --bisect 3%
     """
-    from matbench.analysis.statistics import ComparisonPlan
-    from matbench.features.history import view
-    from matbench.features.history.commits import versions
-    from matbench.features.history.search import HistorySearch, RecordedBench
-    from matbench.kernelfile import sweep
-    from matbench.records.environment import run_environment, state_folder
-    from matbench.records.writing import RecordWriter
-    from matbench.worker.worker import WorkerPool
-
     chosen = files.one(kernel)
     require_device(chosen)
     info = device.choose()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from matbench.analysis.block_times import BlockSample
+from matbench.bench.launches import Launches, Times
+from matbench.bench.loop import SLOW_NS
+from matbench.bench.runnable import Runnable
+from matbench.bench.session import Session
 from matbench.errors import CaseError
 from matbench.model import Case
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
-
-if TYPE_CHECKING:
-    from matbench.bench.launches import Times
-    from matbench.bench.runnable import Runnable
-    from matbench.bench.session import Session
 
 
 def clocked(worker: Worker, case: Case) -> tuple[Outcome, BlockSample | None]:
@@ -29,9 +26,6 @@ def clocked(worker: Worker, case: Case) -> tuple[Outcome, BlockSample | None]:
 
 def clocked_here(session: Session, case: Case) -> tuple[Outcome, BlockSample | None]:
     """Check a case, then time its blocks; without stamps if the kernel is not right."""
-    from matbench.bench.launches import Launches
-    from matbench.bench.loop import SLOW_NS
-
     stamps = None
 
     def clock_all(runnable: Runnable) -> Times:

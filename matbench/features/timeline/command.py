@@ -19,6 +19,13 @@ from matbench.cli.options import (
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
+from matbench.features.timeline import clocking, view
+from matbench.features.timeline.profile import analyse
+from matbench.kernelfile import sweep
+from matbench.records.environment import run_environment
+from matbench.show import outcomes
+from matbench.worker.comparing import Bench
+from matbench.worker.worker import WorkerPool
 
 
 @main.command("blocks")
@@ -37,14 +44,6 @@ def profile_blocks(
     matbench blocks tiled --sizes 1000 --set TILE=16
     matbench blocks mine.cu --picture mine.svg
     """
-    from matbench.features.timeline import clocking, view
-    from matbench.features.timeline.profile import analyse
-    from matbench.kernelfile import sweep
-    from matbench.records.environment import run_environment
-    from matbench.show import outcomes
-    from matbench.worker.comparing import Bench
-    from matbench.worker.worker import WorkerPool
-
     chosen = files.one(kernel)
     require_apart(shown.outputs, read_for([chosen]))
     if not chosen.kind.has_source:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
 from matbench import workloads
+from matbench.bench.options import Options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
@@ -23,11 +23,16 @@ from matbench.cli.options import (
 from matbench.cli.outputs import require_apart, write_file
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
-
-if TYPE_CHECKING:
-    from matbench.features.tune.search import Candidate, TuningSearch
-    from matbench.model import DeviceInfo
-    from matbench.worker.worker import Worker
+from matbench.features.tune import search as tuning
+from matbench.features.tune import view, writing
+from matbench.features.tune.search import Candidate, TuningSearch
+from matbench.features.tune.search_space import space
+from matbench.model import DeviceInfo
+from matbench.records.environment import run_environment
+from matbench.show import safe
+from matbench.show.reasons import skip_reason
+from matbench.worker.scheduler import TaskGroup
+from matbench.worker.worker import Worker, WorkerPool
 
 _SHOWN_BROKEN = 5
 
@@ -60,12 +65,6 @@ def tune(
     matbench tune warp-tiled --sizes 4096 --budget 5m
     matbench tune mine.cu --sizes 1000 --set TILE=4,8,16,32 --write
     """
-    from matbench.features.tune import search as tuning
-    from matbench.features.tune import view, writing
-    from matbench.features.tune.search_space import space
-    from matbench.records.environment import run_environment
-    from matbench.show.reasons import skip_reason
-
     bounds = tuning.parse_budget(budget)
     chosen = files.one(kernel)
     overrides = constants.values([chosen])
@@ -118,10 +117,6 @@ def _search(
     searches: list[TuningSearch], devices: tuple[DeviceInfo, ...], deadlines: DeadlineOptions
 ) -> None:
     """Run the searches, each on any of the devices; they keep their results."""
-    from matbench.bench.options import Options
-    from matbench.worker.scheduler import TaskGroup
-    from matbench.worker.worker import WorkerPool
-
     with (
         WorkerPool(Options(blocks=False, rounds=None), deadlines.deadlines, say_printed) as pool,
         progress(sum(search.steps for search in searches)) as display,
@@ -141,8 +136,6 @@ def _search(
 
 
 def _tell_broken(broken: list[Candidate]) -> None:
-    from matbench.show import safe
-
     for standing in broken[:_SHOWN_BROKEN]:
         first, _, _ = (standing.outcome.reason or "").partition("\n")
         say(safe.line(f"{standing.case.label} is {standing.outcome.status}: {first}"), err=True)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from matbench.bench import checks
+from matbench.bench.launches import Times, launches_of, own_times
 from matbench.bench.loop import Sampler, positive
+from matbench.bench.runnable import Runnable
+from matbench.bench.session import Session
 from matbench.errors import CaseError
 from matbench.model import Case
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
-
-if TYPE_CHECKING:
-    from matbench.bench.launches import Times
-    from matbench.bench.runnable import Runnable
-    from matbench.bench.session import Session
 
 
 def look(
@@ -45,8 +42,6 @@ def look_here(session: Session, case: Case, samples: int, limit_ns: float, check
 
     Sampling ends early after two samples longer than `limit_ns`.
     """
-    from matbench.bench import checks
-    from matbench.bench.launches import launches_of, own_times
 
     def brief(runnable: Runnable) -> Times:
         for one in checks.BEFORE_TIMING if check else ():

@@ -25,6 +25,7 @@ from matbench.features.tune.search_space import Space
 from matbench.model import Case
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Outcome
+from matbench.worker import comparing
 from matbench.worker.builders import Builders
 from matbench.worker.rounds import in_rounds
 from matbench.worker.scheduler import TaskGroup
@@ -214,8 +215,6 @@ class TuningSearch:
         self.winner = best
 
     def _turns(self, worker: Worker, first: Candidate, second: Candidate) -> Comparison | None:
-        from matbench.worker import comparing
-
         cases = first.case, second.case
         record = comparing.compare((worker, worker), cases, ComparisonPlan(), 0)
         if record.comparison is None:

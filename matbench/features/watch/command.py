@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from matbench import signals
+from matbench import signals, workloads
+from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli.app import main
 from matbench.cli.console import open_console, say, say_printed
 from matbench.cli.kernel_files import KernelFiles
@@ -21,11 +21,12 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.errors import UsageError
-from matbench.kernelfile import python_file
-
-if TYPE_CHECKING:
-    from matbench.features.watch.versions import Saves, WatchedVersions
-    from matbench.model import Case, Kernel
+from matbench.features.watch import view
+from matbench.features.watch.versions import Saves, WatchedVersions
+from matbench.kernelfile import catalogue, python_file, sweep
+from matbench.model import Case, Kernel
+from matbench.worker.comparing import Bench
+from matbench.worker.worker import WorkerPool
 
 #: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 3.0
@@ -48,13 +49,6 @@ def watch(
     matbench watch mine.cu
     matbench watch mine.cu --sizes 1000
     """
-    from matbench import workloads
-    from matbench.analysis.statistics import ComparisonPlan
-    from matbench.features.watch.versions import Saves, WatchedVersions
-    from matbench.kernelfile import catalogue, sweep
-    from matbench.worker.comparing import Bench
-    from matbench.worker.worker import WorkerPool
-
     path = Path(file)
     if python_file.is_python(file):
         raise UsageError(f"{file}: watch takes kernel files; for functions, use `matbench run`")
@@ -104,8 +98,6 @@ def _follow(saves: Saves, watched: WatchedVersions) -> None:
     from rich.console import Group
     from rich.live import Live
     from rich.text import Text
-
-    from matbench.features.watch import view
 
     console, turns = open_console(), saves.wait()
     # Drawn once per step, because nothing else may run while a CPU is timed.

@@ -36,11 +36,7 @@ if TYPE_CHECKING:
 )
 @grouped
 def adopt(
-    file: str,
-    entry: str | None,
-    force: bool,
-    front_matter: tuple[str, ...],
-    device: DeviceOptions,
+    file: str, entry: str | None, force: bool, front_matter: tuple[str, ...], device: DeviceOptions
 ) -> None:
     """Find out how to launch a file's kernels, and save that.
 

@@ -49,9 +49,7 @@ _DEADLINES = 2
 )
 @grouped
 @click.option(
-    "--quick",
-    is_flag=True,
-    help="Probe only the small sizes of `run --smoke`, and no claims.",
+    "--quick", is_flag=True, help="Probe only the small sizes of `run --smoke`, and no claims."
 )
 @click.option("--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer.")
 @allow_skips_option
@@ -103,11 +101,7 @@ def check(
 
 
 def _probed(
-    kernel: Kernel,
-    values: dict[str, tuple[int, ...]],
-    info: DeviceInfo,
-    *,
-    quick: bool,
+    kernel: Kernel, values: dict[str, tuple[int, ...]], info: DeviceInfo, *, quick: bool
 ) -> list[tuple[str, Case]]:
     """The cases of a kernel, each with its purpose."""
     if quick:

@@ -46,10 +46,7 @@ class JoinedRuns(NamedTuple):
 
 
 def compare_records(
-    old: Records,
-    new: Records,
-    names: tuple[str, str],
-    threshold: float,
+    old: Records, new: Records, names: tuple[str, str], threshold: float
 ) -> JoinedRuns:
     """Join two files by kernel, parameters and problem; the first is the baseline.
 

@@ -47,9 +47,7 @@ def write(path: Path, found: RecordSet) -> None:
 
 
 def page(
-    outcomes: Sequence[Outcome],
-    environments: Sequence[Environment],
-    findings: Iterable[Pair] = (),
+    outcomes: Sequence[Outcome], environments: Sequence[Environment], findings: Iterable[Pair] = ()
 ) -> str:
     """The whole document; the same records give the same bytes."""
     kept = [encoding.finite(outcome) for outcome in outcomes]

@@ -30,8 +30,8 @@ from matbench.cli.options import (
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import CaseError, MatbenchError, UsageError
+from matbench.features.explain import counters as ncu
 from matbench.features.explain import (
-    architectures,
     disassembly,
     explanation,
     limits,
@@ -39,8 +39,7 @@ from matbench.features.explain import (
     occupancy,
     view,
 )
-from matbench.features.explain import counters as ncu
-from matbench.features.explain.architectures import Architecture, device_of, named
+from matbench.features.explain.architectures import Architecture, device_of, named, of_capability
 from matbench.features.explain.record import Fit, Limits, MachineCode
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Resources
@@ -94,9 +93,8 @@ def explain(
     require_apart(shown.outputs, read_for([chosen]))
     info = _device(device, counters=counters)
     gpu = info if info is not None and info.backend == "cuda" else None
-    names = arch if arch is not None or info is not None else _CURRENT
-    found = map(named, names.split(",") if names is not None else ())
-    targets = list({architecture.name: architecture for architecture in found}.values())
+    names = arch.split(",") if arch is not None else [] if info is not None else [_CURRENT]
+    targets = list({found.name: found for found in map(named, names)}.values())
 
     # The largest problem that the first device can run, or else the next.
     devices = [*([info] if info else []), *map(device_of, targets)]
@@ -104,13 +102,9 @@ def explain(
     problems = sizes.problems([chosen]) if sizes.sizes is None else [problem]
     asked = constants.values([chosen])
     params = list(sweep.parameter_sets(chosen, asked))
-    legal = (
-        size
-        for at in devices
-        for size in reversed(problems)
-        if any(sweep.case(chosen, size, values, at).skip is None for values in params)
-    )
-    problem = next(legal, problems[-1])
+    places = itertools.product(devices, reversed(problems), params)
+    every = ((size, sweep.case(chosen, size, values, at)) for at, size, values in places)
+    problem = next((size for size, case in every if case.skip is None), problems[-1])
     cases = [sweep.case(chosen, problem, values, devices[0]) for values in params]
     case = next((case for case in cases if case.skip is None), cases[0])
 
@@ -155,11 +149,9 @@ def _device(device: DeviceOptions, *, counters: bool) -> DeviceInfo | None:
 
 
 def _measure(
-    cases: Sequence[Case],
-    info: DeviceInfo,
-    deadlines: DeadlineOptions,
+    cases: Sequence[Case], info: DeviceInfo, deadlines: DeadlineOptions,
     measured: list[tuple[Case, Outcome]],
-) -> Limits | None:
+) -> Limits | None:  # fmt: skip
     """Measure every case briefly, and the device's limits; what is measured is kept if stopped."""
     options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
     with (
@@ -183,12 +175,9 @@ def _measure(
 
 
 def _fits(
-    case: Case,
-    params: Sequence[dict[str, int]],
-    gpu: DeviceInfo | None,
-    targets: Sequence[Architecture],
-    outcome: Outcome | None,
-) -> list[Fit]:
+    case: Case, params: Sequence[dict[str, int]], gpu: DeviceInfo | None,
+    targets: Sequence[Architecture], outcome: Outcome | None,
+) -> list[Fit]:  # fmt: skip
     """What fits on this GPU and the others with these parameters; nvcc compiles several at once."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -219,20 +208,17 @@ def _machine_code(
 
     None, with a note, if the tools are missing or the case cannot be launched there.
     """
-    architecture = next(iter(targets), None)
-    if gpu is not None:
-        architecture = architectures.of_capability(gpu.compute_capability)
+    architecture = of_capability(gpu.compute_capability) if gpu else next(iter(targets), None)
     if architecture is None:
         return None
-    at = gpu or architectures.device_of(architecture)
-    placed = sweep.case(case.kernel, case.problem, case.params, at)
+    placed = sweep.case(case.kernel, case.problem, case.params, gpu or device_of(architecture))
     if placed.launch is None or placed.skip is not None:
         return None
-    capability = architecture.compute_capability
     units = gpu.limits["multiprocessors"] if gpu else None
     mhz = ranking.held_mhz(outcome.timing) if gpu and outcome else None
+    capability, cache = architecture.compute_capability, Cache()
     try:
-        code = disassembly.disassembled(capability, case.kernel, case.params, Cache())
+        code = disassembly.disassembled(capability, case.kernel, case.params, cache)
         return machine_code.machine_code(code, placed, architecture, units, mhz)
     except MatbenchError as error:
         say(f"machine code not read: {error}", err=True)

@@ -82,9 +82,7 @@ def explanation(
         traffic=moved,
         operations_per_s=rate,
         limits=limits,
-        clock_flop_per_s=(
-            of_case(device, mhz, about) if device is not None and not whole_numbers else None
-        ),
+        clock_flop_per_s=of_case(device, mhz, about) if device and not whole_numbers else None,
         sm_mhz=mhz,
         fits=tuple(fits),
         counters=counters,
@@ -117,28 +115,20 @@ def traffic(
     try:
         constants = expressions.constants(kernel.let, params)
         values = {**limits, **constants, **kernel.values(problem)}
-        claimed = {
-            name: float(expressions.evaluate(kernel.model[name], values))
-            for name in _CLAIMS
-            if name in kernel.model
-        }
+        texts = {name: kernel.model[name] for name in _CLAIMS if name in kernel.model}
+        claimed = {n: float(expressions.evaluate(text, values)) for n, text in texts.items()}
     except expressions.ExpressionError as error:
         raise UsageError(f"{kernel.path}: [model]: {error}") from None
     workload = workloads.workload_of(problem)
     operations = workload.operations(problem)
     # Each input is read once, in its storage type, and the output is written once.
-    loaded, stored = (
-        WORD_BYTES[kind] for kind in (kernel.contract.storage, kernel.contract.result)
-    )
+    loaded, stored = WORD_BYTES[kernel.contract.storage], WORD_BYTES[kernel.contract.result]
     read = sum(workload.words(buffer, problem) for buffer in workload.reads)
     written = workload.words("C", problem) * (2 if problem.beta else 1)
     least_bytes = (loaded * read + stored * written) * problem.batch
+    shared, intensity = claimed.get("shared_loads"), operations / least_bytes
     least = record.Traffic(
-        operations,
-        least_bytes,
-        operations / least_bytes,
-        shared_loads=claimed.get("shared_loads"),
-        claims=kernel.model,
+        operations, least_bytes, intensity, shared_loads=shared, claims=kernel.model
     )
     if "global_loads" not in claimed:
         return least

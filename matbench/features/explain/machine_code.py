@@ -12,7 +12,6 @@ from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.occupancy import occupancy
 from matbench.features.explain.record import HotLoop, MachineCode, NotDerived
 from matbench.features.explain.sass import flow, listing, waits
-from matbench.features.explain.sass.memory import Cost
 from matbench.features.explain.sass.pipes import RATES, SCHEDULERS
 from matbench.features.explain.sass.tally import Tally, tally
 from matbench.kernelfile import expressions
@@ -52,45 +51,32 @@ def machine_code(
     rates = dict[str, int](architecture.tensor_fma.items())
     totals = tally(graph, launch.block, launch.grid, constants, rates)
     used = demand(totals, capability)
-    not_derived = totals.unknown
-    if not used:
-        not_derived = (*not_derived, NotDerived("cycles", architecture.name))
 
     loop = None
     if totals.loop is not None and totals.passes:
         blocks = [graph.graph[start] for start in totals.loop.blocks]
+        of_a_pass = {name: count / totals.passes for name, count in totals.in_loop.items()}
         loop = HotLoop(
-            first=min(block.start for block in blocks),
+            first=min(totals.loop.blocks),
             last=max(block.instructions[-1].address for block in blocks),
             passes=totals.passes,
-            instructions=_most_first(
-                {name: count / totals.passes for name, count in totals.in_loop.items()}
-            ),
+            instructions=_most_first(of_a_pass),
             share=sum(totals.in_loop.values()) / totals.instructions,
         )
 
-    loads, stores = (totals.traffic.get(f"global {kind}", Cost()) for kind in ("loads", "stores"))
-    shared, cached = (
-        [part for name, part in totals.traffic.items() if name.startswith(kind)]
-        for kind in ("shared", "global")
-    )
+    loads, stores = totals.cost("global loads"), totals.cost("global stores")
+    shared, cached = totals.cost("shared"), totals.cost("global")
     warps = totals.warps * launch.blocks
-    are_bytes_known = (
-        totals.is_complete
-        and not totals.has_bulk
-        and all(missing.what != "addresses" for missing in totals.unknown)
-    )
+    are_known = all(missing.what != "addresses" for missing in totals.unknown)
+    are_bytes_known = totals.is_complete and not totals.has_bulk and are_known
 
     operations = workloads.workload_of(case.problem).operations(case.problem)
     resident = block_cycles = per_cycle = least_cycles = least_ns = None
     if used and totals.is_complete:
         memory = launch.shared_bytes + (code.resources.static_shared_bytes or 0)
-        resident = occupancy(
-            architecture,
-            launch.threads_per_block,
-            registers=code.resources.registers,
-            shared_bytes=memory,
-        ).blocks
+        threads, registers = launch.threads_per_block, code.resources.registers
+        fits = occupancy(architecture, threads, registers=registers, shared_bytes=memory)
+        resident = fits.blocks
         if multiprocessors:
             resident = min(resident, -(-launch.blocks // multiprocessors))
         block_cycles = max(*used.values(), _waiting(totals, used, resident, capability))
@@ -118,11 +104,11 @@ def machine_code(
         global_load_bytes=warps * loads.requested_bytes if are_bytes_known else None,
         global_store_bytes=warps * stores.requested_bytes if are_bytes_known else None,
         global_sectors=warps * (loads.sectors + stores.sectors) if are_bytes_known else None,
-        shared_cycles=totals.warps * sum(part.cycles for part in shared),
-        shared_least_cycles=totals.warps * sum(part.least for part in shared),
-        global_cycles=totals.warps * sum(part.cycles for part in cached),
-        global_least_cycles=totals.warps * sum(part.least for part in cached),
-        not_derived=not_derived,
+        shared_cycles=totals.warps * shared.cycles,
+        shared_least_cycles=totals.warps * shared.least,
+        global_cycles=totals.warps * cached.cycles,
+        global_least_cycles=totals.warps * cached.least,
+        not_derived=totals.unknown + (() if used else (NotDerived("cycles", architecture.name),)),
     )
 
 
@@ -135,11 +121,7 @@ def demand(totals: Tally, capability: tuple[int, int]) -> dict[str, float]:
     if rates is None:
         return {}
     n = Counter(totals.classes)
-    paths = {
-        kind: sum(traffic.cycles for name, traffic in totals.traffic.items() if kind in name)
-        for kind in ("shared", "global", "local")
-    }
-    shared, cached = paths["shared"], paths["global"] + paths["local"]
+    shared, *cached = (totals.cost(kind).cycles for kind in ("shared", "global", "local"))
     per_warp = {
         ISSUE: totals.instructions / SCHEDULERS,
         BANKS: max(totals.bank_reads) / SCHEDULERS,
@@ -150,7 +132,7 @@ def demand(totals: Tally, capability: tuple[int, int]) -> dict[str, float]:
         "float16 pipe": n["float16"] / rates.half,
         "special functions": n["special and conversion"] / rates.xu,
         TENSOR: totals.tensor_cycles,
-        SHARED if shared >= cached else L1: shared + cached,
+        SHARED if shared >= sum(cached) else L1: shared + sum(cached),
     }
     cycles = {name: totals.warps * value for name, value in per_warp.items() if value}
     return _most_first(cycles)

@@ -120,15 +120,12 @@ def controlling(
     it writes is live after it.
     """
     live: dict[int, set[str]] = {start: set() for start in graph}
+    before: dict[int, set[str]] = {}
     kept: dict[int, tuple[Instruction, ...]] = {}
-    read = {
-        instruction.address: tuple(sources(instruction))
-        for block in graph.values()
-        for instruction in block.instructions
-    }
-    changed = True
-    while changed:
-        changed = False
+    every = (instruction for block in graph.values() for instruction in block.instructions)
+    read = {instruction.address: tuple(sources(instruction)) for instruction in every}
+    while live != before:
+        before = dict(live)
         for block in reversed(graph.values()):
             alive = set().union(*(live[goal] for goal in block.next))
             chosen = []
@@ -141,8 +138,5 @@ def controlling(
                         alive -= set(names)
                     alive |= set(read[instruction.address])
                     chosen.append(instruction)
-            kept[block.start] = tuple(reversed(chosen))
-            if alive != live[block.start]:
-                live[block.start] = alive
-                changed = True
+            kept[block.start], live[block.start] = tuple(reversed(chosen)), alive
     return kept

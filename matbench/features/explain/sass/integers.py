@@ -58,9 +58,11 @@ class Lanes:
         """32 bits per lane; a negated operand is 2³² - x, so that sums carry as in hardware."""
         if operand.kind == "number":
             return alike(operand.number & MASK)
+        if operand.absolute:  # of a float
+            raise UnknownError(operand.text)
         if operand.kind == "constant" and operand.number in self.constants:
             values = alike(self.constants[operand.number])
-        elif operand.kind == "register" and not operand.absolute:  # that is of a float
+        elif operand.kind == "register":
             values = self.get(operand.name)
         else:
             raise UnknownError(operand.text)

@@ -177,33 +177,22 @@ _ADDRESS = re.compile(r"(?:g?desc\[\w+\])?\[([^\]]*)\]|(?:g?desc\[\w+\])")
 def operand(text: str) -> Operand:
     """One operand from its text; kind `other` if it is none that addresses are computed from."""
     if match := _REGISTER.match(text):
-        sign, inverted, bar, name, more, after = match.groups()
+        *signs, name, more, after = match.groups()
+        negated, inverted, absolute = map(bool, signs)
         suffixes = (more + after).split(".")
+        is_wide, reuses = "64" in suffixes, "reuse" in suffixes
         kind: Kind = "predicate" if name.lstrip("U").startswith("P") else "register"
-        return Operand(
-            kind,
-            text,
-            name,
-            negated=bool(sign),
-            inverted=bool(inverted),
-            absolute=bool(bar),
-            is_wide="64" in suffixes,
-            reuses="reuse" in suffixes,
-        )
+        return Operand(kind, text, name, 0, negated, inverted, absolute, is_wide, reuses)
     if _NUMBER.match(text):
         return Operand("number", text, number=int(text, 0))
     if match := _CONSTANT.match(text):
-        sign, inverted, bar, bank, offset = match.groups()
+        *signs, bank, offset = match.groups()
         offset = "0x0" if offset in CONSTANT_NAMES else offset
-        known = bank in _BANKS and _NUMBER.match(offset)
-        return Operand(
-            "constant" if known else "other",
-            text,
-            number=_BANKS[bank] + int(offset, 0) if known else 0,
-            negated=bool(sign),
-            inverted=bool(inverted),
-            absolute=bool(bar),
-        )
+        if bank not in _BANKS or not _NUMBER.match(offset):
+            return Operand("other", text)
+        negated, inverted, absolute = map(bool, signs)
+        number = _BANKS[bank] + int(offset, 0)
+        return Operand("constant", text, "", number, negated, inverted, absolute)
     if text.startswith("SR"):
         return Operand("special", text, text)
     match = _ADDRESS.match(text)

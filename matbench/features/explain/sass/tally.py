@@ -55,6 +55,11 @@ class Tally(NamedTuple):
     def instructions(self) -> float:
         return sum(self.classes.values())
 
+    def cost(self, kind: str) -> memory.Cost:
+        """The sum of the kinds of traffic that begin so."""
+        costs = [cost for name, cost in self.traffic.items() if name.startswith(kind)]
+        return memory.Cost(*map(sum, zip(memory.Cost(), *costs, strict=True)))
+
 
 def tally(
     code: FlowGraph,
@@ -73,10 +78,11 @@ def tally(
     for full, alike in ways:
         visits.update({start: alike * count for start, count in full.visits.items()})
     by_block: dict[int, Counter[str]] = {}
-    banks, tensor_cycles = [0.0, 0.0], 0.0
+    banks, tensor_cycles, has_bulk = [0.0, 0.0], 0.0, False
     for start, count in visits.items():
         counts = by_block[start] = Counter()
         for instruction in code.graph[start].instructions:
+            has_bulk |= instruction.stem.startswith(_BULK)
             name = pipes.class_of(instruction)
             if name is None:
                 unknown[NotDerived("opcode", instruction.stem)] = None
@@ -95,7 +101,7 @@ def tally(
     def average(counts: Mapping[str, float]) -> dict[str, float]:
         return {name: count / followed for name, count in counts.items()}
 
-    loop = _hottest(code, visits, {start: counts.total() for start, counts in by_block.items()})
+    loop = _hottest(code, {start: counts.total() for start, counts in by_block.items()})
     inside = sorted(loop.blocks & visits.keys()) if loop is not None else []
     passes = visits[loop.header] if loop is not None else 0
     path: list[Instruction] = []
@@ -115,11 +121,7 @@ def tally(
         in_loop=average(sum((by_block[start] for start in inside), Counter[str]())),
         path=tuple(path),
         costs=costs,
-        has_bulk=any(
-            instruction.stem.startswith(_BULK)
-            for start in visits
-            for instruction in code.graph[start].instructions
-        ),
+        has_bulk=has_bulk,
         is_complete=all(full.stopped is None for full, _ in ways),
         unknown=tuple(unknown),
     )
@@ -170,17 +172,13 @@ def _accesses(
             for instruction in code.graph[start].instructions
             if count
         )
+        unseen = [] if full.stopped is not None else [Access(None, _NO_LANES)] * 2
         for instruction, count in visited:
-            accesses = full.accesses.get(instruction.address)
-            if accesses is None:  # none was seen
-                accesses = [] if full.stopped is not None else [Access(None, _NO_LANES)] * 2
+            accesses = full.accesses.get(instruction.address, unseen)
             for kind, part in _parts(instruction, accesses) if accesses else ():
                 # Where some visits had inactive lanes only, the rest stand for all.
-                costs = [
-                    _cost(instruction, kind, access, known_costs)
-                    for access in part
-                    if access.addresses is not None
-                ]
+                known = (access for access in part if access.addresses is not None)
+                costs = [_cost(instruction, kind, access, known_costs) for access in known]
                 if not costs:
                     where = instruction.address
                     unknown[NotDerived("addresses", instruction.opcode, where)] = None
@@ -193,23 +191,17 @@ def _accesses(
     return traffic, cycles, unknown
 
 
-def _hottest(
-    code: FlowGraph, visits: Mapping[int, int], instructions: Mapping[int, int]
-) -> Loop | None:
+def _hottest(code: FlowGraph, instructions: Mapping[int, int]) -> Loop | None:
     """The innermost loop in which most instructions are carried out."""
     work = {
         loop.header: sum(instructions.get(start, 0) for start in loop.blocks) for loop in code.loops
     }
-    innermost = [
+    busy = [loop for loop in code.loops if work[loop.header]]
+    innermost = (
         loop
-        for loop in code.loops
-        if work[loop.header]
-        and not any(
-            other.blocks < loop.blocks and visits.get(other.header, 0)
-            and work[other.header] > 0.5 * work[loop.header]
-            for other in code.loops
-        )
-    ]  # fmt: skip
+        for loop in busy
+        if not any(o.blocks < loop.blocks and 2 * work[o.header] > work[loop.header] for o in busy)
+    )
     return max(innermost, key=lambda loop: work[loop.header], default=None)
 
 
@@ -219,13 +211,10 @@ def _parts(instruction: Instruction, accesses: list[Access]) -> Iterator[tuple[s
         yield "shared stores", accesses[0::2]
         yield "global loads", accesses[1::2]
         return
-    class_name = pipes.class_of(instruction)
-    if class_name not in ("shared memory", "global memory", "local memory"):
-        return
-    if instruction.stem.startswith((*_BULK, "CCTL")):
-        return
-    kind = "stores" if instruction.stem in _STORES else "loads"
-    yield f"{class_name.split()[0]} {kind}", accesses
+    where, _, what = (pipes.class_of(instruction) or "").partition(" ")
+    is_bulk = instruction.stem.startswith((*_BULK, "CCTL"))
+    if what == "memory" and where != "constant" and not is_bulk:
+        yield f"{where} {'stores' if instruction.stem in _STORES else 'loads'}", accesses
 
 
 def _cost(

@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,11 +57,7 @@ class Access(NamedTuple):
 
 
 class _EndError(UnknownError):
-    """The warp cannot be followed any further."""
-
-    def __init__(self, what: Literal["branch", "target", "passes"], address: int) -> None:
-        super().__init__(what)
-        self.reason = NotDerived(what, address=address)
+    """The warp cannot be followed any further: what is not derived, and the branch's address."""
 
 
 class WarpPlace(NamedTuple):
@@ -108,7 +104,8 @@ def walk(
                 raise _EndError("passes", start)
             warp.visit(code.graph[start], warp.waiting.pop(start))
     except _EndError as end:
-        warp.stopped = end.reason
+        what, address = end.args
+        warp.stopped = NotDerived(what, address=address)
     return warp
 
 
@@ -208,25 +205,22 @@ class Walk:
     ) -> None:
         names = self.code.written[instruction.address]
         values: dict[str, npt.NDArray[Any]] = {}
-        with suppress(UnknownError):
-            if instruction.opcode.startswith(WAITS):
-                values = dict.fromkeys(names, np.ones(LANES, dtype=bool))
-            elif instruction.stem == "ELECT":
-                values = {instruction.operands[0].name: np.arange(LANES) == 0}
-            elif instruction.opcode.startswith(ARRIVES):
-                values = dict.fromkeys(names, alike(0))
-            elif names:
+        if instruction.opcode.startswith(WAITS):
+            values = dict.fromkeys(names, np.ones(LANES, dtype=bool))
+        elif instruction.stem == "ELECT":
+            values = {instruction.operands[0].name: np.arange(LANES) == 0}
+        elif instruction.opcode.startswith(ARRIVES):
+            values = dict.fromkeys(names, alike(0))
+        elif names and known:
+            with suppress(UnknownError):
                 values = compute(instruction, self.lanes)
         for name in names:
-            value = values.get(name)
-            if value is not None and not known:
-                value = None
-            elif value is not None and not active.all():
-                old = self.lanes.values.get(name)
-                # Lanes that never held a value cannot be told from those that do.
-                value = value if old is None else np.where(active, value, old)
-            elif value is None and not active.any():
+            value, old = values.get(name) if known else None, self.lanes.values.get(name)
+            if value is None and not active.any():
                 continue
+            # Lanes that never held a value cannot be told from those that do.
+            if value is not None and old is not None and not active.all():
+                value = np.where(active, value, old)
             self.lanes.values[name] = value
 
     def _access(self, instruction: Instruction, active: npt.NDArray[Any]) -> None:

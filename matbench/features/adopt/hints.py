@@ -123,8 +123,12 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     texts = headers, syntax.marked(source), beside
     found = launches("\n".join(map(syntax.expanded, texts)), function)
     sides = _sides(function, found)
-    known = {*(p.name for p in function.template), *sides, *(f"blockDim_{axis}" for axis in "xyz")}
-    places = [*_places(nodes, scopes, known)]
+    names = {*(p.name for p in function.template), *sides, *(f"blockDim_{axis}" for axis in "xyz")}
+    places = [*_places(nodes, scopes, names)]
+    defaults = ((name, scopes[0].text(text)) for name, text in function.defaults.items())
+    known = {name: value for name, value in defaults if isinstance(value, int)}
+    for launch in reversed(found):
+        known |= launch.settings
     pointers = ((syntax.declared(p), syntax.text_of(p)) for p in signature.parameter_nodes(entry))
     return Hints(
         body=body,
@@ -146,7 +150,7 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
             name: [t for t in map(scopes[0].text, re.findall(r"\[([^]]+)\]", sides)) if t]
             for sides, name in _ARRAY.findall(body)
         },
-        settings=_settings(function, found, scopes[0]),
+        settings={n: known.get(n, 1) for n in settings_of(_whole(function), function.defaults)},
     )
 
 
@@ -214,14 +218,6 @@ def _sides(function: Signature, found: Sequence[HostLaunch]) -> frozenset[str]:
     }
     sides = frozenset(name for name in numbers if name in passed or _SIDE.fullmatch(name))
     return sides if len(sides) < len(numbers) else frozenset()
-
-
-def _settings(function: Signature, found: Sequence[HostLaunch], scope: Scope) -> dict[str, int]:
-    defaults = {name: scope.text(text) for name, text in function.defaults.items()}
-    known = {name: value for name, value in defaults.items() if isinstance(value, int)}
-    for launch in reversed(found):
-        known |= launch.settings
-    return {name: known.get(name, 1) for name in settings_of(_whole(function), defaults)}
 
 
 # -- launches --------------------------------------------------------------------------------------

@@ -167,7 +167,9 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[Sides]:
     launched = [b for b in known if b and all(isinstance(side, int) for side in numbers(b))]
     if not hints.threads:
         return [*launched, (1,)]
-    x, y = (_side(hints.tiles.get(axis, ()), params) for axis in "xy")
+    firsts = ([*hints.tiles.get(axis, ()), None][0] for axis in "xy")
+    # A tile along an axis, if it does not depend on the block.
+    x, y = (t if t and {*itertools.chain(*t.products)} <= params.keys() else None for t in firsts)
     names = {name: term_of(name) for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
     names |= {name: number(value) for name, value in hints.constants.items()}
     named = [term for name, term in names.items() if _OF_THREAD.fullmatch(name)]
@@ -188,12 +190,6 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[Sides]:
     values = [*map(numbers, launched)]
     alike = [block for block in guessed if numbers(block) in values]
     return list(dict.fromkeys([*alike, *launched, *guessed]))
-
-
-def _side(tiles: Sequence[Term], params: Mapping[str, int]) -> Term | None:
-    """The tile along an axis, if it does not depend on the block."""
-    names = {name for tile in tiles[:1] for of in tile.products for name in of}
-    return tiles[0] if tiles and names <= params.keys() else None
 
 
 def _over(tile: Term | None, shares: Sequence[Term | None]) -> list[Term | None]:

@@ -161,7 +161,11 @@ def _mistake(trials: AdoptTrials, guess: Guess, launch: HostLaunch) -> str:
     called = {p.name: t for p, t in zip(function.parameters, guess.args, strict=True)}
     meant = {n: t for n, t in called.items() if t in ("M", "N", "K") and n in launch.passed}
     words = [launch.passed[name] for name in meant]
-    problems = [guess.problem, _beyond(guess)]
+    problems = [guess.problem]
+    if not guess.fixed:  # and one step further along each axis
+        steps = {axis: step for step, axes in guess.steps.items() for axis in axes}
+        beyond = {axis: getattr(guess.problem, axis) + steps.get(axis, 1) for axis in "MNK"}
+        problems.append(guess.sized(**beyond))
     if len({*words}) < len(words):  # of squares
         sides = (getattr(one, guess.axes[0]) for one in problems)
         problems = [guess.sized(M=side, N=side, K=side) for side in sides]
@@ -181,10 +185,3 @@ def _mistake(trials: AdoptTrials, guess: Guess, launch: HostLaunch) -> str:
         return "rounds its grid down: right only for whole tiles"
     block, grid = (", ".join(map(str, right[key])) for key in ("block", "grid"))
     return f"is wrong; right are block {block} and grid {grid}"
-
-
-def _beyond(guess: Guess) -> Problem:
-    """A problem that is larger by one step along each axis."""
-    steps = {axis: step for step, axes in guess.steps.items() for axis in axes}
-    sides = {axis: getattr(guess.problem, axis) + steps.get(axis, 1) for axis in "MNK"}
-    return guess.problem if guess.fixed else guess.sized(**sides)

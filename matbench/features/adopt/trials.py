@@ -19,7 +19,7 @@ from matbench.features.adopt.guess import Guess, NotCallableError
 from matbench.features.adopt.probing import ProbeResult
 from matbench.features.adopt.subjects import ForeignKernel
 from matbench.kernelfile import includes, sweep
-from matbench.model import Case, Kernel, Problem, Skip
+from matbench.model import Case, Kernel, Problem
 from matbench.show.reasons import skip_reason
 from matbench.worker.worker import LateError, Worker
 
@@ -99,7 +99,10 @@ class AdoptTrials:
         try:
             case = self.case(guess, problem)
             if case.skip is not None:
-                self._skipped(guess, build, case.skip)
+                if case.skip.kind in ("requirement", "unavailable"):
+                    self.refused[build] = skip_reason(case.skip)
+                else:
+                    self.note(guess, 0.005, skip_reason(case.skip))
                 return None
             self.built.add(build)
             result = self._launched(case, poisoned)
@@ -121,13 +124,6 @@ class AdoptTrials:
         elif not result.product and result.share > _LEAST_SHARE:
             self.note(guess, 0.1 + result.share / 10, "")
         return result
-
-    def _skipped(self, guess: Guess, build: tuple[str, ...], skip: Skip) -> None:
-        """Note what cannot be launched."""
-        if skip.kind in ("requirement", "unavailable"):
-            self.refused[build] = skip_reason(skip)
-        else:
-            self.note(guess, 0.005, skip_reason(skip))
 
     def _launched(self, case: Case, poisoned: bool) -> ProbeResult:
         """One launch; if other programs may be why it fails, one more."""

@@ -11,18 +11,10 @@ import click
 from matbench.analysis.claims import Weakening, weakenings
 from matbench.bench.options import Options
 from matbench.bench.prepared import host_memory_bytes
+from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_rich
 from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
-from matbench.cli.options import (
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    ReportOptions,
-    SizeOptions,
-    allow_skips_option,
-    grouped,
-)
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.selection import without_launch
@@ -47,16 +39,16 @@ _DEADLINES = 2
 @click.argument(
     "kernels", nargs=-1, required=True, metavar="KERNEL|FILE...", shell_complete=kernel_names
 )
-@grouped
+@options.grouped
 @click.option(
     "--quick", is_flag=True, help="Probe only the small sizes of `run --smoke`, and no claims."
 )
 @click.option("--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer.")
-@allow_skips_option
+@options.allow_skips_option
 def check(
-    kernels: tuple[str, ...], files: KernelFiles, constants: ConstantOptions,
-    device: DeviceOptions, deadlines: DeadlineOptions, quick: bool, sanitize: bool,
-    allow_skips: bool, shown: ReportOptions,
+    kernels: tuple[str, ...], files: KernelFiles, constants: options.ConstantOptions,
+    device: options.DeviceOptions, deadlines: options.DeadlineOptions, quick: bool, sanitize: bool,
+    allow_skips: bool, shown: options.ReportOptions,
 ) -> None:  # fmt: skip
     """Probe kernels at awkward shapes: which do they get right?
 
@@ -105,7 +97,9 @@ def _probed(
 ) -> list[tuple[str, Case]]:
     """The cases of a kernel, each with its purpose."""
     if quick:
-        unset = SizeOptions(sizes=None, inputs=(), seed=0, alpha=None, beta=None, batch=None)
+        unset = options.SizeOptions(
+            sizes=None, inputs=(), seed=0, alpha=None, beta=None, batch=None
+        )
         problems = unset.problems([kernel], smoke=True)
         return [("quick", case) for case in sweep.quick([kernel], problems, values, info)]
     memory = (
@@ -114,7 +108,7 @@ def _probed(
     return cases.probed(kernel, values, info, memory)
 
 
-def _show(trials: list[Probing], shown: ReportOptions) -> None:
+def _show(trials: list[Probing], shown: options.ReportOptions) -> None:
     """Print the probes, the claims and the sanitizer's findings of each kernel."""
     devices = {info.identity: info for each in trials for info in each.devices}
     about = run_environment(sys.argv[1:], [*devices.values()], {})
@@ -184,7 +178,7 @@ class Probing:
         done = len(self._probes) + len(self._needs) + len(self.findings)
         return done, len(self.probed) + len(self.claims) + len(self.runs)
 
-    def probe(self, deadlines: DeadlineOptions) -> None:
+    def probe(self, deadlines: options.DeadlineOptions) -> None:
         """Run every probe, on any of the devices."""
         given_up: dict[str, Skip] = {}
         with (
@@ -211,7 +205,7 @@ class Probing:
             for index, record in pool.distribute(groups, probe):
                 self._probes[index] = record
 
-    def try_claims(self, deadlines: DeadlineOptions) -> None:
+    def try_claims(self, deadlines: options.DeadlineOptions) -> None:
         """Run the kernel without each of its claims, or with weaker ones.
 
         It may fail then, so its output and the driver's are not shown.
@@ -234,7 +228,7 @@ class Probing:
             for claim, claim_need in pool.distribute(groups, need):
                 self._needs[claim.declared] = claim_need
 
-    def run_sanitizer(self, deadlines: DeadlineOptions) -> None:
+    def run_sanitizer(self, deadlines: options.DeadlineOptions) -> None:
         if not self.runs:
             return
         with progress(len(self.runs)) as display:

@@ -7,11 +7,11 @@ a device of its own. Dask is asked in threads, so that no signal reaches its loc
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -72,22 +72,16 @@ def _quieten() -> None:
 
 def within(limit_s: float, call: Callable[[], T]) -> T:
     """The result of a call in a thread of its own, which no signal reaches; `TimeoutError`."""
-    results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+    future: Future[T] = Future()
 
     def work() -> None:
         try:
-            results.put((call(), None))
+            future.set_result(call())
         except BaseException as error:
-            results.put((None, error))
+            future.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
-    try:
-        result, error = results.get(timeout=limit_s)
-    except queue.Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]
+    return future.result(limit_s)
 
 
 class Cluster:

@@ -14,19 +14,10 @@ from matbench.analysis import ranking
 from matbench.backends import UnavailableError
 from matbench.backends.cuda import compilation
 from matbench.cache import Cache
+from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, exit_with, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
-from matbench.cli.options import (
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    LaunchOptions,
-    ReportOptions,
-    SizeOptions,
-    grouped,
-    require_device,
-)
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import CaseError, MatbenchError, UsageError
@@ -54,7 +45,7 @@ _CURRENT = "hopper"
 
 @main.command()
 @kernel_argument
-@grouped
+@options.grouped
 @click.option(
     "--arch",
     metavar="LIST",
@@ -67,9 +58,9 @@ _CURRENT = "hopper"
     help="Also read hardware counters of one launch with Nsight Compute (ncu).",
 )
 def explain(
-    kernel: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
-    device: DeviceOptions, deadlines: DeadlineOptions, arch: str | None, counters: bool,
-    shown: ReportOptions,
+    kernel: str, files: KernelFiles, sizes: options.SizeOptions, constants: options.ConstantOptions,
+    device: options.DeviceOptions, deadlines: options.DeadlineOptions, arch: str | None,
+    counters: bool, shown: options.ReportOptions,
 ) -> None:  # fmt: skip
     """Explain what limits a kernel's speed.
 
@@ -89,7 +80,7 @@ def explain(
     if not chosen.kind.is_launched:
         what = f"{chosen.name} is {chosen.kind.called}"
         raise UsageError(f"{what}; it has no source in CUDA C to explain")
-    require_device(chosen)
+    options.require_device(chosen)
     require_apart(shown.outputs, read_for([chosen]))
     info = _device(device, counters=counters)
     gpu = info if info is not None and info.backend == "cuda" else None
@@ -134,7 +125,7 @@ def explain(
         exit_with([outcome])
 
 
-def _device(device: DeviceOptions, *, counters: bool) -> DeviceInfo | None:
+def _device(device: options.DeviceOptions, *, counters: bool) -> DeviceInfo | None:
     """The device in use; None if there is none and none was asked for."""
     try:
         info = device.choose()
@@ -149,13 +140,13 @@ def _device(device: DeviceOptions, *, counters: bool) -> DeviceInfo | None:
 
 
 def _measure(
-    cases: Sequence[Case], info: DeviceInfo, deadlines: DeadlineOptions,
+    cases: Sequence[Case], info: DeviceInfo, deadlines: options.DeadlineOptions,
     measured: list[tuple[Case, Outcome]],
 ) -> Limits | None:  # fmt: skip
     """Measure every case briefly, and the device's limits; what is measured is kept if stopped."""
-    options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
+    how = options.LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
     with (
-        WorkerPool(options, deadlines.deadlines, say_printed) as pool,
+        WorkerPool(how, deadlines.deadlines, say_printed) as pool,
         progress(len(cases) + 1) as display,
     ):
         pool.build_ahead([(info, case) for case in cases])

@@ -53,11 +53,11 @@ def machine_code(
     used = demand(totals, capability)
 
     loop = None
-    if totals.loop is not None and totals.passes:
-        blocks = [graph.graph[start] for start in totals.loop.blocks]
+    if totals.passes:
+        blocks = [graph.graph[start] for start in totals.loop]
         of_a_pass = {name: count / totals.passes for name, count in totals.in_loop.items()}
         loop = HotLoop(
-            first=min(totals.loop.blocks),
+            first=min(totals.loop),
             last=max(block.instructions[-1].address for block in blocks),
             passes=totals.passes,
             instructions=_most_first(of_a_pass),

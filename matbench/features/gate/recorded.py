@@ -53,7 +53,6 @@ def compare_records(
     A case whose environment differs is UNDECIDED.
     """
     before, after = _by_case(old[1]), _by_case(new[1])
-    pairs = [(before[key], after[key]) for key in before if key in after]
     everywhere = []
     for field in ("driver", "toolkit"):
         then, now = (
@@ -62,19 +61,11 @@ def compare_records(
         )
         if then != now:
             everywhere.append(f"{field} differs: was {then or 'unknown'}, now {now or 'unknown'}")
-    merged = [(gathering.merge(first), gathering.merge(second)) for first, second in pairs]
-    case_differences = [
-        _case_differences(*whole, *pair) for whole, pair in zip(merged, pairs, strict=True)
-    ]
-    sources = [
-        f"the source of {first.case.kernel} differs"
-        for first, second in merged
-        if first.case.sha256 != second.case.sha256
-    ]
-    every = list(chain.from_iterable(case_differences))
-    in_every_case = every if all(case_differences) else []
-    records = []
-    for (first, second), pair, differences in zip(merged, pairs, case_differences, strict=True):
+    records, case_differences, sources = [], [], []
+    for key in (key for key in before if key in after):
+        pair = before[key], after[key]
+        first, second = map(gathering.merge, pair)
+        differences = _case_differences(first, second, *pair)
         doubts = list(dict.fromkeys([*everywhere, *differences]))
         record = ComparisonRecord(
             baseline_name=names[0],
@@ -84,6 +75,11 @@ def compare_records(
             comparison=None,
         )
         records.append(_compared(record, pair, threshold, doubts))
+        case_differences.append(differences)
+        if first.case.sha256 != second.case.sha256:
+            sources.append(f"the source of {first.case.kernel} differs")
+    every = list(chain.from_iterable(case_differences))
+    in_every_case = every if all(case_differences) else []
     return JoinedRuns(
         records=records,
         only_old=[_label(before[key][-1]) for key in before if key not in after],

@@ -11,16 +11,10 @@ import click
 
 from matbench import signals
 from matbench.bench.options import Options
+from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
-from matbench.cli.options import (
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    ReportOptions,
-    grouped,
-)
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.selection import SelectionOptions
@@ -36,7 +30,7 @@ from matbench.worker.worker import WorkerPool
 
 @main.command()
 @click.argument("kernels", nargs=-1, metavar="[KERNEL|FILE]...", shell_complete=kernel_names)
-@grouped
+@options.grouped
 @click.option(
     "--at-least",
     type=click.Choice(["A", "B", "C"]),
@@ -49,8 +43,9 @@ from matbench.worker.worker import WorkerPool
 )
 def grade(
     kernels: tuple[str, ...], selection: SelectionOptions, files: KernelFiles,
-    constants: ConstantOptions, device: DeviceOptions, deadlines: DeadlineOptions,
-    at_least: str | None, tree: bool, seed: int, output: str | None, shown: ReportOptions,
+    constants: options.ConstantOptions, device: options.DeviceOptions,
+    deadlines: options.DeadlineOptions, at_least: str | None, tree: bool, seed: int,
+    output: str | None, shown: options.ReportOptions,
 ) -> None:  # fmt: skip
     """Describe the arithmetic of kernels: errors, range, order.
 
@@ -70,12 +65,12 @@ def grade(
     writer = (
         RecordWriter(Path(output), about, "force" if shown.force else "new") if output else None
     )
-    options = Options(timed=False, blocks=False, checks=frozenset())
+    how = Options(timed=False, blocks=False, checks=frozenset())
     grades: list[Grade] = []
     with (
         writer or nullcontext(),
         Interruption() as interruption,
-        WorkerPool(options, deadlines.deadlines, say_printed) as pool,
+        WorkerPool(how, deadlines.deadlines, say_printed) as pool,
         progress(len(cases) * len(steps.STEPS)) as display,
     ):
         others = [
@@ -108,8 +103,8 @@ def grade(
 def _cases(
     kernels: list[Kernel],
     selection: SelectionOptions,
-    constants: ConstantOptions,
-    device: DeviceOptions,
+    constants: options.ConstantOptions,
+    device: options.DeviceOptions,
 ) -> list[tuple[DeviceInfo, Case]]:
     """A case for each kernel: its first parameters that can run, or all that --set names.
 

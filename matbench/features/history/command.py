@@ -11,20 +11,10 @@ import click
 
 from matbench import temporary
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
-from matbench.cli.options import (
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    LaunchOptions,
-    ReportOptions,
-    SizeOptions,
-    VerdictOptions,
-    grouped,
-    require_device,
-)
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.types import Share
@@ -56,12 +46,12 @@ _TURNS_S = 10.0
     help="Measure only what FILE lacks, and add that to it. Default: a file for each kernel file "
     "in the user's state folder.",
 )
-@grouped
+@options.grouped
 def history(
-    kernel: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
-    device: DeviceOptions, launches: LaunchOptions, deadlines: DeadlineOptions,
-    verdict: VerdictOptions, since: str | None, bisect: float | None, resume: str | None,
-    shown: ReportOptions,
+    kernel: str, files: KernelFiles, sizes: options.SizeOptions, constants: options.ConstantOptions,
+    device: options.DeviceOptions, launches: options.LaunchOptions,
+    deadlines: options.DeadlineOptions, verdict: options.VerdictOptions, since: str | None,
+    bisect: float | None, resume: str | None, shown: options.ReportOptions,
 ) -> None:  # fmt: skip
     """Find the commits that made a kernel slower.
 
@@ -76,7 +66,7 @@ def history(
     matbench history sgemm.cu --since v1.0 --bisect 3%
     """
     chosen = files.one(kernel)
-    require_device(chosen)
+    options.require_device(chosen)
     info = device.choose()
     launches.require_one_kind(info)
     problem, overrides = sizes.one_problem(chosen), constants.values([chosen])

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
-from matbench.cli.options import (
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    LaunchOptions,
-    ReportOptions,
-    SizeOptions,
-    grouped,
-)
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
@@ -30,10 +22,10 @@ from matbench.worker.worker import WorkerPool
 
 @main.command("blocks")
 @kernel_argument
-@grouped
+@options.grouped
 def profile_blocks(
-    kernel: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
-    device: DeviceOptions, deadlines: DeadlineOptions, shown: ReportOptions,
+    kernel: str, files: KernelFiles, sizes: options.SizeOptions, constants: options.ConstantOptions,
+    device: options.DeviceOptions, deadlines: options.DeadlineOptions, shown: options.ReportOptions,
 ) -> None:  # fmt: skip
     """Time each block of one launch: how long, and where it ran.
 
@@ -51,10 +43,10 @@ def profile_blocks(
     problem = sizes.one_problem(chosen)
     info = device.choose(chosen)
     cases = sweep.cases([chosen], [problem], constants.values([chosen]), info)
-    options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick(blocks=True)
+    how = options.LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick(blocks=True)
     with (
         Interruption() as interruption,
-        WorkerPool(options, deadlines.deadlines, say_printed) as pool,
+        WorkerPool(how, deadlines.deadlines, say_printed) as pool,
         progress(1) as display,
     ):
         display.begin(f"{chosen.name} at {problem.size}")

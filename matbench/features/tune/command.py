@@ -9,17 +9,10 @@ import click
 
 from matbench import workloads
 from matbench.bench.options import Options
+from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
-from matbench.cli.options import (
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    ReportOptions,
-    SizeOptions,
-    grouped,
-)
 from matbench.cli.outputs import require_apart, write_file
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
@@ -39,7 +32,7 @@ _SHOWN_BROKEN = 5
 
 @main.command()
 @kernel_argument
-@grouped
+@options.grouped
 @click.option(
     "--budget",
     metavar="N|TIME",
@@ -50,9 +43,9 @@ _SHOWN_BROKEN = 5
     "--write", is_flag=True, help="Make the winner's values the only ones in [sweep] of the table."
 )
 def tune(
-    kernel: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
-    device: DeviceOptions, deadlines: DeadlineOptions, budget: str | None, write: bool,
-    shown: ReportOptions,
+    kernel: str, files: KernelFiles, sizes: options.SizeOptions, constants: options.ConstantOptions,
+    device: options.DeviceOptions, deadlines: options.DeadlineOptions, budget: str | None,
+    write: bool, shown: options.ReportOptions,
 ) -> None:  # fmt: skip
     """Find the fastest values of KERNEL's constants.
 
@@ -114,7 +107,9 @@ def tune(
 
 
 def _search(
-    searches: list[TuningSearch], devices: tuple[DeviceInfo, ...], deadlines: DeadlineOptions
+    searches: list[TuningSearch],
+    devices: tuple[DeviceInfo, ...],
+    deadlines: options.DeadlineOptions,
 ) -> None:
     """Run the searches, each on any of the devices; they keep their results."""
     with (

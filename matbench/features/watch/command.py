@@ -9,17 +9,10 @@ import click
 
 from matbench import signals, workloads
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import open_console, say, say_printed
 from matbench.cli.kernel_files import KernelFiles
-from matbench.cli.options import (
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    LaunchOptions,
-    SizeOptions,
-    grouped,
-)
 from matbench.errors import UsageError
 from matbench.features.watch import view
 from matbench.features.watch.versions import Saves, WatchedVersions
@@ -34,10 +27,11 @@ _TURNS_S = 3.0
 
 @main.command()
 @click.argument("file", metavar="FILE")
-@grouped
+@options.grouped
 def watch(
-    file: str, files: KernelFiles, sizes: SizeOptions, constants: ConstantOptions,
-    device: DeviceOptions, launches: LaunchOptions, deadlines: DeadlineOptions,
+    file: str, files: KernelFiles, sizes: options.SizeOptions, constants: options.ConstantOptions,
+    device: options.DeviceOptions, launches: options.LaunchOptions,
+    deadlines: options.DeadlineOptions,
 ) -> None:  # fmt: skip
     """Check and time FILE whenever it is saved, until Ctrl-C.
 

@@ -21,23 +21,17 @@ class BasicBlock(NamedTuple):
     next: tuple[int, ...]
 
 
-class Loop(NamedTuple):
-    """A natural loop: the start of its header, and the starts of all of its blocks."""
-
-    header: int
-    blocks: frozenset[int]
-
-
 class FlowGraph(NamedTuple):
     """A function with its control flow.
 
-    `control` has the instructions of each block on which branches depend, `written` the names that
-    each instruction writes.
+    `loops` has the starts of the blocks of each natural loop by that of its header, `control` the
+    instructions of each block on which branches depend, `written` the names that each instruction
+    writes.
     """
 
     function: CodeListing
     graph: dict[int, BasicBlock]
-    loops: tuple[Loop, ...]
+    loops: dict[int, frozenset[int]]
     control: dict[int, tuple[Instruction, ...]]
     written: dict[int, tuple[str, ...]]
 
@@ -46,7 +40,7 @@ def code(function: CodeListing) -> FlowGraph:
     """The control flow of a function."""
     graph = blocks(function)
     written = {each.address: results(each)[0] for each in function.instructions}
-    return FlowGraph(function, graph, tuple(loops(graph)), controlling(graph, written), written)
+    return FlowGraph(function, graph, loops(graph), controlling(graph, written), written)
 
 
 def blocks(function: CodeListing) -> dict[int, BasicBlock]:
@@ -77,7 +71,7 @@ def blocks(function: CodeListing) -> dict[int, BasicBlock]:
     return graph
 
 
-def loops(graph: dict[int, BasicBlock]) -> list[Loop]:
+def loops(graph: dict[int, BasicBlock]) -> dict[int, frozenset[int]]:
     """The natural loops by back edges; those with the same header are one loop."""
     bodies: dict[int, set[int]] = {}
     before: dict[int, list[int]] = {start: [] for start in graph}
@@ -92,7 +86,7 @@ def loops(graph: dict[int, BasicBlock]) -> list[Loop]:
             if start not in body:
                 body.add(start)
                 stack += before[start]
-    return [Loop(header, frozenset(body)) for header, body in sorted(bodies.items())]
+    return {header: frozenset(body) for header, body in sorted(bodies.items())}
 
 
 def _back_edges(graph: dict[int, BasicBlock]) -> Iterator[tuple[int, int]]:

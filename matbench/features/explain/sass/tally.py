@@ -12,7 +12,7 @@ import numpy as np
 from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass import memory, pipes
 from matbench.features.explain.sass.effects import access_bytes, bank_reads, matrix_count
-from matbench.features.explain.sass.flow import FlowGraph, Loop
+from matbench.features.explain.sass.flow import FlowGraph
 from matbench.features.explain.sass.integers import LANES
 from matbench.features.explain.sass.listing import Instruction
 from matbench.features.explain.sass.walk import MOST_INSTRUCTIONS, Access, Walk, WarpPlace, walk
@@ -29,8 +29,9 @@ _STORES = ("STG", "ST", "STL", "RED", "REDG", "ATOMG", "ATOM", "STS", "ATOMS", "
 class Tally(NamedTuple):
     """What an average warp of the block does.
 
-    `classes` counts instructions by class, `in_loop` those of the hot loop. `bank_reads` are the
-    reads of the two register banks. `traffic` is by kind: shared or global, loads or stores.
+    `classes` counts instructions by class, `in_loop` those of the hot `loop`, whose blocks are
+    given by their starts. `bank_reads` are the reads of the two register banks. `traffic` is by
+    kind: shared or global, loads or stores.
     `path` are the instructions of an ordinary pass of the hot loop, and `costs` the cycles of an
     access by the address of its instruction and by kind. `has_bulk`: some instructions copy whole
     tiles; their bytes are not counted. `unknown` says what could not be derived;
@@ -42,7 +43,7 @@ class Tally(NamedTuple):
     bank_reads: tuple[float, float]
     tensor_cycles: float
     traffic: dict[str, memory.Cost]
-    loop: Loop | None
+    loop: frozenset[int]
     passes: float
     in_loop: dict[str, float]
     path: tuple[Instruction, ...]
@@ -101,9 +102,9 @@ def tally(
     def average(counts: Mapping[str, float]) -> dict[str, float]:
         return {name: count / followed for name, count in counts.items()}
 
-    loop = _hottest(code, {start: counts.total() for start, counts in by_block.items()})
-    inside = sorted(loop.blocks & visits.keys()) if loop is not None else []
-    passes = visits[loop.header] if loop is not None else 0
+    header = _hottest(code, {start: counts.total() for start, counts in by_block.items()})
+    loop = code.loops.get(header, frozenset())
+    inside, passes = sorted(loop & visits.keys()), visits[header] if loop else 0
     path: list[Instruction] = []
     for start in inside if passes else ():
         path += round(visits[start] / passes) * code.graph[start].instructions
@@ -191,18 +192,19 @@ def _accesses(
     return traffic, cycles, unknown
 
 
-def _hottest(code: FlowGraph, instructions: Mapping[int, int]) -> Loop | None:
-    """The innermost loop in which most instructions are carried out."""
+def _hottest(code: FlowGraph, instructions: Mapping[int, int]) -> int:
+    """The header of the innermost loop in which most instructions are carried out; -1: of none."""
+    loops = code.loops
     work = {
-        loop.header: sum(instructions.get(start, 0) for start in loop.blocks) for loop in code.loops
+        header: sum(instructions.get(start, 0) for start in loop) for header, loop in loops.items()
     }
-    busy = [loop for loop in code.loops if work[loop.header]]
+    busy = [header for header in loops if work[header]]
     innermost = (
-        loop
-        for loop in busy
-        if not any(o.blocks < loop.blocks and 2 * work[o.header] > work[loop.header] for o in busy)
+        header
+        for header in busy
+        if not any(loops[o] < loops[header] and 2 * work[o] > work[header] for o in busy)
     )
-    return max(innermost, key=lambda loop: work[loop.header], default=None)
+    return max(innermost, key=lambda header: work[header], default=-1)
 
 
 def _parts(instruction: Instruction, accesses: list[Access]) -> Iterator[tuple[str, list[Access]]]:

@@ -128,7 +128,7 @@ class Walk:
         self.visits: Counter[int] = Counter()
         self.accesses: dict[int, list[Access]] = {}
         self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
-        self.headers = {loop.header: loop for loop in code.loops}
+
         self.carried_out = 0
         self.stopped: NotDerived | None = None
 
@@ -184,8 +184,8 @@ class Walk:
             return rest
         if taken is None:
             # Past a loop that waits for another block: that is over already.
-            loop = self.headers.get(branch.address + INSTRUCTION_BYTES)
-            blocks = [self.code.graph[start] for start in (loop.blocks if loop is not None else ())]
+            loop = self.code.loops.get(branch.address + INSTRUCTION_BYTES, ())
+            blocks = [self.code.graph[start] for start in loop]
             if not any(watches(step) for block in blocks for step in block.instructions):
                 raise _EndError("branch", branch.address)
             taken = rest

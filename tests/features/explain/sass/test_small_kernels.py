@@ -38,7 +38,7 @@ def test_a_loop_is_counted_exactly_however_it_is_unrolled(unroll: int) -> None:
         loads = found.traffic.get("global loads")
         assert (0 if loads is None else loads.requested_bytes) == 128 * n
         if n >= 64:
-            assert found.loop is not None
+            assert found.loop
             assert found.passes == n // unroll
 
 

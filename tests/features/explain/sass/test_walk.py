@@ -11,8 +11,6 @@ from support.machine_code import code_of
 from support.optional import present
 
 from matbench.features.explain.record import NotDerived
-from matbench.features.explain.sass import flow
-from matbench.features.explain.sass.flow import Loop
 from matbench.features.explain.sass.walk import (
     MOST_INSTRUCTIONS,
     Walk,
@@ -173,8 +171,8 @@ def test_what_a_predicate_was_before_an_election_decides_nothing() -> None:
 
 def test_ways_that_meet_again_are_no_loop() -> None:
     program = ("NOP", "@P0 BRA 0x40", "NOP", "BRA 0x50", "NOP", "@P1 BRA 0x10", "EXIT")
-    [loop] = code_of(*program).loops
-    assert loop == Loop(0x10, frozenset({0x10, 0x20, 0x40, 0x50}))
+    loops = code_of(*program).loops
+    assert loops == {0x10: {0x10, 0x20, 0x40, 0x50}}
 
 
 def test_what_may_have_been_written_is_not_known() -> None:
@@ -210,4 +208,4 @@ def test_what_follows_a_block(first: str, follows: tuple[int, ...]) -> None:
 def test_loops_in_loops() -> None:
     found = code_of("NOP", "NOP", "NOP", "@P0 BRA 0x20", "@P1 BRA 0x20", "@P2 BRA 0x10", "EXIT")
     outer, inner = {0x10, 0x20, 0x40, 0x50}, {0x20, 0x40}
-    assert found.loops == (flow.Loop(0x10, frozenset(outer)), flow.Loop(0x20, frozenset(inner)))
+    assert found.loops == {0x10: set(outer), 0x20: set(inner)}

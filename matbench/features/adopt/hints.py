@@ -242,12 +242,9 @@ def launches(code: str, function: Signature) -> tuple[HostLaunch, ...]:
 
 
 def _launch(
-    call: Node,
-    calls: Sequence[Node],
-    definitions: Sequence[Definition],
-    function: Signature,
+    call: Node, calls: Sequence[Node], definitions: Sequence[Definition], function: Signature,
     settings: Sequence[str],
-) -> HostLaunch | None:
+) -> HostLaunch | None:  # fmt: skip
     """What a call says in terms of the kernel's parameters, if it launches the function."""
     configurations = [n for n in call.named_children if n.type == "kernel_call_syntax"]
     if not configurations:
@@ -330,12 +327,9 @@ def _template_arguments(called: str) -> tuple[str, ...]:
 
 
 def _arguments(
-    scope: Scope,
-    function: Signature,
-    passed: Mapping[str, Node],
-    block: str,
+    scope: Scope, function: Signature, passed: Mapping[str, Node], block: str,
     settings: Sequence[str],
-) -> tuple[dict[str, Text], dict[str, int]]:
+) -> tuple[dict[str, Text], dict[str, int]]:  # fmt: skip
     """The parameters that take a constant or an expression, and those of them that are settings;
     what others take gets their name.
 

@@ -128,7 +128,11 @@ def _adopted(trials: AdoptTrials) -> Adopted:
     name, first = trials.function.name, None
     trials.end_s = time.monotonic() + trials.search_s
     for guess in itertools.islice(_guesses(trials), _MOST_GUESSES):
-        _build_ahead(trials, guess)
+        # Compile with other values of the first constants, while sizes are tried.
+        for name, value in [*guess.params.items()][:_MOST_AHEAD] if not guess.fixed else ():
+            with contextlib.suppress(UsageError):
+                case = trials.case(guess.with_value(name, 2 * value), guess.problem)
+                trials.worker.builders.start(trials.worker.device, [case], ("plain",))
         guess = _generalized(trials, guess)
         if trials.overran and trials.hints.mentions(_LOOSE):
             words = "writes one row or column past C; is `<=` meant to be `<`?"
@@ -274,15 +278,6 @@ def _sized(trials: AdoptTrials, seen: Guess, calls: list[Args]) -> Guess | None:
 
 
 # -- all sizes, and other constants ----------------------------------------------------------------
-
-
-def _build_ahead(trials: AdoptTrials, guess: Guess) -> None:
-    """Start compiling with other values of the first constants, while sizes are tried."""
-    worker = trials.worker
-    for name, value in [*guess.params.items()][:_MOST_AHEAD] if not guess.fixed else ():
-        with contextlib.suppress(UsageError):
-            case = trials.case(guess.with_value(name, 2 * value), guess.problem)
-            worker.builders.start(worker.device, [case], ("plain",))
 
 
 def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:

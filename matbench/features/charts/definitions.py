@@ -47,13 +47,9 @@ class Chart(msgspec.Struct, frozen=True):
 
 
 def quantity(
-    field: str,
-    kind: Literal["log", "linear"] = "log",
-    form: str = PLAIN,
-    *,
-    title: str | None = None,
-    close: bool = False,
-) -> Spec:
+    field: str, kind: Literal["log", "linear"] = "log", form: str = PLAIN, *,
+    title: str | None = None, close: bool = False,
+) -> Spec:  # fmt: skip
     """A position by a value; a linear axis begins at 0, unless it is `close` around the values."""
     scale = {"type": kind, "nice": False, "padding": 10} if close else {"type": kind, "nice": True}
     if kind == "linear":

@@ -135,14 +135,9 @@ class Probing:
     """What a kernel was seen to do: at awkward shapes, without its claims, under the sanitizer."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        devices: tuple[DeviceInfo, ...],
-        probed: list[tuple[str, Case]],
-        *,
-        try_claims: bool,
-        sanitize: bool,
-    ) -> None:
+        self, kernel: Kernel, devices: tuple[DeviceInfo, ...], probed: list[tuple[str, Case]], *,
+        try_claims: bool, sanitize: bool,
+    ) -> None:  # fmt: skip
         self.kernel = kernel
         self.devices = devices
         self.probed = probed

@@ -28,15 +28,10 @@ _CLAIMS = ("global_loads", "global_stores", "shared_loads")
 
 
 def explanation(
-    case: Case,
-    device: DeviceInfo | None,
-    at: DeviceInfo,
-    outcome: Outcome | None,
-    limits: record.Limits | None,
-    fits: Sequence[record.Fit] = (),
-    counters: record.HardwareCounters | None = None,
-    code: record.MachineCode | None = None,
-) -> record.Explanation:
+    case: Case, device: DeviceInfo | None, at: DeviceInfo, outcome: Outcome | None,
+    limits: record.Limits | None, fits: Sequence[record.Fit] = (),
+    counters: record.HardwareCounters | None = None, code: record.MachineCode | None = None,
+) -> record.Explanation:  # fmt: skip
     """The explanation of a case; without a device nothing is measured, and it is launched `at` one.
 
     Without `[model]`, the traffic is that of the machine code.

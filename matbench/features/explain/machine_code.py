@@ -33,12 +33,9 @@ _BUFFER_BYTES = 1 << 40
 
 
 def machine_code(
-    code: Disassembly,
-    case: Case,
-    architecture: Architecture,
-    multiprocessors: int | None = None,
+    code: Disassembly, case: Case, architecture: Architecture, multiprocessors: int | None = None,
     sm_mhz: float | None = None,
-) -> MachineCode:
+) -> MachineCode:  # fmt: skip
     """What a case's machine code shows about its launch, which it must have.
 
     The last two arguments are those of a device. `ListingError` if the listing cannot be read.

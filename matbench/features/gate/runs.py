@@ -38,12 +38,9 @@ VARIATIONS: dict[Literal["gpu", "cpu"], Variation] = {
 
 
 def compare_runs(
-    baseline_ns: Sequence[Samples],
-    candidate_ns: Sequence[Samples],
-    variation: Variation,
-    threshold: float = 0.01,
-    confidence: float = 0.99,
-) -> Comparison:
+    baseline_ns: Sequence[Samples], candidate_ns: Sequence[Samples], variation: Variation,
+    threshold: float = 0.01, confidence: float = 0.99,
+) -> Comparison:  # fmt: skip
     """Compare samples that were taken at different times, by one or more processes on each side.
 
     With `ENOUGH` processes on each side, their medians are compared: the interval is that of the

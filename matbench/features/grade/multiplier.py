@@ -60,13 +60,9 @@ class Multiplier:
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        build: Callable[[Case], Program],
-        kernel: Kernel,
-        params: dict[str, int],
-        seed: int = 0,
-    ) -> None:
+        self, backend: Backend, build: Callable[[Case], Program], kernel: Kernel,
+        params: dict[str, int], seed: int = 0,
+    ) -> None:  # fmt: skip
         self.backend = backend
         self.info: DeviceInfo = backend.info
         self.build = build
@@ -138,13 +134,9 @@ class Multiplier:
         return self.stored((1 + random.random((rows, columns))) / 2)
 
     def errors(
-        self,
-        A: Float64,
-        B: Float64,
-        rows: Float64 | float = 1.0,
-        inner: Float64 | float = 1.0,
+        self, A: Float64, B: Float64, rows: Float64 | float = 1.0, inner: Float64 | float = 1.0,
         columns: Float64 | float = 1.0,
-    ) -> accuracy.Errors:
+    ) -> accuracy.Errors:  # fmt: skip
         """Errors of the product of rows·A·inner and B·columns/inner, with powers of two as factors;
         the reference would lose bits if it were computed from scaled numbers."""
         left, right = A * rows * inner, B * columns / np.reshape(inner, (-1, 1))

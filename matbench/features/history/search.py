@@ -88,13 +88,9 @@ class HistorySearch:
         self.remarks: list[str] = []
 
     def run(
-        self,
-        bench: RecordedBench,
-        cases: Callable[[Kernel], list[Case]],
-        begin: Callable[[str], None],
-        *,
-        bisect: bool,
-    ) -> None:
+        self, bench: RecordedBench, cases: Callable[[Kernel], list[Case]],
+        begin: Callable[[str], None], *, bisect: bool,
+    ) -> None:  # fmt: skip
         """Compare each version with the right one before it, or only what a bisection needs.
 
         `cases` are those of a version; `begin` is told what comes next.

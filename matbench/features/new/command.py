@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,10 +14,6 @@ from matbench.cli.kernel_files import kernel_names
 from matbench.errors import UsageError
 from matbench.features.adopt.command import adopt
 from matbench.workloads import DEFAULT, WORKLOADS
-
-if TYPE_CHECKING:
-    from matbench.kernelfile.catalogue import Catalogue
-    from matbench.model import Kernel
 
 #: The kernel that is copied by default.
 _ORIGIN = "naive-2d"
@@ -73,11 +68,13 @@ def new(
         raise UsageError(
             f"the name {name!r} is taken by {known.kernels[name].path}; choose another"
         )
-    if origin is None:
-        named = workload in (None, DEFAULT)
-        kernel = known.get(_ORIGIN) if named else _shortest(known, workload)
-    else:
-        kernel = known.get(origin)
+    if origin is None and workload not in (None, DEFAULT):
+        of_it = (k for k in known.group("all", workload) if k.kind.has_source and not k.on_host)
+        shortest = min(of_it, key=lambda kernel: len(kernel.source), default=None)
+        if shortest is None:
+            raise UsageError(f"--workload {workload}: no kernel to copy; name one with --from")
+        origin = shortest.name
+    kernel = known.get(origin or _ORIGIN)
     if workload not in (None, kernel.workload):
         raise UsageError(f"--workload {workload}: {kernel.name} computes {kernel.workload}")
     path = Path(output) if output.endswith(".cu") else Path(output) / f"{name}.cu"
@@ -101,12 +98,3 @@ def _write(path: Path, text: str) -> None:
         with suppress(OSError):  # there is half of it if the disk is full
             path.unlink()
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:
-    candidates = [
-        k for k in catalogue.group("all", workload) if k.kind.has_source and not k.on_host
-    ]
-    if not candidates:
-        raise UsageError(f"--workload {workload}: no kernel to copy; name one with --from")
-    return min(candidates, key=lambda kernel: len(kernel.source))

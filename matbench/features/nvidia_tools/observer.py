@@ -42,14 +42,9 @@ observer.child(sys.argv[1])
 
 
 def observe(
-    command: Sequence[str],
-    device: DeviceInfo,
-    case: Case,
-    *,
-    guarded: bool,
-    timeout_s: float,
+    command: Sequence[str], device: DeviceInfo, case: Case, *, guarded: bool, timeout_s: float,
     tool: str,
-) -> subprocess.CompletedProcess[str]:
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """The output of `command` on a child process that checks the case as usual."""
     with temporary.folder() as folder:
         job = folder / "case"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -65,7 +65,9 @@ def _summary(
     warnings = [f"{' and '.join(bad)}, of {len(results):,} cases"] if bad else []
     if elsewhere := broken - statuses["wrong"] - statuses["failed"]:
         warnings.append(f"{elsewhere} wrong or failed in other views")
-    ranked = list(_fastest(view))
+    problems = ((p, [row for row in rows if row.rivals]) for p, rows in view.problems.items())
+    # What ranks apart is the fastest only where there is nothing else.
+    ranked = [(problem, timed, min(timed, key=_place)) for problem, timed in problems if timed]
     columns = [replace(c, drop=0) for t in _WINNER for c in outcomes.COLUMNS if c.title == t]
     rows = []
     for _, timed, row in ranked:
@@ -87,14 +89,6 @@ def _about(sentence: str, environments: Sequence[Environment]) -> Summary:
     ends = " to ".join(dict.fromkeys([*times[:1], *times[-1:]]))  # of the first run, and the last
     dates = f"{ends} UTC" if ends else "unknown"
     return Summary(sentence, dates=dates, commands=list(dict.fromkeys(map(shlex.join, argvs))))
-
-
-def _fastest(view: RankedView) -> Iterable[_Fastest]:
-    """The fastest kernel of each problem; what ranks apart only where there is nothing else."""
-    for problem, rows in view.problems.items():
-        timed = [row for row in rows if row.rivals]
-        if timed:
-            yield problem, timed, min(timed, key=_place)
 
 
 def _place(row: Ranked) -> tuple[bool, bool, bool, float]:
@@ -125,19 +119,14 @@ def _sentence(view: RankedView, ranked: Sequence[_Fastest], kernels: int) -> str
         figures.append(f"error {units.error(row.outcome.max_rel_err)}")
     of = f"of {len(rivals)} kernels {where}"
     if len(names) > 1:
-        said = f"{_listed(names)}, which cannot be told apart, are the fastest {of}"
+        more = len(names) - _MOST_NAMES
+        shown = [*names[: _MOST_NAMES - 1], f"{more + 1} others"] if more > 0 else names
+        said = f"{listed(shown, 'and')}, which cannot be told apart, are the fastest {of}"
     elif len(rivals) > 1:
         said = f"{names[0]} is the fastest {of}"
     else:
         said = f"{names[0]} was measured {where}"
     return f"{said}: {', '.join(filter(None, figures))}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    """`a, b and c`; of many the first three."""
-    more = len(names) - _MOST_NAMES
-    shown = [*names[: _MOST_NAMES - 1], f"{more + 1} others"] if more > 0 else names
-    return listed(shown, "and")
 
 
 def _rivals(timed: Sequence[Ranked], row: Ranked) -> list[Ranked]:

@@ -59,13 +59,10 @@ def recorded(
     )
 
 
-def _title(profile: BlockProfile, about: Sequence[Outcome]) -> str:
-    return about[0].case.label if about else profile.device
-
-
 def _sections(profile: BlockProfile, about: Sequence[Outcome]) -> tuple[Section, Section]:
     """The figures of a launch, and a histogram of its blocks."""
-    heading = [_title(profile, about), f"{profile.backend} · {profile.device}"]
+    title = about[0].case.label if about else profile.device
+    heading = [title, f"{profile.backend} · {profile.device}"]
     if profile.device_kind == "cpu":
         heading.append(CPU_TIMINGS)
     bins = profile.histogram

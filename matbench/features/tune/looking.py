@@ -14,14 +14,9 @@ from matbench.worker.worker import Worker
 
 
 def look(
-    worker: Worker,
-    case: Case,
-    samples: int,
-    limit_ns: float,
-    *,
-    check: bool,
+    worker: Worker, case: Case, samples: int, limit_ns: float, *, check: bool,
     limit_s: float | None = None,
-) -> Outcome:
+) -> Outcome:  # fmt: skip
     """A few samples of one case, fewer if they take longer than `limit_ns`.
 
     With `limit_s`, it has failed if the look takes longer.

@@ -39,13 +39,9 @@ class Space(NamedTuple):
 
 
 def space(
-    kernel: Kernel,
-    problem: Problem,
-    device: DeviceInfo,
-    overrides: Values,
-    seed: int,
+    kernel: Kernel, problem: Problem, device: DeviceInfo, overrides: Values, seed: int,
     most: int | None = None,
-) -> Space:
+) -> Space:  # fmt: skip
     """Every combination of `[sweep]` and `[tune]` that the device and `where` allow.
 
     Overrides replace a constant's own values, for the defaults too, of which there are at most

@@ -110,12 +110,9 @@ class WatchedVersions:
     """The versions of a file, oldest first."""
 
     def __init__(
-        self,
-        bench: Bench,
-        path: Path,
-        cases: Callable[[Kernel], list[Case]],
+        self, bench: Bench, path: Path, cases: Callable[[Kernel], list[Case]],
         given: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`cases` are those of one version, the smallest problem first.
 
         Values `given` on the command line override keys of the file's table.

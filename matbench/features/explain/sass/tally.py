@@ -63,12 +63,9 @@ class Tally(NamedTuple):
 
 
 def tally(
-    code: FlowGraph,
-    block: tuple[int, int, int],
-    grid: tuple[int, int, int],
-    constants: Mapping[int, int],
-    tensor_rates: Mapping[str, int],
-) -> Tally:
+    code: FlowGraph, block: tuple[int, int, int], grid: tuple[int, int, int],
+    constants: Mapping[int, int], tensor_rates: Mapping[str, int],
+) -> Tally:  # fmt: skip
     """Follow warps of the block in the middle of the grid, and add up what they do."""
     warps = -(-math.prod(block) // LANES)
     ways = _followed(code, block, grid, constants, warps)
@@ -129,12 +126,9 @@ def tally(
 
 
 def _followed(
-    code: FlowGraph,
-    block: tuple[int, int, int],
-    grid: tuple[int, int, int],
-    constants: Mapping[int, int],
-    warps: int,
-) -> list[tuple[Walk, int]]:
+    code: FlowGraph, block: tuple[int, int, int], grid: tuple[int, int, int],
+    constants: Mapping[int, int], warps: int,
+) -> list[tuple[Walk, int]]:  # fmt: skip
     """A walk of each kind of warp, and how many such warps were followed.
 
     Warps that take the same way are alike: one of them is followed in full.

@@ -85,13 +85,9 @@ def special_registers(place: WarpPlace) -> dict[str, Value]:
 
 
 def walk(
-    code: FlowGraph,
-    place: WarpPlace,
-    constants: Mapping[int, int],
-    *,
-    full_visits: int = FULL_VISITS,
-    most: int = MOST_INSTRUCTIONS,
-) -> Walk:
+    code: FlowGraph, place: WarpPlace, constants: Mapping[int, int], *,
+    full_visits: int = FULL_VISITS, most: int = MOST_INSTRUCTIONS,
+) -> Walk:  # fmt: skip
     """Follow a warp from the first instruction until its lanes exit or `most` are carried out."""
     warp = Walk(code, place, constants, full_visits)
     try:

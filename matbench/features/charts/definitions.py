@@ -27,6 +27,8 @@ VERDICTS = {"FASTER": "#2c9650", "SLOWER": "#cf4444", "SAME": NEUTRAL, "UNDECIDE
 _STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
 _LEGEND = {"title": None, "labelLimit": 260, "symbolLimit": 100, "symbolOpacity": 1}
 _BELOW = {**_LEGEND, "orient": "bottom"}
+#: Kinds of samples.
+_KINDS = {"field": "kind", "scale": {"range": list(PALETTE)}, "legend": _BELOW}
 _NAMES = {"ticks": False, "domain": False, "labelLimit": 220, "labelPadding": 6}
 #: Of the lines at a logarithmic axis only those with a number are drawn.
 _LABELLED = {"condition": {"test": "datum.label", "value": 1}, "value": 0}
@@ -171,23 +173,14 @@ def scatter(looks: Mapping[str, Look]) -> Spec:
     """Speed against error; a line joins the rows `on_front`, which have their names."""
     x, y = quantity("error", form=SCIENTIFIC, close=True), quantity("value", close=True)
     x["scale"]["padding"] = 40  # room for names
-    front = {"filter": "datum.on_front"}
-    return {
-        "height": 320,
-        "encoding": {"x": x},
-        "layer": [
-            {
-                "transform": [front],
-                "mark": {
-                    "type": "line", "interpolate": "step-after", "strokeWidth": 1.2,
-                    "strokeDash": [3, 3], "color": NEUTRAL,
-                },
-                "encoding": {"y": y},
-            },
-            _points(looks, None, y),
-            {"transform": [front], **_names(y)},
-        ],
+    front = [{"filter": "datum.on_front"}]
+    mark = {
+        "type": "line", "interpolate": "step-after", "strokeWidth": 1.2, "strokeDash": [3, 3],
+        "color": NEUTRAL,
     }  # fmt: skip
+    line = {"transform": front, "mark": mark, "encoding": {"y": y}}
+    layers = [line, _points(looks, None, y), {"transform": front, **_names(y)}]
+    return {"height": 320, "encoding": {"x": x}, "layer": layers}
 
 
 def energy(looks: Mapping[str, Look]) -> Spec:
@@ -220,24 +213,15 @@ def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str, *, legend: bool 
     """The limits that were measured, `roofs`, and a point for each case below them."""
     y = quantity("value", title=unit, close=True)
     x = quantity("intensity", title="operations per byte of global memory", close=True)
-    return {
-        "height": 340,
-        "encoding": {"x": x},
-        "layer": [
-            {
-                "data": {"values": list(roofs)},
-                "mark": {"type": "line", "strokeWidth": 1.2, "color": NEUTRAL},
-                "encoding": {
-                    "y": y,
-                    "strokeDash": {
-                        "field": "label", "type": "nominal", "sort": None,
-                        "legend": {**_BELOW, "symbolType": "stroke", "symbolSize": 400},
-                    },
-                },
-            },
-            _points(looks, {**_BELOW, "columns": 1} if legend else None, y),
-        ],
-    }  # fmt: skip
+    stroke = {"legend": {**_BELOW, "symbolType": "stroke", "symbolSize": 400}}
+    dash = {"field": "label", "type": "nominal", "sort": None, **stroke}
+    limits = {
+        "data": {"values": list(roofs)},
+        "mark": {"type": "line", "strokeWidth": 1.2, "color": NEUTRAL},
+        "encoding": {"y": y, "strokeDash": dash},
+    }
+    points = _points(looks, {**_BELOW, "columns": 1} if legend else None, y)
+    return {"height": 340, "encoding": {"x": x}, "layer": [limits, points]}
 
 
 def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
@@ -270,70 +254,44 @@ def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
 
 def statuses(rows: Rows) -> Spec:
     """A cell for each case, coloured by its status: sizes below each other."""
+    x = {**_rows("label"), "axis": {**_NAMES, "orient": "top", "labelAngle": -60}}
     colours = _by_name("status", STATUSES, _BELOW)
     return {
         "width": {"step": 22},
         "height": {"step": 16},
         "data": {"values": rows},
         "mark": "rect",
-        "encoding": {
-            "y": _rows("size"),
-            "x": {**_rows("label"), "axis": {**_NAMES, "orient": "top", "labelAngle": -60}},
-            "color": colours,
-        },
+        "encoding": {"x": x, "y": _rows("size"), "color": colours},
     }
 
 
 def strip(looks: Mapping[str, Look]) -> Spec:
     """Every sample of every kernel at one size, as a tick."""
+    opacity = {**_stands_out(0.06), "condition": {"test": _STANDS_OUT, "value": 0.4}}
+    x, y, color = quantity("value", close=True), _rows("kernel"), _colours(looks, None)
     return {
         "mark": {"type": "tick", "thickness": 1, "height": 12},
-        "encoding": {
-            "x": quantity("value", close=True),
-            "y": _rows("kernel"),
-            "color": _colours(looks, None),
-            "opacity": {**_stands_out(0.06), "condition": {"test": _STANDS_OUT, "value": 0.4}},
-        },
+        "encoding": {"x": x, "y": y, "color": color, "opacity": opacity},
     }
 
 
 def ecdf() -> Spec:
     """The share of launches that took no longer, for each kind of samples of one case."""
-    return {
-        "height": 240,
-        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
-        "encoding": {
-            "x": quantity("value", "linear", close=True),
-            "y": quantity("share", "linear", PERCENT),
-            "color": _kinds(),
-        },
-    }
+    mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8}
+    x, y = quantity("value", "linear", close=True), quantity("share", "linear", PERCENT)
+    return {"height": 240, "mark": mark, "encoding": {"x": x, "y": y, "color": _KINDS}}
 
 
 def course() -> Spec:
     """The samples of one case in the order they were taken."""
-    return {
-        "height": 240,
-        "mark": {"type": "circle", "size": 14, "opacity": 0.6},
-        "encoding": {
-            "x": quantity("index", "linear", close=True),
-            "y": quantity("value", "linear", close=True),
-            "color": _kinds(),
-        },
-    }
-
-
-def _kinds() -> Spec:
-    return {"field": "kind", "scale": {"range": list(PALETTE)}, "legend": _BELOW}
+    mark = {"type": "circle", "size": 14, "opacity": 0.6}
+    x, y = (quantity(field, "linear", close=True) for field in ("index", "value"))
+    return {"height": 240, "mark": mark, "encoding": {"x": x, "y": y, "color": _KINDS}}
 
 
 def condition() -> Spec:
     """Clock, power or temperature while samples were taken."""
-    return {
-        "height": 44,
-        "mark": {"type": "line", "strokeWidth": 1.4, "point": {"size": 14}, "color": PALETTE[0]},
-        "encoding": {
-            "x": {"field": "index", "type": "quantitative", "axis": None},
-            "y": {**quantity("value", "linear", close=True), "axis": {"tickCount": 2}},
-        },
-    }
+    mark = {"type": "line", "strokeWidth": 1.4, "point": {"size": 14}, "color": PALETTE[0]}
+    x = {"field": "index", "type": "quantitative", "axis": None}
+    y = {**quantity("value", "linear", close=True), "axis": {"tickCount": 2}}
+    return {"height": 44, "mark": mark, "encoding": {"x": x, "y": y}}

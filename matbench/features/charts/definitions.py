@@ -27,6 +27,7 @@ VERDICTS = {"FASTER": "#2c9650", "SLOWER": "#cf4444", "SAME": NEUTRAL, "UNDECIDE
 _STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
 _LEGEND = {"title": None, "labelLimit": 260, "symbolLimit": 100, "symbolOpacity": 1}
 _BELOW = {**_LEGEND, "orient": "bottom"}
+_INTERVAL = {"type": "rule", "strokeWidth": 1.4}
 #: Kinds of samples.
 _KINDS = {"field": "kind", "scale": {"range": list(PALETTE)}, "legend": _BELOW}
 _NAMES = {"ticks": False, "domain": False, "labelLimit": 220, "labelPadding": 6}
@@ -113,60 +114,43 @@ def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bo
         "scale": {"type": "log", "base": 2, "nice": False, "padding": 8},
         "axis": {"format": ",~r", "labelOverlap": True, "grid": False, "tickCount": 4},
     }  # fmt: skip
+    look = {"stroke": stroke, "opacity": opacity}
+    line = {"y": y, "strokeDash": dash, **look}
+    interval = {"y": {**y, "field": "low"}, "y2": {"field": "high"}, **look}
+    farthest = [
+        {"aggregate": [{"op": "max", "field": "value", "as": "most"}]},
+        {"calculate": f"datum.most / {least}", "as": "value"},
+    ]
+    unseen = {"type": "tick", "opacity": 0}
     return {
         "encoding": {"x": x},
         "layer": [
-            {
-                "mark": {"type": "line", "strokeWidth": 1.8},
-                "encoding": {"y": y, "stroke": stroke, "strokeDash": dash, "opacity": opacity},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.4},
-                "encoding": {
-                    "y": {**y, "field": "low"}, "y2": {"field": "high"},
-                    "stroke": stroke, "opacity": opacity,
-                },
-            },
+            {"mark": {"type": "line", "strokeWidth": 1.8}, "encoding": line},
+            {"mark": _INTERVAL, "encoding": interval},
             _points(looks, shown, y),
-            {
-                "transform": [
-                    {"aggregate": [{"op": "max", "field": "value", "as": "most"}]},
-                    {"calculate": f"datum.most / {least}", "as": "value"},
-                ],
-                "mark": {"type": "tick", "opacity": 0},
-                "encoding": {"x": {"value": 0}, "y": y},
-            },
+            {"transform": farthest, "mark": unseen, "encoding": {"x": {"value": 0}, "y": y}},
         ],
-    }  # fmt: skip
+    }
 
 
 def bars(looks: Mapping[str, Look], form: str = PLAIN) -> Spec:
     """One bar a kernel with its interval and figure, and a tick `beside` it if that differs."""
+    bar = {"type": "bar", "height": 11, "cornerRadiusEnd": 2}
     tick = {"type": "tick", "thickness": 2, "height": 15}
+    text = {"type": "text", "align": "left", "dx": 6, "fontSize": 11}
     differs = {"condition": {"test": "datum.beside == datum.value", "value": 0}, "value": 1}
     x = quantity("value", "linear", form)
+    low, beside, high = ({**x, "field": field} for field in ("low", "beside", "high"))
+    tip = {"tooltip": {"field": "tip"}, "opacity": _stands_out()}
     return {
-        "encoding": {
-            "y": _rows("kernel"),
-            "tooltip": {"field": "tip"},
-            "opacity": _stands_out(),
-        },
+        "encoding": {"y": _rows("kernel"), **tip},
         "layer": [
-            {
-                "mark": {"type": "bar", "height": 11, "cornerRadiusEnd": 2},
-                "encoding": {"x": x, "color": _colours(looks, None)},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.4},
-                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
-            },
-            {"mark": tick, "encoding": {"x": {**x, "field": "beside"}, "opacity": differs}},
-            {
-                "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
-                "encoding": {"x": {**x, "field": "high"}, "text": {"field": "figure"}},
-            },
+            {"mark": bar, "encoding": {"x": x, "color": _colours(looks, None)}},
+            {"mark": _INTERVAL, "encoding": {"x": low, "x2": {"field": "high"}}},
+            {"mark": tick, "encoding": {"x": beside, "opacity": differs}},
+            {"mark": text, "encoding": {"x": high, "text": {"field": "figure"}}},
         ],
-    }  # fmt: skip
+    }
 
 
 def scatter(looks: Mapping[str, Look]) -> Spec:
@@ -227,29 +211,21 @@ def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str, *, legend: bool 
 def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
     """Ratios, one in each row with its interval, around 1; the colour is that of its `kind`."""
     x = quantity("value", "linear", close=True)
-    colour = _by_name("kind", colours, _BELOW)
+    color = {"color": _by_name("kind", colours, _BELOW)}
+    interval = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **color}
+    at_1 = {"x": {"datum": 1}, "y": {"value": 0}, "y2": {"value": "height"}}
+    dashed = {"type": "rule", "strokeDash": [3, 3]}
+    point = {"type": "point", "filled": True, "size": 60, "opacity": 1}
     return {
         "height": 10 + 20 * len({row["label"] for row in rows}),
         "data": {"values": rows},
         "encoding": {"y": _rows("label"), "tooltip": {"field": "tip"}},
         "layer": [
-            {
-                "data": {"values": [{}]},
-                "mark": {"type": "rule", "strokeDash": [3, 3]},
-                "encoding": {"x": {"datum": 1}, "y": {"value": 0}, "y2": {"value": "height"}},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 2},
-                "encoding": {
-                    "x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": colour,
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-                "encoding": {"x": x, "color": colour},
-            },
+            {"data": {"values": [{}]}, "mark": dashed, "encoding": at_1},
+            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": interval},
+            {"mark": point, "encoding": {"x": x, **color}},
         ],
-    }  # fmt: skip
+    }
 
 
 def statuses(rows: Rows) -> Spec:

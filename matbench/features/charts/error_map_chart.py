@@ -24,13 +24,11 @@ def chart(errors: ErrorCells, title: str, side: int, note: str = "") -> Chart:
 
     def edge(name: str, cells: int, title: str) -> Spec:
         """From one edge of a cell to the other, in elements of C."""
-        return {
-            "field": name, "type": "quantitative", "title": title,
-            "scale": {
-                "domain": [0, cells * errors.step], "nice": False, "reverse": name == "top",
-            },
-            "axis": {"grid": False, "format": ",d", "labelOverlap": True, "tickMinStep": 1},
-        }  # fmt: skip
+        domain = [0, cells * errors.step]
+        scale = {"domain": domain, "nice": False, "reverse": name == "top"}
+        axis = {"grid": False, "format": ",d", "labelOverlap": True, "tickMinStep": 1}
+        place = {"field": name, "type": "quantitative", "title": title}
+        return {**place, "scale": scale, "axis": axis}
 
     M, N = errors.shape
     notes = [note] if note else []
@@ -40,6 +38,19 @@ def chart(errors: ErrorCells, title: str, side: int, note: str = "") -> Chart:
     notes.append("light blue: right")
     if any("!" in row for row in errors.rows):
         notes.append("black: NaN or infinite")
+    powers = max(most, 0) + 1
+    color = {
+        "condition": {"test": "datum.cell == '!'", "value": MISSING},
+        "field": "error",
+        "type": "quantitative",
+        "scale": {
+            "type": "log", "domain": [least, least * 10.0**powers], "range": list(ORANGES),
+        },
+        "legend": {
+            "orient": "bottom", "title": scale, "format": "~e",
+            "values": [least * 10.0**i for i in range(powers + 1)],
+        },
+    }  # fmt: skip
     spec = {
         "width": max(_LEAST, pixels * columns),
         "height": max(_LEAST, pixels * rows),
@@ -62,19 +73,7 @@ def chart(errors: ErrorCells, title: str, side: int, note: str = "") -> Chart:
             "x2": {"field": "right"},
             "y": edge("top", rows, "row of C"),
             "y2": {"field": "bottom"},
-            "color": {
-                "condition": {"test": "datum.cell == '!'", "value": MISSING},
-                "field": "error",
-                "type": "quantitative",
-                "scale": {
-                    "type": "log", "domain": [least, least * 10.0 ** (max(most, 0) + 1)],
-                    "range": list(ORANGES),
-                },
-                "legend": {
-                    "orient": "bottom", "title": scale, "format": "~e",
-                    "values": [least * 10.0**i for i in range(max(most, 0) + 2)],
-                },
-            },
+            "color": color,
         },
-    }  # fmt: skip
+    }
     return Chart(title, " · ".join(notes), spec, full=False)

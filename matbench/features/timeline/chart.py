@@ -31,20 +31,18 @@ def _spec(timeline: Timeline, profile: BlockProfile) -> Spec:
         for bar in timeline.bars
     ]  # fmt: skip
     block = f"datum.block % {gx} + ', ' + floor(datum.block / {gx}) % {gy}"
+    block += f" + ', ' + floor(datum.block / {gx * gy})"
     x = {
         "field": "start", "type": "quantitative", "title": "µs since the first block started",
         "scale": {"domain": [0, span], "nice": False}, "axis": {"format": ",~r"},
     }  # fmt: skip
     share, text = profile.tail_share, {"type": "text", "align": "right", "baseline": "bottom"}
     begins = [{"start": span * (1 - share), "label": f"tail {share:.1%}"}] if share else []
-    tail = {
-        "data": {"values": begins},
-        "layer": [
-            {"mark": {"type": "rule", "strokeDash": [4, 3]}},
-            {"mark": {**text, "dy": -3},
-             "encoding": {"y": {"value": 0}, "text": {"field": "label"}}},
-        ],
-    }  # fmt: skip
+    label = {"y": {"value": 0}, "text": {"field": "label"}}
+    layers = [
+        {"mark": {"type": "rule", "strokeDash": [4, 3]}},
+        {"mark": {**text, "dy": -3}, "encoding": label},
+    ]
     return {
         "height": timeline.lanes * min(36.0, max(5.0, 420 / timeline.lanes)),
         "data": {"values": rows},
@@ -52,13 +50,10 @@ def _spec(timeline: Timeline, profile: BlockProfile) -> Spec:
             {"calculate": "datum.from / 1000", "as": "start"},
             {"calculate": "datum.to / 1000", "as": "end"},
             {"calculate": "datum.end - datum.start", "as": "took"},
-            {
-                "calculate": f"'(' + {block} + ', ' + floor(datum.block / {gx * gy}) + ')'",
-                "as": "place",
-            },
+            {"calculate": f"'(' + {block} + ')'", "as": "place"},
         ],
         "encoding": {"x": x},
-        "layer": [_bars(timeline, names), tail],
+        "layer": [_bars(timeline, names), {"data": {"values": begins}, "layer": layers}],
     }
 
 
@@ -66,7 +61,7 @@ def _bars(timeline: Timeline, names: list[int]) -> Spec:
     """A bar for each block; colours are of all but the shortest and longest."""
     took = np.array([bar.end_ns - bar.start_ns for bar in timeline.bars]) / 1e3
     low, high = np.percentile(took, [5, 95]).tolist()
-    colours = {"name": "viridis", "extent": [0.12, 1]}
+    domain, colours = [low, max(high, low + 1e-3)], {"name": "viridis", "extent": [0.12, 1]}
     figures = [
         {"field": name, "title": f"{name}, µs", "format": ",.3f"}
         for name in ("start", "end", "took")
@@ -83,9 +78,7 @@ def _bars(timeline: Timeline, names: list[int]) -> Spec:
             "yOffset": {"field": "slot", "type": "ordinal", "scale": {"paddingInner": 0}},
             "color": {
                 "field": "took", "type": "quantitative",
-                "scale": {
-                    "domain": [low, max(high, low + 1e-3)], "clamp": True, "scheme": colours,
-                },
+                "scale": {"domain": domain, "clamp": True, "scheme": colours},
                 "legend": {"orient": "bottom", "title": "block duration (µs)", "titleLimit": 0},
             },
             "tooltip": [
@@ -102,16 +95,10 @@ def _notes(timeline: Timeline, profile: BlockProfile) -> list[str]:
     cost = f"reading the clock changed the launch's time by {profile.perturbation:+.1%}"
     if profile.perturbed:
         cost = f"≈ {cost}, more than {PERTURBATION_LIMIT:.0%}"
-    lines = [
-        f"{profile.blocks:,} blocks",
-        cost,
-        "a lane per multiprocessor"
-        if timeline.multiprocessors is not None
-        else "the compute unit of a block is not known: lanes only separate blocks that overlap",
-    ]
-    idle = profile.multiprocessors - (profile.multiprocessors_used or profile.multiprocessors)
-    if idle > 0:
-        lines.append(
-            f"{idle:,} of {profile.multiprocessors:,} multiprocessors ran no block: no lane"
-        )
-    return lines
+    lanes = "a lane per multiprocessor"
+    if timeline.multiprocessors is None:
+        lanes = "the compute unit of a block is not known: lanes only separate blocks that overlap"
+    most = profile.multiprocessors
+    idle = most - (profile.multiprocessors_used or most)
+    none = [f"{idle:,} of {most:,} multiprocessors ran no block: no lane"] if idle > 0 else []
+    return [f"{profile.blocks:,} blocks", cost, lanes, *none]

@@ -13,21 +13,9 @@ from matbench.features.explain.explanation import BOUND_SHARE
 from matbench.features.explain.record import Explanation, Fit, Limiter, Limits
 from matbench.model import WORD_BYTES
 from matbench.records.environment import Environment
-from matbench.show import units
+from matbench.show import table, units
 from matbench.show.reasons import outcome_reason
-from matbench.show.table import (
-    Column,
-    Fact,
-    Group,
-    Report,
-    Row,
-    Section,
-    facts_section,
-    grouped,
-    numeric,
-    section,
-    under,
-)
+from matbench.show.table import Column, Fact, Group, Report, Row, Section, numeric, under
 
 PAGE = "explanations"
 #: Below this occupancy there are few warps to hide latency.
@@ -43,7 +31,6 @@ _CONCLUSIONS = {
 
 
 def _by(limiter: Limiter) -> Callable[[Fit], int | None]:
-    """How many blocks a resource alone would allow."""
     return lambda fit: fit.occupancy.by.get(limiter) if fit.occupancy is not None else None
 
 
@@ -97,10 +84,10 @@ def _sections(explanation: Explanation, environments: Sequence[Environment]) -> 
         told = "for occupancy and machine code of a GPU, add --arch hopper"
         told = f"{listed(others, 'and')}: as computed" if others else told
         heading.append(f"this is a CPU: times and limits are its own; {told}")
-    yield facts_section(heading, "of the case", facts(explanation))
+    yield table.facts_section(heading, "of the case", facts(explanation))
     if explanation.code is not None:
         yield machine_code_view.section(explanation.code, explanation.counters)
-    for fits in grouped(explanation.fits, lambda fit: (fit.here, fit.architecture)).values():
+    for fits in table.grouped(explanation.fits, lambda fit: (fit.here, fit.architecture)).values():
         yield _fits_section(explanation, fits, device)
 
 
@@ -132,11 +119,11 @@ def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) ->
         )
 
     rows = Row.each(_COLUMNS, fits, row)
-    return section(heading or ["occupancy"], _COLUMNS, "limited by", [Group("", rows)])
+    return table.section(heading or ["occupancy"], _COLUMNS, "limited by", [Group("", rows)])
 
 
 def facts(explanation: Explanation) -> list[Fact]:
-    """The figures of a case; later ones build on earlier ones."""
+    """The figures of a case."""
     return [*_traffic(explanation), *_measured(explanation), *_counted(explanation)]
 
 
@@ -211,11 +198,8 @@ def _roofs(explanation: Explanation, limits: Limits) -> Iterator[Fact]:
     """The highest rates at the intensities of the traffic: by S. Williams and others, "Roofline",
     Communications of the ACM 52 (2009)."""
     rate, moved = rates_of(explanation), explanation.traffic
-    intensities = {
-        "minimum": moved.least_intensity,
-        "derived" if moved.is_derived else "modelled": moved.intensity,
-    }
-    for traffic, intensity in intensities.items():
+    how = "derived" if moved.is_derived else "modelled"
+    for traffic, intensity in (("minimum", moved.least_intensity), (how, moved.intensity)):
         if intensity:
             slope = limits.copy_bytes_per_s * intensity
             limit = "the copy" if slope < limits.fma_flop_per_s else "multiply-adds"
@@ -240,9 +224,8 @@ def _counted(explanation: Explanation) -> Iterator[Fact]:
             compared += f", {ratio:.2f} × the modelled loads"
         yield Fact("measured shared memory", units.bytes_(counters.shared_bytes), compared)
     if counters.bank_conflicts is not None:
-        yield Fact(
-            "measured bank conflicts", units.count(counters.bank_conflicts), "in shared memory"
-        )
+        conflicts = units.count(counters.bank_conflicts)
+        yield Fact("measured bank conflicts", conflicts, "in shared memory")
     if counters.achieved_occupancy is not None:
         active = f"{counters.achieved_occupancy:.0%}"
         yield Fact("measured occupancy", active, "share of warps active, on average")
@@ -260,11 +243,10 @@ def words(explanation: Explanation) -> Iterator[str]:
     """What limits the case, in sentences that say only what was modelled or measured."""
     bound, outcome, limits = explanation.bound, explanation.outcome, explanation.limits
     if bound.by == "not known":
+        why = "no limits were measured"
         if outcome is None:
             why = "the run was interrupted" if explanation.case.device else "there is no device"
-        elif outcome.status == "measured":
-            why = "no limits were measured"
-        else:
+        elif outcome.status != "measured":
             first, _, _ = outcome_reason(outcome).partition("\n")
             why = f"{outcome.status}, {first}"
         yield f"What limits it is not known: {why}."
@@ -300,9 +282,8 @@ def _neither(explanation: Explanation) -> Iterator[str]:
     idle, modelled = bound.idle_multiprocessors, bound.modelled_share or 0.0
     if idle and launch is not None:
         blocks = "1 block" if launch.blocks == 1 else f"{launch.blocks:,} blocks"
-        yield (
-            f"The launch has {blocks} for {launch.blocks + idle} multiprocessors: {idle} are idle."
-        )
+        many = f"{launch.blocks + idle} multiprocessors"
+        yield f"The launch has {blocks} for {many}: {idle} are idle."
     if modelled > 1:
         yield (
             f"The modelled traffic would need {modelled:.1f} times the bandwidth of a copy, so "

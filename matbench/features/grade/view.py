@@ -14,17 +14,8 @@ from matbench.features.grade import record, summation_tree
 from matbench.features.grade.summation_tree import Tree
 from matbench.model import settings_of
 from matbench.records.environment import Environment
-from matbench.show.table import (
-    Column,
-    Group,
-    Report,
-    Row,
-    Section,
-    grouped,
-    numeric,
-    section,
-    under,
-)
+from matbench.show import table
+from matbench.show.table import Column, Group, Report, Row, Section, numeric, under
 from matbench.show.units import UNKNOWN, count, is_known, number, share, superscript
 
 PAGE = "arithmetic"
@@ -38,7 +29,7 @@ def report(grades: Sequence[record.Grade], environments: Sequence[Environment]) 
     shown, about = list(grades), list(environments)
     graded = [grade for grade in shown if grade.reason is None]
     missing = []
-    for why, alike in grouped(shown, lambda grade: grade.reason).items():
+    for why, alike in table.grouped(shown, lambda grade: grade.reason).items():
         if why is not None:
             names = dict.fromkeys(grade.case.kernel for grade in alike)
             missing.append(f"not graded: {', '.join(names)}: {why}")
@@ -137,7 +128,7 @@ def _exponents(exponents: record.Range) -> str:
 def _specials(specials: record.Specials) -> str:
     if not specials.differ:
         return "NaN, infinities and overflow as in IEEE arithmetic"
-    kinds = grouped(specials.differ, lambda case: specials.differ[case])
+    kinds = table.grouped(specials.differ, lambda case: specials.differ[case])
     return "; ".join(f"{got} for {', '.join(cases)}" for got, cases in kinds.items())
 
 
@@ -266,7 +257,7 @@ def _comparison(grades: Sequence[record.Grade], environments: Sequence[Environme
         "bits: for which grade A holds · ulp: largest error on uniform inputs · sums: bits of the "
         "accumulator",
     )
-    return section(heading, _COLUMNS, "order of sums", (Group("", tuple(rows)),))
+    return table.section(heading, _COLUMNS, "order of sums", (Group("", tuple(rows)),))
 
 
 _COLUMNS = (

@@ -9,18 +9,9 @@ from matbench.analysis.block_times import BlockSample
 from matbench.features.timeline.record import BlockProfile
 from matbench.records.environment import Environment
 from matbench.records.outcome import PERTURBATION_LIMIT, Outcome
+from matbench.show import table
 from matbench.show.heading import CPU_TIMINGS
-from matbench.show.table import (
-    Column,
-    Fact,
-    Group,
-    Report,
-    Row,
-    Section,
-    facts_section,
-    numeric,
-    under,
-)
+from matbench.show.table import Column, Fact, Group, Report, Row, Section, numeric, under
 from matbench.show.units import count, number, percent, share
 
 _BAR_WIDTH = 40
@@ -47,15 +38,13 @@ def recorded(
 
     CSV has the stamps of each block of a `sample`, which record files do not have.
     """
+    records = [part for profile, about in found for part in (*about, profile)]
     return Report(
         sections=tuple(part for pair in found for part in _sections(*pair)),
         footer="\n".join(explanation(profile) for profile, _ in found),
         columns=_COLUMNS if sample is None else _STAMPS,
         rows=lambda: found if sample is None else _stamps(sample, found[0][0]),
-        records=lambda: [
-            *environments,
-            *(part for profile, about in found for part in (*about, profile)),
-        ],
+        records=lambda: [*environments, *records],
     )
 
 
@@ -68,19 +57,16 @@ def _sections(profile: BlockProfile, about: Sequence[Outcome]) -> tuple[Section,
     bins = profile.histogram
     most = max(bar.blocks for bar in bins) or 1  # a record may say that there were none
     narrowest = min(bar.high_us - bar.low_us for bar in bins)
-    decimals = min(6, max(0, 1 - math.floor(math.log10(narrowest))))
+    form = f",.{min(6, max(0, 1 - math.floor(math.log10(narrowest))))}f"
     columns = (
-        Column(
-            "duration (µs)",
-            value=lambda bar: f"{bar.low_us:,.{decimals}f} to {bar.high_us:,.{decimals}f}",
-        ),
+        Column("duration (µs)", value=lambda bar: f"{bar.low_us:{form}} to {bar.high_us:{form}}"),
         numeric("blocks", value="blocks", form=count),
         numeric("share", value=lambda bar: bar.blocks / profile.blocks, form=percent),
         Column(" ", value=lambda bar: "█" * math.ceil(_BAR_WIDTH * bar.blocks / most)),
     )
     rows = Row.each(columns, bins, lambda _: Row())
     return (
-        facts_section(heading, "of the launch", facts(profile)),
+        table.facts_section(heading, "of the launch", facts(profile)),
         Section(("Block durations",), columns, "", (Group("", rows),)),
     )
 
@@ -141,26 +127,23 @@ def _filled(p: BlockProfile) -> Iterator[Fact]:
         since = "after the first multiprocessor ran out of blocks"
         if used is None:
             since = f"once fewer than {count(p.running_most)} blocks ran together"
-            if p.running_most == 1:
-                since = "blocks ran one at a time"
+            since = since if p.running_most != 1 else "blocks ran one at a time"
         yield Fact("tail", share(p.tail_share), f"of the launch: {since}")
-    busiest = "busiest multiprocessor's time above the mean"
     if p.imbalance is None:
         yield Fact("imbalance", "not known", "the blocks' multiprocessors are not known")
     else:
+        busiest = "busiest multiprocessor's time above the mean"
         yield Fact("imbalance", percent(p.imbalance), busiest)
 
 
 def _lengths(p: BlockProfile) -> Iterator[Fact]:
     """The length of the launch by each available clock, compared with that by events."""
     own = p.multiprocessor_span_ticks
-    lengths: dict[str, tuple[float | None, float | None]] = {
-        "latest end − earliest start": (p.naive_span_ticks, p.naive_span_ns)
-    }
-    if own is not None:
-        lengths["longest on one multiprocessor"] = own, own / p.ticks_per_ns
-        lengths["length by the global timer"] = None, p.span_ns
-    for clock, (ticks, ns) in lengths.items():
+    for clock, ticks, ns in (
+        ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns),
+        ("longest on one multiprocessor", own, own / p.ticks_per_ns if own is not None else None),
+        ("length by the global timer", None, p.span_ns if own is not None else None),
+    ):
         if ns is not None:
             counted = [f"{count(ticks)} ticks"] if ticks is not None else []
             times = [f"{ns / p.launch_ns:,.3f} × by events"] if p.launch_ns > 0 else []
@@ -187,10 +170,8 @@ def explanation(p: BlockProfile) -> str:
             "has its own counter, and these need not be aligned."
         )
     assert p.counter_offset_ticks is not None
-    apart = (
-        f"up to {count(p.counter_offset_ticks)} ticks "
-        f"({number(p.counter_offset_ticks / p.ticks_per_ns / 1e3, 4)} µs)"
-    )
+    apart_us = p.counter_offset_ticks / p.ticks_per_ns / 1e3
+    apart = f"up to {count(p.counter_offset_ticks)} ticks ({number(apart_us, 4)} µs)"
     if p.counters == "aligned":
         return (
             f"Read at the same moment of the global timer, the multiprocessors' counters differ by "

@@ -7,20 +7,10 @@ from collections.abc import Iterable, Sequence
 from matbench.analysis import claims, leaders, ranking
 from matbench.features.tune.record import TuningRecord
 from matbench.records.environment import Environment
-from matbench.show import units
+from matbench.show import table, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
-from matbench.show.table import (
-    Column,
-    Group,
-    Report,
-    Row,
-    Section,
-    grouped,
-    numeric,
-    section,
-    under,
-)
+from matbench.show.table import Column, Group, Report, Row, Section, numeric, under
 
 PAGE = "verdicts"
 #: How many candidates of a search are shown, besides the winner and the defaults.
@@ -37,7 +27,7 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
         return case.backend, case.device, case.kernel
 
     return Report(
-        sections=tuple(_section(part, about) for part in grouped(shown, place).values()),
+        sections=tuple(_section(part, about) for part in table.grouped(shown, place).values()),
         footer=f"{len(shown):,} candidate{'s' if len(shown) > 1 else ''} measured"
         if shown
         else "no candidate could be measured",
@@ -48,7 +38,7 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
 
 
 def _section(records: Sequence[TuningRecord], environments: Sequence[Environment]) -> Section:
-    sizes = grouped(records, lambda record: size_label(record.outcome.case.problem))
+    sizes = table.grouped(records, lambda record: size_label(record.outcome.case.problem))
     heading = [records[0].outcome.case.kernel]
     heading += device_lines([record.outcome for record in records], environments)
     # All candidates have the claims of the kernel that weaken its checks.
@@ -68,7 +58,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
         "against default: in turns with the fastest default; by medians: of the samples shown"
     )
     groups = [_group(size, group) for size, group in sizes.items()]
-    return section(heading, _COLUMNS, "place", groups)
+    return table.section(heading, _COLUMNS, "place", groups)
 
 
 def _group(size: str, records: Sequence[TuningRecord]) -> Group:

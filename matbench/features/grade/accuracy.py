@@ -73,38 +73,25 @@ def growth(points: Sequence[tuple[int, float]], probes: int, *, short: bool = Fa
     low, high = slope - half, slope + half
     return Growth(
         verdict="at most linear" if high <= _LINEAR else "faster" if low > _LINEAR else "unclear",
-        slope=slope,
-        interval=(low, high),
-        sizes=tuple(sizes),
-        errors=largest,
-        probes=probes,
-    )
+        slope=slope, interval=(low, high), sizes=tuple(sizes), errors=largest, probes=probes,
+    )  # fmt: skip
 
 
 def bounds(samples: Sequence[Errors], probes: int, storage: Storage) -> Bounds:
     """The tightest bound that all products keep."""
     largest = [max(sample[1 + index] / sample.K for sample in samples) for index in range(3)]
-    verdict: Letter = "D"
-    letters: tuple[Letter, ...] = ("A", "B", "C")
-    for letter, error in zip(letters, largest, strict=True):
-        if error <= _HOLDS:
-            verdict = letter
-            break
-        if not error > _FAILS:
-            verdict = "unclear"
-            break
+    letters: tuple[Letter, ...] = ("A", "B", "C", "D")
+    # The first that does not clearly fail.
+    index = next((i for i, error in enumerate(largest) if not error > _FAILS), 3)
+    verdict = letters[index] if index == 3 or largest[index] <= _HOLDS else "unclear"
     # Rounding both factors to b bits gives errors of up to 2·2⁻ᵇ for a single product.
     most = rounding.FORMATS[storage][0]
     kept = math.floor(most - math.log2(max(largest[0], 2.0) / 2)) if largest[0] < math.inf else 0
-    finite = [error if math.isfinite(error) else None for error in largest]
+    element, row, matrix = (error if math.isfinite(error) else None for error in largest)
     return Bounds(
-        verdict=verdict,
-        by_element=finite[0],
-        by_row=finite[1],
-        by_matrix=finite[2],
-        bits=max(0, kept),
+        verdict=verdict, by_element=element, by_row=row, by_matrix=matrix, bits=max(0, kept),
         probes=probes,
-    )
+    )  # fmt: skip
 
 
 def letter(bound: Bounds | None, *others: Statement | None) -> Letter:
@@ -123,14 +110,9 @@ def ulps(C: Float64, R: Float64, storage: Storage, inputs: str) -> Ulps:
     """Errors in units in the last place of R."""
     if not np.isfinite(C).all():
         return Ulps(inputs=inputs, probes=C.size, reason="C is not finite")
-    off = np.abs(C - R) / rounding.spacing(R, storage)
-    return Ulps(
-        inputs=inputs,
-        largest=float(off.max()),
-        mean=float(off.mean()),
-        correctly_rounded=float((rounding.nearest(R, storage) == C).mean()),
-        probes=C.size,
-    )
+    off, right = np.abs(C - R) / rounding.spacing(R, storage), rounding.nearest(R, storage) == C
+    largest, mean, correct = float(off.max()), float(off.mean()), float(right.mean())
+    return Ulps(inputs=inputs, largest=largest, mean=mean, correctly_rounded=correct, probes=C.size)
 
 
 def read_bits(read: Float64, given: Float64, storage: Storage) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from matbench.bench.kernel_arguments import Float64
 from matbench.features.grade import accuracy, summation_tree
 from matbench.features.grade.multiplier import Multiplier
-from matbench.features.grade.record import Order, Statement, Sums
+from matbench.features.grade.record import Order, Products, Rounding, Statement, Sums
 from matbench.features.grade.summation_tree import NoTreeError, Pair, Tree
 from matbench.workloads import rounding
 
@@ -69,10 +69,8 @@ class Prober:
 
     def sums(self, products: Float64) -> Float64:
         """The kernel's sum of each row of products; `NoTreeError` if columns of C differ."""
-        parts = [
-            self._launch(products[start : start + self.terms])
-            for start in range(0, len(products), self.terms)
-        ]
+        starts = range(0, len(products), self.terms)
+        parts = [self._launch(products[start : start + self.terms]) for start in starts]
         self.probes += len(products)
         return np.concatenate(parts)
 
@@ -139,13 +137,9 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
         if large_tree is not None and (large := summation_tree.levels_of(large_tree)):
             levels, terms = large, _LARGE
     order = Order(
-        verdict="one step" if one_step else "regular" if levels else "irregular",
-        terms=terms,
-        levels=levels,
-        steps_terms=_SMALL,
-        steps=summation_tree.steps_of(tree),
-        probes=probes,
-    )
+        verdict="one step" if one_step else "regular" if levels else "irregular", terms=terms,
+        levels=levels, steps_terms=_SMALL, steps=summation_tree.steps_of(tree), probes=probes,
+    )  # fmt: skip
     return order, sums
 
 
@@ -174,11 +168,15 @@ def _tree(
 def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> Sums:
     """The accumulator's width, its rounding, and whether products enter it unrounded."""
     i, last, between = _triple(tree)
-    top = _top(prober)
-    lowest = -28 if prober.scale.is_product else top - 115
-    if prober.multiplier.storage == "e4m3":
+    # Exponents of the largest and the smallest term.
+    multiplier = prober.multiplier
+    top = min(60, prober.scale.huge)
+    lowest = top - 115
+    if multiplier.storage == "e4m3":
         lowest = -14
-    if prober.multiplier.result == "float16":
+    elif prober.scale.is_product:
+        top, lowest = (14 if "float16" in (multiplier.result, multiplier.sums_in) else 30), -28
+    if multiplier.result == "float16":
         lowest = max(lowest, -24)
     powers = list(range(1, top - lowest + 1))
 
@@ -194,32 +192,17 @@ def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) ->
     try:
         kept = added(1.0) == np.ldexp(1.0, -np.array(powers))[:, None]
         width = min(int(np.cumprod(column).sum()) for column in kept.T) + 1
-        rounding = "unclear"
+        how: Rounding = "unclear"
         if 1 < width <= len(powers):
             rest = added(1.5)[width - 1]  # 1 + ¾ of the last bit
-            up, down = 2.0 ** (1 - width), 0.0
-            if (rest == up).all():
-                rounding = "nearest"
-            elif (rest == down).all():
-                rounding = "truncated"
+            is_up, is_down = (rest == 2.0 ** (1 - width)).all(), (rest == 0.0).all()
+            how = "nearest" if is_up else "truncated" if is_down else "unclear"
         fused = _fused(prober, tree, bits, random)
     except NoTreeError as error:
         return Sums(input_bits=bits, probes=prober.probes, reason=str(error))
     return Sums(
-        accumulator_bits=width,
-        rounding=rounding,  # type: ignore[arg-type]
-        products=fused,  # type: ignore[arg-type]
-        input_bits=bits,
-        probes=prober.probes,
+        accumulator_bits=width, rounding=how, products=fused, input_bits=bits, probes=prober.probes
     )
-
-
-def _top(prober: Prober) -> int:
-    if prober.multiplier.storage == "e4m3":
-        return prober.scale.huge
-    if prober.scale.is_product:
-        return 14 if "float16" in (prober.multiplier.result, prober.multiplier.sums_in) else 30
-    return min(60, prober.scale.huge)
 
 
 def _triple(tree: Tree) -> tuple[int, int, list[int]]:
@@ -233,7 +216,7 @@ def _triple(tree: Tree) -> tuple[int, int, list[int]]:
     return i, last, others[:: max(1, len(others) // 4)][:5]
 
 
-def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> str:
+def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> Products:
     """Whether the sum of −fl(a·b) and a·b is the rounding error of a·b, in either order."""
     multiplier, terms = prober.multiplier, prober.terms
     width = rounding.FORMATS[multiplier.storage][0]

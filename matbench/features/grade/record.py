@@ -15,6 +15,9 @@ from matbench.records.outcome import Amount, CaseRecord, Factor
 
 #: The tightest bound that holds: by element, by row and column, by matrix, or none.
 Letter = Literal["A", "B", "C", "D", "unclear"]
+Rounding = Literal["nearest", "truncated", "unclear"]
+Products = Literal["unrounded", "rounded", "unclear"]
+Subnormals = Literal["kept", "flushed", "partly"]
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -93,8 +96,8 @@ class Specials(Statement, frozen=True, kw_only=True):
 
     verdict: Literal["as IEEE", "differ", "unclear"] = "unclear"
     differ: dict[str, str] = {}
-    subnormal_inputs: Literal["kept", "flushed", "partly"] | None = None
-    subnormal_results: Literal["kept", "flushed", "partly"] | None = None
+    subnormal_inputs: Subnormals | None = None
+    subnormal_results: Subnormals | None = None
 
 
 class Runs(Statement, frozen=True, kw_only=True):
@@ -145,8 +148,8 @@ class Sums(Statement, frozen=True, kw_only=True):
     whether products enter it without rounding, and with how many bits inputs are read."""
 
     accumulator_bits: Count | None = None
-    rounding: Literal["nearest", "truncated", "unclear"] = "unclear"
-    products: Literal["unrounded", "rounded", "unclear"] = "unclear"
+    rounding: Rounding = "unclear"
+    products: Products = "unclear"
     input_bits: Count | None = None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -36,8 +36,6 @@ _MOST_VALUES = 4
 #: Errors by element have grown if they are so many times those without a spread, and more than
 #: some roundings.
 _GROWN, _SOME = 4.0, 8.0
-
-
 #: After so many steps that miss their deadline, a kernel is given up.
 _MOST_LATE = 2
 #: The largest K for the growth of errors, and the number of seeds.
@@ -93,22 +91,18 @@ def algorithm(subject: Multiplier) -> record.Algorithm:
         probes += int(zero.sum())
     if not np.isfinite(C).all():
         return record.Algorithm(probes=probes, reason="C is not finite")
-    return record.Algorithm(
-        verdict="Strassen-like" if nonzeros else "classical", nonzeros=nonzeros, probes=probes
-    )
+    verdict: Literal["classical", "Strassen-like"] = "Strassen-like" if nonzeros else "classical"
+    return record.Algorithm(verdict=verdict, nonzeros=nonzeros, probes=probes)
 
 
 def range_(subject: Multiplier) -> record.Range:
     """Terms a·d times b/d, for powers of two d that spread wider and wider."""
-    K, tried, accurate, probes = 64, 0, 0, 0
+    K, accurate, probes = 64, 0, 0
     random = subject.random("range")
     A, B = subject.near_one(random, _SIDE, K), subject.near_one(random, K, _SIDE)
     at_first = subject.errors(A, B).by_element
-    limit = max(_SOME, _GROWN * at_first)
-    spreads = sorted(
-        {*(s for s in (2, 4, 8, 16, 32, 64, 96, 128, 160) if s < subject.widest), subject.widest}
-    )
-    for tried in spreads:
+    limit, widest = max(_SOME, _GROWN * at_first), subject.widest
+    for tried in (*(s for s in (2, 4, 8, 16, 32, 64, 96, 128, 160) if s < widest), widest):
         powers = np.rint(np.linspace(-tried / 2, tried / 2, K)).astype(int)
         inner = np.ldexp(1.0, random.permutation(powers))
         error = subject.errors(A, B, inner=inner).by_element
@@ -118,12 +112,8 @@ def range_(subject: Multiplier) -> record.Range:
         accurate = tried
     if not math.isfinite(at_first):
         return record.Range(probes=probes, reason="C is not finite")
-    return record.Range(
-        verdict="whole" if accurate == subject.widest else "limited",
-        binades=accurate,
-        tried=subject.widest,
-        probes=probes,
-    )
+    verdict: Literal["whole", "limited"] = "whole" if accurate == widest else "limited"
+    return record.Range(verdict=verdict, binades=accurate, tried=widest, probes=probes)
 
 
 def specials(subject: Multiplier) -> record.Specials:
@@ -133,7 +123,7 @@ def specials(subject: Multiplier) -> record.Specials:
     bits, least, most = rounding.FORMATS[subject.storage]
     random = subject.random("specials")
     differ: dict[str, str] = {}
-    probes = 0
+    probes = 3 * side * side
     large = 1.5 * 2.0**most  # twice that is infinite
     inf, every = math.inf, slice(None)
     sums = [(k, every, 2.0**-10), (other, every, 2.0**-10), (k, column, 1), (other, column, 1)]
@@ -163,10 +153,8 @@ def specials(subject: Multiplier) -> record.Specials:
         if mistake := accuracy.mistaken(C, R):
             differ[name] = mistake
 
-    def fate(C: Float64, R: Float64) -> str:
-        if np.array_equal(C, R):
-            return "kept"
-        return "flushed" if not C.any() else "partly"
+    def fate(C: Float64, R: Float64) -> record.Subnormals:
+        return "kept" if np.array_equal(C, R) else "partly" if C.any() else "flushed"
 
     small = 2.0 ** (least - min(6, bits - 2))
     A, B = np.zeros((side, K)), np.zeros((K, side))
@@ -178,12 +166,11 @@ def specials(subject: Multiplier) -> record.Specials:
     if half >= least:
         A[:, k] = B[k] = 2.0**half
         results = fate(subject.multiply(A, B), A @ B)
-    probes += 3 * side * side
     return record.Specials(
         verdict="differ" if differ else "as IEEE",
         differ=differ,
-        subnormal_inputs=inputs.pop() if len(inputs) == 1 else "partly",  # type: ignore[arg-type]
-        subnormal_results=results,  # type: ignore[arg-type]
+        subnormal_inputs=inputs.pop() if len(inputs) == 1 else "partly",
+        subnormal_results=results,
         probes=probes,
     )
 
@@ -217,24 +204,18 @@ def batches(subject: Multiplier) -> record.Batches:
         probes += equal.size + mixed.size
         if not all(np.array_equal(alone[0], result) for result in (*equal, *mixed)):
             differ.append(M)
-    return record.Batches(
-        verdict="varies" if differ else "invariant",
-        rows=tuple(_BATCHES),
-        differ_at=tuple(differ),
-        probes=probes,
-    )
+    verdict: Literal["varies", "invariant"] = "varies" if differ else "invariant"
+    return record.Batches(verdict=verdict, rows=_BATCHES, differ_at=tuple(differ), probes=probes)
 
 
 def variations(case: Case, device: DeviceInfo) -> list[tuple[str, Case]]:
     """The case with one constant changed, and that constant's name, for a few values of each."""
-    variants = []
+    variants: list[tuple[str, Case]] = []
     for name, values in case.kernel.sweep.items():
-        others = [value for value in values if value != case.params[name]]
-        for value in others[: _MOST_VALUES - 1]:
-            params = case.params | {name: value}
-            other = sweep.case(case.kernel, case.problem, params, device)
-            if other.skip is None:
-                variants.append((name, other))
+        others = [value for value in values if value != case.params[name]][: _MOST_VALUES - 1]
+        changed = (case.params | {name: value} for value in others)
+        cases = (sweep.case(case.kernel, case.problem, params, device) for params in changed)
+        variants += ((name, other) for other in cases if other.skip is None)
     return variants
 
 
@@ -253,12 +234,9 @@ def constants(subject: Multiplier) -> record.Constants:
             differ.append(name)
     if not tried:
         return record.Constants(reason="no other values of constants to try")
-    return record.Constants(
-        verdict="differ" if differ else "same bits",
-        tried=tuple(dict.fromkeys(tried)),
-        differ=tuple(dict.fromkeys(differ)),
-        probes=probes,
-    )
+    verdict: Literal["differ", "same bits"] = "differ" if differ else "same bits"
+    names, changing = (tuple(dict.fromkeys(each)) for each in (tried, differ))
+    return record.Constants(verdict=verdict, tried=names, differ=changing, probes=probes)
 
 
 def ulps(subject: Multiplier) -> tuple[record.Ulps, ...]:

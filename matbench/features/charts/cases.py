@@ -109,11 +109,6 @@ class RankedView(NamedTuple):
     def most_kernels(self) -> int:
         return max(map(self.kernels, self.problems))
 
-    @property
-    def completeness(self) -> int:
-        """How many times there are, of kernels for problems."""
-        return sum(map(self.kernels, self.problems))
-
 
 class Found(msgspec.Struct, frozen=True):
     """What a page shows of outcomes; `ranked` belong to the views one by one, and `outcomes` to the
@@ -142,22 +137,21 @@ def make_cases(
     """
     fastest = set(map(id, ranking.fastest(outcomes)))
     groups = _groups(outcomes, devices)
-    ordered = sorted(groups, key=lambda key: -groups[key].completeness)
+    # By how many times there are, of kernels for problems.
+    ordered = sorted(groups, key=lambda key: -sum(map(groups[key].kernels, groups[key].problems)))
     shown = [row for key in ordered for row in groups[key].rows]
     rates: dict[tuple[str, bool], float] = {}
     for row in shown:
         line = row.outcome.case.kernel, row.outcome.case.group == "baseline"
         rates[line] = max(rates.get(line, 0.0), row.work_per_s or 0.0)
     looks = style.looks(sorted(rates, key=lambda line: -rates[line]))
-    views: list[View] = []
-    cases: list[PageRow] = []
-    for number, key in enumerate(ordered):
-        rows = groups[key].rows
-        measured = limits.get(rows[0].outcome.case.device)
-        views.append(_view(rows, _label(key, ordered, rows[0]), measured, looks))
-        cases += _cases(number, views[-1], groups[key].problems, fastest)
-    found = [groups[key] for key in ordered]
-    return Found(views, found, cases, [row.outcome for row in shown], looks)
+    found = Found([], [groups[key] for key in ordered], [], [row.outcome for row in shown], looks)
+    for number, (key, group) in enumerate(zip(ordered, found.ranked, strict=True)):
+        first = group.rows[0]
+        measured = limits.get(first.outcome.case.device)
+        found.views.append(_view(group.rows, _label(key, ordered, first), measured, looks))
+        found.cases.extend(_cases(number, found.views[-1], group.problems, fastest))
+    return found
 
 
 def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[_Key, RankedView]:
@@ -212,13 +206,9 @@ def _view(
         source = "measured" if measured is not None and name == "float32" else "at the clock held"
         named[f"{name} {units.rates([peak], 'FLOP/s')(peak)}, {source}"] = peak
     roofs = definitions.roofs(max(copies), named, intensities, scale) if has_limits else []
-    return View(
-        label=label,
-        unit=unit,
-        scale=scale,
-        roofline=definitions.roofline(looks, roofs, unit) if roofs else None,
-        roofline_note=f"no limit is known of {', '.join(unlimited)}" if unlimited else "",
-    )
+    roofline = definitions.roofline(looks, roofs, unit) if roofs else None
+    note = f"no limit is known of {', '.join(unlimited)}" if unlimited else ""
+    return View(label=label, unit=unit, scale=scale, roofline=roofline, roofline_note=note)
 
 
 def _arithmetic(outcome: Outcome) -> str:
@@ -287,16 +277,15 @@ def near(n: int, others: Iterable[int]) -> int | None:
 
 def _series(outcome: Outcome) -> list[Series]:
     """Cold before hot."""
-    return [
-        Series(
-            mode,
-            [float(f"{ns / 1e3:.5g}") for ns in timing.samples_ns],
-            {name: [getattr(moment, name) for moment in timing.conditions[1:]] for name in _TOLD},
-            sorted({reason for moment in timing.conditions[1:] for reason in moment.throttled}),
-        )
-        for mode, timing in (("cold", outcome.cold), ("hot", outcome.hot))
-        if timing is not None and timing.samples_ns
-    ]
+    series = []
+    for mode, timing in (("cold", outcome.cold), ("hot", outcome.hot)):
+        if timing is not None and timing.samples_ns:
+            moments = timing.conditions[1:]
+            told = {name: [getattr(moment, name) for moment in moments] for name in _TOLD}
+            throttled = sorted({reason for moment in moments for reason in moment.throttled})
+            us = [float(f"{ns / 1e3:.5g}") for ns in timing.samples_ns]
+            series.append(Series(mode, us, told, throttled))
+    return series
 
 
 def _intensity(outcome: Outcome) -> float | None:

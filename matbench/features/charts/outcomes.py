@@ -22,6 +22,7 @@ _MAP_SIDE, _MOST_MAPS = 300, 6
 #: Pixels across a chart over n.
 _PANEL = 350
 
+
 _Row = tuple[PageRow, Outcome]
 
 
@@ -41,13 +42,11 @@ def charts(found: Found) -> Iterator[Chart]:
             yield from _of_precision(precision, own, unit, where)
         if not timed:
             cells = [
-                {
-                    "size": size_label(o.case.problem),
-                    "label": f"{o.case.kernel} {settings_of(o.case.params)}".strip(),
-                    "status": "right" if o.status == "measured" else o.status,
-                }
+                {"size": size_label(o.case.problem),
+                 "label": f"{o.case.kernel} {settings_of(o.case.params)}".strip(),
+                 "status": "right" if o.status == "measured" else o.status}
                 for _, o in rows
-            ]
+            ]  # fmt: skip
             yield Chart("Which cases are right", where, definitions.statuses(cells))
 
 
@@ -71,17 +70,13 @@ def _of_precision(precision: str, rows: Sequence[_Row], unit: str, where: str) -
         ]  # fmt: skip
         on_curve = {row[1].case.kernel for row in lines}
         own = {name: look for name, look in looks.items() if name in on_curve}
+        place = {"width": _PANEL, "height": max(240, 16 * len(own))}  # that of the legend
         drawn = [
-            {
-                **definitions.curve(own, y, least=least, legend=True),
-                "title": {"text": f"{title} over n", "fontSize": 12},
-                "data": {"values": points},
-                "width": _PANEL,
-                "height": max(240, 16 * len(own)),  # that of the legend
-            }
+            {**definitions.curve(own, y, least=least, legend=True), **place,
+             "title": {"text": f"{title} over n", "fontSize": 12}, "data": {"values": points}}
             for title, y, least, points in panels
             if points
-        ]
+        ]  # fmt: skip
         yield Chart(precision, where, {"hconcat": drawn})
         rows = [row for row in rows if id(row[0]) not in regular]
     rates = {(o.case.kernel, case.n): case.rate for case, o in [*rows, *lines]}
@@ -126,11 +121,10 @@ def remarks(found: Found) -> list[str]:
     if not timed:
         return []
     outcomes = [outcome for _, outcome in timed]
-    shared = [
-        {workloads.workload_of(o.case.problem).title for o in outcomes},
-        {f"{o.mode} samples" for o in outcomes},
-        {f"{o.case.problem.inputs} inputs" for o in outcomes},
-    ]
+    titles = [workloads.workload_of(o.case.problem).title for o in outcomes]
+    modes = [f"{o.mode} samples" for o in outcomes]
+    inputs = [f"{o.case.problem.inputs} inputs" for o in outcomes]
+    shared = [own[0] for own in (titles, modes, inputs) if len({*own}) == 1]
     notes = ["each kernel at its fastest parameters"]
     if any(case.is_baseline for case, _ in timed):
         notes.append("dashed: a baseline")
@@ -138,8 +132,7 @@ def remarks(found: Found) -> list[str]:
         notes.append("hollow: with claims, so by weaker checks")
     if any(case.low < case.high for case, _ in timed):
         notes.append("bars: intervals of the median")
-    if all(outcome.max_rel_err == 0 for outcome in outcomes):
-        notes.append("every result is exact")
-    elif any(outcome.max_rel_err == 0 for outcome in outcomes):
-        notes.append("errors of 0 are not shown")
-    return [" · ".join(min(own) for own in shared if len(own) == 1), " · ".join(notes)]
+    exact = [outcome.max_rel_err == 0 for outcome in outcomes]
+    if any(exact):
+        notes.append("every result is exact" if all(exact) else "errors of 0 are not shown")
+    return [" · ".join(shared), " · ".join(notes)]

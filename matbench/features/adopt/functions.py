@@ -54,8 +54,7 @@ def adopt(path: str, device: DeviceOptions) -> bool:
              if p.name != python_file.RETURNED]  # fmt: skip
     more: tuple[dict[str, Any], ...] = ({}, {"beta": 1.0})
     if len(usual) == 2:  # what it returns has a type of its own, and its sums may not have that
-        double = {"result": "float64"}
-        more = ({}, double, double | {"accumulator": "float32"})
+        more = {}, {"result": "float64"}, {"result": "float64", "accumulator": "float32"}
 
     def ways() -> Iterator[_Way]:
         for precision, extra, order, transpose in itertools.product(
@@ -145,7 +144,6 @@ def _as_kernel(function: Signature) -> Signature:
 
 
 def _said(**keys: Any) -> dict[str, Any]:
-    """The keys that differ from what a table need not say."""
     return {key: value for key, value in keys.items() if value != _PLAIN[key]}
 
 
@@ -181,5 +179,4 @@ def _product(kernel: Kernel) -> str:
 
 
 def _beta(kernel: Kernel) -> float:
-    """The first of its table."""
     return kernel.beta if isinstance(kernel.beta, float) else kernel.beta[0]

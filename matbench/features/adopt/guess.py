@@ -97,14 +97,14 @@ class Guess(NamedTuple):
         """What sizes are divided by: a block covers that much."""
         if self.given is None and self.grid[1:2] in ((), (1,)):
             return []  # guessed blocks that follow each other fit any size
-        divisions = [
-            node.args if isinstance(node, ast.Call) else [node.left, node.right]
-            for side in self.grid
-            for node in ast.walk(ast.parse(str(side)))
-            if isinstance(node, ast.Call)
-            or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv))
-        ]
-        return [ast.unparse(parts[1]) for parts in divisions if len(parts) == 2]
+        nodes = (node for side in self.grid for node in ast.walk(ast.parse(str(side))))
+        divisors: list[ast.expr] = []
+        for node in nodes:
+            if isinstance(node, ast.Call) and len(node.args) == 2:
+                divisors.append(node.args[1])
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+                divisors.append(node.right)
+        return [*map(ast.unparse, divisors)]
 
     @property
     def steps(self) -> dict[int, list[str]]:
@@ -126,7 +126,6 @@ class Guess(NamedTuple):
         return Guess._make((*other[:6], *self[6:]))
 
     def with_value(self, name: str, value: int) -> Guess:
-        """With another value of a swept constant."""
         return self._replace(params={**self.params, name: value})
 
     def settled(self) -> Guess:
@@ -205,16 +204,14 @@ class Guess(NamedTuple):
             parts.append(f"{self.one} = 1 only ({_OF_VECTORS[self.one]})")
         parts += ["column-major"] if self.layout == "column-major" else []
         parts += ["in batches"] if self.is_batched else []
-        steps = self.steps
-        if self.fixed == "MNK":
-            parts.append(f"at {self.problem.size} only")
-        elif self.fixed:
-            sides = [f"{axis} = {getattr(self.problem, axis)}" for axis in self.fixed]
-            parts.append(f"{listed(sides, 'and')} only")
+        sides = [f"{axis} = {getattr(self.problem, axis)}" for axis in self.fixed]
+        if self.fixed:
+            at = f"at {self.problem.size}" if self.fixed == "MNK" else listed(sides, "and")
+            parts.append(f"{at} only")
         elif self.is_square:
-            parts += ["square sizes only", *(f"multiples of {step}" for step in steps)]
-        elif steps:
-            texts = [f"{listed(axes, 'and')} of {step}" for step, axes in steps.items()]
+            parts += ["square sizes only", *(f"multiples of {step}" for step in self.steps)]
+        elif self.steps:
+            texts = [f"{listed(axes, 'and')} of {step}" for step, axes in self.steps.items()]
             parts.append(f"{', '.join(texts).replace(' of', ' multiples of', 1)} only")
         is_line = len(self.block) == 1
         parts.append(f"blocks of {self.threads}" if is_line else f"{self.threads} blocks")

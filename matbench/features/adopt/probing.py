@@ -76,20 +76,17 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
         for name in "ABC":
             matrix = kernel_arguments.matrix(kernel, problem, name)
             batch, lines, _ = matrix.shape
-            drawn = rng.integers(-8, 9, (batch, lines, matrix.place.width)) / unit
-            given[name] = drawn
+            given[name] = rng.integers(-8, 9, (batch, lines, matrix.place.width)) / unit
             none = _NO_NUMBER.get(matrix.storage, np.nan)
-            if name == "C" and poisoned:
-                drawn = np.full_like(drawn, none)
+            drawn = given[name] if name != "C" or not poisoned else np.full_like(given[name], none)
             held[name] = _Guarded(memory, matrix, drawn, _OUTSIDE_C if name == "C" else none)
         buffers = {name: guarded.data for name, guarded in held.items()}
         kernel_arguments.launch(backend, program, case, buffers)
         after = {name: memory.download(one.raw, one.sent) for name, one in held.items()}
     changed = {name: _bits(after[name]) != _bits(held[name].sent) for name in "ABC"}
     spoiled = [f"its input {name}" for name in "AB" if changed[name].any()]
-    spoiled += [
-        f"memory outside {name}" for name in "ABC" if changed[name][held[name].is_outside].any()
-    ]
+    outside = (name for name in "ABC" if changed[name][held[name].is_outside].any())
+    spoiled += (f"memory outside {name}" for name in outside)
     numbers = decoded(after["C"][~held["C"].is_outside], held["C"].matrix.storage)
     results = numbers.reshape(given["C"].shape)
     tolerance = 0.02 if held["C"].sent.itemsize == 2 else 1e-4

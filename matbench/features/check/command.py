@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import chain
 
 import click
+import psutil
 
 from matbench.analysis.claims import Weakening, weakenings
 from matbench.bench.options import Options
-from matbench.bench.prepared import host_memory_bytes
 from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_rich

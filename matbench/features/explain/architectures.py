@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import cast
+from collections.abc import Iterator
 
 import msgspec
 
@@ -57,72 +57,52 @@ class Architecture(Multiprocessor, frozen=True, kw_only=True):
         return self.opted_in_bytes_per_block or self.shared_bytes_per_block
 
 
-_FERMI = {
-    "family": "Fermi", "blocks": 8, "registers": 32768, "registers_per_block": 32768,
-    "registers_per_thread": 63, "shared_bytes": 48 * KIB,
+_G80 = {
+    "threads_per_block": 512, "registers": 8192, "registers_per_block": 8192,
+    "registers_per_thread": 124, "shared_bytes_per_block": 16 * KIB, "shared_unit_bytes": 512,
 }  # fmt: skip
-_KEPLER = {"family": "Kepler", "blocks": 16, "shared_unit_bytes": 256}
-_MAXWELL = {"blocks": 32, "shared_unit_bytes": 256}
-_100_KIB = {
-    "shared_bytes": 100 * KIB, "opted_in_bytes_per_block": 99 * KIB, "reserved_shared_bytes": KIB,
-}  # fmt: skip
-_164_KIB = {
-    "shared_bytes": 164 * KIB, "opted_in_bytes_per_block": 163 * KIB, "reserved_shared_bytes": KIB,
-}  # fmt: skip
-_228_KIB = {
-    "shared_bytes": 228 * KIB, "opted_in_bytes_per_block": 227 * KIB, "reserved_shared_bytes": KIB,
-}  # fmt: skip
+_FERMI = {"registers": 32768, "registers_per_block": 32768, "registers_per_thread": 63}
+_BY_256 = {"shared_unit_bytes": 256}
+_RESERVES = {"reserved_shared_bytes": KIB}
+#: Family, chip, compute capability, blocks, KiB of shared memory, and of these the most that a
+#: block can opt in to; then what else differs from the defaults.
+_ROWS: tuple[tuple[str, str, tuple[int, int], int, int, int | None, dict[str, int]], ...] = (
+    ("G80", "G80", (1, 0), 8, 16, None, _G80),
+    ("Fermi", "GF100", (2, 0), 8, 48, None, _FERMI),
+    ("Fermi", "GF104", (2, 1), 8, 48, None, _FERMI),
+    ("Kepler", "GK104", (3, 0), 16, 48, None, _BY_256 | {"registers_per_thread": 63}),
+    ("Kepler", "GK110", (3, 5), 16, 48, None, _BY_256),
+    ("Kepler", "GK210", (3, 7), 16, 112, None, _BY_256 | {"registers": 131072}),
+    ("Maxwell", "GM107", (5, 0), 32, 64, None, _BY_256),
+    ("Maxwell", "GM204", (5, 2), 32, 96, None, _BY_256),
+    ("Pascal", "GP100", (6, 0), 32, 64, None, _BY_256 | {"partitions": 2}),
+    ("Pascal", "GP104", (6, 1), 32, 96, None, _BY_256),
+    ("Volta", "GV100", (7, 0), 32, 96, 96, _BY_256),
+    ("Turing", "TU102", (7, 5), 16, 64, 64, _BY_256),
+    ("Ampere", "GA100", (8, 0), 32, 164, 163, _RESERVES),
+    ("Ampere", "GA102", (8, 6), 16, 100, 99, _RESERVES),
+    ("Ampere", "GA10B", (8, 7), 16, 164, 163, _RESERVES),
+    ("Ada", "AD102", (8, 9), 24, 100, 99, _RESERVES),
+    ("Hopper", "GH100", (9, 0), 32, 228, 227, _RESERVES),
+    ("Blackwell", "GB100", (10, 0), 32, 228, 227, _RESERVES),
+    ("Blackwell", "GB110", (10, 3), 32, 228, 227, _RESERVES),
+    ("Blackwell", "GB10B", (11, 0), 24, 228, 227, _RESERVES),
+    ("Blackwell", "GB202", (12, 0), 24, 100, 99, _RESERVES),
+    ("Blackwell", "GB20B", (12, 1), 24, 100, 99, _RESERVES),
+)
 
 
-def _table(*rows: dict[str, object]) -> tuple[Architecture, ...]:
-    made = []
-    for row in rows:
-        unit = known_limits.MULTIPROCESSORS.get(cast("tuple[int, int]", row["compute_capability"]))
-        assert unit is not None, row
-        made.append(msgspec.convert(msgspec.structs.asdict(unit) | row, Architecture))
-    return tuple(made)
+def _architectures() -> Iterator[Architecture]:
+    for family, chip, capability, blocks, kib, opted_kib, more in _ROWS:
+        unit = known_limits.MULTIPROCESSORS.get(capability)
+        assert unit is not None, chip
+        row = {"family": family, "chip": chip, "blocks": blocks, "shared_bytes": kib * KIB, **more}
+        row |= {} if opted_kib is None else {"opted_in_bytes_per_block": opted_kib * KIB}
+        yield msgspec.convert(msgspec.structs.asdict(unit) | row, Architecture)
 
 
 #: Oldest first. A family's name means its first entry: Fermi is 2.0, not 2.1.
-ARCHITECTURES: tuple[Architecture, ...] = _table(
-    {"family": "G80", "chip": "G80", "compute_capability": (1, 0), "threads_per_block": 512,
-     "blocks": 8, "registers": 8192, "registers_per_block": 8192, "registers_per_thread": 124,
-     "shared_bytes": 16 * KIB, "shared_bytes_per_block": 16 * KIB, "shared_unit_bytes": 512},
-    _FERMI | {"chip": "GF100", "compute_capability": (2, 0)},
-    _FERMI | {"chip": "GF104", "compute_capability": (2, 1)},
-    _KEPLER | {"chip": "GK104", "compute_capability": (3, 0), "registers_per_thread": 63,
-               "shared_bytes": 48 * KIB},
-    _KEPLER | {"chip": "GK110", "compute_capability": (3, 5), "shared_bytes": 48 * KIB},
-    _KEPLER | {"chip": "GK210", "compute_capability": (3, 7), "shared_bytes": 112 * KIB,
-               "registers": 131072},
-    _MAXWELL | {"family": "Maxwell", "chip": "GM107", "compute_capability": (5, 0),
-                "shared_bytes": 64 * KIB},
-    _MAXWELL | {"family": "Maxwell", "chip": "GM204", "compute_capability": (5, 2),
-                "shared_bytes": 96 * KIB},
-    _MAXWELL | {"family": "Pascal", "chip": "GP100", "compute_capability": (6, 0), "partitions": 2,
-                "shared_bytes": 64 * KIB},
-    _MAXWELL | {"family": "Pascal", "chip": "GP104", "compute_capability": (6, 1),
-                "shared_bytes": 96 * KIB},
-    _MAXWELL | {"family": "Volta", "chip": "GV100", "compute_capability": (7, 0),
-                "shared_bytes": 96 * KIB, "opted_in_bytes_per_block": 96 * KIB},
-    {"family": "Turing", "chip": "TU102", "compute_capability": (7, 5), "blocks": 16,
-     "shared_bytes": 64 * KIB, "opted_in_bytes_per_block": 64 * KIB, "shared_unit_bytes": 256},
-    _164_KIB | {"family": "Ampere", "chip": "GA100", "compute_capability": (8, 0), "blocks": 32},
-    _100_KIB | {"family": "Ampere", "chip": "GA102", "compute_capability": (8, 6), "blocks": 16},
-    _164_KIB | {"family": "Ampere", "chip": "GA10B", "compute_capability": (8, 7), "blocks": 16},
-    _100_KIB | {"family": "Ada", "chip": "AD102", "compute_capability": (8, 9), "blocks": 24},
-    _228_KIB | {"family": "Hopper", "chip": "GH100", "compute_capability": (9, 0), "blocks": 32},
-    _228_KIB | {"family": "Blackwell", "chip": "GB100", "compute_capability": (10, 0),
-                "blocks": 32},
-    _228_KIB | {"family": "Blackwell", "chip": "GB110", "compute_capability": (10, 3),
-                "blocks": 32},
-    _228_KIB | {"family": "Blackwell", "chip": "GB10B", "compute_capability": (11, 0),
-                "blocks": 24},
-    _100_KIB | {"family": "Blackwell", "chip": "GB202", "compute_capability": (12, 0),
-                "blocks": 24},
-    _100_KIB | {"family": "Blackwell", "chip": "GB20B", "compute_capability": (12, 1),
-                "blocks": 24},
-)  # fmt: skip
+ARCHITECTURES = tuple(_architectures())
 
 
 def of_capability(capability: tuple[int, int] | None) -> Architecture | None:

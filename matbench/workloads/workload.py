@@ -86,11 +86,12 @@ class Workload:
         """The number of products summed in each element of C, which bounds its rounding error."""
         return problem.K
 
-    def least_bytes(self, problem: Problem) -> int:
-        """The least possible global traffic: each input read once, the result written once."""
-        words = sum(self.words(buffer, problem) for buffer in self.buffers)
-        added = self.words("C", problem) if problem.beta else 0
-        return 4 * (words + added) * problem.batch
+    def least_bytes(self, problem: Problem, loaded: int = 4, stored: int = 4) -> int:
+        """The least possible global traffic, with elements of so many bytes: each input read once,
+        the result written once."""
+        read = sum(self.words(buffer, problem) for buffer in self.reads)
+        written = self.words("C", problem) * (2 if problem.beta else 1)
+        return (loaded * read + stored * written) * problem.batch
 
     def host_bytes(self, problem: Problem) -> int:
         """Host memory needed while the inputs and references of all trials are computed."""

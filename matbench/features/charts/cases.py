@@ -292,10 +292,8 @@ def _intensity(outcome: Outcome) -> float | None:
     """Operations per byte of the least traffic."""
     case, problem = outcome.case, outcome.case.problem
     workload = workloads.workload_of(problem)
-    read = sum(workload.words(name, problem) for name in workload.reads)
-    written = workload.words("C", problem) * (2 if problem.beta else 1)
-    least_bytes = WORD_BYTES[case.storage] * read + WORD_BYTES[case.claims.result] * written
-    return workload.operations(problem) / (least_bytes * problem.batch) or None
+    kinds = WORD_BYTES[case.storage], WORD_BYTES[case.claims.result]
+    return workload.operations(problem) / workload.least_bytes(problem, *kinds) or None
 
 
 def _numbers(row: Ranked) -> list[float | None]:

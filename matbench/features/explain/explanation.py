@@ -116,11 +116,8 @@ def traffic(
         raise UsageError(f"{kernel.path}: [model]: {error}") from None
     workload = workloads.workload_of(problem)
     operations = workload.operations(problem)
-    # Each input is read once, in its storage type, and the output is written once.
     loaded, stored = WORD_BYTES[kernel.contract.storage], WORD_BYTES[kernel.contract.result]
-    read = sum(workload.words(buffer, problem) for buffer in workload.reads)
-    written = workload.words("C", problem) * (2 if problem.beta else 1)
-    least_bytes = (loaded * read + stored * written) * problem.batch
+    least_bytes = workload.least_bytes(problem, loaded, stored)
     shared, intensity = claimed.get("shared_loads"), operations / least_bytes
     least = record.Traffic(
         operations, least_bytes, intensity, shared_loads=shared, claims=kernel.model

@@ -39,10 +39,8 @@ def findings(tool: str, output: str) -> list[SanitizerFinding]:
     """The sanitizer's report as findings; equal ones are counted together."""
     counts: Counter[tuple[str, str]] = Counter()
     what = None
-    for line in output.splitlines():
-        if not line.startswith(_PREFIX):
-            continue
-        text = line[len(_PREFIX) :]
+    lines = (line for line in output.splitlines() if line.startswith(_PREFIX))
+    for text in (line.removeprefix(_PREFIX) for line in lines):
         if not text.startswith(" "):
             what = None
             if text.strip() and not text.startswith(_NOISE):  # without what differs by thread

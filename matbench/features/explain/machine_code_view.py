@@ -56,11 +56,11 @@ def section(code: MachineCode, counters: HardwareCounters | None = None) -> Sect
     """The table of the machine code, with what ncu counted beside it."""
     counted = counters.busy if counters is not None else {}
     facts = [*_instructions(code), *_accesses(code), *_busy(code, counted)]
-    for each in code.not_derived[:_MOST_REASONS]:
-        reason = _MISSING[each.what].format(name=each.name, where=f"{each.address:#x}")
-        facts.append(Fact("not derived", "", reason))
-    if (more := len(code.not_derived) - _MOST_REASONS) > 0:
-        facts.append(Fact("not derived", "", f"{more} more of these"))
+    missing = code.not_derived
+    reasons = [_MISSING[m.what].format(name=m.name, where=f"{m.address:#x}") for m in missing]
+    if len(reasons) > _MOST_REASONS:
+        reasons[_MOST_REASONS:] = [f"{len(reasons) - _MOST_REASONS} more of these"]
+    facts += (Fact("not derived", "", reason) for reason in reasons)
     return facts_section((f"machine code: {code.architecture}",), "of the code", facts)
 
 
@@ -71,10 +71,9 @@ def _instructions(code: MachineCode) -> Iterator[Fact]:
         yield Fact("instructions", count(round(total)), f"of a warp: {', '.join(shown)}")
     if (loop := code.loop) is not None:
         size = sum(loop.instructions.values())
-        remark = (
-            f"instructions × passes, {loop.share:.0%} of all, {loop.first:#x} to {loop.last:#x}"
-        )
-        yield Fact("hot loop", f"{size:,.0f} × {loop.passes:,.0f}", remark)
+        where = f"{loop.share:.0%} of all, {loop.first:#x} to {loop.last:#x}"
+        figure = f"{size:,.0f} × {loop.passes:,.0f}"
+        yield Fact("hot loop", figure, f"instructions × passes, {where}")
         most = list(loop.instructions.items())[:_MOST_CLASSES]
         yield Fact("of one pass", "", ", ".join(f"{n:,.0f} {name}" for name, n in most if n >= 0.5))
 
@@ -89,12 +88,11 @@ def _accesses(code: MachineCode) -> Iterator[Fact]:
         if cycles:
             ratio = cycles / least
             yield Fact(f"{name} cycles", f"{ratio:.2f} ×", good if ratio <= 1.005 else bad)
-    if code.global_load_bytes is not None and code.global_sectors:
-        moved = code.global_load_bytes + (code.global_store_bytes or 0.0)
-        if moved:
-            share = moved / (32 * code.global_sectors)
-            remark = f"of requested bytes per byte of the {count(code.global_sectors)} sectors"
-            yield Fact("global bytes used", f"{share:.2f} ×", remark)
+    moved = (code.global_load_bytes or 0.0) + (code.global_store_bytes or 0.0)
+    if moved and code.global_sectors:
+        share = moved / (32 * code.global_sectors)
+        remark = f"of requested bytes per byte of the {count(code.global_sectors)} sectors"
+        yield Fact("global bytes used", f"{share:.2f} ×", remark)
 
 
 def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
@@ -140,10 +138,8 @@ def words(explanation: Explanation) -> Iterator[str]:
     if code.ceiling_operations_per_s is not None:
         ceiling = rates([code.ceiling_operations_per_s], "FLOP/s")(code.ceiling_operations_per_s)
     elif code.operations_per_cycle is not None:
-        ceiling = (
-            f"{code.operations_per_cycle:.1f} operations per cycle of a multiprocessor "
-            f"({percent(code.peak_share)} of its float32 multiply-adds)"
-        )
+        per_cycle = f"{code.operations_per_cycle:.1f} operations per cycle of a multiprocessor"
+        ceiling = f"{per_cycle} ({percent(code.peak_share)} of its float32 multiply-adds)"
     else:
         ceiling = f"one launch per {duration(code.least_ns)}"
     (resource, most), *rest = busy(code).items()

@@ -48,12 +48,10 @@ def summary(
     if names:
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
         lines += [f"{'; '.join(names[:_MOST_NAMES])}{more}: {comparisons.counted(records)}", ""]
-    if remarks:
-        lines += [f"- {_plain(remark)}" for remark in remarks[:_MOST_REMARKS]]
-        if len(remarks) > _MOST_REMARKS:
-            lines.append(f"- … and {len(remarks) - _MOST_REMARKS:,} more")
-        lines.append("")
-    lines = _fitting(lines, (), most)
+    told = [f"- {_plain(remark)}" for remark in remarks]
+    if len(told) > _MOST_REMARKS:
+        told[_MOST_REMARKS:] = [f"- … and {len(told) - _MOST_REMARKS:,} more"]
+    lines = _fitting([*lines, *told, *([""] if told else [])], (), most)
     for part, is_folded in ((changed, False), (rest, True)):
         if not part:
             continue

@@ -1,23 +1,10 @@
-"""Results of `matbench check`: probes, whether claims are needed, and a sanitizer's findings."""
+"""Results of `matbench check`: probes, and whether claims are needed."""
 
 from __future__ import annotations
 
 import msgspec
 
 from matbench.records.outcome import Outcome
-
-
-class SanitizerFinding(msgspec.Struct, frozen=True, order=True):
-    """A kind of error that a sanitizer's tool found at one place in the source, and how often."""
-
-    tool: str
-    what: str
-    where: str
-    count: int
-
-    def __str__(self) -> str:
-        times = "once" if self.count == 1 else f"{self.count:,} times"
-        return f"{self.tool}: {self.what} at {self.where} ({times})"
 
 
 class Probe(msgspec.Struct, frozen=True, tag="probe", tag_field="type", kw_only=True):

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 
 from matbench.errors import MatbenchError
-from matbench.features.check.probe import SanitizerFinding
 from matbench.features.nvidia_tools import observer
 from matbench.model import Case, DeviceInfo
 
@@ -25,7 +24,7 @@ def executable() -> str:
     return observer.executable("compute-sanitizer", "--sanitize")
 
 
-def run(device: DeviceInfo, case: Case, tool: str, timeout_s: float) -> list[SanitizerFinding]:
+def run(device: DeviceInfo, case: Case, tool: str, timeout_s: float) -> list[str]:
     """The findings of one tool in one case."""
     command = [executable(), "--tool", tool, "--print-limit", "1000"]
     done = observer.observe(command, device, case, guarded=False, timeout_s=timeout_s, tool=tool)
@@ -35,8 +34,8 @@ def run(device: DeviceInfo, case: Case, tool: str, timeout_s: float) -> list[San
     return findings(tool, done.stdout)
 
 
-def findings(tool: str, output: str) -> list[SanitizerFinding]:
-    """The sanitizer's report as findings; equal ones are counted together."""
+def findings(tool: str, output: str) -> list[str]:
+    """A line for each kind of error in the sanitizer's report, and each place in the source."""
     counts: Counter[tuple[str, str]] = Counter()
     what = None
     lines = (line for line in output.splitlines() if line.startswith(_PREFIX))
@@ -52,4 +51,5 @@ def findings(tool: str, output: str) -> list[SanitizerFinding]:
         if what is not None and place:
             counts[what, place[1]] += 1
             what = None
-    return sorted(SanitizerFinding(tool, what, where, n) for (what, where), n in counts.items())
+    every = ((*place, "once" if n == 1 else f"{n:,} times") for place, n in sorted(counts.items()))
+    return [f"{tool}: {what} at {where} ({times})" for what, where, times in every]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -12,12 +13,6 @@ import msgspec
 from matbench import programs, temporary
 from matbench.errors import MatbenchError, UsageError
 from matbench.model import Case, DeviceInfo
-
-
-class _Job(msgspec.Struct, frozen=True):
-    device: DeviceInfo
-    case: Case
-    guarded: bool
 
 
 def executable(name: str, option: str, known_as: str | None = None) -> str:
@@ -48,17 +43,11 @@ def observe(
     """The output of `command` on a child process that checks the case as usual."""
     with temporary.folder() as folder:
         job = folder / "case"
-        job.write_bytes(msgspec.msgpack.encode(_Job(device, case, guarded)))
+        job.write_bytes(msgspec.msgpack.encode((device, case, guarded)))
+        start = _START.format(path=list(filter(None, sys.path)))
         try:
             return subprocess.run(
-                [
-                    *command,
-                    sys.executable,
-                    "-I",
-                    "-c",
-                    _START.format(path=list(filter(None, sys.path))),
-                    str(job),
-                ],
+                [*command, sys.executable, "-I", "-c", start, str(job)],
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -79,11 +68,11 @@ def child(path: str) -> None:
     from matbench.bench.session import Session
     from matbench.cache import Cache
 
-    job = msgspec.msgpack.decode(Path(path).read_bytes(), type=_Job)
+    job = msgspec.msgpack.decode(Path(path).read_bytes(), type=tuple[DeviceInfo, Case, bool])
+    device, case, guarded = job
     cache = Cache()
-    options = Options(timed=False, guarded=job.guarded)
-    session = Session(backends.open_backend(job.device, cache), cache, options)
-    try:
-        session.measure(job.case)
-    finally:
-        session.close()
+    session = Session(
+        backends.open_backend(device, cache), cache, Options(timed=False, guarded=guarded)
+    )
+    with closing(session):
+        session.measure(case)

@@ -46,11 +46,11 @@ class Operand(NamedTuple):
 
 
 class Control(NamedTuple):
-    """What the encoding tells the scheduler; barriers are counters 0 to 5, None if none is set."""
+    """What the encoding tells the scheduler. When what an instruction loads is there, it sets a
+    counter from 0 to 5, the `write_barrier`; None if there is none."""
 
     stall: int
     write_barrier: int | None
-    read_barrier: int | None
     waits: int
 
 
@@ -160,8 +160,8 @@ def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) ->
             target = argument.number
     stem, *modifiers = opcode.split(".")
     bits = upper >> 41  # the scheduler's are bits 105 to 121 of 128
-    write, read = (barrier if barrier != 7 else None for barrier in (bits >> 5 & 7, bits >> 8 & 7))
-    control = Control(bits & 15, write, read, waits=bits >> 11 & 63)
+    write = bits >> 5 & 7
+    control = Control(bits & 15, write if write != 7 else None, waits=bits >> 11 & 63)
     return Instruction(address, guard, opcode, stem, tuple(modifiers), operands, target, control)
 
 

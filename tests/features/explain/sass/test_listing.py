@@ -71,11 +71,11 @@ def test_instructions_their_branches_and_what_the_scheduler_is_told() -> None:
     found = listing.function(text, "k")
     away, near, add, store = found.instructions
     assert (away.guard, away.target, near.guard, near.target) == (operand("!P0"), 32, None, 32)
-    assert near.control == listing.Control(1, None, 3, 0)
+    assert near.control == listing.Control(1, None, 0)
     assert add == listing.Instruction(
         address=32, guard=None, opcode="IADD3.X", stem="IADD3", modifiers=("X",),
         operands=tuple(operand(each) for each in ("R1", "R2", "-R3", "RZ", "P0", "!PT")),
-        target=None, control=listing.Control(13, 2, None, 33),
+        target=None, control=listing.Control(13, 2, 33),
     )  # fmt: skip
     assert [each.text for each in store.operands] == ["desc[UR4][R2.64+0x4]", "R1"]
     assert (found.parameters, found.cluster_blocks) == ({}, 1)

@@ -66,7 +66,7 @@ def said(grade: Grade) -> dict[str, Any]:
         "exponents": grade.range.verdict,
         "binades": grade.range.binades,
         "specials": specials.verdict if not specials.differ else [*specials.differ.values()],
-        "subnormals": view.subnormals(grade),
+        "subnormals": view.subnormals(specials),
         "order": re.split(r" \(K|(?<=^unclear):", view.order(grade))[0],
         "bits": sums.accumulator_bits,
         "rounding": sums.rounding,

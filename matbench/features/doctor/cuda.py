@@ -65,6 +65,8 @@ def guarded(name: str, look: Callable[[], Found], otherwise: Status = "note") ->
     """What `look` finds; a broken installation can raise anything, which has this status."""
     try:
         return DoctorFinding(name, *look())
+    except UnavailableError as error:
+        return DoctorFinding(name, otherwise, error.missing, error.fix)
     except Exception as error:
         return DoctorFinding(name, otherwise, f"{type(error).__name__}: {error}")
 
@@ -122,11 +124,7 @@ def _pycuda() -> Found:
 
 
 def _devices() -> Found:
-    try:
-        devices = device.devices()
-    except UnavailableError as error:
-        return "problem", str(error)
-    return "ok", "; ".join(info.label for info in devices)
+    return "ok", "; ".join(info.label for info in device.devices())
 
 
 def _cublas() -> Found:

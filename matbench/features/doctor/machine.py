@@ -10,7 +10,6 @@ from matbench import programs, temporary
 from matbench.backends import building, opencl
 from matbench.backends.cuda import libcuda
 from matbench.backends.functions import isolated
-from matbench.backends.protocol import UnavailableError
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.features.doctor import cuda, installing
@@ -27,7 +26,7 @@ def findings() -> Iterator[DoctorFinding]:
     needed: tuple[Status, Status] = ("problem", "note")
     no_compiler, no_opencl = needed if libcuda.gpu_is_present() else reversed(needed)
     yield cuda.guarded("C++ compiler", partial(_compiler, no_compiler), no_compiler)
-    yield cuda.guarded("OpenCL", partial(_opencl, no_opencl), no_opencl)
+    yield cuda.guarded("OpenCL", _opencl, no_opencl)
     yield cuda.guarded("cache", _cache, "problem")
     yield cuda.guarded("isolation", _isolation)
 
@@ -43,10 +42,11 @@ def _compiler(lack: Status) -> Found:
 
 
 def _cache() -> Found:
-    cache, value = Cache(), os.urandom(16)
+    cache = Cache()
     try:
-        cache.put("doctor", value)
-        if bytes(cache.get("doctor") or b"") == value:
+        before = bytes(cache.get("doctor") or b"")
+        cache.put("doctor", os.urandom(16))
+        if bytes(cache.get("doctor") or before) != before:  # perhaps another doctor's
             size, most = cache.size_bytes() / 1e6, cache.limit_bytes / 1e6
             return "ok", f"{cache.folder}, {size:,.1f} MB of at most {most:,.0f} MB"
         return "problem", f"{cache.folder} keeps nothing: is its disk full?"
@@ -64,10 +64,7 @@ def _isolation() -> Found:
         process.kill()
 
 
-def _opencl(lack: Status) -> Found:
-    try:
-        devices = opencl.devices()
-        opencl.try_out()
-    except UnavailableError as error:
-        return lack, error.missing, error.fix
+def _opencl() -> Found:
+    devices = opencl.devices()
+    opencl.try_out()
     return "ok", "; ".join(info.label for info in devices)

@@ -59,7 +59,7 @@ def _profile(grade: record.Grade) -> Section:
         ("algorithm", grade.algorithm, lambda algorithm: str(algorithm.verdict)),
         ("exponents", grade.range, _exponents),
         ("special values", grade.specials, _specials),
-        ("subnormals", grade.specials, _subnormals),
+        ("subnormals", grade.specials, subnormals),
         ("order of sums", grade.order, _order),
         ("arithmetic", grade.sums, _arithmetic),
         ("repeated runs", grade.runs, _repeated),
@@ -132,11 +132,7 @@ def _specials(specials: record.Specials) -> str:
     return "; ".join(f"{got} for {', '.join(cases)}" for got, cases in kinds.items())
 
 
-def subnormals(grade: record.Grade) -> str:
-    return _said(grade.specials, _subnormals)
-
-
-def _subnormals(specials: record.Specials) -> str:
+def subnormals(specials: record.Specials) -> str:
     parts = [f"inputs {specials.subnormal_inputs or 'not tried'}"]
     if specials.subnormal_results is not None:
         parts.append(f"results {specials.subnormal_results}")

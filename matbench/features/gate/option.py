@@ -53,11 +53,9 @@ class GateOptions:
             self._append("")  # fails now, not after measuring
 
     def summarize(
-        self,
-        records: Sequence[ComparisonRecord],
-        environments: Sequence[Environment],
+        self, records: Sequence[ComparisonRecord], environments: Sequence[Environment],
         remarks: Sequence[str] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Append the summary to its file, if there is one; remarks go below the verdict."""
         if self.summary is None:
             return

@@ -29,11 +29,9 @@ _HEADER = (
 
 
 def summary(
-    records: Sequence[ComparisonRecord],
-    environments: Sequence[Environment],
-    allowed: float | None,
+    records: Sequence[ComparisonRecord], environments: Sequence[Environment], allowed: float | None,
     remarks: Sequence[str] = (),
-) -> str:
+) -> str:  # fmt: skip
     """The summary of a comparison, under 65,536 characters; `allowed` is that of the gate.
 
     Nothing in a record can act as Markdown or HTML.

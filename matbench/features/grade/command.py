@@ -101,11 +101,9 @@ def grade(
 
 
 def _cases(
-    kernels: list[Kernel],
-    selection: SelectionOptions,
-    constants: options.ConstantOptions,
+    kernels: list[Kernel], selection: SelectionOptions, constants: options.ConstantOptions,
     device: options.DeviceOptions,
-) -> list[tuple[DeviceInfo, Case]]:
+) -> list[tuple[DeviceInfo, Case]]:  # fmt: skip
     """A case for each kernel: its first parameters that can run, or all that --set names.
 
     Each is graded on one device of each model.

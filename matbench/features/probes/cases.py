@@ -17,11 +17,9 @@ _SCALINGS: tuple[dict[str, Any], ...] = (
 
 
 def probed(
-    kernel: Kernel,
-    overrides: Mapping[str, tuple[int, ...]],
-    device: DeviceInfo,
+    kernel: Kernel, overrides: Mapping[str, tuple[int, ...]], device: DeviceInfo,
     memory_bytes: int | None,
-) -> list[tuple[str, Case]]:
+) -> list[tuple[str, Case]]:  # fmt: skip
     """Cases at awkward shapes, each with its purpose, grouped by problem.
 
     If the host's `memory_bytes` are given, also the largest C that fits easily.

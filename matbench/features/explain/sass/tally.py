@@ -214,11 +214,9 @@ def _parts(instruction: Instruction, accesses: list[Access]) -> Iterator[tuple[s
 
 
 def _cost(
-    instruction: Instruction,
-    kind: str,
-    access: Access,
+    instruction: Instruction, kind: str, access: Access,
     known: dict[tuple[object, ...], memory.Cost],
-) -> memory.Cost:
+) -> memory.Cost:  # fmt: skip
     """Computed once for accesses that differ by whole lines only, as most do."""
     assert access.addresses is not None
     line = access.addresses.min() // memory.LINE_BYTES * memory.LINE_BYTES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,15 +40,9 @@ def packed(kernel: Kernel) -> Bundle:
     for path in paths:
         with suppress(OSError):
             files[path.relative_to(root).as_posix()] = path.read_bytes()
-    inside = msgspec.structs.replace(
-        kernel,
-        file=paths[0].relative_to(root).as_posix(),
-        include_dirs=tuple(os.path.relpath(folder, file.parent) for folder in folders),
-        includes=tuple(
-            msgspec.structs.replace(header, path=path.relative_to(root).as_posix())
-            for header, path in zip(kernel.includes, paths[1:], strict=True)
-        ),
-    )
+    own = tuple(os.path.relpath(folder, file.parent) for folder in folders)
+    resolved = msgspec.structs.replace(kernel, file=str(file), include_dirs=own)
+    inside = _placed(resolved, lambda path: Path(path).relative_to(root).as_posix())
     contents = msgspec.msgpack.encode(sorted(files.items()))
     return Bundle(inside, hashlib.sha256(contents).hexdigest(), files)
 
@@ -62,11 +57,10 @@ def unpacked(bundle: Bundle, folder: Path) -> Kernel:
     for name, data in bundle.files.items():
         if not below(root, name).exists():
             write_below(root, name, data)
-    return msgspec.structs.replace(
-        kernel,
-        file=str(root / kernel.file),
-        includes=tuple(
-            msgspec.structs.replace(header, path=str(root / header.path))
-            for header in kernel.includes
-        ),
-    )
+    return _placed(kernel, lambda path: str(root / path))
+
+
+def _placed(kernel: Kernel, place: Callable[[str], str]) -> Kernel:
+    """The kernel with its files elsewhere."""
+    headers = (msgspec.structs.replace(h, path=place(h.path)) for h in kernel.includes)
+    return msgspec.structs.replace(kernel, file=place(kernel.file), includes=tuple(headers))

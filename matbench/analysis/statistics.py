@@ -122,7 +122,7 @@ def drift(samples_ns: Samples, half_width: float | None) -> float:
     third = x.size // 3
     shift = float(np.median(x[-third:]) / np.median(x[:third])) - 1
     stated = half_width if half_width is not None and math.isfinite(half_width) else 0.0
-    return shift if abs(shift) >= max(0.01, stated) else 0.0
+    return shift if abs(shift) > max(0.01, stated) else 0.0
 
 
 class StoppingRule(msgspec.Struct, frozen=True):

@@ -27,6 +27,8 @@ def test_a_drift_matters_from_1_percent_if_it_exceeds_the_interval() -> None:
     shift = pytest.approx(1.0147 / 1.0027 - 1)
     assert [drift(rising, share) for share in (None, 0.011, math.inf)] == [shift] * 3
     assert drift(rising, 0.013) == 0
+    halves = [2.0] * 5 + [2.5] * 5 + [3.0] * 5
+    assert (drift(halves, 0.49), drift(halves, 0.5)) == (0.5, 0)
     assert drift([1e6 * (1 + 0.00045 * i) for i in range(30)], None) == 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.records import outcome, timing
 
@@ -42,6 +42,8 @@ def test_the_slower_inputs_name_the_fastest() -> None:
     ]  # fmt: skip
 
 
+@example(factor=1.25, half=0.125, other=0.125)  # intervals that touch
+@example(factor=1.02, half=0.0, other=0.0)
 @given(factor=st.floats(1, 1.3), half=st.floats(0, 0.2), other=st.floats(0, 0.2))
 def test_a_difference_counts_beyond_both_intervals_and_two_percent(
     factor: float, half: float, other: float
@@ -67,6 +69,8 @@ def test_speed_over_seconds_is_compared_by_its_blocks() -> None:
         {"sha256": "1" * 64},
         {"params": {"TILE": 8}},
         {"device_id": "opencl:1"},
+        {"device": "another"},
+        {"backend": "cuda"},
         {"problem": Problem(32, 64, 64, inputs="uniform")},
     ],
 )

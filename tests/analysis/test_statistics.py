@@ -29,6 +29,7 @@ from matbench.analysis.statistics import (
     relative_half_width,
     settled_warm_up,
     spread,
+    verdict_on,
 )
 from matbench.records.comparison import Comparison
 
@@ -117,6 +118,7 @@ def test_spread_and_half_width_are_shares_of_the_median() -> None:
     assert median_interval(samples) == (93.0, 107.0)
     assert relative_half_width(samples) == pytest.approx(0.07)
     assert spread([7.0] * 5) == relative_half_width([7.0] * 5) == 0
+    assert (spread([3.0, 5.0]), relative_half_width([3.0, 5.0])) == (0.125, 0.25)
 
 
 positive = st.floats(1e-3, 1e12)
@@ -196,14 +198,14 @@ def test_an_interval_that_fell_into_one_of_two_modes_is_not_settled() -> None:
     assert StoppingRule().decide(lucky, 0) is None
 
 
-@pytest.mark.parametrize(("wider", "reason"), [(1.98, SETTLED), (2.02, None)])
+@pytest.mark.parametrize(("wider", "reason"), [(2.0, SETTLED), (2.02, None)])
 def test_what_settles_has_no_interval_of_999_per_mille_that_is_twice_as_wide(
     wider: float, reason: str | None
 ) -> None:
-    inner, outer = np.full(7, 0.004), np.full(13, wider * 0.004)
+    inner, outer = np.full(7, 2**-8), np.full(13, wider * 2**-8)
     samples = 1e5 * (1 + np.concatenate([-outer, -inner, inner, outer]))
-    assert relative_half_width(samples) == pytest.approx(0.004)
-    assert StoppingRule().decide(samples, 0) == reason
+    assert relative_half_width(samples) == 2**-8
+    assert StoppingRule(precision=2**-8).decide(samples, 0) == reason
 
 
 @pytest.mark.parametrize(
@@ -371,6 +373,12 @@ def test_unpaired_verdicts() -> None:
     noisy = compare_samples(times(rng.normal(0, 1, 10), 0.1), times(rng.normal(0, 1, 10), 0.1))
     assert noisy.verdict == "UNDECIDED"
     assert "extends beyond ±1%" in noisy.reason
+
+
+def test_an_interval_that_ends_at_1_contains_it() -> None:
+    for ends in ((0.0, 0.1), (-0.1, 0.0)):
+        verdict, reason = verdict_on(*ends, threshold=0.01)
+        assert (verdict, "contains 1" in reason) == ("UNDECIDED", True)
 
 
 def test_same_comes_first() -> None:

@@ -428,13 +428,14 @@ def test_answers_lie_masked(kernels: DeviceKernels) -> None:
 
 
 def test_copies_of_inputs_are_watched(kernels: DeviceKernels) -> None:
-    with prepared_on(kernels, Problem(9, 9, 9)) as prepared:
+    with prepared_on(kernels, Problem(33, 40, 50)) as prepared:  # more than one block hashes
         assert prepared.is_intact()
         for trial in (prepared.reference, prepared.signed, *prepared.others):
             for buffer in (*trial.inputs, *(trial.norms or ())):
                 kept = np.empty(buffer.nbytes // 4, np.uint32)
                 kernels.backend.read(buffer, kept)
-                kernels.backend.write(buffer, kept ^ (np.arange(kept.size) == 7).astype(np.uint32))
+                last = np.arange(kept.size) == kept.size - 1
+                kernels.backend.write(buffer, kept ^ last.astype(np.uint32))
                 assert not prepared.is_intact()
                 kernels.backend.write(buffer, kept)
                 assert prepared.is_intact()

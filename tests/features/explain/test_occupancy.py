@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 from support.h200 import H200, KERNELS, case_of
 from support.nvcc import find_nvcc
 from support.optional import present
@@ -275,9 +276,6 @@ def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
         named(name)
 
 
-@pytest.mark.parametrize(
-    ("chip", "registers"),
-    [("G80", 124), ("GF100", 63), ("GF104", 63), ("GK104", 63), ("GK110", 255)],
-)
-def test_a_thread_has_as_many_registers_as_its_chip_allows(chip: str, registers: int) -> None:
-    assert named(chip).registers_per_thread == registers
+def test_the_table_is_what_it_was_reviewed_as(file_regression: FileRegressionFixture) -> None:
+    lines = (msgspec.json.encode(architecture).decode() for architecture in ARCHITECTURES)
+    file_regression.check("\n".join(lines) + "\n")

@@ -17,7 +17,7 @@ from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
 
 from matbench.analysis import leaders, limits, statistics
-from matbench.backends import Backend, Work
+from matbench.backends import Backend, Buffer, Work, open_backend
 from matbench.bench import launches, prepared
 from matbench.bench.launches import Launches, Times
 from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places
@@ -28,7 +28,7 @@ from matbench.cache import Cache
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.features.tune.looking import look_here
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import Case, NumericContract, Problem
+from matbench.model import Case, DeviceInfo, NumericContract, Problem
 from matbench.worker import comparing
 
 QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
@@ -252,16 +252,20 @@ def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
     back_to_back(timed, monkeypatch, *({"decoys"} - {check}), "surprises")
     case = case_of(write_kernel(), timed, size=24)
     places: list[list[int]] = []
+    laid_out: list[tuple[Buffer, int]] = []
 
     def recorded(checks: Any) -> Any:
         taken = Launches(checks)
         for sets in (3, 5, 5):
-            _, batch = taken._laid_out(sets, range(sets))
+            arena, batch = taken._laid_out(sets, range(sets))
             places.append([buffers.C.start for buffers, _ in batch])
+            laid_out.append((arena.buffer, len(arena.matrices)))
         return Times()
 
     assert timed.outcome_after(case, recorded).status == "measured"
     few, many, again = places
+    assert laid_out[1] == laid_out[2]  # no matrix is left of the batch before
+    assert laid_out[0][0] not in present(timed._prepared)._held
     assert (many == again and many[:3] == few) == (check is None)
 
 
@@ -570,6 +574,21 @@ def test_an_input_that_one_launch_changed_is_named_after_others(
     timed.options = msgspec.structs.replace(timed.options, minimum_samples=20)  # 3 may miss it
     outcome = timed.measure(case_of(write_kernel(f"changes_{seed}", body=body), timed))
     assert outcome.reason == "inputs: changed its input A: 1 element, the first at offset 1"
+
+
+def test_a_closed_session_leaves_no_memory_allocated(
+    device: DeviceInfo, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one on the device needs none but what the device keeps for itself."""
+    opened, path, held = open_backend(device, Cache()), write_kernel(), []
+    with monkeypatch.context() as patch:
+        patch.setattr(opened, "close", lambda: held.append(len(opened.memory_without(()))))
+        for _ in range(2):
+            own = Session(opened, Cache(), QUICK)
+            assert own.measure(case_of(path, own)).status == "measured"
+            own.close()
+    opened.close()
+    assert held == held[:1] * 2
 
 
 @pytest.mark.parametrize("without", ["", "B"])

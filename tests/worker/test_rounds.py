@@ -270,6 +270,12 @@ def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
     other = Session(backend, Cache(), options)
     assert len(present(other.measure(case, second).timing).rounds) == 1
     assert counted == {"before": 2, "blocks": 1}
+    for size, tile in ((32, 8), (24, 16)):  # what it was not right on before
+        session.measure(
+            sweep.case(tiled, Problem(size, size, size), {"TILE": tile}, backend.info), second
+        )
+    session.measure(case, second)
+    assert counted == {"before": 4, "blocks": 1}
 
     monkeypatch.setattr(Prepared, "is_intact", lambda self: False)
     spoiled = session.measure(case, second)

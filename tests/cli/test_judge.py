@@ -269,7 +269,8 @@ def test_builds_are_forgotten_so_that_memory_does_not_grow(monkeypatch: pytest.M
         worker = judge._pool.worker(judge.device)
         assert worker.run(_builds) > 0
         monkeypatch.setattr("matbench.cli.judge._FORGET_AFTER", 2)
-        judge.run("tiled")
+        judge.run("naive-2d")
+        assert len(worker._warnings) == worker.run(_builds)
         assert judge.run("nowhere.cu").status == "failed"
         before = worker.run(_builds)
         judge.run("naive-2d")

@@ -24,6 +24,7 @@ from support.optional import present
 from matbench import signals
 from matbench.bench import device_kernels
 from matbench.bench.options import Deadlines, Options
+from matbench.bench.session import Session
 from matbench.errors import BuildError, CaseError, LackingError, MatbenchError, OutOfMemoryError
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Problem, Skip
@@ -190,9 +191,14 @@ def test_what_the_compiler_refused_is_compiled_once(
         reasons = {
             worker.measure(case).reason for case in sweep.cases([kernel], problems[:1], {}, device)
         }
-        monkeypatch.setattr(worker.process, "call", lambda *_, **__: pytest.fail("built again"))
+        called = mock.Mock(wraps=worker.process.call)
+        monkeypatch.setattr(worker.process, "call", called)
         for case in sweep.cases([kernel], problems[1:], {}, device):
             reasons.add(worker.measure(case).reason)
+        assert not called.called
+        pool.forget()
+        assert worker.measure(case).reason in reasons
+        assert Session.build in [call.args[0] for call in called.call_args_list]
     [reason] = reasons
     assert "nothing_of_this_name" in str(reason)
 

@@ -201,9 +201,11 @@ def test_a_header_that_is_too_large_is_refused_before_it_is_read(
         taken.append(words)
         return read(*words, **more)
 
+    monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2002)
+    assert extracted(project / "mine.cu", "HEAD", tmp_path / "fits")
     monkeypatch.setattr(programs, "git", noted)
-    monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2000)
-    with pytest.raises(UsageError, match=r"x\.h: larger than 2,000 bytes in git at [0-9a-f]{12}"):
+    monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2001)
+    with pytest.raises(UsageError, match=r"x\.h: larger than 2,001 bytes in git at [0-9a-f]{12}"):
         extracted(project / "mine.cu", "HEAD", tmp_path / "old")
     assert not any("blob" in words and words[-1].endswith(":x.h") for words in taken)
 

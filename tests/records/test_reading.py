@@ -176,6 +176,7 @@ def test_reasons_and_notes_are_cut(path: Path) -> None:
     long = outcome(reason="x\ty\n" * 10**6 + "\x1b", notes=("\ud800",))
     assert present(long.reason).endswith("y\n… (3998041 more characters)")
     assert len(present(long.reason)) <= 2000
+    assert outcome(reason="x" * 2000).reason == "x" * 2000
     assert long.notes == ("\ufffd",)
     again = outcome(reason=f"comparing: {long.reason}; {long.reason}")
     assert present(again.reason).endswith("… (7998055 more characters)")

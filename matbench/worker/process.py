@@ -31,10 +31,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-import msgspec
-
-from matbench import errors, signals, temporary
-from matbench.errors import CaseError, MatbenchError, explanation, message_of, readable
+from matbench import answers, signals, temporary
+from matbench.errors import MatbenchError, explanation
 from matbench.worker import output
 
 T = TypeVar("T")
@@ -43,8 +41,6 @@ T = TypeVar("T")
 _SOCKET_FOLDER_BYTES = 60
 #: How long a process may take to end after it has closed its connection.
 _END_S = 5.0
-#: The errors of a task that are raised here as they are.
-_ERRORS = [name for name in vars(errors) if name.endswith("Error")]
 
 
 class DiedError(MatbenchError):
@@ -166,7 +162,11 @@ class WorkerProcess:
                     raise DiedError("was stopped" if is_stopped else _manner_of_death(process))
             kind = getattr(task, "__annotations__", {}).get("return", Any)  # or any plain data
             kind = eval(kind, task.__globals__) if isinstance(kind, str) else kind  # noqa: S307
-            answer: T | Exception = _answer(bytes(data[4:]), kind)
+            answer: T | Exception = answers.decoded(bytes(data[4:]), kind)
+        except ValueError as wrong:
+            self.kill()
+            said = f"sent data that is no answer; was it the kernel? ({wrong})"
+            raise DiedError(said) from None
         except BaseException:  # also Ctrl-C: the next task would get this one's answer
             self.kill()
             raise
@@ -253,46 +253,6 @@ def _manner_of_death(process: Process) -> str:
     return f"exited with code {exitcode}"
 
 
-# -- answers ---------------------------------------------------------------------------------------
-
-
-class _Answer(msgspec.Struct, frozen=True):
-    """What a task returned, or the number of its error's kind, and its words."""
-
-    value: msgspec.Raw = msgspec.Raw(b"\xc0")  # None
-    error: int | None = None
-    reason: str = ""
-    fatal: bool = False
-
-
-def _answer(data: bytes, kind: Any) -> Any:
-    """The answer in these bytes, which is of that kind, or an error."""
-    try:
-        answer = msgspec.msgpack.decode(data, type=_Answer)
-        if answer.error is None:
-            return msgspec.msgpack.decode(answer.value, type=kind, dec_hook=_array)
-        error: Exception = getattr(errors, _ERRORS[answer.error])(answer.reason)
-    except (msgspec.MsgspecError, IndexError, ValueError) as wrong:
-        said = f"{type(wrong).__name__}: {wrong}"
-        raise DiedError(f"sent data that is no answer; was it the kernel? ({said})") from None
-    if isinstance(error, CaseError):
-        error.fatal = answer.fatal
-    return error
-
-
-def _array(kind: Any, data: Any) -> Any:
-    """An array of NumPy, from what `_plain` makes of it."""
-    import numpy as np
-
-    dtype, shape, values = data
-    return np.frombuffer(values, dtype).reshape(shape)
-
-
-def _plain(value: Any) -> Any:
-    """An array of NumPy, or a number, as plain data."""
-    return (value.dtype.str, value.shape, value.tobytes()) if value.shape else value.item()
-
-
 # -- in the process --------------------------------------------------------------------------------
 
 
@@ -329,19 +289,14 @@ def _serve(
     with suppress(EOFError, OSError):
         while True:
             asked = connection.recv_bytes()
-            try:
-                task, args = pickle.loads(asked)  # noqa: S301 (from the main process)
-                value = msgspec.msgpack.encode(task(*args), enc_hook=_plain)
-                answer = _Answer(msgspec.Raw(value))
-            except BaseException as error:
-                kind, said, fatal = type(error), message_of(error), getattr(error, "fatal", False)
-                if kind.__module__ not in ("matbench.errors", "matbench.backends.protocol"):
-                    said = f"the worker process raised {kind.__name__}: {explanation(error)}"
-                    kind, fatal = CaseError, True
-                name = next(one.__name__ for one in kind.__mro__ if one.__name__ in _ERRORS)
-                answer = _Answer(error=_ERRORS.index(name), reason=readable(said), fatal=fatal)
+            answer = answers.encoded(functools.partial(_done, asked), "the worker process")
             with suppress(OSError, AttributeError):
                 ctypes.CDLL(None).fflush(None)  # the buffers of C libraries
             if not gc.isenabled():
                 gc.collect()  # here, because only this thread may free device memory
-            connection.send_bytes(msgspec.msgpack.encode(answer))
+            connection.send_bytes(answer)
+
+
+def _done(asked: bytes) -> Any:
+    task, args = pickle.loads(asked)  # noqa: S301 (from the main process)
+    return task(*args)

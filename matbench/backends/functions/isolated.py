@@ -17,14 +17,13 @@ import select
 import signal
 import time
 from collections.abc import Sequence
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, cast
 
-import msgspec
-
-from matbench import errors, signals
+from matbench import answers, signals
 from matbench.backends.functions import arrays, calls, libraries
 from matbench.backends.protocol import (
     Address,
@@ -37,14 +36,14 @@ from matbench.backends.protocol import (
     Variant,
 )
 from matbench.cache import Cache
-from matbench.errors import CaseError, message_of
+from matbench.errors import CaseError, readable
 from matbench.model import Kernel, Launch, Resources
 
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_CAPBSET_DROP = 4, 36, 24  # <linux/prctl.h>
 _CAP_SYS_PTRACE, _CAPABILITY_VERSION = 19, 0x20080522  # <linux/capability.h>
 #: Empty calls, of which the shortest is what a call takes besides the function.
 _EMPTY_CALLS = 21
-_ANSWER_BYTES = 1 << 16
+_ANSWER_BYTES, _MOST_DESCRIPTORS = 1 << 16, 1 << 20
 #: Addresses for matrices, of which only those in use have memory.
 _SHARED_BYTES = 1 << 42
 _MAP_NORESERVE = 0x4000  # <linux/mman.h>
@@ -52,13 +51,13 @@ _MAP_NORESERVE = 0x4000  # <linux/mman.h>
 _STOP_S, _LOOK_S = 5.0, 0.0002
 
 
-class _Answer(msgspec.Struct, frozen=True):
-    """What the other process says: numbers and a text, or the kind of its error and the words."""
+class _Built(NamedTuple):
+    """A function of the other process, and its library's name and version."""
 
-    numbers: tuple[int, ...] = ()
-    text: str = ""
-    error: str | None = None
-    fatal: bool = False
+    number: int
+    index_of_C: int
+    fills_C: bool
+    version: str
 
 
 class _Place(NamedTuple):
@@ -170,31 +169,26 @@ class Judged:
             raise CaseError("returned an array whose memory is no longer there", fatal=True)
         return b"".join(parts)
 
-    def ask(self, *question: Any) -> _Answer:
-        """What it says, or the error that it has; it is at rest then."""
-        answer = self._asked(pickle.dumps(question))
+    def ask(self, kind: Any, *question: Any) -> Any:
+        """What it says, of that kind, or the error that it has; it is at rest then."""
+        answer = self._asked(pickle.dumps(question), kind)
         self.require_rest()
         return answer
 
-    def call(self) -> _Answer:
-        """What the call says that is prepared, once its process has stopped."""
-        return self._asked(b"")
+    def call(self) -> int:
+        """The address of what the prepared call returned, once its process has stopped."""
+        return int(self._asked(b"", int))
 
-    def _asked(self, question: bytes) -> _Answer:
+    def _asked(self, question: bytes, kind: Any) -> Any:
         os.killpg(self.pid, signal.SIGCONT)
         self._connection.send_bytes(question)
         self._wait()
         try:
-            data = self._connection.recv_bytes(_ANSWER_BYTES)
-            answer = msgspec.msgpack.decode(data, type=_Answer)
-        except (OSError, EOFError, msgspec.MsgspecError):
+            answer = answers.decoded(self._connection.recv_bytes(_ANSWER_BYTES), kind)
+        except (OSError, EOFError, ValueError):
             raise CaseError("the process of the function sent no answer", fatal=True) from None
-        if answer.error is not None:
-            kind: Any = getattr(errors, answer.error, None)
-            is_known = isinstance(kind, type) and issubclass(kind, CaseError)
-            error: CaseError = (kind if is_known else CaseError)(answer.text)
-            error.fatal = answer.fatal
-            raise error
+        if isinstance(answer, Exception):
+            raise answer
         return answer
 
     def _wait(self) -> None:
@@ -250,9 +244,8 @@ class IsolatedFunction(Function):
         backend: Backend,
     ) -> None:
         self.judged, self.kernel, self.backend = judged, kernel, backend
-        said = judged.ask("build", kernel, params, variant)
-        self.number, self.index_of_C, self.fills_C = said.numbers
-        self.resources = Resources(library=errors.readable(said.text))
+        self.built = judged.ask(_Built, "build", kernel, params, variant)
+        self.resources = Resources(library=readable(self.built.version))
         self.replaced = lambda: None
         self.used_bytes = judged.used_bytes
         self._prepared: Sequence[Argument] | None = None
@@ -271,7 +264,7 @@ class IsolatedFunction(Function):
                 place = _Place(mapped.value, argument.matrix.nbytes)
                 argument = argument._replace(matrix=cast(Buffer, place))
             given.append(argument)
-        self.judged.ask("prepare", self.number, given)
+        self.judged.ask(None, "prepare", self.built.number, given)
         self._prepared = arguments
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
@@ -279,25 +272,25 @@ class IsolatedFunction(Function):
             self.prepare(arguments)
         self._prepared = None
         matrices = [argument for argument in arguments if isinstance(argument, Array)]
-        C = matrices[self.index_of_C].matrix
+        C = matrices[self.built.index_of_C].matrix
         mapped = [self.backend.mapped(matrix.matrix) for matrix in matrices]
         returned, taken = [0], [b""]
 
         def run() -> None:
             began_ns = time.perf_counter_ns()
-            returned[:] = self.judged.call().numbers
+            returned[0] = self.judged.call()
             if self.first_call_s is None:
                 self.first_call_s = (time.perf_counter_ns() - began_ns) / 1e9
 
         def take() -> None:
             self.judged.require_rest()
-            if not self.fills_C:
+            if not self.built.fills_C:
                 taken[:] = [self.judged.copied(returned[0], C.nbytes)]
 
         def give() -> None:
             for place in mapped:
                 self.backend.unmap(place)
-            if not self.fills_C:
+            if not self.built.fills_C:
                 import numpy as np
 
                 self.backend.write(C, np.frombuffer(taken[0], np.uint8))
@@ -320,38 +313,29 @@ class _Functions:
         """As that of a device."""
         return Address(place.address, None)
 
-    def call(self) -> _Answer:
-        if self.prepared is None:
-            return _Answer((0,))
-        self.prepared.run()
-        return _Answer((self.prepared.result.value,))
-
-    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> _Answer:
+    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> _Built:
         function = made(kernel, params, variant, cast(Backend, self))
         self.functions.append(function)
         gc.freeze()  # what it imported
-        numbers = len(self.functions) - 1, function.index_of_C, int(function.fills_C)
-        return _Answer(numbers, function.resources.library or "")
+        version = function.resources.library or ""
+        return _Built(len(self.functions) - 1, function.index_of_C, function.fills_C, version)
 
-    def prepare(self, number: int, arguments: Sequence[Argument]) -> _Answer:
+    def prepare(self, number: int, arguments: Sequence[Argument]) -> None:
         gc.collect()
         self.prepared = calls.OneCall(self.functions[number], arguments)
-        return _Answer()
 
-    def answer(self, question: bytes) -> _Answer:
-        try:
-            if not question:
-                return self.call()
-            asked, *given = pickle.loads(question)  # noqa: S301 (from the judge)
-            self.prepared = None
-            answer: _Answer = getattr(self, asked)(*given)
-            return answer
-        except BaseException as error:
-            kind, text, fatal = type(error), message_of(error), getattr(error, "fatal", False)
-            if kind.__module__ != "matbench.errors":
-                text = f"the process of the function raised {kind.__name__}: {text}"
-                kind, fatal = CaseError, True
-            return _Answer(text=errors.readable(text), error=kind.__name__, fatal=fatal)
+    def call(self) -> int:
+        if self.prepared is None:
+            return 0
+        self.prepared.run()
+        return self.prepared.result.value
+
+    def answer(self, question: bytes) -> Any:
+        if not question:
+            return self.call()
+        asked, *given = pickle.loads(question)  # noqa: S301 (from the judge)
+        self.prepared = None
+        return getattr(self, asked)(*given)
 
 
 def _forgo_tracing() -> None:
@@ -370,6 +354,8 @@ def _serve(connection: Connection, judge: int) -> NoReturn:
     code = 1
     try:
         os.setpgid(0, 0)
+        for others in ((3, connection.fileno()), (connection.fileno() + 1, _MOST_DESCRIPTORS)):
+            os.closerange(*others)  # those of the judge, which lead to the main process
         signals.end_with(judge)
         signals.end_group_with_this()
         _forgo_tracing()
@@ -377,10 +363,11 @@ def _serve(connection: Connection, judge: int) -> NoReturn:
         connection.send_bytes(b"ready")
         functions = _Functions()
         while True:
-            answer = functions.answer(connection.recv_bytes())
+            answer = partial(functions.answer, connection.recv_bytes())
+            said = answers.encoded(answer, "the process of the function")
             with contextlib.suppress(OSError, AttributeError):
                 ctypes.CDLL(None).fflush(None)  # the buffers of C libraries
-            connection.send_bytes(msgspec.msgpack.encode(answer))
+            connection.send_bytes(said)
     except (EOFError, OSError):
         code = 0
     finally:

@@ -110,8 +110,7 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
             way = {**fixed, "args": [*args], **_said(transpose=transpose, layout=layout, beta=beta)}
             way |= {"launch": {"where": ["M == N", "N == K"]}} if takes_one_size(args) else {}
             way |= given
-            source = bare.encode()
-            yield way, front_matter.parse(source, str(path), path, None, way, HostReader)
+            yield way, front_matter.parse(bare.encode(), str(path), path, None, way, HostReader)
 
     try:
         right, closest = _first_right(ways(), info)

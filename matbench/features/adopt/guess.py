@@ -111,8 +111,7 @@ class Guess(NamedTuple):
         """The sizes that must be multiples of a number, by the number."""
         axes: dict[int, list[str]] = {}
         for axis, step in self.multiples.items():
-            number = self.params[step] if isinstance(step, str) else step
-            axes.setdefault(number, []).append(axis)
+            axes.setdefault(self.params[step] if isinstance(step, str) else step, []).append(axis)
         return axes
 
     @property

@@ -214,8 +214,7 @@ def _grids(hints: Hints, block: Sides) -> list[Sides]:
         sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
         grids = [(_ceil_div(size, tile),) for tile in along[0][:4] for size in sizes]
     else:
-        planes = itertools.product(*along)
-        grids = [(*map(_ceil_div, "NM", plane),) or (1,) for plane in planes]
+        grids = [(*map(_ceil_div, "NM", plane),) or (1,) for plane in itertools.product(*along)]
     if "z" in hints.blocks:
         grids = [(*grid, *[1] * (2 - len(grid)), "batch") for grid in grids]
     return list(dict.fromkeys(grids))

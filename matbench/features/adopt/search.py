@@ -381,8 +381,7 @@ def _judged(trials: AdoptTrials, guess: Guess) -> Adopted:
         where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
         failed = failed or f"{words}; but it fails a check{where}"
         if wrong is not None and wrong.status != "wrong":
-            place = wrong.case.problem.size
-            trials.unfinished.append(f"{place}: {wrong.reason}; {BUSY}")
+            trials.unfinished.append(f"{wrong.case.problem.size}: {wrong.reason}; {BUSY}")
             break  # no reason for a claim
     return Adopted(name, None, failed)
 

@@ -37,5 +37,4 @@ def charts(found: Sequence[Pair]) -> Iterator[Chart]:
                 })  # fmt: skip
         if points:
             spec = definitions.forest(definitions.VERDICTS, points)
-            title = f"Comparisons at {size}"
-            yield Chart(title, "times as fast as the baseline", spec, full=False)
+            yield Chart(f"Comparisons at {size}", "times as fast as the baseline", spec, full=False)

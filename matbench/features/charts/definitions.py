@@ -171,8 +171,7 @@ def energy(looks: Mapping[str, Look]) -> Spec:
     """Sustained speed over the work for a joule, with the name of each kernel."""
     x, y = quantity("work_per_j", close=True), quantity("value", close=True)
     x["scale"]["padding"] = 40  # room for names
-    layers = [_points(looks, None, y), _names(y)]
-    return {"height": 320, "encoding": {"x": x}, "layer": layers}
+    return {"height": 320, "encoding": {"x": x}, "layer": [_points(looks, None, y), _names(y)]}
 
 
 def _names(y: Spec) -> Spec:

@@ -218,8 +218,7 @@ def _ecc(api: Any, handle: Any, index: int) -> Found:
 
 def _mig(api: Any, handle: Any, index: int) -> Found:
     if api.nvmlDeviceGetMigMode(handle)[0]:
-        seen = "on: kernels run on a part of the GPU"
-        return "note", seen, f"sudo nvidia-smi -i {index} -mig 0"
+        return "note", "on: kernels run on a part of the GPU", f"sudo nvidia-smi -i {index} -mig 0"
     return "ok", "off"
 
 

@@ -107,8 +107,7 @@ ARCHITECTURES = tuple(_architectures())
 
 def of_capability(capability: tuple[int, int] | None) -> Architecture | None:
     """The architecture of a device; None if it is not in the table."""
-    matching = (a for a in ARCHITECTURES if a.compute_capability == capability)
-    return next(matching, None)
+    return next((a for a in ARCHITECTURES if a.compute_capability == capability), None)
 
 
 def named(name: str) -> Architecture:

@@ -72,8 +72,7 @@ def machine_code(
     if used and totals.is_complete:
         memory = launch.shared_bytes + (code.resources.static_shared_bytes or 0)
         threads, registers = launch.threads_per_block, code.resources.registers
-        fits = occupancy(architecture, threads, registers=registers, shared_bytes=memory)
-        resident = fits.blocks
+        resident = occupancy(architecture, threads, registers=registers, shared_bytes=memory).blocks
         if multiprocessors:
             resident = min(resident, -(-launch.blocks // multiprocessors))
         block_cycles = max(*used.values(), _waiting(totals, used, resident, capability))
@@ -131,8 +130,7 @@ def demand(totals: Tally, capability: tuple[int, int]) -> dict[str, float]:
         TENSOR: totals.tensor_cycles,
         SHARED if shared >= sum(cached) else L1: shared + sum(cached),
     }
-    cycles = {name: totals.warps * value for name, value in per_warp.items() if value}
-    return _most_first(cycles)
+    return _most_first({name: totals.warps * value for name, value in per_warp.items() if value})
 
 
 def _most_first(amounts: Mapping[str, float]) -> dict[str, float]:
@@ -184,8 +182,7 @@ def _constants(
                 continue
             number = int(value)
             if parameter.type in ("float", "double"):
-                packed = struct.pack("<f" if nbytes == 4 else "<d", value)
-                number = int.from_bytes(packed, "little")
+                number = int.from_bytes(struct.pack("<f" if nbytes == 4 else "<d", value), "little")
         constants[offset] = number & 0xFFFFFFFF
         if nbytes == 8:
             constants[offset + 4] = number >> 32 & 0xFFFFFFFF

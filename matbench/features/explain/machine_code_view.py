@@ -96,8 +96,7 @@ def _accesses(code: MachineCode) -> Iterator[Fact]:
 
 
 def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
-    shares = busy(code)
-    for name, share in shares.items():
+    for name, share in busy(code).items():
         if share >= _SMALL:
             binds = ["binds: busy all the time at the ceiling"] if share == 1 else []
             measured = counted.get(MEMORY if name in _PATH else name)

@@ -112,8 +112,7 @@ class Multiplier:
             kernel_arguments.launch(self.backend, self.build(case), case, buffers)
             after = memory.download(buffers["C"], like=sent["C"])
         result = matrices["C"]
-        C = result.turned(decoded(after[0, :, : result.place.width], result.storage))
-        return C[:M, :N]
+        return result.turned(decoded(after[0, :, : result.place.width], result.storage))[:M, :N]
 
     # -- inputs and errors -----------------------------------------------------------------
 

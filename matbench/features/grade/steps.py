@@ -252,11 +252,9 @@ def ulps(subject: Multiplier) -> tuple[record.Ulps, ...]:
             draw = subject.uniform if kind == "uniform" else subject.signed
             A, B = draw(random, _SIDE, K), draw(random, K, _SIDE)
         if kind == "ill-conditioned":  # the second half of a sum nearly cancels the first
-            near = A[:, :half] * (1 + 2.0**-6 * random.random((_SIDE, half)))
-            A[:, half:] = subject.stored(near)
+            A[:, half:] = subject.stored(A[:, :half] * (1 + 2.0**-6 * random.random((_SIDE, half))))
             B[half:] = -B[:half]
-        C = subject.multiply(A, B)
-        errors.append(accuracy.ulps(C, product(A, B), subject.result, kind))
+        errors.append(accuracy.ulps(subject.multiply(A, B), product(A, B), subject.result, kind))
     return tuple(errors)
 
 

@@ -38,8 +38,7 @@ def tree_of(terms: int, shared: Shared, *, backwards: bool = False) -> Tree:
         tree = _built(every[::-1] if backwards else every, known, missing)
         if not missing:
             return tree
-        sizes = shared(missing)
-        known.update(zip(missing, sizes, strict=True))
+        known.update(zip(missing, shared(missing), strict=True))
 
 
 def _built(terms: list[int], known: dict[Pair, int], missing: list[Pair]) -> Tree:
@@ -161,8 +160,7 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
         outer = _level(_numbered(_replaced(tree, numbers)), len(groups))
         inner = _levels(_numbered(groups[0])) if block and outer else None
         if inner and outer:
-            last = msgspec.structs.replace(inner[-1], block=block)
-            candidates.append((*inner[:-1], last, outer))
+            candidates.append((*inner[:-1], msgspec.structs.replace(inner[-1], block=block), outer))
     return min(candidates, key=len, default=None)
 
 

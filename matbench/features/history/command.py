@@ -79,8 +79,7 @@ def history(
     kept = state_folder() / "history" / f"{file.stem}-{place}.jsonl"
     path = kept if resume is None else Path(resume)
     with ExitStack() as stack:
-        folder = stack.enter_context(temporary.folder())
-        listed = versions(chosen, files.given, since, folder)
+        listed = versions(chosen, files.given, since, stack.enter_context(temporary.folder()))
         search = HistorySearch(listed, margin)
         writer = stack.enter_context(RecordWriter(path, about, "resume", own=resume is None))
         interruption = stack.enter_context(Interruption())

@@ -79,6 +79,5 @@ def _largest(
             problem = Problem(*size, inputs=inputs, workload=workload.name, **scaling)
             is_short = workload.operations(problem) <= _MOST_OPERATIONS
             if is_short and sweep.not_computed(kernel, problem) is None:
-                case = sweep.case(kernel, problem, params, device)
-                probes.append((shapes[shape], case))
+                probes.append((shapes[shape], sweep.case(kernel, problem, params, device)))
     return probes

@@ -57,5 +57,4 @@ def profile_blocks(
     if stamps is None or case.launch is None:
         shown.show(outcomes.report([outcome], [about]))
         sys.exit(0 if outcome.status == "skipped" else 1)
-    profile = analyse(stamps, case.launch, info)
-    shown.show(view.recorded([(profile, [outcome])], [about], stamps))
+    shown.show(view.recorded([(analyse(stamps, case.launch, info), [outcome])], [about], stamps))

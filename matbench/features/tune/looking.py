@@ -42,8 +42,7 @@ def look_here(session: Session, case: Case, samples: int, limit_ns: float, check
         for one in checks.BEFORE_TIMING if check else ():
             one(runnable)
         launches = launches_of(runnable)
-        sampler = launches.sampler(cold=session.options.cold)
-        taken = sample_briefly(sampler, samples, limit_ns)
+        taken = sample_briefly(launches.sampler(cold=session.options.cold), samples, limit_ns)
         launches.verify()
         notes = (f"a quick look: only {len(taken)} samples",)
         return own_times(taken, session.options, launches.seed, notes)

@@ -182,8 +182,7 @@ class TuningSearch:
             finalists.setdefault(id(default.case), default)
         cases = [standing.case for standing in finalists.values()]
         builders.start(worker.device, cases, worker.options.builds)
-        group = TaskGroup((worker.device,), cases)
-        for rounds in in_rounds([group], worker.options)[0].tasks:
+        for rounds in in_rounds([TaskGroup((worker.device,), cases)], worker.options)[0].tasks:
             if rounds.outcome is None:
                 advance(f"{rounds.case.label}: measuring and checking in full")
             if (which := rounds.next()) is not None:

@@ -162,6 +162,5 @@ class WatchedVersions:
         for problem, new in version.contenders.items():
             if before is not None and problem in before.contenders:
                 yield f"timing {before.label} and {version.label} in turns at {problem.size}"
-                old = before.contenders[problem]
-                version.comparisons[problem] = self.bench.compare(old, new)
+                version.comparisons[problem] = self.bench.compare(before.contenders[problem], new)
         self._timed = version.label, code

@@ -327,8 +327,7 @@ def _permute(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
 def _special(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     target, source = instruction.operands[:2]
     if source.name == "SRZ":
-        names = row(target.name, 1 if "32" in instruction.modifiers else 2)
-        return dict.fromkeys(names, _ZERO)
+        return dict.fromkeys(row(target.name, 1 if "32" in instruction.modifiers else 2), _ZERO)
     value = lanes.special.get(source.name)
     if value is None:
         raise UnknownError(source.name)

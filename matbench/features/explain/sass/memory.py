@@ -51,8 +51,7 @@ def shared(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -
     wide = nbytes > _WORD
     parts = _parts(addresses, active, nbytes // _WORD) if wide else [active]
     cycles = sum(_conflicts(addresses[part], nbytes) for part in parts if part.any())
-    least = sum(bool(part.any()) for part in parts)
-    return Cost(cycles, least, 0, requested)
+    return Cost(cycles, sum(bool(part.any()) for part in parts), 0, requested)
 
 
 def _parts(
@@ -72,14 +71,12 @@ def _parts(
 def _conflicts(addresses: npt.NDArray[Any], nbytes: int) -> int:
     """Cycles for lanes served together: the most different words in one bank."""
     words = addresses[:, None] // _WORD + np.arange(max(1, nbytes // _WORD), dtype=np.uint64)
-    distinct = np.unique(words)
-    return int(np.bincount((distinct % _BANKS).astype(np.int64)).max())
+    return int(np.bincount((np.unique(words) % _BANKS).astype(np.int64)).max())
 
 
 def matrices(addresses: npt.NDArray[Any], count: int) -> Cost:
     """`LDSM`, which loads `count` matrices of eight rows of 16 bytes; lane i gives row i."""
-    rows = addresses[: 8 * count].reshape(count, 8)
-    cycles = sum(_conflicts(row, 16) for row in rows)
+    cycles = sum(_conflicts(row, 16) for row in addresses[: 8 * count].reshape(count, 8))
     return Cost(cycles, count, 0, 128 * count)
 
 

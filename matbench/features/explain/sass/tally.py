@@ -175,8 +175,7 @@ def _accesses(
                 known = (access for access in part if access.addresses is not None)
                 costs = [_cost(instruction, kind, access, known_costs) for access in known]
                 if not costs:
-                    where = instruction.address
-                    unknown[NotDerived("addresses", instruction.opcode, where)] = None
+                    unknown[NotDerived("addresses", instruction.opcode, instruction.address)] = None
                     continue
                 for cost in costs:
                     before = traffic.get(kind, memory.Cost())

@@ -427,6 +427,7 @@ def test_a_time_that_is_impossible_is_wrong_and_noted_for_hot_samples_of_a_gpu(
 ) -> None:  # fmt: skip
     floor = limits.Floor(1e15, "to wait for ever")
     monkeypatch.setattr(limits, "floor_of_operations", lambda *_: floor)
+    monkeypatch.setattr(limits, "floors_of_cpu", lambda *_: [floor])
     case = case_of(write_kernel(), timed)
     info = msgspec.structs.replace(timed.backend.info, kind=kind)
     monkeypatch.setattr(timed.backend, "info", info)

@@ -214,7 +214,7 @@ class Judged:
 
         ends_s, started = time.monotonic() + _STOP_S, psutil.Process().children(recursive=True)
         for process in started:
-            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError, ChildProcessError):
                 if os.getpgid(process.pid) != self.pid:
                     raise CaseError(
                         f"started process {process.pid}, which has left its process group: it "
@@ -226,6 +226,8 @@ class Judged:
                     time.sleep(_LOOK_S)
                     if time.monotonic() > ends_s:
                         raise CaseError(f"started process {process.pid}, which does not stop")
+                if process.pid != self.pid:
+                    os.waitpid(process.pid, os.WNOHANG)  # an orphan that has ended
         self._alone = newest if len(started) == 1 else ""
 
 

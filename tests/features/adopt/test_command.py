@@ -442,6 +442,16 @@ def test_a_crash_is_not_repeated_and_ends_the_search_for_other_constants(
     assert "sweep" not in table
 
 
+def test_crashes_at_sizes_that_do_not_fit_end_no_other_step(
+    adopt: Adopt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the search for multiples along the next axis nor that for other constants."""
+    watched(monkeypatch, lambda case: any(int(side) % 16 for side in case.problem.size.split("x")))
+    _, table = adopt("sgemm-shared.cuh")
+    assert table["launch"]["where"] == [f"{axis} % BLOCKSIZE == 0" for axis in "MNK"]
+    assert table["tune"] == {"BLOCKSIZE": [8, 16, 32]}
+
+
 @pytest.mark.parametrize(
     ("name", "one_more"), [("rows-columns.cu", True), ("float4-cast.cu", False)]
 )

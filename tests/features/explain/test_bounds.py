@@ -40,7 +40,7 @@ def test_from_seven_tenths_of_the_limit_on_and_not_above_it(share: float, by: st
 LEAST_64 = 3 * 64 * 64 * 4
 
 
-@pytest.mark.parametrize(("read", "by"), [(50e9, "memory"), (30e9, "neither")])
+@pytest.mark.parametrize(("read", "by"), [(50e9, "memory"), (38.8e9, "memory"), (30e9, "neither")])
 def test_counters_settle_whether_memory_bounds_it(read: float, by: str) -> None:
     counted = HardwareCounters(dram_read_bytes=read, dram_written_bytes=6e9)
     found = bounded(4096, 16e6, counters=counted)

@@ -300,11 +300,11 @@ def test_a_kernel_that_rounds_its_inputs_is_wrong(
 def test_the_reason_says_what_to_declare(sample: Sample, session: Session) -> None:
     problem = Problem(32, 32, 8192)
     trial = sample(problem, 1)
-    A, B = (rounded(matrix, 16).astype(np.float64) for matrix in trial.inputs)
+    A, B = (rounded(matrix, 14).astype(np.float64) for matrix in trial.inputs)
     case = sweep.case(HONEST, problem, {"TILE": 16}, session.backend.info)
     reason = diagnosis.explain(A @ B, trial, oracle.bound(HONEST, problem), case)
     advice = "if its inputs are split, declare `error_constant`"
-    assert reason.endswith(f"as with inputs rounded to about 16 bits: {advice}")
+    assert reason.endswith(f"as with inputs rounded to about 14 bits: {advice}")
 
 
 def test_what_is_not_rounding_is_not_called_so(sample: Sample, session: Session) -> None:

@@ -297,14 +297,23 @@ def test_a_kernel_that_rounds_its_inputs_is_wrong(
     assert any(words in present(outcome.reason) for words in likely), outcome.reason
 
 
-def test_the_reason_says_what_to_declare(sample: Sample, session: Session) -> None:
+@pytest.mark.parametrize(
+    ("bits", "advice"),
+    [
+        (9, 'if they are, declare `precision = "bfloat16"`'),
+        (10, 'if they are, declare `precision = "tf32"`'),
+        (14, "if its inputs are split, declare `error_constant`"),
+    ],
+)
+def test_the_reason_says_what_to_declare(
+    bits: int, advice: str, sample: Sample, session: Session
+) -> None:
     problem = Problem(32, 32, 8192)
     trial = sample(problem, 1)
-    A, B = (rounded(matrix, 14).astype(np.float64) for matrix in trial.inputs)
+    A, B = (rounded(matrix, bits).astype(np.float64) for matrix in trial.inputs)
     case = sweep.case(HONEST, problem, {"TILE": 16}, session.backend.info)
     reason = diagnosis.explain(A @ B, trial, oracle.bound(HONEST, problem), case)
-    advice = "if its inputs are split, declare `error_constant`"
-    assert reason.endswith(f"as with inputs rounded to about 14 bits: {advice}")
+    assert reason.endswith(f"as with inputs rounded to about {bits} bits: {advice}")
 
 
 def test_what_is_not_rounding_is_not_called_so(sample: Sample, session: Session) -> None:

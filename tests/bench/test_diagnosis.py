@@ -111,6 +111,15 @@ def test_where_c_is_wrong(where: tuple[slice, slice], params: dict[str, int], wo
     assert diagnosis.patterns(C, expected, wrong, params) == [words]
 
 
+@pytest.mark.parametrize("ordinal", ["4th", "11th", "13th", "20th", "22nd", "101st", "110th"])
+def test_every_so_manyth_element_is_named(ordinal: str) -> None:
+    expected = np.arange(1.0, 501.0, dtype=np.float32).reshape(1, 500)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[0, 2 :: int(ordinal[:-2])] = True
+    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
+    assert diagnosis.patterns(C, expected, wrong, {}) == [f"every {ordinal} element from 2 on"]
+
+
 def test_no_region_is_named_where_there_is_none() -> None:
     expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
     wrong = np.zeros(expected.shape, bool)

@@ -177,7 +177,8 @@ def test_each_model_of_a_device_has_builds_of_its_own(
     made, case = Builders(60.0, 1), case_of(write_kernel("good"), device)
     for name in ("one", "other", "one"):
         made.start(msgspec.structs.replace(device, name=name), [case], ("plain",))
-    assert begun == ["one", "other"]
+    made.start(msgspec.structs.replace(device, name="one"), [case], ("clocked",))
+    assert begun == ["one", "other", "one"]
     made.close()
 
 

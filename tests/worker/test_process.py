@@ -60,6 +60,9 @@ def test_what_processes_are_forked_from_has_no_threads_and_no_devices(
         loaded = {Path(library.path).name for library in server.memory_maps()}
         assert any("_multiarray_umath" in name for name in loaded)
         assert not any(name.startswith("libintelocl") for name in loaded)
+        monkeypatch.delenv("HOME")  # which they are forked with
+        pools[0].kill()
+        assert pools[0].call(os.getenv, "HOME") is None
     finally:
         for pool in pools:
             pool.kill()

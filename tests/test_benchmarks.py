@@ -76,9 +76,7 @@ def test_a_bar_is_met_or_not(
     assert load("common").Figure("x", value, "s", bar, at_least).met is met
 
 
-def test_figures_are_printed_and_kept(
-    load: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_are_kept(load: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = load("common")
     output = tmp_path / "found.json"
     info = DeviceInfo("cuda", 0, "Some GPU", "gpu", "580", "nvcc 13", {})
@@ -100,9 +98,7 @@ def test_figures_are_printed_and_kept(
 
 
 @pytest.mark.parametrize(("n", "short"), [(256, True), (257, False)])
-def test_a_small_case_is_short(
-    n: int, short: bool, load: Any, device: DeviceInfo, tiled: Kernel
-) -> None:
+def test_cases_are_short(n: int, short: bool, load: Any, device: DeviceInfo, tiled: Kernel) -> None:
     case = sweep.case(tiled, Problem(8, n, 8), {"TILE": 8}, device)
     assert load("common").is_short(case) is short
 
@@ -175,9 +171,7 @@ def test_tests_run_in_the_given_order_until_one_fails(clone: Any) -> None:
     assert clone.failed({always: 1.0, doubled: 1.0, never: 1.0}) == doubled
 
 
-def test_a_mutant_is_noticed_by_a_test_that_passes_without_it(
-    clone: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mutant_is_noticed_by_a_passing_test(clone: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     source = clone.root / "sums.py"
     fails = {"unstable": "", "first": "4 * x", "second": "3 * x"}
 

@@ -34,9 +34,7 @@ Step = dict[str, Any]
     [([SMOKE, SPEED, RELEASE, SMOKE.replace("steps:", "stepss:")], "workflows"),
      ([ACTION, ACTION.replace("steps:", "stepss:")], "actions")],
 )  # fmt: skip
-def test_files_have_the_form_that_github_expects(
-    texts: list[str], schema: str, tmp_path: Path
-) -> None:
+def test_files_have_githubs_form(texts: list[str], schema: str, tmp_path: Path) -> None:
     """All but the last one, in which a key is misspelt."""
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.yml").write_text(text)
@@ -136,9 +134,7 @@ INPUTS = {
 
 
 @pytest.mark.long
-def test_the_action_checks_and_compares_what_has_changed(
-    runner: Runner, write_kernel: KernelWriter
-) -> None:
+def test_the_action_takes_what_changed(runner: Runner, write_kernel: KernelWriter) -> None:
     good = write_kernel().read_text()
     runner.commit(good)
     runner.commit(good + "// the same, to a compiler\n")

@@ -239,9 +239,7 @@ def test_the_control_github_would_find_these(name: str) -> None:
     assert re.search(r"@\w|#\d|\bGH-\d|\w://", html.unescape(rendered(name)))
 
 
-def test_a_list_of_kernels_shows_their_summaries_as_they_are(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_a_list_of_kernels_shows_them_as_is(matbench: Matbench, write_kernel: KernelWriter) -> None:
     path, summary = write_kernel(), "a|b @octocat <i>"
     path.write_text(path.read_text().replace("For a test", summary))
     require_plain(matbench("kernels", "--format", "github", path.parent).stdout, summary)

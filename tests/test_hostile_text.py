@@ -149,9 +149,7 @@ def strings(value: Any) -> list[tuple[Any, Any]]:
     ],
     ids=lambda arguments: " ".join(arguments[:1] + arguments[-1:]).encode("ascii", "ignore"),
 )
-def test_no_command_lets_text_command_the_terminal(
-    folder: Path, arguments: tuple[str, ...]
-) -> None:
+def test_no_command_lets_text_be_commands(folder: Path, arguments: tuple[str, ...]) -> None:
     session = on_terminal(*arguments)
     assert session.code == (3 if "--fail-if-slower" in arguments else 0), session.written
     left = harmless(session.written)
@@ -250,9 +248,7 @@ def test_a_source_in_a_pipe_is_what_the_file_holds(folder: Path) -> None:
     assert shown.endswith(f"\n\n{source.lstrip(chr(10))}")
 
 
-def test_what_a_kernel_prints_is_shown_as_such_and_in_part(
-    folder: Path, device: DeviceInfo
-) -> None:
+def test_what_a_kernel_prints_is_shown_in_part(folder: Path, device: DeviceInfo) -> None:
     if device.backend != "opencl":
         pytest.skip("printf of OpenCL C")
     done = outside("run", FILE_NAME, "--sizes", "64", "--format", "json", *QUICK)

@@ -221,9 +221,7 @@ def patched(source: str, diff: str) -> str:
 
 
 @pytest.mark.long
-def test_the_walk_through_goes_as_it_is_told(
-    matbench: Callable[..., Result], tmp_path: Path
-) -> None:
+def test_the_walk_through_goes_as_told(matbench: Callable[..., Result], tmp_path: Path) -> None:
     text = page("docs/writing-kernels.md")
     [source], [diff] = blocks(text, "c"), blocks(text, "diff")
     file = tmp_path / "strip.cu"

@@ -60,9 +60,7 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_run(parent: Path) -> No
     alive.communicate()
 
 
-def test_a_missing_folder_for_temporary_files_is_told(
-    parent: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_temporary_folder_is_told(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(parent / "missing"))
     with pytest.raises(UsageError) as refused, temporary.folder():
         pass

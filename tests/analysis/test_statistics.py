@@ -83,9 +83,7 @@ def test_the_interval_covers_the_median(name: str, count: int) -> None:
 
 @pytest.mark.parametrize("count", [6, 7, 10, 11, 20, 41])
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.995])
-def test_the_interval_is_the_narrowest_that_reaches_its_confidence(
-    count: int, confidence: float
-) -> None:
+def test_the_interval_is_the_narrowest_of_its_confidence(count: int, confidence: float) -> None:
     low, high = median_interval([float(x) for x in range(count)], confidence)
     assert low + high == count - 1
 

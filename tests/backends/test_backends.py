@@ -53,9 +53,7 @@ def test_auto_takes_cuda_then_an_opencl_gpu_then_the_cpu(
     assert backends.host_device() == CPU
 
 
-def test_a_name_that_several_devices_have_is_a_question(
-    machine: dict[str, list[DeviceInfo]],
-) -> None:
+def test_a_name_of_several_devices_is_a_question(machine: dict[str, list[DeviceInfo]]) -> None:
     twin, longer = (
         msgspec.structs.replace(GPU, index=index, name=name)
         for index, name in ((1, GPU.name), (2, f"{GPU.name} NVL"))
@@ -86,9 +84,7 @@ def test_several_devices(machine: dict[str, list[DeviceInfo]]) -> None:
         backends.choose_all("auto", "0,,1")
 
 
-def test_no_device_says_what_is_missing_and_how_to_fix_it(
-    machine: dict[str, list[DeviceInfo]],
-) -> None:
+def test_no_device_says_what_is_missing_and_the_fix(machine: dict[str, list[DeviceInfo]]) -> None:
     with pytest.raises(UsageError) as refused:
         backends.choose("auto", None)
     assert str(refused.value) == (

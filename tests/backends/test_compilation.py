@@ -100,9 +100,7 @@ def test_no_nvcc_is_said(find: Any) -> None:
         find()
 
 
-def test_nvcc_of_a_toolkit_or_of_wheels_is_found(
-    find: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nvcc_is_found(find: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says = "Cuda compilation tools, release 13.0, V13.0.88"
     program(tmp_path / "g++")
     wheels = program(tmp_path / "site" / "nvidia" / "cu13" / "bin" / "nvcc", says)

@@ -72,9 +72,7 @@ def test_row_major_products_with_factors_and_batches(
     ("name", "compute"),
     [("cublas", 68), ("cublas-tf32", 77), ("cublas-bf16", 68), ("cublas-f64", 70)],
 )
-def test_each_computes_in_its_precision(
-    name: str, compute: int, ready: Callable[..., Ready]
-) -> None:
+def test_each_is_in_its_precision(name: str, compute: int, ready: Callable[..., Ready]) -> None:
     kind = {"cublas-bf16": "u2", "cublas-f64": "f8"}.get(name, "f4")
     program = ready(name)
     program.launch(np.zeros((2, 4), kind), np.zeros((4, 3), kind), np.zeros((2, 3), "f8"))
@@ -120,9 +118,7 @@ def test_e4m3_with_the_factors_of_both(
     assert (twice == (2 * scaled[0] @ scaled[1].T).astype("f4").view("u4") >> 16).all()
 
 
-def test_only_results_that_are_narrower_than_sums_forbid_sums_in_them(
-    ready: Callable[..., Ready],
-) -> None:
+def test_only_results_narrower_than_sums_forbid_narrow_sums(ready: Callable[..., Ready]) -> None:
     def scheme(name: str, inputs: str, result: str) -> int:
         program = ready(name)
         program.launch(
@@ -156,9 +152,7 @@ def test_the_fastest_is_chosen_once_for_each_product(ready: Callable[..., Ready]
     assert program.fake["wanted"] == 16
 
 
-def test_c_is_added_once_although_it_was_added_to_while_choosing(
-    ready: Callable[..., Ready],
-) -> None:
+def test_c_is_added_once_even_after_the_choice(ready: Callable[..., Ready]) -> None:
     program = ready("cublaslt-best", [2.0, 1.0])
     A, B, C = (whole(*shape).astype("f4") for shape in ((2, 4), (4, 3), (2, 3)))
     assert (program.launch(A, B, C.copy(), beta=1.0) == A @ B + C).all()
@@ -268,9 +262,7 @@ def test_what_was_scaled_is_recorded() -> None:
         ("cublaslt-best", "33x21x37", None),
     ],
 )
-def test_sizes_that_it_does_not_support_are_skipped(
-    name: str, size: str, needs: Skip | None
-) -> None:
+def test_unsupported_sizes_are_skipped(name: str, size: str, needs: Skip | None) -> None:
     assert sweep.case(BASELINES[name], problem(size), {}, H200).skip == needs
 
 

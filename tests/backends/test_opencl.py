@@ -268,9 +268,7 @@ def test_a_source_that_cannot_be_translated_does_not_build(opencl: Backend, tmp_
         opencl.build(lost, {"TILE": 8})
 
 
-def test_only_devices_with_a_modern_language_are_asked_for_theirs(
-    info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_modern_devices_are_asked(info: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     for version in ("1.2", "3.0"):
         monkeypatch.setattr(pyopencl().Device, "opencl_c_version", f"OpenCL C {version} any")

@@ -200,9 +200,7 @@ def test_no_false_alarm_in_random_problems(count: int, bad_session: Session) -> 
             accepted += 1
 
 
-def test_what_is_measured_is_what_was_read(
-    bad_session: Session, write_kernel: KernelWriter
-) -> None:
+def test_what_is_measured_was_read(bad_session: Session, write_kernel: KernelWriter) -> None:
     """A file that is replaced after it was read: the text that was read runs and is recorded."""
     path = write_kernel()
     kernel = catalogue.load(path)

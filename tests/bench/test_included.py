@@ -17,9 +17,7 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, Problem
 
 
-def test_a_header_that_changes_under_way_fails_the_case(
-    write_kernel: KernelWriter, backend: Backend
-) -> None:
+def test_a_header_changed_midway_fails(write_kernel: KernelWriter, backend: Backend) -> None:
     path = write_kernel(body='#include "x.h"\n' + GOOD_BODY)
     header = path.with_name("x.h")
     session = Session(backend, Cache(), Options(timed=False))

@@ -251,9 +251,7 @@ def test_every_element_has_to_be_the_same_again_unless_declared(
     assert judged(moving._replace(more="deterministic = false")).status == "measured"
 
 
-def test_a_factor_that_its_parameter_cannot_hold_is_skipped(
-    session: Session, tmp_path: Path
-) -> None:
+def test_a_factor_beyond_its_parameter_is_skipped(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "gemm.cu"
     double = Gemm(alpha=0.1, operand="double", result="double", sum="double")
     path.write_text(double.source().replace("double alpha", "float alpha"), encoding="utf-8")
@@ -348,9 +346,7 @@ def test_timed_launches_are_verified_in_any_layout(
 @given(
     st.tuples(*[st.integers(1, 4)] * 2), st.integers(1, 60), st.integers(0, 99), st.integers(0, 40)
 )
-def test_float64_products_are_rounded_once(
-    sides: tuple[int, int], K: int, seed: int, spread: int
-) -> None:
+def test_float64_is_rounded_once(sides: tuple[int, int], K: int, seed: int, spread: int) -> None:
     M, N = sides
     from fractions import Fraction
 
@@ -413,9 +409,7 @@ def results() -> Iterator[tuple[str, float, float]]:
 
 
 @pytest.mark.parametrize(("kind", "unit", "of_result"), list(results()))
-def test_the_bound_follows_from_the_types(
-    kind: str, unit: float, of_result: float, tmp_path: Path
-) -> None:
+def test_the_bound_is_of_types(kind: str, unit: float, of_result: float, tmp_path: Path) -> None:
     path = tmp_path / "gemm.cu"
     path.write_text(Gemm(operand=kind, result=kind).source())
     kernel = catalogue.load(path)

@@ -70,9 +70,7 @@ def test_a_kernel_file_that_rounds_its_inputs_is_told_what_to_declare(
     matbench("run", path, "--sizes", "40x50x60", "--front-matter", f"precision={precision}", *QUICK)
 
 
-def test_double_matrices_with_float_sums_are_told_what_to_declare(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_doubles_with_float_sums_say_what_to_declare(tmp_path: Path, matbench: Matbench) -> None:
     path = written(tmp_path, LOOP, real="double")
     for reason in reasons(matbench, path, "1,40x50x60"):
         assert reason.endswith('as exact as float32 sums: declare `accumulator = "float32"`')
@@ -80,9 +78,7 @@ def test_double_matrices_with_float_sums_are_told_what_to_declare(
     matbench("run", path, "--sizes", "40", "--front-matter", "accumulator=float32", *QUICK)
 
 
-def test_other_mistakes_of_double_matrices_are_not_called_so(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_other_mistakes_of_doubles_are_not_called_so(tmp_path: Path, matbench: Matbench) -> None:
     path = written(
         tmp_path, LOOP.replace("k = 0", "k = 1").replace("float", "double"), real="double"
     )
@@ -140,9 +136,7 @@ def test_rows_of_every_period_are_named(tmp_path: Path, matbench: Matbench) -> N
     assert reason.endswith("; right only in rows 0–3 of every 8, columns 0–3 of every 16")
 
 
-def test_a_wrong_kernel_comes_with_its_compilers_warnings(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_a_wrong_kernel_shows_its_compilers_warnings(tmp_path: Path, matbench: Matbench) -> None:
     """Also if its build was kept; a right kernel comes without."""
     body = f"int unused;\n        {LOOP.replace('sum = 0', 'sum')}"
     path = written(tmp_path, body)
@@ -162,9 +156,7 @@ def test_an_array_that_nothing_clears_is_named(tmp_path: Path, matbench: Matbenc
 
 
 @pytest.mark.long
-def test_a_kernel_that_did_not_end_comes_with_its_compilers_warnings(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_an_endless_kernel_shows_its_compilers_warnings(tmp_path: Path, matbench: Matbench) -> None:
     body = LOOP.replace("int k = 0; k < K; ++k", "unsigned k = K - 1; k >= 0; --k")
     path = written(tmp_path, body)
     matbench("run", path, "--sizes", "64", "--timeout", "3", *QUICK, code=None)

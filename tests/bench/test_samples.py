@@ -253,9 +253,7 @@ def test_each_product_of_a_batch_has_inputs_of_its_own(kernels: DeviceKernels) -
             assert all(map(np.array_equal, written, map(np.ravel, trial.inputs)))
 
 
-def test_the_sets_of_few_layouts_are_kept_and_what_they_are_made_from(
-    kernels: DeviceKernels,
-) -> None:
+def test_sets_of_few_layouts_and_their_sources_are_kept(kernels: DeviceKernels) -> None:
     with prepared_on(kernels, Problem(5, 6, 7)) as prepared:
         before = len(prepared._held)
         for padding in (1, 2, 3, 4, 1):

@@ -400,9 +400,7 @@ def test_places_leave_the_gaps(pieces: list[tuple[int, int]], spare: int, random
     assert total - end >= gaps[first]
 
 
-def test_cold_and_hot_samples_are_recorded_alike(
-    write_kernel: KernelWriter, timed: Session
-) -> None:
+def test_cold_and_hot_samples_are_alike(write_kernel: KernelWriter, timed: Session) -> None:
     """With both kinds, each has its own samples, interval, conditions and settled mark."""
     changes = {"cold": True, "hot": True, "uncertainty": 1e-9}
     timed.options = msgspec.structs.replace(timed.options, **changes)
@@ -490,9 +488,7 @@ def test_nothing_that_a_wrong_kernel_may_have_written_to_is_used_again(
     assert timed._prepared is not first
 
 
-def test_the_matrices_of_another_problem_are_given_back(
-    write_kernel: KernelWriter, timed: Session
-) -> None:
+def test_matrices_of_another_problem_are_freed(write_kernel: KernelWriter, timed: Session) -> None:
     path, held = write_kernel(), []
     for size in (24, 32) * 2:
         timed.measure(case_of(path, timed, size))
@@ -524,9 +520,7 @@ def test_what_was_written_to_matbenchs_own_copies_is_noticed(
     assert timed.measure(case).status == "measured"
 
 
-def test_a_source_that_could_tell_builds_apart_is_refused(
-    write_kernel: KernelWriter, timed: Session
-) -> None:
+def test_a_source_that_tells_builds_is_refused(write_kernel: KernelWriter, timed: Session) -> None:
     body = "#ifdef MATBENCH_SPECIAL\n#endif\n" + GOOD_BODY
     with pytest.raises(CaseError, match="builds: the source uses `MATBENCH_SPECIAL`"):
         timed.measure(case_of(write_kernel(body=body), timed))
@@ -651,9 +645,7 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
     ],
     ids=lambda value: value.size if isinstance(value, Problem) else "",
 )
-def test_guards_are_256_rows_wide_or_as_long_as_a_vector(
-    problem: Problem, least: int, timed: Session
-) -> None:
+def test_guards_are_256_rows_or_a_vector(problem: Problem, least: int, timed: Session) -> None:
     timed.prepare(problem, NumericContract())
     prepared = present(timed._prepared)
     buffers = prepared.buffers((problem.M, problem.N))
@@ -665,9 +657,7 @@ def test_guards_are_256_rows_wide_or_as_long_as_a_vector(
 @pytest.mark.parametrize(
     ("set_kib", "sets"), [(48, 64), (768, 8), (3 * 1024, 2), (12 * 1024, 2), (13 * 1024, 1)]
 )
-def test_a_hot_sample_has_only_the_sets_that_the_cache_surely_holds(
-    set_kib: int, sets: int
-) -> None:
+def test_a_hot_sample_has_the_sets_that_the_cache_holds(set_kib: int, sets: int) -> None:
     """An eighth of 50 MiB, two sets if both fit into half of it, and at most 64."""
     matrices = [SimpleNamespace(data=SimpleNamespace(nbytes=set_kib * 1024 // 3))] * 3
     launches = SimpleNamespace(

@@ -106,9 +106,7 @@ def test_sustained_launches_may_take_longer_than_the_deadline(matbench: Matbench
     assert present(only().sustained).duration_s > 1
 
 
-def test_with_beta_nothing_is_sustained_and_a_note_says_why(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_with_beta_a_note_says_why_none(matbench: Matbench, write_kernel: KernelWriter) -> None:
     front = 'args = ["A", "B", "C", "M", "N", "K", "beta"]'
     path = write_kernel("scaled", front=front, body=SCALED)
     shown = matbench("run", path, "--beta", "0.5", *SHORT).stdout
@@ -127,9 +125,7 @@ def test_with_beta_nothing_is_sustained_and_a_note_says_why(
          "--sustained needs beta = 0"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_sustained_is_refused(
-    matbench: Matbench, words: tuple[str, ...], reason: str
-) -> None:
+def test_what_has_no_steady_rate(matbench: Matbench, words: tuple[str, ...], reason: str) -> None:
     assert reason in matbench(*words, "--sustained", "1", code=2).output
 
 
@@ -248,9 +244,7 @@ def test_compare_refuses_it_too(
     assert record.baseline.check in ("repeated", "samples")  # by when it begins to skip
 
 
-def test_a_kernel_that_is_wrong_after_many_launches_is_wrong(
-    write_kernel: KernelWriter, device: DeviceInfo
-) -> None:
+def test_what_is_wrong_after_many_is_wrong(write_kernel: KernelWriter, device: DeviceInfo) -> None:
     """It counts in its workspace, which only a new block poisons."""
     counts = SKIPS.replace("STEP", "1").replace("is_new = !(seen[block] == sum);", "is_new = 1;")
     counts = counts.replace(
@@ -310,9 +304,7 @@ WITHOUT_A = changed(
 )  # fmt: skip
 
 
-def test_a_kernel_need_not_read_a_if_alpha_is_0(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_a_kernel_may_leave_a_if_alpha_is_0(matbench: Matbench, write_kernel: KernelWriter) -> None:
     front = 'args = ["A", "B", "C", "M", "N", "K", "alpha"]'
     path = write_kernel("scaled", front=front, body=WITHOUT_A)
     matbench("run", path, "--alpha", "0", "--sizes", "64", "--sustained", "0.02", *QUICK)
@@ -331,9 +323,7 @@ def test_int8_with_one_column(matbench: Matbench, write_kernel: KernelWriter) ->
 
 
 @pytest.mark.long
-def test_a_matrix_with_wide_gaps_between_its_rows(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_a_matrix_with_gaps_between_rows(matbench: Matbench, write_kernel: KernelWriter) -> None:
     matbench("run", write_kernel("padded", **PADDED), "--sizes", "32",
              "--sustained", "0.05", *QUICK)  # fmt: skip
     assert only().sustained is not None
@@ -473,9 +463,7 @@ def test_launches_count_once_nothing_changes_from_block_to_block(
     assert (blocks > 3) == (drifting != "nothing")
 
 
-def test_what_never_becomes_steady_is_measured_and_said_to_be_unsteady(
-    in_no_time: Callable[..., Sustained],
-) -> None:
+def test_what_is_unsteady_is_measured_and_said_to_be(in_no_time: Callable[..., Sustained]) -> None:
     number = itertools.count()
     told = in_no_time(Counting(), 0.1, lambda: 2.0 * 1.1 ** next(number))
     assert not told.steady

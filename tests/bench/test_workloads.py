@@ -103,9 +103,7 @@ def trials_of(at: Problem, contract: NumericContract = NumericContract()) -> Tri
 
 
 @given(LENGTHS, st.sampled_from(workloads.get("dot").inputs), SEEDS)
-def test_references_of_dot_products_are_exact_sums(
-    kernels: DeviceKernels, N: int, inputs: str, seed: int
-) -> None:
+def test_dot_references_are_exact(kernels: DeviceKernels, N: int, inputs: str, seed: int) -> None:
     at = problem("dot", N, inputs, seed)
     trials = trials_of(at)
     [sample] = sampled(kernels, at, [seed])
@@ -154,9 +152,7 @@ def test_long_dot_products_are_made_of_chunks_and_few_whole_numbers(N: int, seed
 
 
 @given(LENGTHS, SEEDS)
-def test_whole_numbers_are_turned_round_and_cubed(
-    kernels: DeviceKernels, N: int, seed: int
-) -> None:
+def test_whole_numbers_are_turned_and_cubed(kernels: DeviceKernels, N: int, seed: int) -> None:
     for inputs in workloads.get("reverse").inputs:
         at = problem("reverse", N, inputs, seed)
         trials = trials_of(at)

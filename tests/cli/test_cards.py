@@ -44,9 +44,7 @@ def by_problem() -> dict[str, set[str]]:
     return found
 
 
-def test_a_size_is_measured_on_one_gpu_and_all_gpus_work(
-    matbench: Matbench, twins: list[DeviceInfo]
-) -> None:
+def test_a_size_has_one_gpu_and_all_gpus_work(matbench: Matbench, twins: list[DeviceInfo]) -> None:
     result = matbench(*RUN, "--sizes", "16,17,18,19", "--device", "all")
     found = by_problem()
     assert list(map(len, found.values())) == [1, 1, 1, 1]
@@ -60,9 +58,7 @@ def test_a_size_is_measured_on_one_gpu_and_all_gpus_work(
     assert result.stdout.count("★") >= 4  # one a size at least; equals share it
 
 
-def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
-    matbench: Matbench, twins: list[DeviceInfo]
-) -> None:
+def test_repetitions_have_the_same_gpu(matbench: Matbench, twins: list[DeviceInfo]) -> None:
     matbench(*RUN, "--sizes", "16,17,18", "--device", "all", "--repeat", "3")
     assert [len(ids) for ids in by_problem().values()] == [1, 1, 1]
     assert sorted(o.repetition for o in last_run()) == sorted([1, 2, 3] * 6)

@@ -31,9 +31,7 @@ def compare(matbench: Matbench, *arguments: str | Path, code: int | None = 0) ->
     return record
 
 
-def test_the_second_is_compared_with_the_first(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_the_second_is_judged_by_the_first(matbench: Matbench, write_kernel: KernelWriter) -> None:
     quick, slow = write_kernel("quick"), write_kernel("slow", body=SLOW_BODY)
     slower = compare(matbench, quick, slow, "--fail-if-slower", "5%", code=1)
     found = slower["comparison"]

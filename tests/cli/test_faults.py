@@ -81,9 +81,7 @@ def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> No
 
 
 @pytest.mark.usefixtures("own_state")
-def test_ctrl_c_where_there_is_no_table(
-    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_without_a_table(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 

@@ -95,9 +95,7 @@ def test_a_closed_judge_starts_no_process(device: DeviceInfo) -> None:
     ],
     ids=["surrogate", "nul", "object", "division"],
 )  # fmt: skip
-def test_whatever_is_wrong_with_a_kernel_is_no_exception(
-    given: dict[str, Any], judge: matbench.Judge
-) -> None:
+def test_a_wrong_kernel_is_no_exception(given: dict[str, Any], judge: matbench.Judge) -> None:
     assert judge.run(**given).status == "failed"
 
 
@@ -131,9 +129,7 @@ def test_whatever_a_path_or_a_file_is_is_no_exception(
     assert told in present(judge.compare("tiled", verdict.kernel).reason)
 
 
-def test_a_file_without_front_matter_is_adopted(
-    judge: matbench.Judge, tmp_path: Path, device: DeviceInfo
-) -> None:
+def test_a_plain_file_is_adopted(judge: matbench.Judge, tmp_path: Path, device: DeviceInfo) -> None:
     path = tmp_path / "foreign.cu"
     path.write_text(FOREIGN)
     for candidate in (path, FOREIGN):
@@ -151,9 +147,7 @@ SOON = ("leading-dimension-b", "factors")
 
 
 @pytest.mark.parametrize("name", some(candidates.FAULTY, *SOON))
-def test_a_faulty_kernel_is_not_measured_because_a_table_fits_it(
-    name: str, judge: matbench.Judge
-) -> None:
+def test_a_table_that_fits_measures_no_faulty_kernel(name: str, judge: matbench.Judge) -> None:
     """Each is right at some sizes, or computes some product."""
     text, told = candidates.FAULTY[name]
     verdict = judge.run(text)
@@ -252,9 +246,7 @@ def test_sizes_that_disagree_leave_it_undecided() -> None:
 
 
 @pytest.mark.long
-def test_many_kernels_have_the_verdicts_that_they_should(
-    benchmarked: Any, device: DeviceInfo
-) -> None:
+def test_many_kernels_have_their_verdicts(benchmarked: Any, device: DeviceInfo) -> None:
     given = benchmarked(20)
     assert Counter(one.status for one in given).keys() == {"measured", "wrong", "failed"}
     with matbench.Judge("64", backend=device.backend, timeout=1, max_time=0.01) as judge:

@@ -31,9 +31,7 @@ def test_list_names_every_kernel(matbench: Matbench) -> None:
 
 
 @pytest.mark.parametrize("kernel", catalogue.builtin(), ids=lambda kernel: kernel.name)
-def test_show_tells_front_matter_in_words_and_the_source(
-    kernel: Kernel, matbench: Matbench
-) -> None:
+def test_show_has_front_matter_in_words_and_source(kernel: Kernel, matbench: Matbench) -> None:
     text = matbench("kernels", kernel.name).stdout
     assert kernel.summary in text
     assert "// /// matbench" not in text
@@ -43,9 +41,7 @@ def test_show_tells_front_matter_in_words_and_the_source(
         assert condition in text
 
 
-def test_kernels_are_listed_behind_what_they_change(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_kernels_follow_what_they_change(matbench: Matbench, write_kernel: KernelWriter) -> None:
     rows = json.loads(matbench("kernels", "--format", "json").stdout)
     names = [row["kernel"] for row in rows]
     assert names.index("naive-2d") < names.index("tiled")
@@ -60,9 +56,7 @@ def test_kernels_are_listed_behind_what_they_change(
         assert "no kernel 'tild' (previous); did you mean 'tiled'?" in done.stderr
 
 
-def test_what_a_kernel_changes_is_shown_as_a_diff(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_what_a_kernel_changes_is_a_diff(matbench: Matbench, write_kernel: KernelWriter) -> None:
     one, two = write_kernel("one"), write_kernel("two", front='previous = "one"')
     text = matbench("kernels", two, "--diff").stdout
     assert text.startswith(f"--- {one}\n+++ {two}\n@@ ")

@@ -12,9 +12,7 @@ from matbench.cache import Cache
 pytestmark = pytest.mark.usefixtures("own_state", "scripted_device")
 
 
-def test_clearing_the_cache(
-    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clear_cache(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cache"
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder))
     Cache().put("key", bytes(2_000_000))

@@ -32,9 +32,7 @@ def test_an_output_is_replaced_if_that_is_asked_for(matbench: Matbench) -> None:
     assert summary(records_in(OUTPUT)) == [("tiled", 16, "9", "measured")]
 
 
-def test_resuming_measures_a_changed_kernel_anew(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_resuming_measures_changed_kernels(matbench: Matbench, write_kernel: KernelWriter) -> None:
     arguments = ("--sizes", "9", "--resume", OUTPUT, write_kernel("mine"))
     run(matbench, *arguments)
     run(matbench, *arguments)

@@ -210,9 +210,7 @@ def test_the_cases_of_several_devices_are_shown_together() -> None:
     assert " 2/3 " in drawn()[0]
 
 
-def test_a_case_that_is_done_is_gone_unless_the_next_has_begun(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_case_that_is_done_goes_unless_the_next_began(monkeypatch: pytest.MonkeyPatch) -> None:
     display, drawn = display_of(3)
     monkeypatch.setattr(Worker, "doing", "running")  # what was done before
     display.show("na\x1b\nme")

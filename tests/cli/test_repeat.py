@@ -159,9 +159,7 @@ def reason(output: str) -> str:
     return str(found["reason"])
 
 
-def test_a_wrong_sample_can_be_launched_again(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_a_wrong_sample_is_launched_again(matbench: Matbench, write_kernel: KernelWriter) -> None:
     path = write_kernel(body=OFF_IN_SAMPLES)
     case = ("run", path, "--sizes", "33", "--set", "TILE=8", *QUICK, "--format", "json")
     first = reason(matbench(*case, code=1).stdout)

@@ -158,9 +158,7 @@ def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
 
 
 @pytest.mark.parametrize("is_piped", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_a_terminal_that_is_closed_takes_nothing_with_it(
-    is_piped: bool, partly: Path, tmp_path: Path
-) -> None:
+def test_a_closed_terminal_takes_nothing(is_piped: bool, partly: Path, tmp_path: Path) -> None:
     """Nor if the table would be shown there."""
     output, table = tmp_path / "out.jsonl", tmp_path / "stdout"
     session = on_terminal(
@@ -195,9 +193,7 @@ def test_nohup_outlives_its_terminal_and_ends_by_sigterm(partly: Path, tmp_path:
     assert_gone(process.pid)
 
 
-def test_a_run_that_was_killed_leaves_no_process_and_is_continued(
-    partly: Path, tmp_path: Path
-) -> None:
+def test_a_killed_run_leaves_no_process_and_goes_on(partly: Path, tmp_path: Path) -> None:
     output, words = tmp_path / "out.jsonl", ("run", partly, *QUICK, *PARTLY_SIZES)
     process = started(*words, "--output", output)
     wait_for_the_second_case(output)

@@ -103,9 +103,7 @@ def test_no_color_is_heeded(records: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_file_gets_no_more_columns_than_needed_and_no_blanks_behind_them(
-    records: Path, tmp_path: Path
-) -> None:
+def test_a_file_has_no_more_columns_than_needed_nor_blanks(records: Path, tmp_path: Path) -> None:
     """Reasons wrap, as on a terminal; measured rows end with their last figure."""
     check = ("check", "tiled", "--set", "TILE=8")
     for command in (("report", records), RUN, check, ("compare", *PAIR), ("kernels",)):

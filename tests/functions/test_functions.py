@@ -68,9 +68,7 @@ def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -
     assert present(verdict.median_ns) > 20e6
 
 
-def test_what_a_function_changes_spoils_no_reference_of_later_runs(
-    matbench: Matbench, tmp_path: Path
-) -> None:
+def test_what_a_function_changes_spoils_no_reference(matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(
         "import numpy as np\n"
@@ -87,9 +85,7 @@ def test_what_a_function_changes_spoils_no_reference_of_later_runs(
     assert {outcome.status for outcome in last_run()} == {"measured"}
 
 
-def test_a_thread_that_a_function_leaves_stands_still_in_the_other_s_turn(
-    matbench: Matbench, tmp_path: Path
-) -> None:
+def test_a_thread_stands_still_in_the_others_turn(matbench: Matbench, tmp_path: Path) -> None:
     beats, calls = tmp_path / "beats", tmp_path / "calls"
     (tmp_path / "leaves.py").write_text(
         "import threading, time\nimport numpy\n"
@@ -167,9 +163,7 @@ def test_a_difference_that_places_may_make_does_not_decide_between_functions(
     assert ["SLOWER" in said for said in told] == [False, True]
 
 
-def test_what_a_function_sets_is_not_set_for_another_of_its_file(
-    matbench: Matbench, tmp_path: Path
-) -> None:
+def test_what_a_function_sets_is_unset_for_others(matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(
         "import os, numpy\n\n"
@@ -207,9 +201,7 @@ def test_nothing_that_a_function_sends_is_unpickled(judge: api.Judge, tmp_path: 
         ("cpu", 1, True),
     ],
 )
-def test_memory_that_grows_between_calls_too_is_that_of_others(
-    kind: str, between: float, is_growing: bool
-) -> None:
+def test_memory_between_calls_is_of_others(kind: str, between: float, is_growing: bool) -> None:
     """On a GPU, where their memory is in the same number."""
     C = 1 << 20
     launches = SimpleNamespace(
@@ -374,9 +366,7 @@ def f(A, B): return Late(A @ B)
 """
 
 
-def test_what_a_function_hooks_into_python_is_not_called_outside_the_timed_interval(
-    judged: Judged, tmp_path: Path
-) -> None:
+def test_what_a_function_hooks_is_not_called_outside_timing(judged: Judged, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     assert judged(HOOKS.replace("SEEN", repr(str(seen)))).status == "measured"
     assert not seen.exists()
@@ -428,9 +418,7 @@ def test_compare_and_check_take_a_function(matbench: Matbench) -> None:
         assert "function" in refused.output
 
 
-def test_a_function_of_the_host_is_not_compared_on_a_gpu(
-    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_functions_of_hosts_need_cpus(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
     info = msgspec.structs.replace(backends.choose("opencl", None), kind="gpu")
     monkeypatch.setattr(backends, "choose_all", lambda *_: [info])
     refused = matbench("compare", "naive-2d", f"{FILE}::honest", code=2)
@@ -512,9 +500,7 @@ def unscaled(A, B, C):
         ("sized", 1),
     ],
 )
-def test_what_a_table_declares_is_what_a_function_gets(
-    function: str, cases: int, judged: Judged
-) -> None:
+def test_a_function_gets_what_is_declared(function: str, cases: int, judged: Judged) -> None:
     verdict = judged(DECLARED, function, sizes="40x30x50" if function != "double" else "40")
     assert (verdict.status, verdict.reason) == ("measured", None)
     assert len(verdict.cases) == cases
@@ -691,9 +677,7 @@ def test_a_function_for_a_gpu_is_skipped_on_a_cpu(module: str, judged: Judged) -
     assert "cuda" in present(verdict.reason).lower()
 
 
-def test_a_process_of_a_function_does_nothing_between_its_tasks(
-    judge: api.Judge, tmp_path: Path
-) -> None:
+def test_a_functions_process_stops_between_its_tasks(judge: api.Judge, tmp_path: Path) -> None:
     """A thread that it leaves behind would disturb the kernels that are timed next."""
     counted = tmp_path / "counted"
     file = tmp_path / "f.py"
@@ -765,9 +749,7 @@ def test_what_matbench_imports_is_not_beside_the_function(judge: api.Judge, tmp_
     assert "has the same name; rename one" in reason
 
 
-def test_functions_of_two_folders_do_not_share_a_local_module(
-    matbench: Matbench, tmp_path: Path
-) -> None:
+def test_two_folders_do_not_share_a_local_module(matbench: Matbench, tmp_path: Path) -> None:
     for folder, product in {"a": "A @ B", "b": "A.dot(B)"}.items():
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "of_both.py").write_text(f"def product(A, B): return {product}\n")
@@ -780,9 +762,7 @@ def test_functions_of_two_folders_do_not_share_a_local_module(
     assert "failed" not in compared.output
 
 
-def test_a_change_of_a_local_module_is_a_change_of_the_function(
-    judge: api.Judge, tmp_path: Path
-) -> None:
+def test_a_changed_local_module_is_another_function(judge: api.Judge, tmp_path: Path) -> None:
     package = tmp_path / "package_of_f"
     package.mkdir()
     (package / "__init__.py").write_text("from .inner import product\n")

@@ -219,9 +219,7 @@ def test_a_library_that_is_missing_is_named() -> None:
     ("name", "text"),
     [("f.cu", ""), ("f.cpp", "#include <cuda_runtime.h>\n"), ("f.cpp", '#include "own.h"\n')],
 )
-def test_what_needs_cuda_is_skipped_or_refused_on_a_cpu(
-    name: str, text: str, tmp_path: Path
-) -> None:
+def test_what_needs_cuda_is_skipped_or_refused(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "own.h").write_text("#include <cublas_v2.h>\n")
     (tmp_path / name).write_text(text + PARALLEL)
     kernel = catalogue.load(tmp_path / name, given={"entry": "host f"})
@@ -433,9 +431,7 @@ void other(int N, const float *x) {}
 
 
 @pytest.mark.usefixtures("few_probes")
-def test_adopt_offers_functions_on_the_host_and_finds_out_their_arguments(
-    matbench: Matbench, tmp_path: Path
-) -> None:
+def test_adopt_finds_arguments_of_functions_on_the_host(matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "mine.cpp"
     file.write_text(ADOPTED)
     said, *offered = matbench("adopt", file, code=1).output.splitlines()

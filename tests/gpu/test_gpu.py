@@ -56,9 +56,7 @@ def case_of(name: str, size: str, info: DeviceInfo, **params: int) -> Case:
 # -- right ---------------------------------------------------------------------------------------
 
 
-def test_small_inputs_may_lose_bits_below_the_range_of_exponents(
-    matbench: Matbench, info: DeviceInfo
-) -> None:
+def test_small_inputs_may_lose_bits_below_the_range(matbench: Matbench, info: DeviceInfo) -> None:
     """A single product with one factor that the sample makes too small for float16's parts."""
     constants = ("--set", "BN=64", "--set", "TOTAL_WORDS=1")
     replayed = ("--seed", "579258", "--replay", "f0862b1fc088c6fe", *constants)
@@ -121,9 +119,7 @@ def test_info_shows_it(matbench: Matbench, info: DeviceInfo) -> None:
 # -- memory, builds, arguments -------------------------------------------------------------------
 
 
-def test_too_much_memory_says_how_much_and_leaves_the_device_usable(
-    cuda: Backend, info: DeviceInfo
-) -> None:
+def test_too_much_memory_says_how_much_and_stays_usable(cuda: Backend, info: DeviceInfo) -> None:
     total = info.properties["global memory (bytes)"]
     assert isinstance(total, int)
     with pytest.raises(OutOfMemoryError) as refused:
@@ -161,9 +157,7 @@ def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> N
     assert arrived(cuda, tmp_path, kinds, head) == dict.fromkeys(kinds, 1.0)
 
 
-def test_parameters_that_the_compiler_sees_otherwise_are_refused(
-    cuda: Backend, tmp_path: Path
-) -> None:
+def test_parameters_that_differ_are_refused(cuda: Backend, tmp_path: Path) -> None:
     """The parser takes the last of two types; nvcc knows which one applies."""
     body = """
     #ifndef NO_COMPILER_DEFINES_THIS
@@ -222,9 +216,7 @@ def timed(cuda: Backend) -> Session:
     ("name", "params"),
     [("tiled", {"TILE": 16}), ("naive-2d", {"TILE": 16}), ("thread-1d", {"THREADS": 256})],
 )
-def test_block_stamps_agree_with_events(
-    name: str, params: dict[str, int], timed: Session, info: DeviceInfo
-) -> None:
+def test_stamps_agree(name: str, params: dict[str, int], timed: Session, info: DeviceInfo) -> None:
     """By the clock shared by all multiprocessors, and by each one's own, within 5%."""
     case = case_of(name, "1000", info, **params)
     profiles = []
@@ -266,9 +258,7 @@ def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
 
 
 @pytest.mark.alone
-def test_cold_hot_and_graph_are_of_one_size(
-    cuda: Backend, timed: Session, info: DeviceInfo
-) -> None:
+def test_cold_hot_and_graph_are_alike(cuda: Backend, timed: Session, info: DeviceInfo) -> None:
     case = case_of("tiled", "1000", info, TILE=16)
     measured(timed, case)
     prepared = present(timed._prepared)

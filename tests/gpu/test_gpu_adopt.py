@@ -13,9 +13,7 @@ from support.signatures import generated
 pytestmark = pytest.mark.gpu
 
 
-def test_a_template_in_a_header_is_adopted_for_the_file_that_includes_it(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_a_template_in_a_header_is_for_its_includer(tmp_path: Path, matbench: Matbench) -> None:
     shutil.copy(FOREIGN / "sgemm-coalesced.cuh", tmp_path)
     path = tmp_path / "runner.cu"
     path.write_text('#include "sgemm-coalesced.cuh"\nint main() { return 0; }\n')

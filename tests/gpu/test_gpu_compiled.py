@@ -48,9 +48,7 @@ def test_wrong_arithmetic_is_wrong(tmp_path: Path, matbench: Matbench, name: str
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_another_number_of_parameters_is_refused(
-    tmp_path: Path, matbench: Matbench, name: str
-) -> None:
+def test_other_parameters_are_refused(tmp_path: Path, matbench: Matbench, name: str) -> None:
     path = files.make(tmp_path / name, arch=arch())
     table = path.with_suffix(".toml")
     table.write_text(table.read_text().replace('"beta", ', ""))

@@ -49,9 +49,7 @@ def case_of(name: str, size: str, info: DeviceInfo, **factors: Any) -> Case:
     ],
 )
 @pytest.mark.parametrize("name", OF_8_BITS)
-def test_8_bit_operands_at_ragged_sizes(
-    name: str, size: str, checks: Session, info: DeviceInfo
-) -> None:
+def test_8_bits_at_ragged_sizes(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
     outcome = checks.measure(case_of(name, size, info))
     assert outcome.status == "measured", outcome.reason
     claimed = outcome.case.claims
@@ -84,9 +82,7 @@ def test_other_sizes_are_skipped_with_the_reason(matbench: Matbench, info: Devic
 
 
 @pytest.mark.parametrize("name", BEST)
-def test_which_algorithm_was_the_fastest_is_said(
-    name: str, checks: Session, info: DeviceInfo
-) -> None:
+def test_the_fastest_algorithm_is_said(name: str, checks: Session, info: DeviceInfo) -> None:
     for size in ("256", "1024"):
         outcome = checks.measure(case_of(name, size, info))
         assert outcome.status == "measured", outcome.reason
@@ -97,9 +93,7 @@ def test_which_algorithm_was_the_fastest_is_said(
 
 @pytest.mark.parametrize("factors", [{"alpha": -1.5, "beta": 0.75}, {"batch": 3, "beta": 2.0}])
 @pytest.mark.parametrize("name", [name for name in BEST if name not in OF_8_BITS])
-def test_factors_and_batches(
-    name: str, factors: dict[str, Any], checks: Session, info: DeviceInfo
-) -> None:
+def test_factors(name: str, factors: dict[str, Any], checks: Session, info: DeviceInfo) -> None:
     for size in ("33x47x65", "257x130x300"):
         outcome = checks.measure(case_of(name, size, info, **factors))
         assert outcome.status == "measured", outcome.reason

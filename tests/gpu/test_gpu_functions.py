@@ -30,9 +30,7 @@ def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -
     assert denied.status == "wrong" or present(denied.median_ns) > 0.8 * present(honest.median_ns)
 
 
-def test_an_honest_function_between_two_that_patch_its_process_is_as_alone(
-    matbench: Matbench,
-) -> None:
+def test_honesty_between_two_that_patch_it_is_as_alone(matbench: Matbench) -> None:
     names = ("cheat_events", "honest", "cheat_tf32")
     together = [f"{FILE}::{name}" for name in names]
     matbench("run", *together, "--sizes", "1000", "--backend", "cuda", code=1)
@@ -80,9 +78,7 @@ def by_columns(A, B, C):
 
 
 @pytest.mark.parametrize("function", ["bfloat16", "transposed", "batched", "by_columns"])
-def test_what_a_table_declares_is_what_a_function_gets(
-    function: str, judge: api.Judge, tmp_path: Path
-) -> None:
+def test_a_function_gets_its_declaration(function: str, judge: api.Judge, tmp_path: Path) -> None:
     file = tmp_path / "declared.py"
     file.write_text(DECLARED)
     verdict = judge.run(f"{file}::{function}", sizes="96x80x64")

@@ -106,9 +106,7 @@ def test_a_mistake_is_found(
 @pytest.mark.parametrize(
     ("alpha", "beta", "batch"), [(1.0, 0.0, 1), (-1.5, 0.75, 1), (1.0, 0.0, 5), (2.0, 1.0, 3)]
 )
-def test_cublas_computes_all_of_it(
-    kind: str, alpha: float, beta: float, batch: int, on_gpu: Session
-) -> None:
+def test_cublas_does_all(kind: str, alpha: float, beta: float, batch: int, on_gpu: Session) -> None:
     kernel = catalogue.Catalogue(catalogue.builtin()).get(f"cublas{kind}")
     for size in ((1, 1, 1), (33, 47, 65), (256, 256, 256)):
         problem = Problem(*size, alpha=alpha, beta=beta, batch=batch)

@@ -142,9 +142,7 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
 
 @pytest.mark.parametrize("inputs", workloads.get("dot").inputs)
 @pytest.mark.parametrize("N", [1, 33, 33792, 1_000_003])
-def test_what_cublas_finds_is_right_too(
-    N: int, inputs: str, checks: Session, info: DeviceInfo
-) -> None:
+def test_cublas_is_right_too(N: int, inputs: str, checks: Session, info: DeviceInfo) -> None:
     [case] = sweep.cases(
         [BASELINES["cublas-dot"]],
         [problem("dot", N, inputs)],
@@ -158,9 +156,7 @@ def test_what_cublas_finds_is_right_too(
 
 @pytest.mark.alone
 @pytest.mark.parametrize("mode", some([[], ["--hot"], ["--hot", "--graph"]], []))
-def test_all_dot_products_side_by_side(
-    matbench: Matbench, info: DeviceInfo, mode: list[str]
-) -> None:
+def test_dot_products_side_by_side(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
     printed = matbench(
         *("run", "--workload", "dot", "--baseline", "cublas-dot", "--sizes", "2^22"),
         *("--backend", "cuda", *mode, "--format", "json"),

@@ -274,9 +274,7 @@ def test_its_variables_are_known(tmp_path: Path, form: str) -> None:
 
 
 @needs_nvcc
-def test_what_ptxas_refuses_is_said_with_the_line_of_the_file(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_what_ptxas_refuses_has_its_line(tmp_path: Path, matbench: Matbench) -> None:
     path = files.make(tmp_path / "gemm.ptx")
     path.write_text(path.read_text().replace("fma.rn", "fused.rn"))
     output = matbench("explain", path, "--arch", "sm_90", "--sizes", "64", code=None)

@@ -293,9 +293,7 @@ def test_shared_memory_of_inner_scopes_lies_in_the_outermost() -> None:
     assert marked == "needs CUDA (`__shared__` in a device function, line 7 of own.h)"
 
 
-def test_what_needs_cuda_is_found_once_for_all_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_need_for_cuda_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(tmp_path / "cache"))
     source = f'__global__ void mine{SIGNATURE} {{ asm("exit;"); }}'
     includes = (Included("own.h", str(tmp_path / "own.h"), ""),)

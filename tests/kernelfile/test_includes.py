@@ -199,9 +199,7 @@ def test_no_text_takes_long(text: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("named", "text"), [('"y.h"', "int inner;"), ("<y.h>", "int outer;")])
-def test_a_name_in_quotes_is_sought_beside_the_header_first(
-    named: str, text: str, folder: Path
-) -> None:
+def test_a_quoted_name_is_sought_near_its_header_first(named: str, text: str, folder: Path) -> None:
     """As compilers do; the text that other languages are translated from has the same header."""
     headers = {"sub/x.h": f"#include {named}", "sub/y.h": "int inner;", "y.h": "int outer;"}
     flat = includes.flattened(catalogue.load(written(folder, '#include "sub/x.h"', **headers)))

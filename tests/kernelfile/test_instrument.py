@@ -137,9 +137,7 @@ def test_what_tells_builds_apart_is_found(source: str, name: str | None) -> None
 @pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
 @pytest.mark.parametrize("joined", ["matbench##_ns", "MATBENCH##_SPECIAL", "matbench##_kernel"])
 @pytest.mark.parametrize("hides", [True, False])
-def test_a_joined_name_of_the_instrumented_builds_is_an_error(
-    joined: str, hides: bool, tmp_path: Path
-) -> None:
+def test_a_name_joined_from_parts_is_an_error(joined: str, hides: bool, tmp_path: Path) -> None:
     """Else a function of that name would tell the builds apart: only one hides matbench's own."""
     name = joined if hides else joined.replace("_", "_no_")
     text = f"#define JOIN(a, b) a##b\n__device__ int JOIN({name.replace('##', ', ')})(int a);\n"

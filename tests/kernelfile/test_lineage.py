@@ -124,9 +124,7 @@ def test_a_loop_is_an_error(text: str, loop: str) -> None:
         ("3", "`previous`"),
     ],
 )
-def test_what_cannot_be_a_previous_kernel(
-    value: str, reason: str, write_kernel: KernelWriter
-) -> None:
+def test_what_cannot_be_previous(value: str, reason: str, write_kernel: KernelWriter) -> None:
     path = write_kernel("mine", front=f"previous = {value}")
     with pytest.raises(UsageError, match=rf"mine\.cu:4: .*{reason}"):
         catalogue.load(path)

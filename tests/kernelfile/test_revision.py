@@ -239,9 +239,7 @@ def test_links_and_submodules_are_not_followed(project: Path, tmp_path: Path) ->
     assert not any(each.is_symlink() for each in (tmp_path / "old").rglob("*"))
 
 
-def test_a_kernel_file_that_is_a_link_is_the_file_it_leads_to(
-    project: Path, tmp_path: Path
-) -> None:
+def test_a_file_that_is_a_link_is_what_it_leads_to(project: Path, tmp_path: Path) -> None:
     commit(project, real_cu=kernel_text())
     link = tmp_path / "link.cu"
     link.symlink_to(project / "real.cu")

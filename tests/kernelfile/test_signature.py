@@ -74,9 +74,7 @@ def test_what_a_tensor_map_is_of(text: str, described: tuple[str, str, str] | No
         ("char", -128, True), ("char", 128, False), ("float", 1e39, False),
     ],
 )  # fmt: skip
-def test_a_parameter_takes_a_value_that_its_type_can_represent(
-    kind: str, value: float, fits: bool
-) -> None:
+def test_a_parameter_takes_what_its_type_can_hold(kind: str, value: float, fits: bool) -> None:
     assert signature.holds(kind, value) == fits
 
 

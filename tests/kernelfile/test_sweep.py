@@ -203,9 +203,7 @@ def test_a_launch_beyond_the_device_is_skipped(rules: LaunchRules, reason: str) 
         (LaunchRules((1,), (1,), 0, "7 - M"), "workspace_bytes '7 - M' is -1; must be at least 0"),
     ],
 )
-def test_a_launch_that_no_device_could_make_is_the_files_mistake(
-    rules: LaunchRules, reason: str
-) -> None:
+def test_an_impossible_launch_is_the_files_mistake(rules: LaunchRules, reason: str) -> None:
     case = one(changed(launch=rules))
     assert case.skip is not None
     assert case.skip.kind == "mistake"
@@ -342,9 +340,7 @@ extern "C" __global__ void halves(const float *A, const float *B, float *C,
 """
 
 
-def test_values_that_follow_from_constants(
-    tmp_path: Path, device: DeviceInfo, session: Session
-) -> None:
+def test_values_that_follow(tmp_path: Path, device: DeviceInfo, session: Session) -> None:
     """In conditions, the launch, the model and the source; a case has the swept constants alone."""
     (tmp_path / "halves.cu").write_text(LET)
     kernel = catalogue.load(tmp_path / "halves.cu")
@@ -358,9 +354,7 @@ def test_values_that_follow_from_constants(
     assert sweep.allowed(kernel, (33, 17, 9), {"TILE": 16}, device) is None
 
 
-def test_template_arguments_may_be_derived(
-    tmp_path: Path, device: DeviceInfo, session: Session
-) -> None:
+def test_template_arguments_derived(tmp_path: Path, device: DeviceInfo, session: Session) -> None:
     text = LET.replace('// name = "halves"', '// name = "halves"\n// entry = "halves<HALF>"')
     text = text.replace('extern "C" __global__', "template <int HALF> __global__")
     (tmp_path / "halves.cu").write_text(text)

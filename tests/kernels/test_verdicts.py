@@ -117,9 +117,7 @@ def assert_as_expected(entry: Entry, case: Case, device: DeviceInfo, backend: Ba
 
 
 @pytest.mark.parametrize(("name", "backend_name", "size"), tried(JUDGED))
-def test_it_becomes_what_is_expected(
-    name: str, backend_name: Backend, size: str, devices: Devices
-) -> None:
+def test_it_is_as_expected(name: str, backend_name: Backend, size: str, devices: Devices) -> None:
     entry, device = JUDGED[name], devices(backend_name)
     for case in runnable(entry, size, device):
         assert_as_expected(entry, case, device, backend_name)
@@ -129,9 +127,7 @@ def test_it_becomes_what_is_expected(
     ("name", "backend_name", "size"),
     tried(JUDGED, lambda _entry, backend: backend == "cuda", lambda e: e.right_at),
 )
-def test_it_is_right_elsewhere(
-    name: str, backend_name: Backend, size: str, devices: Devices
-) -> None:
+def test_it_is_right_abroad(name: str, backend_name: Backend, size: str, devices: Devices) -> None:
     entry, device = JUDGED[name], devices(backend_name)
     for case in runnable(entry, size, device):
         assert_measured(measured(entry, case, device))
@@ -141,9 +137,7 @@ def test_it_is_right_elsewhere(
     ("name", "backend_name", "size"),
     tried({n: e for n, e in JUDGED.items() if e.expected.defused_by and e.expected.caught_by}),
 )
-def test_it_is_caught_once_it_cheats(
-    name: str, backend_name: Backend, size: str, devices: Devices
-) -> None:
+def test_cheating_is_caught(name: str, backend_name: Backend, size: str, devices: Devices) -> None:
     entry, device = JUDGED[name], devices(backend_name)
     for case in runnable(entry, size, device):
         outcome = measured(entry, case, device, off=entry.expected.defused_by)
@@ -169,9 +163,7 @@ def control_is_long(entry: Entry, backend: Backend) -> bool:
     ("name", "backend_name", "size"),
     tried(CONTROLLED, control_is_long, lambda e: e.control_at or e.sizes),
 )
-def test_it_passes_without_its_checks(
-    name: str, backend_name: Backend, size: str, devices: Devices
-) -> None:
+def test_unchecked_it_passes(name: str, backend_name: Backend, size: str, devices: Devices) -> None:
     """The control: only these checks stop it."""
     entry, device = JUDGED[name], devices(backend_name)
     only = entry.expected.only
@@ -305,12 +297,12 @@ def test_a_wrong_expectation_is_noticed(
     other = entry._replace(expected=msgspec.structs.replace(entry.expected, **wrong))
     monkeypatch.setitem(JUDGED, name, other)
     with pytest.raises(AssertionError):
-        test_it_becomes_what_is_expected(name, "opencl", size, lambda _: device)
+        test_it_is_as_expected(name, "opencl", size, lambda _: device)
 
 
 def test_a_wrong_kernel_is_not_right_elsewhere(device: DeviceInfo) -> None:
     with pytest.raises(AssertionError):
-        test_it_is_right_elsewhere("bad/bad-last-row-left-out", "opencl", "33", lambda _: device)
+        test_it_is_right_abroad("bad/bad-last-row-left-out", "opencl", "33", lambda _: device)
 
 
 def test_a_case_after_a_hostile_kernel_has_to_be_measured(device: DeviceInfo) -> None:

@@ -92,9 +92,7 @@ def replaced(value: Any, path: tuple[str | int, ...], number: float) -> Any:
 
 @pytest.mark.parametrize("place", list(floats(FULL)), ids=lambda place: ".".join(map(str, place)))
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, np.float32("nan")])
-def test_whatever_is_not_finite_is_unknown_and_told(
-    place: tuple[str | int, ...], number: float, path: Path
-) -> None:
+def test_the_infinite_is_unknown(place: tuple[str | int, ...], number: float, path: Path) -> None:
     record = replaced(FULL, place, number)
     write(path, record)
     for line in path.read_text().splitlines():

@@ -136,9 +136,7 @@ def test_a_malformed_line_costs_only_itself(path: Path, line: bytes, reason: str
         read(path)
 
 
-def test_a_line_of_any_length_costs_only_itself(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_line_costs_only_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(path, outcome())
     monkeypatch.setattr(reading, "MAX_LINE_BYTES", len(path.read_bytes()))
     path.write_bytes(b"".join([path.read_bytes(), b"x" * 10**5, b"\n", path.read_bytes()]))
@@ -215,9 +213,7 @@ WHOLE = "".join(f"{encoding.line(one)}\n" for one in (environment(), outcome()))
         max_size=4,
     )
 )
-def test_a_file_of_any_bytes_is_read_or_refused(
-    edits: list[tuple[int, int, bytes]], tmp_path: Path
-) -> None:
+def test_any_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]], tmp_path: Path) -> None:
     data = WHOLE
     for start, length, bytes_ in edits:
         data = data[:start] + bytes_ + data[start + length :]

@@ -196,9 +196,7 @@ def test_a_power_failure_loses_no_row(
     assert rows[0][1] == (mode != "force")
 
 
-def test_ctrl_c_while_a_row_is_synced_loses_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_during_a_sync_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync = os.fsync
 
     def interrupted(descriptor: int) -> None:
@@ -303,9 +301,7 @@ def test_the_lock_is_the_files_wherever_it_is_named_from(path: Path, tmp_path: P
 # The last run
 
 
-def test_the_last_run_is_recorded_where_it_can_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_run_is_kept_if_possible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "deep" / "state"))
     path = last_run_path()
     for kernel in ("one", "two"):
@@ -341,9 +337,7 @@ def test_best_effort_never_stops_a_run(tmp_path: Path) -> None:
 # Provenance
 
 
-def test_the_environment_says_where_and_with_what(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     settings = {"seed": 0, "timeout": math.inf}

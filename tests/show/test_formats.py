@@ -103,9 +103,7 @@ def test_a_comparison_in_other_formats() -> None:
 @given(
     found=st.lists(any_record.outcomes(), max_size=4), width=st.sampled_from((None, 120, 40, 10))
 )
-def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
-    found: list[Outcome], width: int | None
-) -> None:
+def test_the_best_was_measured_on_that_device(found: list[Outcome], width: int | None) -> None:
     table = outcomes.report(found, [])
     for ranked in table.rows():
         assert isinstance(ranked, Ranked)

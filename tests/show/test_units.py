@@ -59,9 +59,7 @@ def test_times_of_a_column_have_one_unit(ms: list[float], expected: list[str]) -
         (units.bandwidth, 4.3e17, "430 PB/s"),
     ],
 )
-def test_numbers_in_their_forms(
-    form: Callable[[float | None], str], value: float, expected: str
-) -> None:
+def test_numbers_by_form(form: Callable[[float | None], str], value: float, expected: str) -> None:
     assert form(value) == expected
     assert [form(nothing) for nothing in NO_NUMBERS] == [units.UNKNOWN] * 3
 

@@ -38,9 +38,7 @@ plans = st.lists(
 
 
 @given(plans)
-def test_every_task_is_done_once_and_no_group_is_divided(
-    plan: list[tuple[set[int], int, float]],
-) -> None:
+def test_tasks_are_done_once_and_groups_kept(plan: list[tuple[set[int], int, float]]) -> None:
     lock = threading.Lock()
     where: dict[int, set[int]] = defaultdict(set)
     order: dict[int, list[int]] = defaultdict(list)

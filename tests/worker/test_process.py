@@ -46,9 +46,7 @@ def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are not forked")
-def test_what_processes_are_forked_from_has_no_threads_and_no_devices(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_forked_from_has_no_threads_or_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor its own environment: a process has that of the main one."""
     monkeypatch.setenv("MATBENCH_TEST", "set later")
     pools = [WorkerProcess(), WorkerProcess()]
@@ -93,9 +91,7 @@ def test_what_a_lost_process_has_started_ends(monkeypatch: pytest.MonkeyPatch) -
         pool.kill()
 
 
-def test_what_a_process_has_started_ends_with_matbench_even_if_all_its_group_is_killed(
-    tmp_path: Path,
-) -> None:
+def test_what_a_process_has_started_ends_if_all_are_killed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import os, time\nfrom matbench.worker.process import WorkerProcess\n"

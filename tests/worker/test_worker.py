@@ -204,9 +204,7 @@ def test_what_the_compiler_refused_is_compiled_once(
     assert "nothing_of_this_name" in str(reason)
 
 
-def test_a_worker_killed_from_outside_costs_one_case(
-    device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
+def test_a_killed_worker_costs_one_case(device: DeviceInfo, write_kernel: KernelWriter) -> None:
     good, spins = (
         case_of(write_kernel("good"), device),
         case_of(write_kernel("spins", body=SPIN_BODY), device),
@@ -354,9 +352,7 @@ except KeyboardInterrupt:
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
 
 
-def test_the_load_is_read_when_the_device_is_opened(
-    monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
-) -> None:
+def test_load_is_read_at_opening(monkeypatch: pytest.MonkeyPatch, device: DeviceInfo) -> None:
     """So that it is known for the first case as well."""
     read: list[DeviceInfo] = []
 
@@ -376,9 +372,7 @@ def test_the_load_is_read_when_the_device_is_opened(
     assert read == [device]
 
 
-def test_other_threads_do_not_take_a_signal_from_the_main_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_other_threads_take_no_signal_from_the_main_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "_is_late", True)  # it arrived while the main thread held it
     raised: list[BaseException] = []
 

@@ -184,9 +184,7 @@ def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize("problem", EVERY, ids=label)
-def test_samples_have_the_size_that_they_say(
-    problem: Problem, kernels: DeviceKernels, cache: Cache
-) -> None:
+def test_samples_have_their_size(problem: Problem, kernels: DeviceKernels, cache: Cache) -> None:
     stale = present(matmul.reference_trial(problem, cache).R).astype(np.float32)
     for trial in sampled(kernels, problem, range(4), signed=False):
         A, B = trial.inputs
@@ -206,9 +204,7 @@ def test_a_sample_is_drawn_again_from_its_key_and_others_differ(kernels: DeviceK
 
 
 @pytest.mark.parametrize("exponents", [(-126, 127), (-12, 15), (0, 4)])
-def test_exponents_stay_in_the_range_that_a_kernel_takes(
-    exponents: tuple[int, int], kernels: DeviceKernels
-) -> None:
+def test_exponents_stay_in_range(exponents: tuple[int, int], kernels: DeviceKernels) -> None:
     problem = Problem(64, 64, 64)
     given = matmul.inputs(problem)
     contract = NumericContract(exponents=exponents)
@@ -227,9 +223,7 @@ def test_exponents_stay_in_the_range_that_a_kernel_takes(
 
 
 @pytest.mark.parametrize("what", ["sums_in", "result"])
-def test_sums_of_16_bits_stay_in_their_range(
-    what: str, kernels: DeviceKernels, cache: Cache
-) -> None:
+def test_sums_of_16_bits_stay_in_range(what: str, kernels: DeviceKernels, cache: Cache) -> None:
     problem = Problem(20, 20, 50)
     contract = NumericContract("float16", "float32", (-14, 15), **{what: "float16"})  # type: ignore[arg-type]
     given = matmul.trials(problem, contract, cache).reference
@@ -254,9 +248,7 @@ def test_rows_and_columns_select_single_terms(kernels: DeviceKernels) -> None:
     assert len(terms) > 45
 
 
-def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(
-    kernels: DeviceKernels,
-) -> None:
+def test_a_kernel_that_splits_inputs_may_be_off_if_terms_vary(kernels: DeviceKernels) -> None:
     problem = Problem(33, 40, 50)
     [strict] = sampled(kernels, problem, [3], signed=False)
     [lenient] = sampled(kernels, problem, [3], NumericContract(exact=False), signed=False)
@@ -293,9 +285,7 @@ def test_inputs_below_the_range_of_exponents_may_lose_bits(
 
 
 @pytest.mark.parametrize("low", [-12, 0, 10])
-def test_no_claim_of_a_range_lets_zeros_pass(
-    low: int, kernels: DeviceKernels, cache: Cache
-) -> None:
+def test_no_claim_of_range_lets_zeros_pass(low: int, kernels: DeviceKernels, cache: Cache) -> None:
     problem = Problem(16, 16, 256)
     contract = NumericContract(exponents=(low, 15), exact=False)
     given = matmul.trials(problem, contract, cache).reference

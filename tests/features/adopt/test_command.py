@@ -114,9 +114,7 @@ def test_a_link_is_not_followed(tmp_path: Path, matbench: Matbench) -> None:
     assert not elsewhere.exists()
 
 
-def test_the_first_right_kernel_of_a_file_is_taken_and_the_others_are_named(
-    adopt: Adopt, tmp_path: Path
-) -> None:
+def test_the_first_right_kernel_is_taken_and_others_are_named(adopt: Adopt, tmp_path: Path) -> None:
     path = tmp_path / "several.cu"
     output, _ = adopt(path.name)
     assert "`fill` takes 1 pointer, not A, B and C" in output
@@ -124,9 +122,7 @@ def test_the_first_right_kernel_of_a_file_is_taken_and_the_others_are_named(
     assert f"for `gemm_tiled`: matbench adopt {path} --entry gemm_tiled --force" in output
 
 
-def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_a_kernel_in_a_header_is_for_its_includer(tmp_path: Path, matbench: Matbench) -> None:
     copied("textbook.cu", tmp_path).rename(tmp_path / "textbook.cuh")
     path = tmp_path / "main.cu"
     path.write_text('#include "textbook.cuh"\nint main() { return 0; }\n')
@@ -171,9 +167,7 @@ def test_a_result_that_no_name_tells_is_the_one_that_is_written(adopt: Adopt) ->
     assert table["args"] == ["A", "C", "B", "M", "N", "K"]
 
 
-def test_formulas_hold_at_other_values_of_their_constants(
-    adopt: Adopt, tmp_path: Path, matbench: Matbench
-) -> None:
+def test_formulas_hold_at_other_values(adopt: Adopt, tmp_path: Path, matbench: Matbench) -> None:
     _, table = adopt("sgemm-2d-tiles.cuh")
     assert table["launch"]["block"] == ["BM * BN // (TM * TN)"]
     assert table["tune"]["BK"] == [4, 8, 16]
@@ -219,9 +213,7 @@ SQUARE = """void run(float *a, float *b, float *c)
 
 
 @pytest.mark.parametrize("check", [WHOLE, f"{WHOLE} && M == N && N == K"])
-def test_the_launch_of_a_square_product_does_not_make_a_kernel_one_of_squares(
-    check: str, adopt: Adopt
-) -> None:
+def test_a_launch_of_squares_does_not_make_a_kernel_square(check: str, adopt: Adopt) -> None:
     _, table = adopt(plain(check).replace("int M, int N, int K", "int N, int M, int K") + SQUARE)
     assert ("M == N" in table["launch"].get("where", ())) == ("M == N" in check)
     assert table["launch"]["block"] == [16, 16]
@@ -298,9 +290,7 @@ def test_a_barrier_that_not_all_threads_reach_is_named(adopt: Adopt) -> None:
 
 
 @pytest.mark.long
-def test_a_kernel_that_never_ends_is_shown_its_compilers_warning(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_an_endless_kernel_shows_compilers_warning(tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "down.cu"
     down = "unsigned k = K - 1; k >= 0; --k"
     path.write_text(plain().replace("int k = 0; k < K; ++k", down))
@@ -321,9 +311,7 @@ HEADER = """#ifdef SMALL
 """
 
 
-def test_a_kernel_may_take_sizes_of_which_a_header_fixes_the_strides(
-    tmp_path: Path, adopt: Adopt
-) -> None:
+def test_a_kernel_may_take_sizes_of_a_headers_strides(tmp_path: Path, adopt: Adopt) -> None:
     """Types are those of macros, which conditions of the header choose."""
     (tmp_path / "strides.h").write_text(HEADER)
     text = plain(width="NJ").replace("* K + k", "* NK + k").replace("float", "REAL")
@@ -347,9 +335,7 @@ def test_a_block_may_have_three_sides(adopt: Adopt) -> None:
     assert table["launch"]["block"][2:] == [1]
 
 
-def test_constants_may_be_in_another_header_of_the_file_that_launches(
-    tmp_path: Path, adopt: Adopt
-) -> None:
+def test_constants_may_be_in_another_header_of_the_main_file(tmp_path: Path, adopt: Adopt) -> None:
     (tmp_path / "one.h").write_text("const int ONE = 1;\n")
     launch = "void go() { mm<<<dim3(8, 8), dim3(16, 16)>>>(); }"
     (tmp_path / "main.cu").write_text(f'#include "one.h"\n#include "mine.cu"\n{launch}')
@@ -357,9 +343,7 @@ def test_constants_may_be_in_another_header_of_the_file_that_launches(
     assert table["sweep"] == {"ONE": [1]}
 
 
-def test_constants_are_those_of_a_file_that_includes_the_kernel_or_else_usual_ones(
-    tmp_path: Path, adopt: Adopt
-) -> None:
+def test_constants_are_of_an_includer_or_usual_ones(tmp_path: Path, adopt: Adopt) -> None:
     _, table = adopt(plain(rows="block_size_y", columns="block_size_x"))
     assert table["sweep"] == {"block_size_x": [16], "block_size_y": [16]}
     assert table["launch"]["block"] == ["block_size_x", "block_size_y"]
@@ -429,9 +413,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, crashes: Callable[[Case], bool]) ->
     return cases
 
 
-def test_a_crash_is_not_repeated_and_ends_the_search_for_other_constants(
-    adopt: Adopt, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_is_not_repeated_and_ends_it(adopt: Adopt, monkeypatch: pytest.MonkeyPatch) -> None:
     def is_other(case: Case) -> bool:
         return any(cases[0].params[name] != value for name, value in case.params.items())
 
@@ -501,9 +483,7 @@ def test_a_kernel_of_large_tiles_is_checked_at_the_smallest_sizes_alone(
     assert f"correct at {told} tried" in adopt("textbook.cu")[0]
 
 
-def test_a_search_ends_in_time(
-    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_ends(tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "_SEARCH_S", 0.0)
     path = copied("textbook.cu", tmp_path)
     said = matbench("adopt", path, code=1).stdout
@@ -571,9 +551,7 @@ def test_a_table_does_not_depend_on_launches_and_checks_that_failed_once(
     assert len(errors) > 5
 
 
-def test_a_launch_that_never_completes_is_said(
-    adopt: Adopt, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unending_launch_is_told(adopt: Adopt, monkeypatch: pytest.MonkeyPatch) -> None:
     errors = disturb(monkeypatch, lambda case, _: FULL if 160 < case.problem.K < 320 else None)
     output, table = adopt("rows-columns.cu")
     assert errors
@@ -602,9 +580,7 @@ def test_a_case_that_could_not_be_checked_is_no_reason_for_a_claim(
 
 
 @pytest.mark.parametrize(("name", "launch", "side"), [("tileWidth", "", 16), ("w", LAUNCH, 8)])
-def test_a_tile_may_get_its_width_at_run_time(
-    name: str, launch: str, side: int, adopt: Adopt
-) -> None:
+def test_a_tile_may_be_sized_in_launch(name: str, launch: str, side: int, adopt: Adopt) -> None:
     text = re.sub(r"\b[MNK]\b", "n", DYNAMIC.replace("int M, int N, int K", "int n, int side"))
     text = re.sub(r"\bside\b", name, text.replace("side = blockDim.x, ", ""))
     _, table = adopt(text + launch)
@@ -663,9 +639,7 @@ def test_bad_input_is_one_line(
 
 
 @pytest.mark.long
-def test_95_of_100_generated_signatures_are_adopted_and_none_wrongly(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_95_of_100_generated_signatures_are_adopted(tmp_path: Path, matbench: Matbench) -> None:
     found = []
     for seed in range(200):
         path = tmp_path / f"kernel-{seed}.cu"

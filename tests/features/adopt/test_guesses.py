@@ -251,9 +251,7 @@ def test_types_and_defaults_of_templates_and_shared_memory_that_is_sized_at_laun
         ("dot", "float *x, float *y, float *z, float f, int n", ["A", "B", "C", "1.0", "N"]),
     ],
 )  # fmt: skip
-def test_missing_args_are_guessed_from_names(
-    workload: str, parameters: str, args: list[str]
-) -> None:
+def test_missing_args_follow_from_names(workload: str, parameters: str, args: list[str]) -> None:
     source = f"__global__ void mine({parameters}) {{}}"
     with pytest.raises(UsageError) as refused:
         front_matter.parse(source.encode(), "mine.cu", given={"workload": workload})

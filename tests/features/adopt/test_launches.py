@@ -177,9 +177,7 @@ def terms(draw: st.DrawFn, depth: int = 3) -> tuple[Term, str]:
 
 
 @given(terms(), st.integers(1, 99), st.integers(1, 99), st.integers(1, 99))
-def test_terms_have_the_value_of_what_they_are_made_from(
-    pair: tuple[Term, str], M: int, N: int, K: int
-) -> None:
+def test_terms_have_values_of_their_parts(pair: tuple[Term, str], M: int, N: int, K: int) -> None:
     term, python = pair
     values = {"M": M, "N": N, "K": K}
     try:

@@ -50,9 +50,7 @@ def test_what_else_is_written_to_is_said(
     assert found == ProbeResult(ProductForm("A", "B", 1.0, 0.0), spoiled, 1.0)
 
 
-def test_a_factor_and_the_old_C_are_recognised(
-    session: Session, write_kernel: KernelWriter
-) -> None:
+def test_a_factor_and_old_C_are_recognised(session: Session, write_kernel: KernelWriter) -> None:
     factor = "C[row * N + column] - 2"  # times the sum
     found = probed(session, write_kernel, "", factor=factor)
     assert found.product == ProductForm("A", "B", -2.0, 1.0)
@@ -62,9 +60,7 @@ def test_a_factor_and_the_old_C_are_recognised(
 
 
 @pytest.mark.parametrize(("spoiled", "share"), [((), 1.0), (("its input A",), 1.0), ((), 0.9)])
-def test_a_launch_shows_that_a_call_is_wrong_by_C_or_what_it_spoils(
-    spoiled: tuple[str, ...], share: float
-) -> None:
+def test_C_or_what_it_spoils_shows_a_wrong_call(spoiled: tuple[str, ...], share: float) -> None:
     shown: Any = Mock(faults=0, unfinished=[])
     shown.probe.return_value = ProbeResult(None, spoiled, share)
     assert AdoptTrials.is_wrong(shown, Mock(), Problem(2, 2, 2)) == (share < 1 or spoiled != ())

@@ -110,9 +110,7 @@ __global__ void mm(float *C, float *A, float *B)
 """
 
 
-def test_formulas_fit_a_second_value_of_each_constant_also_at_one_size(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_formulas_fit_a_second_value_even_at_one_size(tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "tuned.cu"
     _, _, table = adopted(path, TUNED, matbench)
     assert table["launch"]["block"] == ["block_size_x", "block_size_y"]
@@ -122,9 +120,7 @@ def test_formulas_fit_a_second_value_of_each_constant_also_at_one_size(
     assert {outcome.status for outcome in last_run()} == {"measured"}
 
 
-def test_a_formula_that_fits_one_value_of_a_constant_is_a_number(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_a_formula_that_fits_once_is_a_number(tmp_path: Path, matbench: Matbench) -> None:
     text = plain(f"tile_size == 16 && {WHOLE}", rows="tile_size", columns="tile_size")
     _, _, table = adopted(tmp_path / "one.cu", text, matbench)
     assert table["sweep"] == {"tile_size": [16]}
@@ -132,9 +128,7 @@ def test_a_formula_that_fits_one_value_of_a_constant_is_a_number(
     assert table["launch"]["grid"] == ["ceil_div(N, 16)", "ceil_div(M, 16)"]
 
 
-def test_a_launch_of_another_kernel_of_the_same_name_does_not_count(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_another_kernels_launch_does_not_count(tmp_path: Path, matbench: Matbench) -> None:
     """Neither of one in the file, nor of one in a file that it includes."""
     launch = "void go(float *a, int n) { mm<<<n, 384>>>(a, a, a, n, n, n); }\n"
     (tmp_path / "first.cu").write_text(plain(rows="8", columns="8") + launch)

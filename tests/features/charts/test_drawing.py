@@ -118,9 +118,7 @@ def test_a_single_wrong_element_is_seen_where_it_is(at: tuple[int, int], tmp_pat
     ("off", "colour"),
     [(1e-6, ORANGES[0]), (1e30, ORANGES[0]), (np.inf, MISSING), (np.nan, MISSING)],
 )
-def test_the_colour_tells_how_far_an_element_is_off(
-    off: float, colour: str, tmp_path: Path
-) -> None:
+def test_colours_tell_how_far_an_element_is_off(off: float, colour: str, tmp_path: Path) -> None:
     image = draw(wrong_at((8, 8), (2, 3), off=off), tmp_path / "e.png")
     assert near(image, colour).sum() > 1000
     assert not near(draw(wrong_at((8, 8)), tmp_path / "right.png"), colour).any()

@@ -252,9 +252,7 @@ def test_a_clean_run_has_no_findings() -> None:
     assert sanitizer.findings("memcheck", CLEAN) == []
 
 
-def test_without_the_sanitizer_one_line_says_so(
-    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_sanitizer_is_one_line(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "which", lambda *_, **__: None)
     result = matbench("check", "tiled", "--sanitize", code=2)
     assert "needs compute-sanitizer" in result.stderr

@@ -51,9 +51,7 @@ def test_json_has_every_probe_as_a_record(matbench: Matbench) -> None:
 
 
 @pytest.mark.usefixtures("scripted_device")
-def test_several_kernels_are_checked_quickly(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_several_kernels_are_checked(matbench: Matbench, write_kernel: KernelWriter) -> None:
     """At the sizes of `run --smoke`, and without their claims."""
     good = write_kernel("good", front="error_constant = 16")
     bad = write_kernel("bad", body=WRONG_BODY)
@@ -79,9 +77,7 @@ def large(path: Path, device: DeviceInfo, gib: int, gb: int = 80) -> dict[str, t
     }
 
 
-def test_offsets_into_each_matrix_are_probed(
-    device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
+def test_offsets_of_each_matrix_are_probed(device: DeviceInfo, write_kernel: KernelWriter) -> None:
     path = write_kernel()
     assert large(path, device, 128) == {
         "more than 2³² bytes in C": ("32769x32769x1", 1),
@@ -106,9 +102,7 @@ def test_offsets_over_a_batch_are_probed(device: DeviceInfo, write_kernel: Kerne
     ]
 
 
-def test_large_probes_have_sizes_that_the_kernel_allows(
-    device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
+def test_large_probes_have_allowed_sizes(device: DeviceInfo, write_kernel: KernelWriter) -> None:
     multiples = 'where = ["M % 128 == 0", "N % 128 == 0", "K % 16 == 0"]'
     path = write_kernel(launch=f"block = [1]\ngrid = [1]\n{multiples}")
     found = large(path, device, 128)
@@ -131,9 +125,7 @@ def test_where_nothing_could_be_probed(
     assert result.stderr == ""
 
 
-def test_a_kernel_that_needs_cuda_without_saying_so(
-    matbench: Matbench, device: DeviceInfo, tmp_path: Path
-) -> None:
+def test_a_kernel_that_needs_cuda(matbench: Matbench, device: DeviceInfo, tmp_path: Path) -> None:
     if device.backend != "opencl":
         pytest.skip("CUDA has its headers")
     head = (
@@ -155,9 +147,7 @@ def test_a_kernel_that_needs_cuda_without_saying_so(
     assert hint not in matbench("check", path, code=1).stdout
 
 
-def test_inputs_that_16_bits_cannot_hold_are_refused_in_words(
-    matbench: Matbench, tmp_path: Path
-) -> None:
+def test_inputs_beyond_16_bits_are_refused(matbench: Matbench, tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     path.write_text(
         '// /// matbench\n// name = "mine"\n// summary = "x"\n// workload = "dot"\n'

@@ -35,9 +35,7 @@ def measured(session: Session, kernel: Kernel) -> str:
     return session.measure(case).status
 
 
-def test_it_is_built_from_the_files_that_travelled(
-    loaded: Kernel, session: Session, tmp_path: Path
-) -> None:
+def test_it_is_built_from_the_parcel(loaded: Kernel, session: Session, tmp_path: Path) -> None:
     assert [each.name for each in loaded.includes] == ["one.h", "two.h", "deep/three.h"]
     bundle = bundles.packed(loaded)
     assert set(bundle.files) == {

@@ -150,9 +150,7 @@ def test_a_group_stays_on_one_worker() -> None:
     assert len({key for _, key, _ in cluster.errands}) == len(set.union(*where.values()))
 
 
-def test_a_lost_worker_costs_its_case_which_is_tried_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_lost_worker_costs_a_case_that_is_retried(caplog: pytest.LogCaptureFixture) -> None:
     tasks = [case(16, tile) for tile in (8, 16, 32)]
     cluster = Cluster(GPUS[:1], lambda d, c: LOST if len(cluster.errands) == 2 else right(d, c))
     assert measured(cluster, [TaskGroup(GPUS[:1], tasks)]) == [task.label for task in tasks]
@@ -212,9 +210,7 @@ def test_what_concerns_every_case_ends_the_sweep(error: Exception, said: str) ->
 
 
 @pytest.mark.parametrize(("device", "builds"), [(GPUS[0], 2), (CPU, 0)])
-def test_the_first_case_of_a_group_brings_those_that_follow(
-    device: DeviceInfo, builds: int
-) -> None:
+def test_the_first_case_of_a_group_brings_others(device: DeviceInfo, builds: int) -> None:
     cluster = Cluster([device], right)
     measured(cluster, [TaskGroup((device,), [case(size) for size in (16, 17, 18)])])
     sent = [cases for _, _, cases in cluster.errands]

@@ -359,9 +359,7 @@ def only_the_cpu(machine: Machine, device: Any) -> Machine:
     return machine
 
 
-def test_a_run_says_that_it_takes_the_cpu_instead(
-    only_the_cpu: Machine, matbench: Matbench
-) -> None:
+def test_a_run_says_that_it_takes_the_cpu(only_the_cpu: Machine, matbench: Matbench) -> None:
     run = matbench("run", "tiled", "--sizes", "8", "--set", "TILE=8", *QUICK)
     [said] = [line for line in run.stderr.splitlines() if "GPU" in line]
     assert said.startswith("the CPU is used instead of the NVIDIA GPU: PyCUDA cannot be import")
@@ -390,9 +388,7 @@ def test_nobody_is_told_who_chose_the_cpu(
     assert caplog.messages == []
 
 
-def test_a_gpu_through_opencl_is_no_cpu(
-    only_the_cpu: Machine, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_opencl_gpus_are_no_cpu(only_the_cpu: Machine, caplog: pytest.LogCaptureFixture) -> None:
     gpu = msgspec.structs.replace(GPU, backend="opencl")
     only_the_cpu.patch.setattr(opencl, "devices", lambda: [gpu])
     assert backends.choose("auto", None) == gpu

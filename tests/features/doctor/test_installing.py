@@ -109,9 +109,7 @@ def pip(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
     return install
 
 
-def test_without_a_toolkit_wheels_of_the_drivers_release_come_first(
-    pip: Callable[..., list[str]],
-) -> None:
+def test_without_a_toolkit_the_drivers_wheels_are_first(pip: Callable[..., list[str]]) -> None:
     assert pip() == [
         "nvidia-cuda-nvdisasm "
         "cuda-toolkit[cccl,crt,cudart,curand,nvcc,nvvm,profiler]==13.0.* root=",
@@ -197,9 +195,7 @@ def test_environments_without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert real_pip()[-2:] == ["--python", sys.executable]
 
 
-def test_settings_of_the_current_folder_are_not_obeyed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folders_settings_are_not_obeyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """uv would take its index from a `uv.toml` there."""
     here = tmp_path / "here"
     here.mkdir()

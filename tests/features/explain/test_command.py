@@ -149,9 +149,7 @@ def test_records_hold_all_of_it(matbench: Matbench, device: DeviceInfo) -> None:
     assert msgspec.convert(found, Explanation).case.kernel == "kahan"
 
 
-def test_a_kernel_that_this_device_cannot_run_is_explained_elsewhere(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_what_this_device_cannot_run_is_explained(matbench: Matbench, device: DeviceInfo) -> None:
     if device.backend == "cuda":
         pytest.skip("this device can")
     result = matbench(
@@ -180,9 +178,7 @@ def test_of_several_values_the_fastest_is_explained(matbench: Matbench, tmp_path
     assert json.loads(result.stdout)[1]["case"]["params"] == {"TURNS": 1, "KIND": 1}
 
 
-def test_on_a_cpu_nothing_is_said_of_gpus_unless_asked(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_on_a_cpu_gpus_come_only_if_asked(matbench: Matbench, device: DeviceInfo) -> None:
     if device.kind == "gpu":
         pytest.skip("needs a CPU")
     arguments = ("explain", "naive-2d", "--sizes", "33", "--set", "TILE=8,16", "--format", "plain")
@@ -203,9 +199,7 @@ def test_on_a_cpu_nothing_is_said_of_gpus_unless_asked(
     assert "Hopper 9.0: a multiprocessor holds" in asked
 
 
-def test_a_wrong_kernel_has_no_time_and_is_no_success(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_wrong_is_untimed_and_no_success(matbench: Matbench, write_kernel: KernelWriter) -> None:
     path = write_kernel("faulty", body=GOOD_BODY.replace("k < K", "k < K - 1"))
     options = ("--sizes", "33", "--set", "TILE=8", "--arch", "hopper")
     result = matbench("explain", path, *options, code=1)
@@ -239,9 +233,7 @@ def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) 
     assert "measured time" not in result.stdout
 
 
-def test_counters_without_ncu_are_one_line(
-    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ncu_counters_are_told(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "which", lambda *_, **__: None)
     result = matbench("explain", "tiled", "--counters", code=2)
     assert "--counters needs ncu" in result.stderr
@@ -302,9 +294,7 @@ def test_missing_tools_are_said_in_one_line(matbench: Matbench) -> None:
     assert "machine code:" not in result.stdout
 
 
-def test_what_ctrl_c_leaves_is_explained(
-    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_ctrl_c_left_is_told(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
     measure, measured = Worker.measure, list[object]()
 
     def interrupted(worker: Worker, *given: Any) -> Outcome:

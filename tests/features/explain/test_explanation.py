@@ -50,9 +50,7 @@ def square(n: int) -> Problem:
         ("tiled", {"TILE": 32}, 6.25e7),
     ],
 )
-def test_tiles_divide_the_loads_by_their_width(
-    name: str, params: dict[str, int], loads: float
-) -> None:
+def test_tiles_divide_loads_by_their_width(name: str, params: dict[str, int], loads: float) -> None:
     assert moved(name, square(1000), **params).loads == loads
 
 

@@ -51,9 +51,7 @@ def test_the_ceiling_is_that_of_the_busiest_resource() -> None:
 
 
 @pytest.mark.parametrize(("multiprocessors", "blocks"), [(132, 1), (3, 2)])
-def test_a_device_is_as_slow_as_the_multiprocessor_with_the_most_blocks(
-    multiprocessors: int, blocks: int
-) -> None:
+def test_the_fullest_multiprocessor_decides_for_all(multiprocessors: int, blocks: int) -> None:
     found = read(*COPY, multiprocessors=multiprocessors)
     assert found.resident_blocks == blocks
     assert (found.least_cycles, found.least_ns) == (64 * blocks, 64 * blocks)

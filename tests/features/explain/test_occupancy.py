@@ -264,9 +264,7 @@ def test_the_table_agrees_with_itself() -> None:
         ("hopper", (9, 0)), ("blackwell", (10, 0)), ("sm_120", (12, 0)),
     ],
 )  # fmt: skip
-def test_an_architecture_goes_by_family_chip_and_capability(
-    name: str, capability: tuple[int, int]
-) -> None:
+def test_architectures_have_three_names(name: str, capability: tuple[int, int]) -> None:
     assert named(name).compute_capability == capability
 
 

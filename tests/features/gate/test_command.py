@@ -42,9 +42,7 @@ def test_exit_code_tells_regressions_alone(
     matbench("compare", old, new)
 
 
-def test_one_process_on_each_side_is_not_enough_and_the_table_says_why(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_one_process_each_is_not_enough_and_it_says_why(tmp_path: Path, matbench: Matbench) -> None:
     """Two processes of the same code differ by as much on a CPU."""
     old = write(tmp_path / "old.jsonl", steady())
     new = write(tmp_path / "new.jsonl", steady(factor=1.2))
@@ -63,9 +61,7 @@ def test_one_process_on_each_side_is_not_enough_and_the_table_says_why(
     matbench("compare", old, much, "--fail-if-slower", "5%", code=1)
 
 
-def test_environments_that_differ_are_exit_3_unless_that_is_allowed(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_other_environments_are_exit_3_unless_allowed(tmp_path: Path, matbench: Matbench) -> None:
     old = write(tmp_path / "old.jsonl", *repeated(steady()))
     other = records.device(driver="99")
     new = write(tmp_path / "new.jsonl", *repeated(steady(factor=1.2)), device=other)
@@ -85,9 +81,7 @@ def busy(share: float, factor: float = 1.0, kernel: str = "tiled") -> list[Outco
     return repeated(records.outcome(kernel, cold=cold))
 
 
-def test_other_load_is_exit_3_only_if_no_case_can_be_judged(
-    tmp_path: Path, matbench: Matbench
-) -> None:
+def test_other_load_is_exit_3_only_without_a_judgement(tmp_path: Path, matbench: Matbench) -> None:
     old = write(tmp_path / "old.jsonl", *busy(0.1), *busy(0.1, kernel="kahan"))
     all_busy = write(tmp_path / "all.jsonl", *busy(0.7, 1.2), *busy(0.6, kernel="kahan"))
     result = matbench("compare", old, all_busy, "--fail-if-slower", "5%", code=3)

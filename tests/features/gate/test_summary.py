@@ -91,9 +91,7 @@ FAILED = records.outcome("tiled", status="failed", reason="took too long")
         ([], 0.03, "Nothing to compare"),
     ],
 )
-def test_the_verdict_comes_first(
-    found: list[ComparisonRecord], allowed: float | None, verdict: str
-) -> None:
+def test_verdicts_first(found: list[ComparisonRecord], allowed: float | None, verdict: str) -> None:
     text = summary(found, ABOUT, allowed)
     assert text.startswith(f"### {verdict}\n\n")
     assert text.endswith("\n")

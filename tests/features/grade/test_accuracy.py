@@ -73,9 +73,7 @@ def test_the_interval_holds_the_slope_about_as_often_as_it_says() -> None:
         ((1e6, 30.0, 1.0), "unclear"),
     ],
 )
-def test_a_grade_is_the_tightest_bound_that_holds(
-    sizes: tuple[float, float, float], letter: Letter
-) -> None:
+def test_a_grade_is_the_tightest_bound(sizes: tuple[float, float, float], letter: Letter) -> None:
     found = accuracy.bounds([Errors(1, 0.5, 0.5, 0.5), Errors(1, *sizes)], 2, "float32")
     assert found.verdict == letter
     assert found.probes == 2

@@ -94,9 +94,7 @@ def test_a_page_has_a_section_for_grades(
 
 
 @pytest.mark.parametrize(("least", "code"), [("A", 1), ("C", 0)])
-def test_a_grade_that_is_too_low_sets_the_exit_code(
-    matbench: Matbench, least: str, code: int
-) -> None:
+def test_a_grade_too_low_sets_the_exit_code(matbench: Matbench, least: str, code: int) -> None:
     matbench("grade", STRASSEN, "--at-least", least, "--format", "csv", code=code)
 
 

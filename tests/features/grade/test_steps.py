@@ -192,9 +192,7 @@ def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
     assert (same.verdict, same.differ_at) == ("invariant", ())
 
 
-def test_special_values_meet_no_zeros_by_chance(
-    device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_specials_meet_no_chance_zeros(device: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Multiplier, "signed", lambda _, __, *shape: np.zeros(shape))
 
     def skips_zeros(A: np.ndarray, B: np.ndarray) -> np.ndarray:

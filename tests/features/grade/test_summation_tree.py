@@ -208,9 +208,7 @@ def test_every_layout_gives_the_product(
     np.testing.assert_array_equal(multiplier(session, kernel).multiply(A, B), A @ B)
 
 
-def test_zeros_are_added_up_to_a_size_that_the_kernel_accepts(
-    session: Session, write_kernel: KernelWriter
-) -> None:
+def test_zeros_are_added_up_to_a_taken_size(session: Session, write_kernel: KernelWriter) -> None:
     launch = """where = ["M % 8 == 0", "N % 8 == 0", "K == 32"]
 block = ["TILE", "TILE"]
 grid = ["N // TILE", "M // TILE"]"""

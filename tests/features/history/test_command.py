@@ -213,9 +213,7 @@ def test_a_slowdown_that_a_second_comparison_does_not_confirm_is_nobodys(
     assert second in result.stdout
 
 
-def test_only_what_is_new_or_open_is_measured(
-    matbench: Matbench, project: Path, tmp_path: Path
-) -> None:
+def test_only_new_and_open_are_measured(matbench: Matbench, project: Path, tmp_path: Path) -> None:
     """Records are judged by the margin of this call. Other sizes are other measurements."""
     save("First")
     slow = save("Second", turns=4)
@@ -321,9 +319,7 @@ def test_ctrl_c_keeps_what_is_done(project: Path, tmp_path: Path) -> None:
     assert all(isinstance(outcome, Outcome) for outcome in Contents(file).outcomes)
 
 
-def test_parameters_are_those_that_are_fastest(
-    matbench: Matbench, project: Path, tmp_path: Path
-) -> None:
+def test_parameters_are_the_fastest(matbench: Matbench, project: Path, tmp_path: Path) -> None:
     """Each version with its own: of TILE = 4 and 8 the second one prefers one by far."""
     save("First", body=changed(BODY, ("TAKES TURNS", "TAKES (1 + 20 * (TILE == 4))")))
     Path("mine.cu").write_text(Path("mine.cu").read_text().replace("[8]", "[4, 8]"))

@@ -140,9 +140,7 @@ def test_what_cannot_be_compared_has_a_reason(project: Path) -> None:
     assert len({unreadable.code, other.code, one.code}) == 3
 
 
-def test_nothing_is_checked_out_and_nothing_configured_is_run(
-    project: Path, tmp_path: Path
-) -> None:
+def test_nothing_is_checked_out_nor_configured_run(project: Path, tmp_path: Path) -> None:
     ran, program = tmp_path / "RAN", tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
     program.chmod(0o755)

@@ -127,9 +127,7 @@ OPACITIES = """[...document.querySelectorAll('#speed .mark-line path')].map((p) 
   p.style.opacity || p.getAttribute('opacity'))"""
 
 
-def test_every_chart_has_marks_and_names_and_asks_nothing_of_anyone(
-    window: Browser, ladder: Path
-) -> None:
+def test_charts_have_marks_and_names_and_ask_nothing(window: Browser, ladder: Path) -> None:
     window.open(ladder)
     marks = window.evaluate(MARKS)
     assert len(marks) >= 10

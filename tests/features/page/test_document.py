@@ -80,9 +80,7 @@ def test_the_sentence_is_about_the_largest_square_size_of_the_most_complete_view
 
 
 @pytest.mark.parametrize(("more", "size"), [(2, 64), (1, 32)])
-def test_no_headline_is_about_a_size_with_less_than_half_of_the_kernels(
-    more: int, size: int
-) -> None:
+def test_no_headline_has_less_than_half_of_the_kernels(more: int, size: int) -> None:
     names = ["a", "b", "c", "d"]
     outcomes = [square(name, 32, 1.0 + i) for i, name in enumerate(names)]
     outcomes += [square(name, 64, 9.0 + i) for i, name in enumerate(names[:more])]

@@ -42,9 +42,7 @@ def test_without_a_tile_the_fastest_is_taken(matbench: Matbench) -> None:
     assert re.match(r"tiled TILE=(8|16|32) at 40\n", said)
 
 
-def test_a_block_whose_threads_all_return_early_is_stamped(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_a_block_that_returns_is_stamped(matbench: Matbench, write_kernel: KernelWriter) -> None:
     path = write_kernel("wide", launch='block = ["TILE", "TILE"]\ngrid = ["9", "9"]')
     found = json.loads(matbench("blocks", path, "--sizes", "17", "--format", "json").stdout)[-1]
     assert (found["blocks"], found["unstamped_blocks"]) == (81, 0)
@@ -67,9 +65,7 @@ def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
         (("numpy",), "its blocks cannot be timed"),
     ],
 )
-def test_bad_input_is_one_line(
-    matbench: Matbench, arguments: tuple[str, ...], message: str
-) -> None:
+def test_bad_input_has_a_line(matbench: Matbench, arguments: tuple[str, ...], message: str) -> None:
     done = matbench("blocks", *arguments, code=2)
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1

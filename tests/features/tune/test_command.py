@@ -94,9 +94,7 @@ def test_a_budget_of_time_outlives_a_candidate_that_hangs(matbench: Matbench, fi
     assert "--set TURNS=8 --set KIND=1" in result.stderr
 
 
-def test_what_no_device_here_can_run_is_skipped_with_the_reason(
-    matbench: Matbench, file: Path
-) -> None:
+def test_what_no_device_runs_is_skipped_with_reason(matbench: Matbench, file: Path) -> None:
     file.write_text(tunable.KERNEL.replace("// [sweep]", '// requires = ["sm_999"]\n// [sweep]'))
     result = matbench("tune", file, "--sizes", "9,12", code=1)
     assert result.stdout.count("12 excluded: needs sm_999; this ") == 1

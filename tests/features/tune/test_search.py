@@ -150,9 +150,7 @@ def test_few_go_on_and_the_fastest_wins(kernel: Kernel, device: DeviceInfo) -> N
     assert search.steps == 40 + 10 + 4 + 4 + 1
 
 
-def test_a_first_look_ends_when_it_is_hopeless_but_for_the_default(
-    kernel: Kernel, device: DeviceInfo
-) -> None:
+def test_a_hopeless_look_ends_but_for_the_default(kernel: Kernel, device: DeviceInfo) -> None:
     worker = Clockwork(device)
     searched(kernel, worker)
     best = math.inf
@@ -168,9 +166,7 @@ def test_every_candidate_keeps_how_exact_it_was(kernel: Kernel, device: DeviceIn
         assert standing.outcome.max_rel_err == (0.25 if last else 0.5)
 
 
-def test_the_default_stays_unless_it_is_beaten_beyond_doubt(
-    kernel: Kernel, device: DeviceInfo
-) -> None:
+def test_the_default_stays_unless_surely_beaten(kernel: Kernel, device: DeviceInfo) -> None:
     search = searched(kernel, Clockwork(device, T7=7.96), TURNS=(7, 8))
     assert present(search.comparison).verdict == "SAME"
     assert present(search.winner).case.params["TURNS"] == 8
@@ -258,9 +254,7 @@ def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceIn
 @pytest.mark.parametrize(
     ("times", "taken"), [((900, 5, 5, 5), 4), ((5, 900, 5, 5), 4), ((900, 901, 5, 5), 2)]
 )
-def test_a_first_look_ends_only_if_every_sample_is_slow(
-    times: tuple[float, ...], taken: int
-) -> None:
+def test_a_first_look_ends_if_every_sample_is_slow(times: tuple[float, ...], taken: int) -> None:
     told = iter((5.0, *times))  # the first one warms up
     assert len(looking.sample_briefly(lambda: next(told), 4, limit_ns=100)) == taken
 

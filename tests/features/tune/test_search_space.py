@@ -149,9 +149,7 @@ def test_a_budget_of_candidates_draws_no_more(device: DeviceInfo) -> None:
     assert few.record.drawn < whole.record.drawn
 
 
-def test_what_the_source_uses_by_another_name_tells_candidates_apart(
-    tmp_path: Path, device: DeviceInfo
-) -> None:
+def test_other_names_in_the_source_count_as_well(tmp_path: Path, device: DeviceInfo) -> None:
     """TURNS reaches the source as WORK alone; the launch is the same."""
     text = tunable.KERNEL.replace("TURNS", "WORK").replace("// WORK", "// TURNS")
     text = text.replace("// [launch]", '// [let]\n// WORK = "2 * TURNS"\n// [launch]')

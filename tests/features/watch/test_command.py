@@ -145,9 +145,7 @@ def test_without_sizes_a_cpu_takes_the_smallest_that_fits_and_the_same_code_noth
     assert watch.interrupt() == (0, "")
 
 
-def test_lines_to_paste_stand_below_what_is_missing(
-    tmp_path: Path, watched: Callable[..., Watched]
-) -> None:
+def test_lines_to_paste_follow_what_lacks(tmp_path: Path, watched: Callable[..., Watched]) -> None:
     path = tmp_path / "mine.cu"
     pointers = "const float *A, const float *B, float *C"
     path.write_text(f"__global__ void mine({pointers}, int M, int N, int K) {{ }}\n")

@@ -38,9 +38,7 @@ def test_only_other_content_is_a_save(tmp_path: Path) -> None:
     assert saves.new() is None
 
 
-def test_a_file_that_is_being_written_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unfinished_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mine.cu"
     path.write_text("", encoding="utf-8")
     saves = Saves(path)
@@ -89,9 +87,7 @@ def watched(bench: NotedBench, path: Path, tiles: tuple[int, ...] = (32,)) -> Wa
     return WatchedVersions(bench, path, cases)
 
 
-def test_a_version_stands_for_its_fastest_tile(
-    write_kernel: KernelWriter, bench: NotedBench
-) -> None:
+def test_versions_stand_for_their_best(write_kernel: KernelWriter, bench: NotedBench) -> None:
     path = write_kernel(body="#define TAKES 1e6 / TILE\n" + GOOD_BODY)
     watch = watched(bench, path, tiles=(8, 32, 16))
     list(watch.look(path.read_bytes()))
@@ -120,9 +116,7 @@ def test_a_wrong_version_is_compared_with_nothing_and_is_no_version_before(
     assert (compared.baseline_name, compared.candidate_name) == ("version 1", "version 3")
 
 
-def test_what_has_the_same_code_is_not_timed_again(
-    write_kernel: KernelWriter, bench: NotedBench
-) -> None:
+def test_what_has_the_same_code_is_untimed(write_kernel: KernelWriter, bench: NotedBench) -> None:
     path = write_kernel()
     watch = watched(bench, path)
 
@@ -149,9 +143,7 @@ def test_what_has_the_same_code_is_not_timed_again(
     assert same(lined.replace(b"static", b"\nstatic")) == ""
 
 
-def test_what_includes_another_header_is_timed(
-    write_kernel: KernelWriter, bench: NotedBench
-) -> None:
+def test_included_headers_are_timed(write_kernel: KernelWriter, bench: NotedBench) -> None:
     path = write_kernel()
     header = path.with_name("tiles.h")
     watch = watched(bench, path)

@@ -135,9 +135,7 @@ def test_sums_of_a_warpgroup_are_spread_over_128_lanes(text: str, last: int) -> 
         ("HMMA.SP.16832.F32", None, "float16"),
     ],
 )
-def test_work_of_tensor_cores(
-    opcode: str, multiply_adds: float | None, precision: str | None
-) -> None:
+def test_tensor_work(opcode: str, multiply_adds: float | None, precision: str | None) -> None:
     found = instruction(f"{opcode} R4, R8, R12, R4")
     assert pipes.tensor_multiply_adds(found) == multiply_adds
     assert pipes.tensor_precision(found) == precision

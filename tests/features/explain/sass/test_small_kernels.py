@@ -65,9 +65,7 @@ extern "C" __global__ void k(float *p, int n)
      pytest.param("s32.u8.s8.s32", "int", "sm_80", 2048, marks=pytest.mark.long),
      pytest.param("s32.s8.s8.s32", "int", "sm_90", 4096, marks=pytest.mark.long)],
 )  # fmt: skip
-def test_tensor_cores_of_8_bit_operands(
-    types: str, total: str, arch: str, rate: int | None
-) -> None:
+def test_tensor_cores_of_8_bits(types: str, total: str, arch: str, rate: int | None) -> None:
     register = "f" if total == "float" else "r"
     source = TENSOR.replace("TYPES", types).replace("SUM", total).replace("REG", register)
     found = followed(source, 100, arch=arch)

@@ -51,9 +51,7 @@ READS_3_OF_A_BANK = WaitStep(even=3)
         ([FETCH, USE, BARRIER], 2, 1, 7 + 29 + 1 + 1),  # the first warp waits for the second
     ],
 )
-def test_a_pass_whose_cycles_are_known(
-    path: list[WaitStep], warps: int, blocks: int, cycles: int
-) -> None:
+def test_cycles_are_known(path: list[WaitStep], warps: int, blocks: int, cycles: int) -> None:
     assert pass_cycles(path, warps, blocks) == pytest.approx(cycles, abs=0.35)
 
 

@@ -61,9 +61,7 @@ def test_lanes_that_take_a_longer_way_through_a_loop_go_round_less_often_at_firs
 
 
 @pytest.mark.parametrize(("end", "passes"), [(30_000, 10_000), (30_001, None), (-30 % 2**32, None)])
-def test_a_counter_may_jump_over_the_number_that_ends_its_loop(
-    end: int, passes: int | None
-) -> None:
+def test_a_counter_may_jump_over_its_last_number(end: int, passes: int | None) -> None:
     found = walked(
         "MOV R1, RZ", "VIADD R1, R1, 0x3", f"ISETP.NE.AND P0, PT, R1, {end:#x}, PT", "@P0 BRA 0x10",
         "EXIT", most=40_000,

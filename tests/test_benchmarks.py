@@ -125,9 +125,7 @@ def test_nvbench_is_compared_with_the_center_of_the_same_kind(
 # -- the others ----------------------------------------------------------------------------------
 
 
-def test_the_slowed_twin_is_the_kernel_with_a_spin(
-    load: Any, tiled: Kernel, tmp_path: Path, session: Session
-) -> None:
+def test_the_slowed_twin_spins(load: Any, tiled: Kernel, tmp_path: Path, session: Session) -> None:
     path = tmp_path / "twin.cu"
     path.write_text(load("verdicts").slowed(tiled, 321), encoding="utf-8")
     twin = catalogue.load(path)

@@ -197,18 +197,14 @@ def test_variables_of_git_name_no_other_repository_and_no_program(
     assert not (tmp_path / "PWNED").exists()
 
 
-def test_a_folder_that_looks_like_a_bare_repository_is_none(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_only_resembles_a_bare_one(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     committed(project, a_txt="1\n")
     git(project, "clone", "-q", "--bare", ".", "looks")
     monkeypatch.chdir(project / "looks")
     assert commit_of("HEAD") is None
 
 
-def test_a_git_that_hangs_is_left(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_hangs(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = tmp_path / "bin"
     slow.mkdir()
     (slow / "git").write_text("#!/bin/sh\nexec sleep 60\n")

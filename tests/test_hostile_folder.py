@@ -112,9 +112,7 @@ def test_an_observed_process_does_not_either(trap: Path, device: DeviceInfo) -> 
 
 
 @pytest.mark.parametrize("path", ["", ".", "{}:", ":{}", "bin", "./bin:{}"])
-def test_programs_of_the_current_folder_are_not_run(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_program_here_is_run(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [tmp_path, tmp_path / "bin", tmp_path / "elsewhere"]
     for folder in folders:
         folder.mkdir(exist_ok=True)

@@ -192,9 +192,7 @@ def test_watch_shows_hostile_text_as_text(folder: Path) -> None:
      "compare old.jsonl new.jsonl --threshold EVIL", "explain tiled --arch EVIL", "new EVIL",
      "new mine --output EVIL/", "report old.jsonl --picture EVIL.svg", "watch EVIL"],
 )  # fmt: skip
-def test_an_error_that_quotes_what_was_typed_is_one_line(
-    folder: Path, matbench: Matbench, words: str
-) -> None:
+def test_quoted_words_are_on_one_line(folder: Path, matbench: Matbench, words: str) -> None:
     evil = HOSTILE.replace("\0", "")  # a shell cannot pass one
     result = matbench(*(word.replace("EVIL", evil) for word in words.split()), code=2)
     assert result.stdout == ""

@@ -16,9 +16,7 @@ from matbench.records.outcome import MOST_CELLS
 @given(
     st.integers(1, 20), st.integers(1, 20), st.integers(1, 9), st.integers(0, 2**32), st.booleans()
 )
-def test_a_cell_is_the_worst_of_its_elements(
-    rows: int, columns: int, step: int, seed: int, exact: bool
-) -> None:
+def test_a_cell_is_the_worst(rows: int, columns: int, step: int, seed: int, exact: bool) -> None:
     random = np.random.default_rng(seed)
     R = random.integers(-3, 4, (rows, columns)).astype(np.float64)
     C = R.astype(np.float32)

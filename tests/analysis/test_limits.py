@@ -30,9 +30,7 @@ def test_tensor_cores_have_a_rate_of_their_own(precision: Precision, lanes: int)
 @pytest.mark.parametrize(
     ("capability", "lanes"), [((7, 0), 32), ((8, 0), 64), ((8, 6), 2), ((9, 0), 128)]
 )
-def test_float64_is_done_by_tensor_cores_where_they_can(
-    capability: tuple[int, int], lanes: int
-) -> None:
+def test_float64_is_done_by_tensor_cores_if_there(capability: tuple[int, int], lanes: int) -> None:
     device = msgspec.structs.replace(H200, compute_capability=capability)
     assert limits.of_clock(device, 1000, "float64") == 132 * lanes * 2 * 1e9
 

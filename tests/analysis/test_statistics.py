@@ -197,9 +197,7 @@ def test_an_interval_that_fell_into_one_of_two_modes_is_not_settled() -> None:
 
 
 @pytest.mark.parametrize(("wider", "reason"), [(2.0, SETTLED), (2.02, None)])
-def test_what_settles_has_no_interval_of_999_per_mille_that_is_twice_as_wide(
-    wider: float, reason: str | None
-) -> None:
+def test_nothing_settled_has_a_wide_interval_of_999(wider: float, reason: str | None) -> None:
     inner, outer = np.full(7, 2**-8), np.full(13, wider * 2**-8)
     samples = 1e5 * (1 + np.concatenate([-outer, -inner, inner, outer]))
     assert relative_half_width(samples) == 2**-8
@@ -439,9 +437,7 @@ near = st.floats(0.98, 1.02)
     st.sampled_from([1.0, 1.005, 1.03, 0.9]),
     st.booleans(),
 )
-def test_swapping_the_two_swaps_the_verdict(
-    drawn: list[tuple[float, float]], slowdown: float, paired: bool
-) -> None:
+def test_turned_verdict(drawn: list[tuple[float, float]], slowdown: float, paired: bool) -> None:
     a = [x for x, _ in drawn]
     b = [y * slowdown for _, y in drawn]
     there = compare_samples(a, b, confidence=0.9, paired=paired)

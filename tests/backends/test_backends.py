@@ -37,9 +37,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[DeviceInfo]]:
     return found
 
 
-def test_auto_takes_cuda_then_an_opencl_gpu_then_the_cpu(
-    machine: dict[str, list[DeviceInfo]],
-) -> None:
+def test_auto_takes_cuda_then_opencl_gpus_then_a_cpu(machine: dict[str, list[DeviceInfo]]) -> None:
     machine["opencl"] = [CPU]
     assert backends.choose("auto", None) == CPU
     machine["opencl"] = [OPENCL_GPU, CPU]  # a driver, but no toolkit

@@ -235,9 +235,7 @@ def compiled(
 
 
 @pytest.mark.usefixtures("pycuda")
-def test_code_is_used_again_without_nvcc(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_is_used_again(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = compiled(tiled(), cache)
     assert first.cubin.startswith(b"\x7fELF")
     assert first.resources == Resources(first.resources.registers, 512, spilled_bytes=0)
@@ -275,9 +273,7 @@ def test_code_of_another_request_is_compiled_anew(cache: Cache) -> None:
 
 
 @needs_nvcc
-def test_nvcc_runs_again_if_anything_has_changed(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nvcc_sees_a_change(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "log"
     list_gpus = f'[ "$1" = --list-gpu-arch ] && exec "{NVCC}" "$1"'
     use_nvcc(monkeypatch, tmp_path / "nvcc", f"{list_gpus}\n: > made.cubin; echo >> {log}")
@@ -339,9 +335,7 @@ def through(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize(
     "lines", [INCLUDED[1], *(pytest.param(way, marks=pytest.mark.long) for way in OTHERWISE)]
 )
-def test_a_changed_header_is_seen(
-    lines: str, through: str, cache: Cache, write_kernel: KernelWriter
-) -> None:
+def test_changed_header(lines: str, through: str, cache: Cache, write_kernel: KernelWriter) -> None:
     path = write_kernel("headed", body=WITH_HEADER.replace('#include "amount.h"', lines))
     kernel = catalogue.load(path)
     path.with_name("tile8.h").write_text('#include "amount.h"\n')

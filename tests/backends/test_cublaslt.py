@@ -275,9 +275,7 @@ def test_unsupported_sizes_are_skipped(name: str, size: str, needs: Skip | None)
         ("cublaslt-best-f16", (7, 0), None),
     ],
 )  # fmt: skip
-def test_architectures_that_lack_it_are_told(
-    name: str, capability: tuple[int, int], needs: str | None
-) -> None:
+def test_lacking_it_is_told(name: str, capability: tuple[int, int], needs: str | None) -> None:
     device = msgspec.structs.replace(H200, compute_capability=capability)
     skip = sweep.case(BASELINES[name], problem("64"), {}, device).skip
     assert (None if skip is None else skip.needs) == needs

@@ -278,9 +278,7 @@ def test_only_modern_devices_are_asked(info: DeviceInfo, monkeypatch: pytest.Mon
     assert asked == [[], ["-cl-std=CL3.0"]]
 
 
-def test_settings_of_the_runtime_are_part_of_its_name(
-    info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_name_tells_runtime_settings(info: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CL_CONFIG_USE_VECTORIZER", "False")
     changed = backends.devices("opencl")[0]
     assert changed.toolkit == f"{info.toolkit}, CL_CONFIG_USE_VECTORIZER=False"

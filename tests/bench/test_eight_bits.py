@@ -116,9 +116,7 @@ def test_a_single_term_has_a_small_bound_however_many_there_are(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("scales", [None, "matrix", "rows"])
-def test_sums_that_are_left_out_show_in_samples(
-    scales: Scales | None, kernels: DeviceKernels, tmp_path: Path
-) -> None:
+def test_lost_sums_are_found(scales: Scales | None, kernels: DeviceKernels, tmp_path: Path) -> None:
     """Terms have random signs there: 0 is off by more than such sums in float22 may be, although
     it is within their bound for terms of one sign."""
     variant = Variant(scales=scales, keys='accumulator = "float22"')
@@ -189,9 +187,7 @@ def test_a_kernel_that_writes_scales_later_is_found(checks: Session, tmp_path: P
         (Problem(4, 4, 4, alpha=0.5), "alpha % 1 == 0"),
     ],
 )
-def test_whole_sums_must_fit_their_type(
-    problem: Problem, needs: str | None, backend: Backend, tmp_path: Path
-) -> None:
+def test_whole_sums(problem: Problem, needs: str | None, backend: Backend, tmp_path: Path) -> None:
     file = tmp_path / "int8.cu"
     file.write_text(VARIANTS["int8"].source, encoding="utf-8")
     case = sweep.case(catalogue.load(file), problem, {}, backend.info)
@@ -287,9 +283,7 @@ def test_kernels_with_other_scales_cannot_be_compared(write: Write, matbench: Ma
         ("float *C", "int *C", "C of matmul must be float"),
     ],
 )  # fmt: skip
-def test_mistakes_in_front_matter(
-    old: str, new: str, told: str, write: Write, matbench: Matbench
-) -> None:
+def test_key_mistakes(old: str, new: str, told: str, write: Write, matbench: Matbench) -> None:
     assert old in ROWS.source
     said = matbench("run", write("fp8.cu", ROWS.source.replace(old, new, 1)), code=2).stderr
     assert told in " ".join(said.split())

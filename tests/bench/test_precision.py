@@ -244,9 +244,7 @@ def rounded(matrix: Float32, bits: int) -> Float32:
     [((32, 32, 1024), 18), ((32, 32, 2**14), 16), ((8, 12, 100), 18), ((1, 1000, 64), 18)],
     ids=str,
 )
-def test_rounded_inputs_are_refused(
-    sample: Sample, size: tuple[int, int, int], bits: int, operands: str
-) -> None:
+def test_no_rounding(sample: Sample, size: tuple[int, int, int], bits: int, operands: str) -> None:
     """By the errors of all elements together, as well as by sparse rows, whatever K."""
     problem = Problem(*size)
     bound = oracle.bound(HONEST, problem)

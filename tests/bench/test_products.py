@@ -314,9 +314,7 @@ def test_skipping_what_C_holds_already_is_no_reading_of_C(judged: Judged) -> Non
 
 
 @pytest.mark.parametrize("kind", some(["float", "double"], "float"))
-def test_timed_launches_are_verified_in_any_layout(
-    kind: str, tmp_path: Path, device: DeviceInfo
-) -> None:
+def test_timed_launches_are_verified_too(kind: str, tmp_path: Path, device: DeviceInfo) -> None:
     """New inputs in each sample; hot samples use several sets."""
     options = Options(cold=False, hot=True, max_time_s=0.05, uncertainty=0.5, blocks=True)
     timed = Session(backends.open_backend(device, Cache()), Cache(), options)

@@ -492,9 +492,7 @@ def test_what_a_switch_takes_away(kernels: DeviceKernels, inputs: Inputs) -> Non
 @pytest.mark.gpu
 @pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("size", [(1, 1, 1), (33, 40, 50), (300, 130, 1100), (2, 3000, 5)], ids=str)
-def test_a_gpu_knows_what_its_inputs_give(
-    size: tuple[int, int, int], storage: Storage, own_folders: None
-) -> None:
+def test_a_gpu_knows_too(size: tuple[int, int, int], storage: Storage, own_folders: None) -> None:
     cuda = open_backend(devices("cuda")[0], Cache())
     kernels = DeviceKernels(cuda)
     precision: Precision = storage  # type: ignore[assignment]
@@ -521,9 +519,7 @@ def test_a_gpu_knows_what_its_inputs_give(
     ),
     key=KEYS,
 )
-def test_one_number_of_a_is_zero_while_inputs_are_altered(
-    kernels: DeviceKernels, problem: Problem, key: int
-) -> None:
+def test_meanwhile_a_number_of_a_is_0(kernels: DeviceKernels, problem: Problem, key: int) -> None:
     """What is expected changes with it; afterwards both are as before, bit for bit."""
     backend = kernels.backend
     with prepared_on(kernels, problem) as prepared:

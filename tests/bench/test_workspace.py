@@ -84,9 +84,7 @@ def test_its_size_is_that_of_the_case(device: DeviceInfo, M: int, N: int, TILE: 
 
 @pytest.mark.parametrize(("nbytes", "words"), [(0, 0), (1, 1), (4, 1), (4097, 1025)])
 @pytest.mark.parametrize("guards", [True, False])
-def test_its_memory_is_whole_words_between_guards(
-    nbytes: int, words: int, guards: bool, timed: Session
-) -> None:
+def test_memory_is_between_guards(nbytes: int, words: int, guards: bool, timed: Session) -> None:
     timed.options = msgspec.structs.replace(QUICK, guarded=guards)
     timed.prepare(Problem(3, 3, 3), front_matter.parse(text().encode(), "x.cu").contract)
     prepared = present(timed._prepared)
@@ -97,9 +95,7 @@ def test_its_memory_is_whole_words_between_guards(
     made.arena.release()
 
 
-def test_more_than_any_device_has_is_skipped_or_out_of_memory(
-    file: Path, timed: Session, device: DeviceInfo
-) -> None:
+def test_more_than_devices_have_is_not_done(file: Path, timed: Session, device: DeviceInfo) -> None:
     source = text(nbytes='"2**50"')
     with pytest.raises(OutOfMemoryError, match="out of device memory"):
         timed.measure(case_of(file, source, timed))

@@ -41,9 +41,7 @@ NO_WORKER = "a worker process cannot be started: "
         ("echo import missing > click.py", ("kernels",), "No module named 'missing'"),
     ],
 )
-def test_the_true_reason_is_told(
-    setup: str, arguments: tuple[str, ...], told: str, tmp_path: Path
-) -> None:
+def test_why_it_failed(setup: str, arguments: tuple[str, ...], told: str, tmp_path: Path) -> None:
     done = after(setup, *arguments, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"matbench: {told}")

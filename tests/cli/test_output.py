@@ -138,9 +138,7 @@ def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusa
     assert (Path("mine.cu").read_bytes(), Path("mine.svg").read_bytes()) == sources
 
 
-def test_a_special_file_can_be_input_and_output(
-    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_special_files_in_and_out(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("null.jsonl").symlink_to(os.devnull)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", os.devnull)
     matbench("compare", "null.jsonl", "null.jsonl")

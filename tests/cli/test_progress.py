@@ -285,9 +285,7 @@ def test_a_stream_that_is_closed_is_the_null_device(
 @pytest.mark.parametrize(("command", "unbuffered"), [
     (RUN, ""), (("kernels",), "1"), (("--help",), ""),
 ], ids=id_of)  # fmt: skip
-def test_a_reader_that_leaves_early_is_no_failure(
-    command: tuple[str, ...], unbuffered: str, tmp_path: Path
-) -> None:
+def test_an_early_end_is_fine(command: tuple[str, ...], unbuffered: str, tmp_path: Path) -> None:
     """It ends quietly, with exit code 1, and keeps what was measured."""
     output = tmp_path / "out.jsonl"
     keeping = ("--output", str(output)) if command == RUN else ()

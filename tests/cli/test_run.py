@@ -103,9 +103,7 @@ def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench) -> None:
         assert "hot samples: the cache is not overwritten" in result.stdout
 
 
-def test_both_kinds_are_asked_for(
-    matbench: Matbench, planned: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_asks_for_both(matbench: Matbench, planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """The options that reach the worker, on any machine."""
     asked = []
     start = worker.WorkerPool.__init__

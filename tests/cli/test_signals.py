@@ -141,9 +141,7 @@ def test_ctrl_c_between_rounds_keeps_those_that_are_done(tmp_path: Path) -> None
         ({"output": "a.jsonl"}, "--force --output a.jsonl", "--force"),
     ],
 )
-def test_the_command_that_continues_however_it_was_typed(
-    options: dict[str, Any], typed: str, named: str
-) -> None:
+def test_how_to_go_on_however_it_was_typed(options: dict[str, Any], typed: str, named: str) -> None:
     given = {"output": None, "resume": None} | options
     found = OutputOptions(**given).resuming(typed.split(), Path("last.jsonl"))
     assert found == " ".join(f"continue with: matbench run {named} --resume a.jsonl".split())
@@ -444,9 +442,7 @@ def test_no_signal_is_lost(script: str, said: str) -> None:
         ("matbench.signals", "os.kill(os.getpid(), signal.SIGINT)", ""),  # the first of all
     ],
 )
-def test_the_exit_code_is_ours_wherever_ctrl_c_came(
-    module: str, sent: str, said: str, tmp_path: Path
-) -> None:
+def test_exit_codes_stay_after_ctrl_c(module: str, sent: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
         "class Finder:\n"

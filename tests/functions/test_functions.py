@@ -213,9 +213,7 @@ def test_memory_between_calls_is_of_others(kind: str, between: float, is_growing
     assert FunctionLaunches._is_growing(launches) == is_growing  # type: ignore[arg-type]
 
 
-def test_without_isolation_inputs_are_incomplete_between_calls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_inputs_between_trusted_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that looks at A all the time must see NaN; the function fails if it did not."""
     file = tmp_path / "f.py"
     file.write_text(

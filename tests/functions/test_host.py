@@ -244,9 +244,7 @@ void f(int n, int k, int m, float *c, const float *b, const float *a) {
 
 
 @pytest.mark.parametrize("private", ["", "private(j)"])
-def test_openmp_is_built_with_and_its_races_are_wrong(
-    private: str, matbench: Matbench, tmp_path: Path
-) -> None:
+def test_openmp_is_built_and_races_wrong(private: str, matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "mine.c"
     file.write_text(PARALLEL.replace("PRIVATE", private))
     fixed = ("--sizes", "130x97x101", "--backend", "opencl", *QUICK)
@@ -354,9 +352,7 @@ def test_a_library_is_linked_if_its_header_is_included(
         ("// #include <cublas_v2.h>", (), []),
     ],
 )
-def test_headers_name_their_libraries(
-    source: str, given: tuple[str, ...], names: list[tuple[str, ...]]
-) -> None:
+def test_linked_headers(source: str, given: tuple[str, ...], names: list[tuple[str, ...]]) -> None:
     kernel = msgspec.structs.replace(load("honest"), source=source, link=given)
     assert host_file.libraries(kernel) == names
 

@@ -191,9 +191,7 @@ def test_more_shared_memory_than_48_kib(checks: Session, info: DeviceInfo) -> No
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (33, 17, 40), (300, 130, 40)], ids=str)
 @pytest.mark.parametrize("value", [None, np.nan, np.inf, 1e30, 0.0])
-def test_the_device_judges_as_the_host_does(
-    shape: tuple[int, int, int], value: float | None, cuda: Backend
-) -> None:
+def test_judges_as_host(shape: tuple[int, int, int], value: float | None, cuda: Backend) -> None:
     def spoil(C: Any) -> None:
         if value is not None:
             C.flat[C.size // 2] = value

@@ -39,9 +39,7 @@ def architecture(info: DeviceInfo) -> architectures.Architecture:
     return found
 
 
-def test_the_table_has_this_devices_limits(
-    info: DeviceInfo, architecture: architectures.Architecture
-) -> None:
+def test_the_limits_are_known(info: DeviceInfo, architecture: architectures.Architecture) -> None:
     expected = architectures.limits(architecture)
     assert {name: info.limits[name] for name in expected} == expected
 

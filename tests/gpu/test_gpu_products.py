@@ -93,9 +93,7 @@ def test_sums_of_16_bits_have_to_be_declared(kind: str, on_gpu: Session, tmp_pat
         ("__nv_bfloat16", ("alpha * sum + ", "1.01f * alpha * sum + ")),
     ],
 )
-def test_a_mistake_is_found(
-    kind: str, mistake: tuple[str, str], on_gpu: Session, tmp_path: Path
-) -> None:
+def test_a_mistake(kind: str, mistake: tuple[str, str], on_gpu: Session, tmp_path: Path) -> None:
     total = "double" if kind == "double" else "float"
     gemm = Gemm(beta=0.5, operand=kind, result=kind, sum=total, mistakes=(mistake,))
     assert judged(on_gpu, tmp_path, gemm, (33, 47, 65)).status == "wrong"

@@ -81,9 +81,7 @@ def test_what_is_read_in_a_moment_is_taken(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", [nested("namespace a { ", "}"), f"int a = {'1+' * 5000}1;"])
 @pytest.mark.parametrize("words", [("adopt",), ("run", "--adopt", "--sizes", "64")])
-def test_sources_that_are_adopted(
-    words: tuple[str, ...], body: str, matbench: Matbench, tmp_path: Path
-) -> None:
+def test_adopted(words: tuple[str, ...], body: str, matbench: Matbench, tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     source = GOOD_BODY.replace("ENTRY", "mine")
     path.write_text(source.replace("{", "{ " + body, 1) if "int" in body else body + "\n" + source)

@@ -77,9 +77,7 @@ def test_no_table_is_written_for_a_wrong_kernel(
 
 
 @pytest.mark.parametrize("name", ONLY_CUDA)
-def test_what_only_nvcc_builds_is_said(
-    name: str, tmp_path: Path, matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_only_nvcc(name: str, tmp_path: Path, matbench: Matbench, device: DeviceInfo) -> None:
     if device.backend == "cuda":
         pytest.skip("there is nvcc")
     path = Path(shutil.copy(COMPUTES[name].path, tmp_path))

@@ -183,9 +183,7 @@ def test_unchecked_it_passes(name: str, backend_name: Backend, size: str, device
         lambda entry, _backend: not entry.expected.only,
     ),
 )
-def test_its_honest_twin_is_measured(
-    name: str, backend_name: Backend, size: str, devices: Devices
-) -> None:
+def test_its_honest_twin(name: str, backend_name: Backend, size: str, devices: Devices) -> None:
     entry, device = JUDGED[name], devices(backend_name)
     for case in runnable(entry, size, device, entry.expected.twin):
         outcome = measured(entry, case, device)

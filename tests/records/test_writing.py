@@ -167,9 +167,7 @@ def test_killed_at_any_moment_the_file_is_valid(path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["new", "force", "resume"])
-def test_a_power_failure_loses_no_row(
-    mode: Mode, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_power_failure_costs(mode: Mode, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row is synced once it is written, and a new file's name, too. `force` syncs the new file
     before it replaces the old one."""
     rows: list[tuple[bytes, bool]] = []

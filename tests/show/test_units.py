@@ -99,9 +99,7 @@ def test_ratios_are_said_the_way_people_say_them(ratio: float | None, expected: 
         (None, units.UNKNOWN),
     ],
 )
-def test_an_interval_is_said_in_the_same_words(
-    interval: tuple[float, float] | None, expected: str
-) -> None:
+def test_an_interval_is_told_alike(interval: tuple[float, float] | None, expected: str) -> None:
     assert units.speedups(interval) == expected
 
 

@@ -304,9 +304,7 @@ def test_what_this_machine_lacks_is_skipped(device: DeviceInfo, write_kernel: Ke
     assert outcome.skip == Skip("unavailable", "g++ is missing; install it")
 
 
-def test_a_worker_that_cannot_be_started_is_one_line(
-    device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_cannot_start(device: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when memory is short."""
 
     def start(_: threading.Thread) -> None:

@@ -411,9 +411,7 @@ def test_a_float32_product_in_any_order_is_right(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("precision", ["tf32", "float16", "bfloat16"])
 @pytest.mark.parametrize("size", [32, 100, 300])
-def test_less_precision_than_declared_is_wrong(
-    size: int, precision: Precision, kind: Inputs, cache: Cache
-) -> None:
+def test_too_little_precision(size: int, precision: Precision, kind: Inputs, cache: Cache) -> None:
     problem = Problem(size, size, size, inputs=kind)
     trial = matmul.reference_trial(problem, cache)
     A, B = oracle.round_to(trial.inputs[0], precision), oracle.round_to(trial.inputs[1], precision)

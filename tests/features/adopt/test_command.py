@@ -77,9 +77,7 @@ def test_a_table_is_replaced_only_by_force(tmp_path: Path, matbench: Matbench) -
     assert str(path) in matbench("run", path, "--sizes", "16", *QUICK, "--format", "csv").stdout
 
 
-def test_what_is_written_meanwhile_is_kept(
-    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_others_write(tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
     path = copied("textbook.cu", tmp_path)
     table, source = path.with_suffix(".toml"), path.read_text()
     adopt = search.adopt
@@ -136,9 +134,7 @@ def test_a_kernel_in_a_header_is_for_its_includer(tmp_path: Path, matbench: Matb
     ("is_named", "place"),
     [(True, "main.cu"), pytest.param(False, "src/launch.cu", marks=pytest.mark.long)],
 )
-def test_the_launch_may_be_in_a_file_nearby(
-    is_named: bool, place: str, tmp_path: Path, matbench: Matbench
-) -> None:
+def test_launch_elsewhere(is_named: bool, place: str, tmp_path: Path, matbench: Matbench) -> None:
     text = (FOREIGN / "shared-attribute.cu").read_text(encoding="utf-8")
     kernel, launcher = text.split("void launch_gemm_staged")
     (tmp_path / "kernels").mkdir()

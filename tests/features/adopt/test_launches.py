@@ -138,9 +138,7 @@ def test_template_arguments_by_name_stay_names(before: str, called: str) -> None
         ("f<<<cols / 8, 8>>>(a, cols);", (), {}),
     ],
 )  # fmt: skip
-def test_what_is_passed_has_the_name_of_the_parameter(
-    host: str, grid: tuple[str, ...], given: dict[str, Any]
-) -> None:
+def test_arguments_have_its_names(host: str, grid: tuple[str, ...], given: dict[str, Any]) -> None:
     found = read(host.replace("f<<<", "tiled<1, 2><<<"))
     assert (found.grid, found.given) == (grid, given)
 

@@ -122,9 +122,7 @@ def test_every_set_of_parameters_and_every_size_has_to_pass(needs: Asked) -> Non
         (4, True, "needs 4"), (5, True, "needs more than 4"),
     ],
 )  # fmt: skip
-def test_the_smallest_power_of_two_that_suffices(
-    least: float, needed: bool, finding: str, needs: Asked
-) -> None:
+def test_the_least_power_of_two(least: float, needed: bool, finding: str, needs: Asked) -> None:
     found = needs("error_constant = 8", unless(lambda case: case.kernel.error_constant >= least))
     assert found["error_constant = 8"].key == "error_constant"
     assert only(found) == (needed, finding)
@@ -139,9 +137,7 @@ def test_the_smallest_power_of_two_that_suffices(
         (-12, 15, True, "needed for small and large numbers"),
     ],
 )
-def test_which_half_of_the_exponents_is_needed(
-    low: int, high: int, needed: bool, finding: str, needs: Asked
-) -> None:
+def test_the_needed_half(low: int, high: int, needed: bool, finding: str, needs: Asked) -> None:
     """The kernel is right with exponents from `low` to `high`."""
 
     def held(case: Case) -> bool:

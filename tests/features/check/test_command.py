@@ -111,9 +111,7 @@ def test_large_probes_have_allowed_sizes(device: DeviceInfo, write_kernel: Kerne
     assert large(cube, device, 512) == {}, "a cube takes too long"
 
 
-def test_where_nothing_could_be_probed(
-    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
+def test_nothing_probed(matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter) -> None:
     path = write_kernel(launch='block = [1]\ngrid = [1]\nwhere = ["M > 2**20"]')
     start = f"mine: no probe could run on {device.label}: needs M > 2**20 (M = 1…"
     result = matbench("check", path, code=1)

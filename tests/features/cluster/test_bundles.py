@@ -77,9 +77,7 @@ def test_files_are_known_by_their_contents(loaded: Kernel, tmp_path: Path) -> No
         ("../..", "x.h"),
     ],
 )
-def test_a_parcel_is_written_to_its_folder_only(
-    sha256: str, name: str, loaded: Kernel, tmp_path: Path
-) -> None:
+def test_a_parcel_stays_inside(sha256: str, name: str, loaded: Kernel, tmp_path: Path) -> None:
     there = tmp_path / "there"
     (there / "a").mkdir(parents=True)
     (there / "a" / "link").symlink_to(tmp_path)

@@ -163,9 +163,7 @@ def test_what_runs_on_the_host_is_skipped() -> None:
         (("tcp://node1:80", "--device", "0"), "cannot be combined with --device"),
     ],
 )
-def test_what_cannot_be_a_cluster(
-    given: tuple[str, ...], said: str, refusal: Refusal, nothing_runs: None
-) -> None:
+def test_refusals(given: tuple[str, ...], said: str, refusal: Refusal, nothing_runs: None) -> None:
     assert refusal("run", "tiled", "--cluster", *given).startswith(f"--cluster {said}")
 
 

@@ -366,9 +366,7 @@ def test_a_run_says_that_it_takes_the_cpu(only_the_cpu: Machine, matbench: Matbe
     assert said.endswith("with an NVIDIA driver: matbench doctor --install")
 
 
-def test_a_reason_without_a_fix_names_the_doctor(
-    only_the_cpu: Machine, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_fix_names_the_doctor(only_the_cpu: Machine, caplog: pytest.LogCaptureFixture) -> None:
     def unusable() -> list[Any]:
         raise UnavailableError("the toolkit is too new")
 
@@ -378,9 +376,7 @@ def test_a_reason_without_a_fix_names_the_doctor(
     assert said.endswith("GPU: the toolkit is too new (see matbench doctor)")
 
 
-def test_nobody_is_told_who_chose_the_cpu(
-    only_the_cpu: Machine, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_chosen_cpu_is_not_told(only_the_cpu: Machine, caplog: pytest.LogCaptureFixture) -> None:
     backends.choose("opencl", None)
     backends.choose("auto", "0")
     only_the_cpu.driver(status=100)  # hidden, or none

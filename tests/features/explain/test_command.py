@@ -240,9 +240,7 @@ def test_without_ncu_counters_are_told(matbench: Matbench, monkeypatch: pytest.M
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_counters_need_cuda(
-    matbench: Matbench, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
-) -> None:
+def test_no_opencl(matbench: Matbench, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo) -> None:
     if device.backend == "cuda":
         pytest.skip("this is CUDA")
     monkeypatch.setattr(counters, "executable", lambda: "ncu")

@@ -113,9 +113,7 @@ def test_the_case_is_handed_to_ncu(fake_ncu: Path, device: DeviceInfo, tmp_path:
         ("exit 3", "no output"),
     ],
 )
-def test_an_ncu_that_counts_nothing_says_why(
-    fake_ncu: Path, device: DeviceInfo, script: str, message: str
-) -> None:
+def test_ncu_counts_nothing(fake_ncu: Path, device: DeviceInfo, script: str, message: str) -> None:
     install(fake_ncu, script)
     with pytest.raises(MatbenchError, match=message):
         count(device)

@@ -33,9 +33,7 @@ def write(path: Path, *outcomes: Outcome, device: DeviceInfo = DEVICE) -> Path:
 
 
 @pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (0.5, 0), (1.04, 0), (1.2, 1)])
-def test_exit_code_tells_regressions_alone(
-    tmp_path: Path, matbench: Matbench, factor: float, code: int
-) -> None:
+def test_only_regressions(tmp_path: Path, matbench: Matbench, factor: float, code: int) -> None:
     old = write(tmp_path / "old.jsonl", *repeated(steady()))
     new = write(tmp_path / "new.jsonl", *repeated(steady(factor=factor)))
     matbench("compare", old, new, "--fail-if-slower", "5%", code=code)

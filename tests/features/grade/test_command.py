@@ -81,9 +81,7 @@ def test_the_same_records_are_json_and_csv(matbench: Matbench, recorded: tuple[s
     assert len(rows) == 2
 
 
-def test_a_page_has_a_section_for_grades(
-    matbench: Matbench, recorded: tuple[str, Path], tmp_path: Path
-) -> None:
+def test_page_of_grades(matbench: Matbench, recorded: tuple[str, Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     matbench("report", recorded[1], "--page", page)
     text = page.read_text()

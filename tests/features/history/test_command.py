@@ -282,9 +282,7 @@ def test_a_shallow_clone_is_told(
     assert refusal("history", "mine.cu", *BRIEFLY) == told
 
 
-def test_bad_files_and_kernels_are_refused(
-    refusal: Refusal, project: Path, tmp_path: Path, nothing_runs: None
-) -> None:
+def test_bad_arguments(refusal: Refusal, project: Path, tmp_path: Path, nothing_runs: None) -> None:
     save("One")
     save("Two", turns=2)
     given = ("history", "mine.cu", *BRIEFLY)

@@ -6,6 +6,8 @@ Each file holds what its commands print on a CPU, without what differs from run 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -84,97 +86,9 @@ FILES = {
     "gemm.cu": Gemm(transpose="NT", padding=3).source(),
 }  # fmt: skip
 
-#: The commands of each file.
-COMMANDS: dict[str, list[Any]] = {
-    "run": [
-        "run good.cu slow.cu liar.cu typo.cu cuda-only.cu --sizes 33,48x17x20",
-        "run good.cu broken.cu none.cu bare.cu empty.cu binary.cu folder.cu --sizes 17",
-    ],
-    "run-github": ["run good.cu liar.cu --sizes 33 --format github"],
-    "run-csv": ["run good.cu liar.cu --sizes 33 --seed 5 --format csv"],
-    "run-json": [
-        "run good.cu --sizes 33 --format json", "run liar.cu tiles.cu --sizes 9 --format json",
-    ],
-    "run-junit": ["run good.cu liar.cu typo.cu cuda-only.cu --sizes 17 --format junit"],
-    "run-skipped": [
-        "run tiled --set TILE=500 --sizes 9", "run cuda-only.cu --sizes 9,17 --allow-skips",
-        "run liar.cu --sizes 9 --allow-skips", "run empty-grid.cu --sizes 8",
-        "run tiled --set TILE=16 --sizes 1000000x1000000x1", "run tiled --sizes 9 --alpha 2",
-    ],
-    "run-problems": [
-        "run scaled.cu --sizes 17 --inputs signed --alpha 2",
-        "run dot-tree --sizes 2^10 --inputs signed", "run good.cu --sizes 17 --replay 9f3C2b",
-        "run gemm.cu numpy --sizes 17 --alpha=-0.5 --beta 1 --batch 1,3",
-    ],
-    "run-claims": ["run good.cu claims.cu --sizes 33"],
-    "run-functions": [
-        "run functions.py::right functions.py::wrong --baseline numpy --sizes 17",
-        ["run", "host.cpp", "--entry", "host product", "--sizes", "17"],
-    ],
-    "run-adopted": ["run bare.cu square.cu --adopt --sizes 8x9x5"],
-    "run-smoke": ["run good.cu tiles.cu --smoke"],
-    "run-repeated": ["run good.cu --sizes 9 --repeat 2"],
-    "run-resumed": [
-        "run good.cu --sizes 9 --output out.jsonl", "run good.cu --sizes 9,10 --resume out.jsonl",
-        "report out.jsonl --fastest",
-    ],
-    "compare": [
-        "compare claims.cu slow.cu --sizes 33 --fail-if-slower 5% --max-time 5",
-        "compare good.cu liar.cu --sizes 33",
-        "compare tiled tiled-dynamic --sizes 8 --set TILE=500 --fail-if-slower 5%",
-    ],
-    "compare-fastest": ["compare slow.cu partly.cu --sizes 33 --max-time 5 --format github"],
-    "compare-json": ["compare slow.cu good.cu --sizes 33 --max-time 5 --format json"],
-    "check": ["check partly.cu --quick", "check tiles.cu --set TILE=4"],
-    "blocks": ["blocks good.cu --sizes 33", "blocks liar.cu --sizes 33", "blocks numpy --sizes 33"],
-    "blocks-json": ["blocks good.cu --sizes 33 --format json"],
-    "show": ["kernels good.cu", "kernels scaled.cu", "kernels gemm.cu", "kernels numpy"],
-    "help": [
-        f"{name} --help" for name in ("run", "compare", "check", "blocks", "kernels", "serve")
-    ],
-}  # fmt: skip
-
-#: Command lines that are refused.
-REFUSED = [
-    "xyzzy", "rnu",
-    *(f"run {words}" for words in (
-        "tild", "xyzzy", "--sizes 256,0", "--set TILE=8,0", "--set THREDS=8", "--set THREADS",
-        "block-1d --set THREADS=128 --set THREADS=64", "--device 99",
-        "--device abacus", "--alpha x", "--beta 1e99", "--batch 0", "--batch \u0663",
-        "--replay 0x12", "empty.cu --adopt", "cubes-tree --baseline cublas",
-        "--group ladder --workload reverse", "--workload dot --baseline numpy",
-        "--inputs uniform,ones", "--inputs ones", "--format word", "--seed=-1", "--timeout 0",
-        "--timeout nan", "--max-time inf", "--uncertainty fine", "--graph", "--szies 8", "--sizes",
-        "none.cu", "none/", "./empty",
-        "--output kept.jsonl", "--resume kept.jsonl", "--resume kept.jsonl --output kept.jsonl",
-        "--output none/x.jsonl", "--output .",
-        "--output kept.svg --picture kept.svg --force",
-        "--replay xyz", "--replay 1 --resume kept.jsonl", "--repeat 0", "--repeat 101",
-        "--workload dot --sizes 8x8x8", "--workload dot --sizes 2^1000",
-        "--workload cubes --inputs uniform", "--workload reverse --inputs signed",
-        "--workload dot --inputs digits", "--inputs ramp", "dot-tree --workload cubes",
-        "tiled --front-matter std=c++17", "good.cu slow.cu --front-matter std=c++17",
-        "good.cu slow.cu --entry good", "good.cu --front-matter precision",
-        "good.cu --front-matter nothing=3", "good.cu --front-matter std=c++99",
-        "good.cu --front-matter entry=good<3", "good.cu --front-matter entry=other",
-        "good.cu --front-matter include_dirs=['gone']", "nowhere/a.cuh", "a.cuh", "twice.cu",
-        "beside.cu", "two.cu", "good.cu tild", "bare.cu --contract transpose", "broken.cu",
-        "unknown-key.cu", "no-entry.cu", "not-closed.cu",
-    )),
-    "kernels broken.cu", "kernels --diff tiled",
-    "kernels tild", "kernels two.cu", "kernels tiled --diff tild", "check two.cu",
-    "kernels single-block --diff", "compare tiled", "compare tiled kahan naive-2d",
-    "compare tiled kahan --fail-if-slower lot",
-    "compare tiled kahan --hot --cold --backend opencl",
-    "compare tiled kahan --hot --graph --backend opencl", "compare tiled numpy",
-    "compare tiled naive-2d --format junit", "compare old.jsonl new.jsonl",
-    "compare dot-tree cubes-tree", "compare cublas cublas-bf16", "compare tf32x3 double-mma",
-    "compare fp8-wgmma fp8-promoted", "compare kept.jsonl", "compare tiled kept.jsonl",
-    "compare none.jsonl kept.jsonl", "compare kept.jsonl kept.jsonl", "report",
-    "compare kept.jsonl kept.jsonl --sizes 8", "compare tiled kahan --ignore-environment",
-    "report none.jsonl", "explain tiled --sizes 8,9", "explain tiled --inputs normal,uniform",
-    "blocks tiled --sizes 8 --alpha 1,2", "serve --sizes abc",
-]  # fmt: skip
+#: What each file holds, its commands too: a new one is written there, before `make golden`.
+TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.txt")}
+COMMANDS = {name: re.findall(r"(?m)^\$ matbench (.*)$", text) for name, text in TEXTS.items()}
 
 #: What a program gives to a judge, and what a line of input asks `matbench serve`.
 JUDGED: list[dict[str, Any]] = [
@@ -238,19 +152,13 @@ def files(own_state: None) -> None:
     Path("binary.cu").write_bytes(b"\xff\xfe\x00")
 
 
-def test_each_file_is_of_a_test() -> None:
-    names = {*COMMANDS, "refused", "judge", "serve"}
-    found = {file.stem for file in FOLDER.glob("*.txt")}
-    assert {name for name in found if not name.startswith("pages-")} == names
-
-
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [name for name in COMMANDS if COMMANDS[name]])
 def test_commands(name: str, matbench: Matbench, same: Callable[..., None]) -> None:
     def lines() -> Iterator[str]:
         for command in COMMANDS[name]:
-            words = command.split() if isinstance(command, str) else command
+            words = shlex.split(command)
             done = matbench(*words, code=None)
-            yield f"$ matbench {' '.join(words)}"
+            yield f"$ matbench {command}"
             if "json" in words:
                 yield from leaves(json.loads(done.stdout), whole=words[:2] == ["run", "good.cu"])
             elif "csv" in words:
@@ -266,7 +174,8 @@ def test_commands(name: str, matbench: Matbench, same: Callable[..., None]) -> N
 @pytest.mark.usefixtures("nothing_runs")
 def test_refusals(refusal: Refusal, same: Callable[..., None]) -> None:
     """Each is one line, with exit code 2; nothing is run, lost or written."""
-    same("refused", (f"{command}\n    {refusal(*command.split())}" for command in REFUSED))
+    refused = re.findall(r"(?m)^\S.*$", TEXTS["refused"])
+    same("refused", (f"{command}\n    {refusal(*command.split())}" for command in refused))
 
 
 def test_verdicts(device: DeviceInfo, same: Callable[..., None]) -> None:

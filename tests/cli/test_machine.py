@@ -38,10 +38,7 @@ def test_a_cache_that_others_can_fill_stops_the_run(
 
 @pytest.mark.parametrize("kind", ["file", "below a file", "not to be made"])
 def test_an_unusable_cache_folder_is_one_line(
-    kind: str,
-    tmp_path: Path,
-    matbench: Matbench,
-    monkeypatch: pytest.MonkeyPatch,
+    kind: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "file"
     file.touch()

@@ -34,10 +34,7 @@ HONEST: dict[str, dict[str, Any]] = {
         "alpha": [1.0, 2.5],
     },
     "launchers::scaled<double, 8>": {"args": ["M", "N", "K", "alpha", "A", "B", "C"]},
-    "with_maps": {
-        "requires": ["sm_90a"],
-        "launch": {"where": ["K % 4 == 0", "N % 4 == 0"]},
-    },
+    "with_maps": {"requires": ["sm_90a"], "launch": {"where": ["K % 4 == 0", "N % 4 == 0"]}},
 }
 
 

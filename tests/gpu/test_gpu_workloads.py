@@ -143,12 +143,7 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
 @pytest.mark.parametrize("inputs", workloads.get("dot").inputs)
 @pytest.mark.parametrize("N", [1, 33, 33792, 1_000_003])
 def test_cublas_is_right_too(N: int, inputs: str, checks: Session, info: DeviceInfo) -> None:
-    [case] = sweep.cases(
-        [BASELINES["cublas-dot"]],
-        [problem("dot", N, inputs)],
-        {},
-        info,
-    )
+    [case] = sweep.cases([BASELINES["cublas-dot"]], [problem("dot", N, inputs)], {}, info)
     outcome = right(checks, case)
     resources = present(present(outcome.build).resources)
     assert present(resources.library).startswith("cuBLAS ")

@@ -89,7 +89,7 @@ def plainly_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """No case is run, or the test fails."""
 
-    def no_case(*_: Any) -> None:
+    def no_case(*_: Any, **__: Any) -> None:
         raise AssertionError("a case was run")
 
     for method in ("unfit", "run"):

@@ -207,24 +207,6 @@ def test_wrong_is_untimed_and_no_success(matbench: Matbench, write_kernel: Kerne
     assert "What limits it is not known: wrong, " in result.stdout
 
 
-# -- bad input -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["tiled", "--arch", "keppler"], "did you mean 'kepler'?"),
-        (["thread-1d", "--set", "TILE=8"], "no selected kernel sweeps it; known: THREADS"),
-        (["numpy"], "is a library routine"),
-        (["host-loop"], "runs only on the host"),
-    ],
-)
-def test_bad_input_is_one_line(matbench: Matbench, arguments: list[str], message: str) -> None:
-    result = matbench("explain", *arguments, code=2)
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-
-
 @pytest.mark.usefixtures("no_device")
 def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) -> None:
     result = matbench("explain", "naive-2d", "--set", "TILE=16", "--format", "plain")

@@ -116,22 +116,5 @@ def test_a_kernel_that_does_not_compile_has_the_compilers_message(
     assert "missing" in text
 
 
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [("dot-tree", "dot product c = Σ aᵢ·bᵢ"), ("reverse-direct", "reversal of an array")],
-)
-def test_only_matrix_products_are_graded(matbench: Matbench, name: str, what: str) -> None:
-    error = matbench("grade", name, code=2).stderr
-    assert error.count("\n") == 1
-    assert error.startswith(f"matbench: {name} computes the {what}")
-    assert error.endswith("only matrix products can be graded\n")
-
-
-def test_an_alpha_other_than_1_is_refused(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    path = write_kernel("doubles", front="alpha = 2.0")
-    error = matbench("grade", path, code=2).stderr
-    assert error == "matbench: doubles needs alpha = 2; it must be 1 to grade\n"
-
-
 def test_numpy_is_graded_on_the_host(matbench: Matbench) -> None:
     assert matbench("grade", "numpy").output.startswith("numpy: grade A")  # without warnings

@@ -99,35 +99,12 @@ def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
     assert catalogue.load(tmp_path / "other.cu").name == "mine"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("mine", "--from", "tield"), "no kernel 'tield'; did you mean 'tiled'?"),
-        (("mine", "--from", "numpy"), "numpy is a library routine"),
-        (("tiled",), "the name 'tiled' is taken by kernels/ladder/02-tiled.cu"),
-        (("numpy",), "the name 'numpy' is taken by kernels/baselines/numpy.py"),
-        (("mine", "--output", "nowhere"), "cannot be written: No such file or directory"),
-    ],
-)
-def test_what_is_refused(
-    arguments: tuple[str, ...], said: str, tmp_path: Path, matbench: Matbench,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    result = matbench("new", *arguments, code=2)
-    assert said in result.output
-    assert result.output.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_workload_has_a_kernel_to_begin_with(tmp_path: Path, matbench: Matbench) -> None:
     matbench("new", "mine", "--output", tmp_path)
     assert "naive-2d" in (tmp_path / "mine.cu").read_text(encoding="utf-8").split("// ///")[2]
     for name in {kernel.workload for kernel in WITH_SOURCE}:
         matbench("new", f"my-{name}", "--workload", name, "--output", tmp_path)
         assert catalogue.load(tmp_path / f"my-{name}.cu").workload == name
-    result = matbench("new", "x", "--from", "tiled", "--workload", "dot", code=2)
-    assert "--workload dot: tiled computes matmul" in result.output
 
 
 def test_a_full_disk_leaves_no_half_of_a_file(matbench: Matbench, tmp_path: Path) -> None:

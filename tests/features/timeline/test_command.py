@@ -6,7 +6,6 @@ import csv
 import json
 import re
 
-import pytest
 from support.cli import Matbench
 from support.kernels import KernelWriter
 from support.paths import BAD_KERNELS
@@ -57,17 +56,3 @@ def test_a_wrong_kernel_is_not_clocked(matbench: Matbench) -> None:
 def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
     said = matbench("blocks", "tiled", "--sizes", "20", "--set", "TILE=4096").stdout
     assert "skipped: needs" in said
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("numpy",), "its blocks cannot be timed"),
-    ],
-)
-def test_bad_input_has_a_line(matbench: Matbench, arguments: tuple[str, ...], message: str) -> None:
-    done = matbench("blocks", *arguments, code=2)
-    assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("matbench")
-    assert message in done.stderr

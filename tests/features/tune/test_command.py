@@ -109,15 +109,6 @@ def test_nothing_right_is_no_winner(matbench: Matbench, file: Path) -> None:
     assert "--set" not in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [
-    ["numpy"], ["single-block"], ["tiled", "--budget", "soon"], ["tiled", "--set", "TURNS=1"],
-])  # fmt: skip
-def test_what_is_refused_is_one_line(matbench: Matbench, arguments: list[str]) -> None:
-    result = matbench("tune", *arguments, code=2)
-    assert result.stderr.startswith("matbench")
-    assert result.stderr.count("\n") == 1
-
-
 # -- what is written -----------------------------------------------------------------------------
 
 WRITE = ("--sizes", "48", "--set", "TURNS=8,1", "--set", "KIND=1", "--write")

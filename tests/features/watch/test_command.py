@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench
 from support.kernels import SLOW_BODY, WRONG_BODY, KernelWriter, kernel_text
 from support.terminal import COMMAND, assert_gone, on_terminal
 
@@ -206,26 +205,3 @@ def test_a_save_in_the_middle_of_things_is_looked_at_next(write_kernel: KernelWr
     assert session.code == 0
     assert "version 2" in session.written
     assert "at 59" not in session.written
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--output", "x.jsonl"), "No such option"),
-        (("--format", "json"), "No such option"),
-        (("--hot", "--cold"), "--cold and --hot cannot be combined here"),
-        (("--hot", "--graph"), "--graph needs CUDA"),
-        (("--set", "TIEL=8"), "did you mean 'TILE'?"),
-    ],
-)
-def test_what_is_refused(
-    options: tuple[str, ...], said: str, write_kernel: KernelWriter, matbench: Matbench
-) -> None:
-    result = matbench("watch", write_kernel(), "--backend", "opencl", *options, code=2)
-    assert said in result.output
-    assert result.output.count("\n") == 1
-
-
-def test_a_file_that_is_not_there(tmp_path: Path, matbench: Matbench) -> None:
-    result = matbench("watch", tmp_path / "mine.cu", code=2)
-    assert "no such file; create one with `matbench new mine`" in result.output

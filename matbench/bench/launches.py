@@ -33,6 +33,7 @@ from matbench.errors import CaseError
 from matbench.model import Launch
 from matbench.records.outcome import BlockTimes, Sustained, Timing
 from matbench.workloads.matmul import trials
+from matbench.workloads.oracle import Array
 from matbench.workloads.rounding import stored
 
 #: The most sets of buffers; with guards, these fit on any device.
@@ -403,6 +404,8 @@ class FunctionLaunches(Launches):
     """Calls of a function, each with its own inputs and each verified."""
 
     _host_ns: float | None = None
+    #: A and B of a call with fresh inputs.
+    _fresh: tuple[Array, Array] | None = None
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -473,33 +476,27 @@ class FunctionLaunches(Launches):
     def _fresh_ns(self, key: int) -> float:
         """A call with whole numbers, which are no earlier inputs in another order: a function could
         know these again, and put together C of what it has kept."""
-        started, runnable, checks = time.perf_counter_ns(), self.runnable, self.options.checks
-        problem, buffers, kernel = runnable.case.problem, runnable.buffers, runnable.case.kernel
-        self.built.program.prepare(runnable.arguments)
-        self.samples.write(buffers, self.samples.draw(key))  # and what C is before the call
-        A, B = trials.whole_numbers(problem, key)
-        for index, values in enumerate((A, B)):
-            numbers = stored(values.astype(self.samples.given.dtype), self.samples.contract.storage)
-            self.backend.write(buffers.inputs[index].data, numbers)
-            buffers.copy(self.kernels, 0, "place", index)
-        runnable.ready()
-        if "ready" in checks:
-            self._complete = self.samples.set_aside(buffers, kernel)
-        self.backend.synchronize()
-        self.verifying_ns += time.perf_counter_ns() - started
-        taken_ns = self._clocked_ns(self.built.program, is_cold=self.options.cold)
-        started = time.perf_counter_ns()
+        self._fresh = trials.whole_numbers(self.runnable.case.problem, key)
+        self._keys = itertools.chain([key], self._keys)
+        try:
+            return super().once_ns()
+        finally:
+            self._fresh = None
+
+    def _compare(self, launches: list[tuple[Buffers, Draw]]) -> None:
+        if self._fresh is None:
+            super()._compare(launches)
+            return
+        started, [(buffers, draw)] = time.perf_counter_ns(), launches
         buffers.copy(self.kernels, 0, "take")
-        C = runnable.result_on_host(self.samples.given)
-        rows = trials.wrong_rows(A, B, C, key)
-        if rows.size:
-            raise runnable.wrong(
+        C = self.runnable.result_on_host(self.samples.given)
+        if (rows := trials.wrong_rows(*self._fresh, C, draw.key)).size:
+            raise self.runnable.wrong(
                 "samples",
-                f"with the inputs of --replay {key:x}, which are no earlier ones in another order: "
-                f"{rows.size:,} of {problem.M:,} rows of C wrong, first row {rows[0]:,}",
+                f"with the inputs of --replay {draw.key:x}, which are no earlier ones in another "
+                f"order: {rows.size:,} of {len(C):,} rows of C wrong, first row {rows[0]:,}",
             )
         self.verifying_ns += time.perf_counter_ns() - started
-        return taken_ns
 
     def _require_same_time(self) -> None:
         """`WrongError` if calls on fresh inputs take longer than the others. If they seem to, both
@@ -574,8 +571,12 @@ class FunctionLaunches(Launches):
     ) -> None:
         self.built.program.prepare(self.runnable.arguments)
         super()._make_ready(launches, with_inputs=with_inputs)
+        [(buffers, _)] = launches
+        for index, values in enumerate(self._fresh or ()):
+            numbers = stored(values.astype(self.samples.given.dtype), self.samples.contract.storage)
+            self.backend.write(buffers.inputs[index].data, numbers)
+            buffers.copy(self.kernels, 0, "place", index)
         if "ready" in self.options.checks:
-            [(buffers, _)] = launches
             self._complete = self.samples.set_aside(buffers, self.runnable.case.kernel)
             self.backend.synchronize()
 

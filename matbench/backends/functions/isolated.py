@@ -60,13 +60,6 @@ class _Built(NamedTuple):
     version: str
 
 
-class _Place(NamedTuple):
-    """A matrix in the memory that both processes have at the same address."""
-
-    address: int
-    nbytes: int
-
-
 def made(
     kernel: Kernel, params: dict[str, int], variant: Variant, backend: Backend
 ) -> calls.CalledFunction:
@@ -263,8 +256,7 @@ class IsolatedFunction(Function):
             if isinstance(argument, Array):
                 mapped = self.backend.mapped(argument.matrix)  # always to the same place
                 self.backend.unmap(mapped)
-                place = _Place(mapped.value, argument.matrix.nbytes)
-                argument = argument._replace(matrix=cast(Buffer, place))
+                argument = argument._replace(matrix=cast(Buffer, Address(mapped.value, None)))
             given.append(argument)
         self.judged.ask(None, "prepare", self.built.number, given)
         self._prepared = arguments
@@ -311,9 +303,9 @@ class _Functions:
         self.functions: list[calls.CalledFunction] = []
         self.prepared: calls.OneCall | None = None
 
-    def mapped(self, place: _Place) -> Address:
-        """As that of a device."""
-        return Address(place.address, None)
+    def mapped(self, place: Address) -> Address:
+        """As that of a device: both processes have their matrices at the same addresses."""
+        return place
 
     def build(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> _Built:
         function = made(kernel, params, variant, cast(Backend, self))

@@ -153,8 +153,8 @@ def end_group_with_this() -> None:
         os.waitpid(child, 0)  # its own child waits below: a function may wait for all of ours
         return
     try:
+        os.setsid()  # what is sent to the group is not for it
         if os.fork() == 0:
-            os.setsid()  # what is sent to the group is not for it
             select.select([end], [], [])
             os.killpg(leader, signal.SIGKILL)
     finally:

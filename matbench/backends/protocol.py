@@ -128,7 +128,7 @@ class Program:
 class Call(NamedTuple):
     """One launch of a kernel, or of several, or one call of a function on the host."""
 
-    #: Start it; a GPU may still be computing C afterwards.
+    #: Start it; a GPU may still be computing C afterwards. It may return its own time, in ns.
     run: Callable[[], object]
     #: Copy what C is now, as soon as the device has done what the call asked of it.
     take: Callable[[], None] = lambda: None
@@ -136,8 +136,6 @@ class Call(NamedTuple):
     give: Callable[[], None] = lambda: None
     #: Whether a function runs on the host, which no other call may share a timing with.
     runs_on_host: bool = False
-    #: What it takes besides the function, in nanoseconds, which is no part of its time.
-    overhead_ns: float = 0.0
     program: Program | None = None
     arguments: Sequence[Argument] = ()
 

@@ -15,6 +15,7 @@ import os
 import pickle
 import select
 import signal
+import struct
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -40,13 +41,19 @@ from matbench.errors import CaseError, readable
 from matbench.model import Kernel, Launch, Resources
 
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_CAPBSET_DROP = 4, 36, 24  # <linux/prctl.h>
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _CAP_SYS_PTRACE, _CAPABILITY_VERSION = 19, 0x20080522  # <linux/capability.h>
+#: By machine: its number in <linux/audit.h>, and the numbers of setpgid and setsid.
+_CALLS = {"x86_64": (0xC000003E, 109, 112), "aarch64": (0xC00000B7, 154, 157)}
 #: Empty calls, of which the shortest is what a call takes besides the function.
 _EMPTY_CALLS = 21
 _ANSWER_BYTES, _MOST_DESCRIPTORS = 1 << 16, 1 << 20
 #: Addresses for matrices, of which only those in use have memory.
 _SHARED_BYTES = 1 << 42
 _MAP_NORESERVE = 0x4000  # <linux/mman.h>
+#: What is left of the time of a call, at least, when that of an empty one is subtracted, which may
+#: have taken longer than this call's hand-over.
+_LEAST_SHARE = 0.1
 #: For how long a process may take to stop, and how often it is looked at.
 _STOP_S, _LOOK_S = 5.0, 0.0002
 
@@ -85,7 +92,7 @@ def started() -> Judged | None:
     """
     try:
         return Judged()
-    except (AttributeError, OSError):  # not Linux, or a container that forbids it
+    except (AttributeError, IndexError, OSError):  # not Linux, or a container that forbids it
         return None
 
 
@@ -101,7 +108,9 @@ class Judged:
         flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
         self._shared = mmap.mmap(-1, _SHARED_BYTES, flags)
         self._next = 0  # where the next matrix may be
-        self._alone = ""  # the newest process when it had started none
+        self._is_alone = False  # whether it has started no other process
+        self._ran_ns: dict[int, int] = {}  # for how long those others had run when they stopped
+        self._statistics = os.open("/proc/stat", os.O_RDONLY)
         self._connection, its_own = Pipe()
         judge = os.getpid()
         self.pid = os.fork()
@@ -120,17 +129,13 @@ class Judged:
             self._poll.register(descriptor, select.POLLIN)
         self._wait()  # until its group is there
         self._connection.recv_bytes(_ANSWER_BYTES)
+        self._rest()
         # What it starts stays a descendant, and it may not read or trace this process.
         libc = ctypes.CDLL(None)
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         libc.prctl(_PR_SET_DUMPABLE, 0)
         #: What a call takes besides the function, in ns, measured before any code of it ran.
-        self.empty_ns = min(self._empty_call_ns() for _ in range(_EMPTY_CALLS))
-
-    def _empty_call_ns(self) -> int:
-        began_ns = time.perf_counter_ns()
-        self.call()
-        return time.perf_counter_ns() - began_ns
+        self.empty_ns = min(self._asked(b"", int)[1] for _ in range(_EMPTY_CALLS))
 
     def allocate(self, nbytes: int) -> memoryview:
         """Memory of both processes, until `release`; no place is used twice."""
@@ -163,26 +168,33 @@ class Judged:
         return b"".join(parts)
 
     def ask(self, kind: Any, *question: Any) -> Any:
-        """What it says, of that kind, or the error that it has; it is at rest then."""
-        answer = self._asked(pickle.dumps(question), kind)
-        self.require_rest()
-        return answer
+        """What it says, of that kind, or the error that it has."""
+        return self._asked(pickle.dumps(question), kind)[0]
 
-    def call(self) -> int:
-        """The address of what the prepared call returned, once its process has stopped."""
-        return int(self._asked(b"", int))
+    def call(self) -> tuple[int, float]:
+        """Make the call that is prepared: the address of what it returned, and its time in ns."""
+        address, taken_ns = self._asked(b"", int)
+        return address, max(taken_ns - self.empty_ns, _LEAST_SHARE * taken_ns)
 
-    def _asked(self, question: bytes, kind: Any) -> Any:
+    def _asked(self, question: bytes, kind: Any) -> tuple[Any, int]:
+        """The answer, and the time until all was at rest again."""
+        self._require_rest()
+        created, began_ns = self._processes_created(), time.perf_counter_ns()
         os.killpg(self.pid, signal.SIGCONT)
         self._connection.send_bytes(question)
         self._wait()
+        taken_ns = time.perf_counter_ns() - began_ns
+        if not self._is_alone or self._processes_created() != created:
+            self._rest()
+        if not self._is_alone:
+            taken_ns = time.perf_counter_ns() - began_ns
         try:
             answer = answers.decoded(self._connection.recv_bytes(_ANSWER_BYTES), kind)
         except (OSError, EOFError, ValueError):
             raise CaseError("the process of the function sent no answer", fatal=True) from None
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer, taken_ns
 
     def _wait(self) -> None:
         """Wait for an answer, and until it has stopped. If it ends, so does this process, as it
@@ -191,22 +203,28 @@ class Judged:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGSTOP)
         seen = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED)
-        if seen is None or seen.si_code in (os.CLD_STOPPED, os.CLD_TRAPPED):
-            return
+        assert seen is not None
+        self._end_with(seen)
+        if seen.si_code != os.CLD_STOPPED:
+            raise CaseError("the process of the function is traced", fatal=True)
+
+    def _end_with(self, seen: os.waitid_result) -> None:
         if seen.si_code == os.CLD_EXITED:
             os._exit(seen.si_status)
-        signal.signal(seen.si_status, signal.SIG_DFL)
-        os.kill(os.getpid(), seen.si_status)
+        if seen.si_code in (os.CLD_KILLED, os.CLD_DUMPED):
+            signal.signal(seen.si_status, signal.SIG_DFL)
+            os.kill(os.getpid(), seen.si_status)
 
-    def require_rest(self) -> None:
+    def _processes_created(self) -> bytes:
+        """How many processes and threads this machine has created: a number that only grows."""
+        return os.pread(self._statistics, 1 << 20, 0).partition(b"\nprocesses ")[2].split()[0]
+
+    def _rest(self) -> None:
         """Wait until all that it has started has stopped, too; `CaseError` if that cannot be."""
-        newest = Path("/proc/loadavg").read_text().split()[-1]  # of all processes and threads
-        if newest == self._alone:
-            return
         import psutil
 
-        ends_s, started = time.monotonic() + _STOP_S, psutil.Process().children(recursive=True)
-        for process in started:
+        ends_s, self._ran_ns = time.monotonic() + _STOP_S, {}
+        for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError, ChildProcessError):
                 if os.getpgid(process.pid) != self.pid:
                     raise CaseError(
@@ -220,8 +238,26 @@ class Judged:
                     if time.monotonic() > ends_s:
                         raise CaseError(f"started process {process.pid}, which does not stop")
                 if process.pid != self.pid:
+                    self._ran_ns[process.pid] = _ran_ns(process.pid)
                     os.waitpid(process.pid, os.WNOHANG)  # an orphan that has ended
-        self._alone = newest if len(started) == 1 else ""
+        self._is_alone = not self._ran_ns
+
+    def _require_rest(self) -> None:
+        """`CaseError` if anything has run since it was at rest, woken by a timer for example."""
+        events = os.WSTOPPED | os.WCONTINUED | os.WEXITED | os.WNOHANG
+        seen = os.waitid(os.P_PID, self.pid, events)
+        if seen is not None:
+            self._end_with(seen)
+        if seen is not None or any(_ran_ns(pid) > ns for pid, ns in self._ran_ns.items()):
+            raise CaseError("ran when it was not called, and could have changed C", fatal=True)
+
+
+def _ran_ns(process: int) -> int:
+    """The time for which the threads of a process have run; 0 if it is gone."""
+    with contextlib.suppress(OSError, IndexError):
+        threads = Path(f"/proc/{process}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads)
+    return 0
 
 
 class IsolatedFunction(Function):
@@ -270,14 +306,13 @@ class IsolatedFunction(Function):
         mapped = [self.backend.mapped(matrix.matrix) for matrix in matrices]
         returned, taken = [0], [b""]
 
-        def run() -> None:
-            began_ns = time.perf_counter_ns()
-            returned[0] = self.judged.call()
+        def run() -> float:
+            returned[0], taken_ns = self.judged.call()
             if self.first_call_s is None:
-                self.first_call_s = (time.perf_counter_ns() - began_ns) / 1e9
+                self.first_call_s = taken_ns / 1e9
+            return taken_ns
 
         def take() -> None:
-            self.judged.require_rest()
             if not self.built.fills_C:
                 taken[:] = [self.judged.copied(returned[0], C.nbytes)]
 
@@ -289,7 +324,7 @@ class IsolatedFunction(Function):
 
                 self.backend.write(C, np.frombuffer(taken[0], np.uint8))
 
-        return Call(run, take, give, runs_on_host=True, overhead_ns=self.judged.empty_ns)
+        return Call(run, take, give, runs_on_host=True)
 
 
 # -- the judged ------------------------------------------------------------------------------------
@@ -343,6 +378,24 @@ def _forgo_tracing() -> None:
         libc.capset(header, sets)
 
 
+def _stay_in_group() -> None:
+    """From now on, for this process and all that it starts, setpgid and setsid succeed without
+    effect: what is stopped with the group cannot leave it."""
+    machine, *numbers = _CALLS.get(os.uname().machine, (0,))
+    load, equal, above, give = 0x20, 0x15, 0x35, 0x06  # instructions of <linux/bpf_common.h>
+    allow, refuse, succeed = 0x7FFF0000, 0x00050026, 0x00050000  # 38 is ENOSYS
+    lines = [(load, 0, 0, 4), (equal, 1, 0, machine), (give, 0, 0, refuse), (load, 0, 0, 0)]
+    lines += [(above, 0, 1, 1 << 30), (give, 0, 0, refuse)]  # calls of x32
+    for number in numbers:
+        lines += [(equal, 0, 1, number), (give, 0, 0, succeed)]
+    lines += [(give, 0, 0, allow)]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
+    filters = struct.pack("@HP", len(lines), ctypes.addressof(program))
+    libc = ctypes.CDLL(None)
+    if numbers and libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
+        libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filters, 0, 0)
+
+
 def _serve(connection: Connection, judge: int) -> NoReturn:
     """Answer the judge, until it ends."""
     code = 1
@@ -353,6 +406,7 @@ def _serve(connection: Connection, judge: int) -> NoReturn:
         signals.end_with(judge)
         signals.end_group_with_this()
         _forgo_tracing()
+        _stay_in_group()
         gc.disable()  # no pause while a function is timed
         connection.send_bytes(b"ready")
         functions = _Functions()

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import struct
 import sys
 import threading
 import time
@@ -162,6 +163,31 @@ def child_that_left(A, B, C):
             work(A, B, C)
         os._exit(0)
     os.wait()
+
+
+def child_that_comes_back(A, B, C):
+    """A process that is out of the group while that is stopped."""
+    function, (read, write) = os.getpid(), os.pipe()
+    if os.fork() == 0:
+        os.setpgid(0, 0)
+        os.write(write, b"!")
+        work(A, B, C)
+        os.setpgid(0, function)
+        os._exit(0)
+    os.read(read, 1)
+    os.close(read)
+    os.close(write)
+
+
+def woken_by_a_timer(A, B, C):
+    """A timer of the kernel continues it when it has been stopped."""
+    if "timer" not in ready:
+        ready["timer"] = ctypes.c_void_p()
+        event = struct.pack("qii48x", 0, signal.SIGCONT, 0)  # SIGEV_SIGNAL
+        assert libc.timer_create(1, event, ctypes.byref(ready["timer"])) == 0
+        often = struct.pack("qqqq", 0, 1_000_000, 0, 1_000_000)
+        assert libc.timer_settime(ready["timer"], 0, often, None) == 0
+    threading.Thread(target=work, args=(A, B, C)).start()
 
 
 def woken_again(A, B, C):

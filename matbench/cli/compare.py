@@ -86,18 +86,12 @@ def compare(
     matbench compare --against main tiled kahan --fail-if-slower 3%
     matbench compare old.jsonl new.jsonl --fail-if-slower 3%
     """
-    from matbench.kernelfile import sweep
-    from matbench.records.environment import run_environment
-    from matbench.show import comparisons
-    from matbench.worker.comparing import Bench
-    from matbench.worker.worker import WorkerPool
-
     if any(name.endswith(".jsonl") for name in contenders):
         _compare_files(contenders, verdict.threshold, features, shown)
         return
+    named = _named(contenders, files)
     info = device.choose()
     launches.require_one_kind(info)
-    named = _named(contenders, files)
     remarks: list[str] = []
     if against is None:
         pairs = [_pair(contenders, named)]
@@ -111,6 +105,13 @@ def compare(
     summary = features.value("gate", "summary")
     written = {"GITHUB_STEP_SUMMARY": summary, **shown.outputs}
     require_apart(written, read_for(kernels, contenders))
+
+    from matbench.kernelfile import sweep
+    from matbench.records.environment import run_environment
+    from matbench.show import comparisons
+    from matbench.worker.comparing import Bench
+    from matbench.worker.worker import WorkerPool
+
     rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
     plan = _plan(launches, verdict, seconds, rounds)
     options = launches.quick(sustained_s=seconds.sustained)

@@ -25,12 +25,13 @@ def report_files(files: tuple[str, ...], fastest: bool, shown: CaseReportOptions
     matbench report mine.jsonl --picture mine.svg
     matbench report mine.jsonl pairs.json --page mine.html
     """
+    require_apart(shown.outputs, files)
+    contents = read_files(files)
+
     from matbench.records import encoding
     from matbench.records.reading import RecordSet
     from matbench.show import outcomes
 
-    require_apart(shown.outputs, files)
-    contents = read_files(files)
     environments, kept = records_in(contents)
     every = RecordSet([*environments, *(one for file in contents for one in file.records)])
     tables = {

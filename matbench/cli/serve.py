@@ -8,20 +8,22 @@ import threading
 from collections import deque
 from contextlib import suppress
 from queue import Queue
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 import msgspec
 
 from matbench.cli.app import main
 from matbench.cli.console import say
-from matbench.cli.judge import AHEAD, Judge
 from matbench.cli.kernel_files import ContractOptions
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, grouped
 from matbench.cli.types import Seconds
 from matbench.errors import UsageError
 from matbench.kernelfile.contract import Contract
 from matbench.records import encoding
+
+if TYPE_CHECKING:
+    from matbench.cli.judge import Judge
 
 #: A source of at most 1 MB, all of it escaped.
 _MAX_LINE_BYTES = 8 * 1024**2
@@ -91,6 +93,8 @@ def serve(
     \b
     echo '{"id": 1, "path": "mine.cu", "sizes": "256"}' | matbench serve
     """
+    from matbench.cli.judge import AHEAD, Judge
+
     with Judge(
         **vars(sizes),
         **vars(device),

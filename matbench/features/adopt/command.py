@@ -51,7 +51,6 @@ def adopt(
     import tomlkit
 
     from matbench.cli.outputs import write_file
-    from matbench.features.adopt import functions
     from matbench.kernelfile import python_file, syntax, tables
     from matbench.kernelfile.front_matter import COMPILED, Reader
 
@@ -62,6 +61,8 @@ def adopt(
     known = KernelFiles(front_matter, entry).given
     entry = known.pop("entry", None)
     if python_file.is_python(file):
+        from matbench.features.adopt import functions
+
         if known:
             raise UsageError(f"--front-matter: write the table above the function in {file}")
         sys.exit(not functions.adopt(file, device))

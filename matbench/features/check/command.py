@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
-from itertools import chain
 
 import click
-import psutil
 
-from matbench.analysis.claims import Weakening, weakenings
-from matbench.bench.options import Options
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, say, say_printed, show_rich
+from matbench.cli.console import Interruption, exit_with
 from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
 from matbench.cli.outputs import require_apart
-from matbench.cli.progress import progress
-from matbench.cli.selection import without_launch
 from matbench.errors import UsageError
-from matbench.features.check import claim_checker, sanitizer, view
-from matbench.features.check.claim_checker import conditions
-from matbench.features.check.probe import Need, Probe
-from matbench.features.probes import cases
-from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Kernel, Skip
-from matbench.records.environment import run_environment
-from matbench.records.outcome import Claims, Outcome
-from matbench.show import outcomes, safe
-from matbench.worker.scheduler import TaskGroup
-from matbench.worker.worker import Worker, WorkerPool
-
-#: After this many timeouts, the remaining probes of a set of parameters are skipped.
-_DEADLINES = 2
 
 
 @main.command()
@@ -66,6 +45,9 @@ def check(
         if not kernel.kind.is_launched:
             what = f"{kernel.name} is {kernel.kind.called}"
             raise UsageError(f"{what}; use `matbench run` to check it")
+
+    from matbench.features.check import probing, sanitizer
+
     if sanitize:
         sanitizer.executable()
     require_apart(shown.outputs, read_for(chosen, kernels))
@@ -75,8 +57,7 @@ def check(
         infos = device.choose_alike(kernel)
         if sanitize and infos[0].backend != "cuda":
             raise UsageError(f"--sanitize needs CUDA; this is {infos[0].backend}")
-        probed = _probed(kernel, values, infos[0], quick=quick)
-        trials.append(Probing(kernel, infos, probed, try_claims=not quick, sanitize=sanitize))
+        trials.append(probing.Probing(kernel, infos, values, quick=quick, sanitize=sanitize))
     with Interruption() as interruption:
         for each in trials:
             each.probe(deadlines)
@@ -85,149 +66,8 @@ def check(
     done, total = (sum(counts) for counts in zip(*(each.progress for each in trials), strict=True))
     begun = [each for each in trials if each.probes]
     if begun:
-        _show(begun, shown)
+        probing.show(begun, shown)
     interruption.exit(done, total, "probes")
     if any(finding for each in begun for finding in each.findings):
         sys.exit(1)
     exit_with([o for each in begun for o in each.outcomes], allow_skips=allow_skips, done="probed")
-
-
-def _probed(
-    kernel: Kernel, values: dict[str, tuple[int, ...]], info: DeviceInfo, *, quick: bool
-) -> list[tuple[str, Case]]:
-    """The cases of a kernel, each with its purpose."""
-    if quick:
-        unset = options.SizeOptions(
-            sizes=None, inputs=(), seed=0, alpha=None, beta=None, batch=None
-        )
-        problems = unset.problems([kernel], smoke=True)
-        return [("quick", case) for case in sweep.quick([kernel], problems, values, info)]
-    memory = (
-        psutil.virtual_memory().total if info.kind == "gpu" else None
-    )  # for the largest matrices
-    return cases.probed(kernel, values, info, memory)
-
-
-def _show(trials: list[Probing], shown: options.ReportOptions) -> None:
-    """Print the probes, the claims and the sanitizer's findings of each kernel."""
-    devices = {info.identity: info for each in trials for info in each.devices}
-    about = run_environment(sys.argv[1:], [*devices.values()], {})
-    found = [record for each in trials for record in (*each.probes, *each.needs)]
-    every = [outcome for each in trials for outcome in each.outcomes]
-    report = replace(outcomes.report(every, [about]), records=lambda: [about, *found])
-    if shown.fmt == "rich":
-        for number, each in enumerate(trials):
-            blank = [""] if number else []
-            where = each.devices[0]
-            show_rich(*blank, *view.renderables(each.kernel.name, where, each.probes, each.needs))
-        shown.draw(report)
-    else:
-        shown.show(report)
-    runs = [findings for each in trials for findings in each.findings]
-    findings = list(chain.from_iterable(runs))
-    for finding in findings:
-        say(safe.line(finding))
-    if runs:
-        say(f"compute-sanitizer: {len(runs)} runs, findings: {len(findings)}", err=True)
-
-
-class Probing:
-    """What a kernel was seen to do: at awkward shapes, without its claims, under the sanitizer."""
-
-    def __init__(
-        self, kernel: Kernel, devices: tuple[DeviceInfo, ...], probed: list[tuple[str, Case]], *,
-        try_claims: bool, sanitize: bool,
-    ) -> None:  # fmt: skip
-        self.kernel = kernel
-        self.devices = devices
-        self.probed = probed
-        can_run = any(case.skip is None for _, case in probed)
-        tried = try_claims and kernel.kind.is_launched and can_run
-        stated = Claims.from_kernel(kernel)
-        self.claims = [*weakenings(stated), *conditions(stated)] if tried else []
-        # At one shape with partial tiles on every side, for each set of parameters.
-        shapes = {str(c.params): c for what, c in probed if what == "primes" and c.skip is None}
-        tools = sanitizer.TOOLS if sanitize else ()
-        self.runs = [(case, tool) for case in shapes.values() for tool in tools]
-        self._probes: dict[int, Probe] = {}
-        self._needs: dict[str, Need] = {}
-        #: What each run of the sanitizer found.
-        self.findings: list[list[str]] = []
-
-    @property
-    def probes(self) -> list[Probe]:
-        return [self._probes[index] for index in sorted(self._probes)]
-
-    @property
-    def outcomes(self) -> list[Outcome]:
-        return [probe.outcome for probe in self.probes]
-
-    @property
-    def needs(self) -> list[Need]:
-        """How much of its claims the kernel needs, as far as that was tried."""
-        return [self._needs[c.declared] for c in self.claims if c.declared in self._needs]
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """How many trials are done, out of how many."""
-        done = len(self._probes) + len(self._needs) + len(self.findings)
-        return done, len(self.probed) + len(self.claims) + len(self.runs)
-
-    def probe(self, deadlines: options.DeadlineOptions) -> None:
-        """Run every probe, on any of the devices."""
-        given_up: dict[str, Skip] = {}
-        with (
-            WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as pool,
-            progress(len(self.probed)) as display,
-        ):
-            pool.build_ahead([(self.devices[0], case) for _, case in self.probed])
-
-            def probe(worker: Worker, index: int) -> Probe:
-                purpose, case = self.probed[index]
-                place = worker.device.place
-                display.begin(f"{case.label}, {case.problem.inputs}: {purpose}", place=place)
-                if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
-                    left = [c for _, c in self.probed[index:] if c.params == case.params]
-                    many = sum(other.skip is None for other in left)
-                    skip = Skip("timeouts", given={"probes": many, "timeouts": _DEADLINES})
-                    case = without_launch(case, given_up.setdefault(str(case.params), skip))
-                    self.probed[index] = purpose, case
-                outcome = worker.measure(case)
-                display.end(place)
-                return Probe(purpose=purpose, outcome=outcome)
-
-            groups = [TaskGroup(self.devices, [index]) for index in range(len(self.probed))]
-            for index, record in pool.distribute(groups, probe):
-                self._probes[index] = record
-
-    def try_claims(self, deadlines: options.DeadlineOptions) -> None:
-        """Run the kernel without each of its claims, or with weaker ones.
-
-        It may fail then, so its output and the driver's are not shown.
-        """
-        if not self.claims:
-            return
-        with (
-            WorkerPool(Options(timed=False), deadlines.deadlines) as pool,
-            progress(len(self.claims)) as display,
-        ):
-
-            def need(worker: Worker, claim: Weakening) -> Need:
-                place = worker.device.place
-                display.begin(f"{self.kernel.name} without {claim.declared}", place=place)
-                result = claim_checker.ClaimChecker(worker, self.probed, self.outcomes).need(claim)
-                display.end(place)
-                return result
-
-            groups = [TaskGroup(self.devices, [claim]) for claim in self.claims]
-            for claim, claim_need in pool.distribute(groups, need):
-                self._needs[claim.declared] = claim_need
-
-    def run_sanitizer(self, deadlines: options.DeadlineOptions) -> None:
-        if not self.runs:
-            return
-        with progress(len(self.runs)) as display:
-            for case, tool in self.runs:
-                display.begin(f"{tool}: {case.label}")
-                findings = sanitizer.run(self.devices[0], case, tool, deadlines.timeout)
-                self.findings.append([f"{case.label}: {finding}" for finding in findings])

@@ -7,11 +7,8 @@ from contextlib import suppress
 
 import click
 
-from matbench import backends
-from matbench.cache import Cache
 from matbench.cli.app import main
 from matbench.cli.console import say, show_rich
-from matbench.features.doctor import installing, machine
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
@@ -34,6 +31,10 @@ def doctor(install: bool, clear_cache: bool) -> None:
     """
     from rich.table import Table
     from rich.text import Text
+
+    from matbench import backends
+    from matbench.cache import Cache
+    from matbench.features.doctor import installing, machine
 
     if clear_cache:
         cache = Cache()

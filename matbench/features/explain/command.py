@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import os
 import sys
-from collections.abc import Sequence
 
 import click
 
-from matbench import backends, signals
-from matbench.analysis import ranking
-from matbench.backends import UnavailableError
-from matbench.backends.cuda import compilation
-from matbench.cache import Cache
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, say, say_printed
+from matbench.cli.console import Interruption, exit_with, say
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.outputs import require_apart
-from matbench.cli.progress import progress
-from matbench.errors import CaseError, MatbenchError, UsageError
-from matbench.features.explain import counters as ncu
-from matbench.features.explain import (
-    disassembly,
-    explanation,
-    limits,
-    machine_code,
-    occupancy,
-    view,
-)
-from matbench.features.explain.architectures import Architecture, device_of, named, of_capability
-from matbench.features.explain.record import Fit, Limits, MachineCode
-from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Resources
-from matbench.records.environment import run_environment
+from matbench.errors import UsageError
+from matbench.features.explain.record import Fit
+from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
-from matbench.worker.comparing import Contender
-from matbench.worker.worker import WorkerPool
 
 #: The architecture to explain a kernel for if there is no device.
 _CURRENT = "hopper"
@@ -74,14 +52,22 @@ def explain(
     matbench explain tiled --set TILE=16 --arch g80,kepler,hopper
     matbench explain tiled --set TILE=4,8,12,16,20 --arch g80,kepler
     """
-    if counters:
-        ncu.executable()
     chosen = files.one(kernel)
     if not chosen.kind.is_launched:
         what = f"{chosen.name} is {chosen.kind.called}"
         raise UsageError(f"{what}; it has no source in CUDA C to explain")
     options.require_device(chosen)
     require_apart(shown.outputs, read_for([chosen]))
+
+    from matbench.features.explain import counters as ncu
+    from matbench.features.explain import explanation, steps, view
+    from matbench.features.explain.architectures import device_of, named
+    from matbench.kernelfile import sweep
+    from matbench.records.environment import run_environment
+    from matbench.worker.comparing import Contender
+
+    if counters:
+        ncu.executable()
     info = _device(device, counters=counters)
     gpu = info if info is not None and info.backend == "cuda" else None
     names = arch.split(",") if arch is not None else [] if info is not None else [_CURRENT]
@@ -104,17 +90,17 @@ def explain(
     limits = outcome = counted = code = None
     with Interruption() as interruption:
         if info is not None:
-            limits = _measure(cases, info, deadlines, measured)
+            limits = steps.measure(cases, info, deadlines, measured)
     if measured:
         best = Contender.of(measured)
         case, outcome = best.case, best.outcome
     if not interruption:
         with interruption:
-            fits += _fits(case, params if asked else [case.params], gpu, targets, outcome)
+            fits += steps.fits(case, params if asked else [case.params], gpu, targets, outcome)
             if counters and gpu is not None:
                 counted = ncu.count(gpu, case, deadlines.timeout)
             if outcome is None or outcome.status != "wrong":
-                code = _machine_code(case, gpu, targets, outcome)
+                code = steps.machine_code(case, gpu, targets, outcome)
     if not (measured or fits):
         interruption.exit(0, len(cases), "cases")
     result = explanation.explanation(case, info, devices[0], outcome, limits, fits, counted, code)
@@ -127,9 +113,11 @@ def explain(
 
 def _device(device: options.DeviceOptions, *, counters: bool) -> DeviceInfo | None:
     """The device in use; None if there is none and none was asked for."""
+    from matbench.backends import NoDeviceError
+
     try:
         info = device.choose()
-    except backends.NoDeviceError as error:
+    except NoDeviceError as error:
         if counters or device.backend != "auto" or device.device is not None:
             raise
         say(f"not measured: {error}", err=True)
@@ -137,80 +125,3 @@ def _device(device: options.DeviceOptions, *, counters: bool) -> DeviceInfo | No
     if counters and info.backend != "cuda":
         raise UsageError(f"--counters needs CUDA; this is {info.label}")
     return info
-
-
-def _measure(
-    cases: Sequence[Case], info: DeviceInfo, deadlines: options.DeadlineOptions,
-    measured: list[tuple[Case, Outcome]],
-) -> Limits | None:  # fmt: skip
-    """Measure every case briefly, and the device's limits; what is measured is kept if stopped."""
-    how = options.LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
-    with (
-        WorkerPool(how, deadlines.deadlines, say_printed) as pool,
-        progress(len(cases) + 1) as display,
-    ):
-        pool.build_ahead([(info, case) for case in cases])
-        for case in cases:
-            display.begin(case.label)
-            measured.append((case, pool.worker(info).measure(case)))
-        ran = next((case for case, outcome in measured if outcome.status == "measured"), None)
-        if ran is None:
-            return None
-        display.begin("the device's limits")
-        try:
-            # Other processes lower a CPU's limits, so they are measured each time.
-            return pool.worker(info).run(limits.measured, info.kind == "cpu", case=ran)
-        except CaseError as error:
-            say(f"the device's limits could not be measured: {error.reason}", err=True)
-            return None
-
-
-def _fits(
-    case: Case, params: Sequence[dict[str, int]], gpu: DeviceInfo | None,
-    targets: Sequence[Architecture], outcome: Outcome | None,
-) -> list[Fit]:  # fmt: skip
-    """What fits on this GPU and the others with these parameters; nvcc compiles several at once."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    cache = Cache()
-
-    def compiled(architecture: Architecture, params: dict[str, int]) -> Resources | None:
-        at = architecture.compute_capability
-        try:
-            return compilation.compiled_by_nvcc(at, case.kernel, params, cache).resources
-        except UnavailableError:
-            return None
-
-    def fitted(wanted: tuple[DeviceInfo, dict[str, int]]) -> Fit:
-        device, params = wanted
-        build = outcome.build if outcome is not None and params == case.params else None
-        at = sweep.case(case.kernel, case.problem, params, device)
-        return occupancy.fit(at, device, compiled, build, here=device is gpu)
-
-    devices = [*map(device_of, targets), *([gpu] if gpu is not None else [])]
-    with signals.defer_interrupts(), ThreadPoolExecutor(os.cpu_count()) as at_once:
-        return list(at_once.map(fitted, itertools.product(devices, params)))
-
-
-def _machine_code(
-    case: Case, gpu: DeviceInfo | None, targets: Sequence[Architecture], outcome: Outcome | None
-) -> MachineCode | None:
-    """What the case's machine code shows, for this GPU or else the first of the named ones.
-
-    None, with a note, if the tools are missing or the case cannot be launched there.
-    """
-    architecture = of_capability(gpu.compute_capability) if gpu else next(iter(targets), None)
-    if architecture is None:
-        return None
-    placed = sweep.case(case.kernel, case.problem, case.params, gpu or device_of(architecture))
-    if placed.launch is None or placed.skip is not None:
-        return None
-    units = gpu.limits["multiprocessors"] if gpu else None
-    mhz = ranking.held_mhz(outcome.timing) if gpu and outcome else None
-    capability, cache = architecture.compute_capability, Cache()
-    try:
-        code = disassembly.disassembled(capability, case.kernel, case.params, cache)
-        return machine_code.machine_code(code, placed, architecture, units, mhz)
-    except MatbenchError as error:
-        say(f"machine code not read: {error}", err=True)
-        return None

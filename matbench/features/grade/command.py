@@ -10,7 +10,6 @@ from typing import get_args
 import click
 
 from matbench import signals
-from matbench.bench.options import Options
 from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
@@ -19,13 +18,8 @@ from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.selection import SelectionOptions
 from matbench.cli.types import Seed
-from matbench.features.grade import steps, view
-from matbench.features.grade.multiplier import problem_of
 from matbench.features.grade.record import Grade, Letter
 from matbench.model import Case, DeviceInfo, Kernel
-from matbench.records.environment import run_environment
-from matbench.records.writing import RecordWriter
-from matbench.worker.worker import WorkerPool
 
 
 @main.command()
@@ -59,6 +53,13 @@ def grade(
     """
     chosen = selection.kernels(kernels, files)
     require_apart({"--output": output, **shown.outputs}, read_for(chosen, kernels))
+
+    from matbench.bench.options import Options
+    from matbench.features.grade import steps, view
+    from matbench.records.environment import run_environment
+    from matbench.records.writing import RecordWriter
+    from matbench.worker.worker import WorkerPool
+
     cases = _cases(chosen, selection, constants, device)
     devices = list({info.label: info for info, _ in cases}.values())
     about = run_environment(sys.argv[1:], devices, {"seed": seed})
@@ -108,6 +109,8 @@ def _cases(
 
     Each is graded on one device of each model.
     """
+    from matbench.features.grade.multiplier import problem_of
+
     problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
     overrides = constants.values(kernels)
     every = selection.cases(kernels, list(problems), overrides, device)

@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from matbench import temporary
-from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed
@@ -18,13 +17,6 @@ from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.types import Share
-from matbench.features.history import view
-from matbench.features.history.commits import versions
-from matbench.features.history.search import HistorySearch, RecordedBench
-from matbench.kernelfile import sweep
-from matbench.records.environment import run_environment, state_folder
-from matbench.records.writing import RecordWriter
-from matbench.worker.worker import WorkerPool
 
 #: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 10.0
@@ -67,6 +59,16 @@ def history(
     """
     chosen = files.one(kernel)
     options.require_device(chosen)
+
+    from matbench.analysis.statistics import ComparisonPlan
+    from matbench.features.history import view
+    from matbench.features.history.commits import versions
+    from matbench.features.history.search import HistorySearch, RecordedBench
+    from matbench.kernelfile import sweep
+    from matbench.records.environment import run_environment, state_folder
+    from matbench.records.writing import RecordWriter
+    from matbench.worker.worker import WorkerPool
+
     info = device.choose()
     launches.require_one_kind(info)
     problem, overrides = sizes.one_problem(chosen), constants.values([chosen])

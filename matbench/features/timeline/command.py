@@ -11,13 +11,6 @@ from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
-from matbench.features.timeline import clocking, view
-from matbench.features.timeline.profile import analyse
-from matbench.kernelfile import sweep
-from matbench.records.environment import run_environment
-from matbench.show import outcomes
-from matbench.worker.comparing import Bench
-from matbench.worker.worker import WorkerPool
 
 
 @main.command("blocks")
@@ -40,6 +33,15 @@ def profile_blocks(
     require_apart(shown.outputs, read_for([chosen]))
     if not chosen.kind.has_source:
         raise UsageError(f"{chosen.name} is {chosen.kind.called}; its blocks cannot be timed")
+
+    from matbench.features.timeline import clocking, view
+    from matbench.features.timeline.profile import analyse
+    from matbench.kernelfile import sweep
+    from matbench.records.environment import run_environment
+    from matbench.show import outcomes
+    from matbench.worker.comparing import Bench
+    from matbench.worker.worker import WorkerPool
+
     problem = sizes.one_problem(chosen)
     info = device.choose(chosen)
     cases = sweep.cases([chosen], [problem], constants.values([chosen]), info)

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from matbench import workloads
-from matbench.bench.options import Options
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed
+from matbench.cli.console import Interruption, say
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.outputs import require_apart, write_file
-from matbench.cli.progress import progress
 from matbench.errors import UsageError
-from matbench.features.tune import search as tuning
-from matbench.features.tune import view, writing
-from matbench.features.tune.search import Candidate, TuningSearch
-from matbench.features.tune.search_space import space
-from matbench.model import DeviceInfo
-from matbench.records.environment import run_environment
 from matbench.show import safe
 from matbench.show.reasons import skip_reason
-from matbench.worker.scheduler import TaskGroup
-from matbench.worker.worker import Worker, WorkerPool
+
+if TYPE_CHECKING:
+    from matbench.features.tune.search import Candidate
 
 _SHOWN_BROKEN = 5
 
@@ -58,12 +50,18 @@ def tune(
     matbench tune warp-tiled --sizes 4096 --budget 5m
     matbench tune mine.cu --sizes 1000 --set TILE=4,8,16,32 --write
     """
-    bounds = tuning.parse_budget(budget)
     chosen = files.one(kernel)
     overrides = constants.values([chosen])
     if not (chosen.sweep or chosen.tune):
         raise UsageError(f"{chosen.name} has no constants to tune")
     require_apart(shown.outputs, read_for([chosen]))
+
+    from matbench.features.tune import search as tuning
+    from matbench.features.tune import view, writing
+    from matbench.features.tune.search_space import space
+    from matbench.records.environment import run_environment
+
+    bounds = tuning.parse_budget(budget)
     problems = sizes.problems([chosen])
     path = writing.place(chosen) if write else None
     if write and len(problems) > 1:
@@ -84,7 +82,7 @@ def tune(
 
     searches = [tuning.TuningSearch(space, bounds) for space in spaces]
     with Interruption() as interruption:
-        _search(searches, infos, deadlines)
+        tuning.run(searches, infos, deadlines.deadlines)
     done = sum(search.complete for search in searches)
     standings = [standing for search in searches for standing in search.standings]
     if not standings:
@@ -104,30 +102,6 @@ def tune(
     fruitless = [search for search in searches if search.candidates and not search.leader()]
     if fruitless or not standings:
         sys.exit(1)
-
-
-def _search(
-    searches: list[TuningSearch],
-    devices: tuple[DeviceInfo, ...],
-    deadlines: options.DeadlineOptions,
-) -> None:
-    """Run the searches, each on any of the devices; they keep their results."""
-    with (
-        WorkerPool(Options(blocks=False, rounds=None), deadlines.deadlines, say_printed) as pool,
-        progress(sum(search.steps for search in searches)) as display,
-    ):
-
-        def run(worker: Worker, search: TuningSearch) -> None:
-            place = worker.device.place
-            search.run(worker, pool.builders, partial(display.begin, place=place))
-            display.end(place)
-
-        groups = []
-        for search in filter(lambda search: search.candidates, searches):
-            problems = [case.problem for case in search.candidates]
-            work = sum(workloads.workload_of(problem).work(problem) for problem in problems)
-            groups.append(TaskGroup(devices, [search], work))
-        list(pool.distribute(groups, run))
 
 
 def _tell_broken(broken: list[Candidate]) -> None:

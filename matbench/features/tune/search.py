@@ -13,23 +13,28 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
+from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.bench.options import Deadlines, Options
+from matbench.cli.console import say_printed
+from matbench.cli.progress import progress
 from matbench.errors import UsageError
 from matbench.features.tune import looking
 from matbench.features.tune.record import TuningRecord
 from matbench.features.tune.search_space import Space
-from matbench.model import Case
+from matbench.model import Case, DeviceInfo
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Outcome
 from matbench.worker import comparing
 from matbench.worker.builders import Builders
 from matbench.worker.rounds import in_rounds
 from matbench.worker.scheduler import TaskGroup
-from matbench.worker.worker import Worker
+from matbench.worker.worker import Worker, WorkerPool
 
 #: Each round keeps a quarter, with three times the samples of the previous round.
 _KEPT = 4
@@ -243,3 +248,27 @@ class TuningSearch:
 
 def _label(case: Case, best: Candidate | None) -> str:
     return case.label + (f"; best so far {best.case.label}" if best else "")
+
+
+def run(
+    searches: list[TuningSearch],
+    devices: tuple[DeviceInfo, ...],
+    deadlines: Deadlines,
+) -> None:
+    """Run the searches, each on any of the devices; they keep their results."""
+    with (
+        WorkerPool(Options(blocks=False, rounds=None), deadlines, say_printed) as pool,
+        progress(sum(search.steps for search in searches)) as display,
+    ):
+
+        def run_one(worker: Worker, search: TuningSearch) -> None:
+            place = worker.device.place
+            search.run(worker, pool.builders, partial(display.begin, place=place))
+            display.end(place)
+
+        groups = []
+        for search in filter(lambda search: search.candidates, searches):
+            problems = [case.problem for case in search.candidates]
+            work = sum(workloads.workload_of(problem).work(problem) for problem in problems)
+            groups.append(TaskGroup(devices, [search], work))
+        list(pool.distribute(groups, run_one))

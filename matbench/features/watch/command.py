@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
 from matbench import signals, workloads
-from matbench.analysis.statistics import ComparisonPlan
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import open_console, say, say_printed
+from matbench.cli.console import say, say_printed
 from matbench.cli.kernel_files import KernelFiles
 from matbench.errors import UsageError
-from matbench.features.watch import view
-from matbench.features.watch.versions import Saves, WatchedVersions
-from matbench.kernelfile import catalogue, python_file, sweep
+from matbench.kernelfile import python_file
 from matbench.model import Case, Kernel
-from matbench.worker.comparing import Bench
-from matbench.worker.worker import WorkerPool
 
 #: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 3.0
@@ -51,6 +45,14 @@ def watch(
         if not path.suffix or path.exists():
             what = "not a kernel file; name one such as mine.cu"
         raise UsageError(f"{path}: {what}")
+
+    from matbench.analysis.statistics import ComparisonPlan
+    from matbench.features.watch import view
+    from matbench.features.watch.versions import Saves, WatchedVersions
+    from matbench.kernelfile import catalogue, sweep
+    from matbench.worker.comparing import Bench
+    from matbench.worker.worker import WorkerPool
+
     info = device.choose()
     launches.require_one_kind(info)
     given = files.given
@@ -77,43 +79,8 @@ def watch(
         else:
             cases(first)  # fails now if the options fit no version
         try:
-            _follow(Saves(path), watched)
+            view.follow(Saves(path), watched)
         except KeyboardInterrupt:
             if not signals.is_ctrl_c():
                 raise
             say("")
-
-
-def _follow(saves: Saves, watched: WatchedVersions) -> None:
-    """Look at each save until Ctrl-C, and give up one that is saved again meanwhile.
-
-    A terminal shows the state of the watch and, below it, the current step; a pipe gets a line.
-    """
-    from rich.console import Group
-    from rich.live import Live
-    from rich.text import Text
-
-    console, turns = open_console(), saves.wait()
-    # Drawn once per step, because nothing else may run while a CPU is timed.
-    live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
-
-    def show(step: str) -> None:
-        if console.is_terminal:
-            screen = view.screen(saves.path.name, watched.versions, console.width)
-            live.update(Group(*screen, Text(f"\n{step}", style="cyan")), refresh=True)
-
-    with live if console.is_terminal else nullcontext():
-        while True:
-            if (content := saves.new()) is None:
-                show("Waiting for the next save (Ctrl-C to exit).")
-                next(turns)
-                continue
-            saves.see()
-            for step in watched.look(content):
-                if saves.new() is not None:
-                    break
-                show(f"{step[:1].upper()}{step[1:]} …")
-            if not console.is_terminal:
-                version = watched.versions[-1]
-                paste = (f"\n    {line}" for line in version.paste)
-                say(f"{saves.path.name} {view.line(version)}{''.join(paste)}")

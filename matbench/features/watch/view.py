@@ -1,13 +1,16 @@
-"""A watched kernel file: the latest version in detail, each earlier one on one line."""
+"""A watched kernel file, followed: the latest version in detail, each earlier one on one line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.text import Text
 
-from matbench.features.watch.versions import SavedVersion
+from matbench.cli.console import open_console, say
+from matbench.features.watch.versions import SavedVersion, Saves, WatchedVersions
 from matbench.model import settings_of
 from matbench.show import comparisons, outcomes, safe, units
 from matbench.show.outcomes import size_label
@@ -17,6 +20,37 @@ from matbench.show.terminal import section_renderables
 #: How many lines of a compiler's message are shown, and how many earlier versions.
 _SHOWN_LINES = 12
 _SHOWN_VERSIONS = 8
+
+
+def follow(saves: Saves, watched: WatchedVersions) -> None:
+    """Look at each save until Ctrl-C, and give up one that is saved again meanwhile.
+
+    A terminal shows the state of the watch and, below it, the current step; a pipe gets a line.
+    """
+    console, turns = open_console(), saves.wait()
+    # Drawn once per step, because nothing else may run while a CPU is timed.
+    live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+
+    def show(step: str) -> None:
+        if console.is_terminal:
+            shown = screen(saves.path.name, watched.versions, console.width)
+            live.update(Group(*shown, Text(f"\n{step}", style="cyan")), refresh=True)
+
+    with live if console.is_terminal else nullcontext():
+        while True:
+            if (content := saves.new()) is None:
+                show("Waiting for the next save (Ctrl-C to exit).")
+                next(turns)
+                continue
+            saves.see()
+            for step in watched.look(content):
+                if saves.new() is not None:
+                    break
+                show(f"{step[:1].upper()}{step[1:]} …")
+            if not console.is_terminal:
+                version = watched.versions[-1]
+                paste = (f"\n    {line}" for line in version.paste)
+                say(f"{saves.path.name} {line(version)}{''.join(paste)}")
 
 
 def screen(

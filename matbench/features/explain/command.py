@@ -9,12 +9,12 @@ import click
 
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, say
+from matbench.cli.console import Interruption, exit_with
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.outputs import require_apart
 from matbench.errors import UsageError
 from matbench.features.explain.record import Fit
-from matbench.model import Case, DeviceInfo
+from matbench.model import Case
 from matbench.records.outcome import Outcome
 
 #: The architecture to explain a kernel for if there is no device.
@@ -68,7 +68,7 @@ def explain(
 
     if counters:
         ncu.executable()
-    info = _device(device, counters=counters)
+    info = steps.device(device, counters=counters)
     gpu = info if info is not None and info.backend == "cuda" else None
     names = arch.split(",") if arch is not None else [] if info is not None else [_CURRENT]
     targets = list({found.name: found for found in map(named, names)}.values())
@@ -109,19 +109,3 @@ def explain(
     interruption.exit(len(measured), len(cases), "cases")
     if outcome is not None:
         exit_with([outcome])
-
-
-def _device(device: options.DeviceOptions, *, counters: bool) -> DeviceInfo | None:
-    """The device in use; None if there is none and none was asked for."""
-    from matbench.backends import NoDeviceError
-
-    try:
-        info = device.choose()
-    except NoDeviceError as error:
-        if counters or device.backend != "auto" or device.device is not None:
-            raise
-        say(f"not measured: {error}", err=True)
-        return None
-    if counters and info.backend != "cuda":
-        raise UsageError(f"--counters needs CUDA; this is {info.label}")
-    return info

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from matbench import signals
 from matbench.analysis import ranking
-from matbench.backends import UnavailableError
+from matbench.backends import NoDeviceError, UnavailableError
 from matbench.backends.cuda import compilation
 from matbench.cache import Cache
 from matbench.cli import options
 from matbench.cli.console import say, say_printed
 from matbench.cli.progress import progress
-from matbench.errors import CaseError, MatbenchError
+from matbench.errors import CaseError, MatbenchError, UsageError
 from matbench.features.explain import disassembly, limits, occupancy
 from matbench.features.explain import machine_code as code
 from matbench.features.explain.architectures import Architecture, device_of, of_capability
@@ -24,6 +24,20 @@ from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Resources
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import WorkerPool
+
+
+def device(chosen: options.DeviceOptions, *, counters: bool) -> DeviceInfo | None:
+    """The device in use; None if there is none and none was asked for."""
+    try:
+        info = chosen.choose()
+    except NoDeviceError as error:
+        if counters or chosen.backend != "auto" or chosen.device is not None:
+            raise
+        say(f"not measured: {error}", err=True)
+        return None
+    if counters and info.backend != "cuda":
+        raise UsageError(f"--counters needs CUDA; this is {info.label}")
+    return info
 
 
 def measure(

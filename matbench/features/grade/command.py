@@ -16,7 +16,7 @@ from matbench.cli.console import Interruption, say, say_printed
 from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
-from matbench.cli.selection import SelectionOptions
+from matbench.cli.selection import PlacedCases, SelectionOptions
 from matbench.cli.types import Seed
 from matbench.features.grade.record import Grade, Letter
 from matbench.model import Case, DeviceInfo, Kernel
@@ -56,11 +56,15 @@ def grade(
 
     from matbench.bench.options import Options
     from matbench.features.grade import steps, view
+    from matbench.features.grade.multiplier import problem_of
     from matbench.records.environment import run_environment
     from matbench.records.writing import RecordWriter
     from matbench.worker.worker import WorkerPool
 
-    cases = _cases(chosen, selection, constants, device)
+    problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in chosen)
+    overrides = constants.values(chosen)
+    placed = selection.cases(chosen, list(problems), overrides, device)
+    cases = _cases(chosen, placed, overrides)
     devices = list({info.label: info for info, _ in cases}.values())
     about = run_environment(sys.argv[1:], devices, {"seed": seed})
     writer = (
@@ -102,20 +106,14 @@ def grade(
 
 
 def _cases(
-    kernels: list[Kernel], selection: SelectionOptions, constants: options.ConstantOptions,
-    device: options.DeviceOptions,
-) -> list[tuple[DeviceInfo, Case]]:  # fmt: skip
+    kernels: list[Kernel], placed: PlacedCases, overrides: dict[str, tuple[int, ...]]
+) -> list[tuple[DeviceInfo, Case]]:
     """A case for each kernel: its first parameters that can run, or all that --set names.
 
     Each is graded on one device of each model.
     """
-    from matbench.features.grade.multiplier import problem_of
-
-    problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
-    overrides = constants.values(kernels)
-    every = selection.cases(kernels, list(problems), overrides, device)
     cases: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
-    for alike, case in sorted(every, key=lambda pair: pair[1].skip is not None):
+    for alike, case in sorted(placed, key=lambda pair: pair[1].skip is not None):
         named = [value for name, value in case.params.items() if name in overrides]
         cases.setdefault((case.kernel.name, alike[0].name, *named), (alike[0], case))
     order = [kernel.name for kernel in kernels]

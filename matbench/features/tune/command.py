@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +12,9 @@ from matbench.cli.console import Interruption, say
 from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
 from matbench.cli.outputs import require_apart, write_file
 from matbench.errors import UsageError
+from matbench.records.outcome import Outcome
 from matbench.show import safe
 from matbench.show.reasons import skip_reason
-
-if TYPE_CHECKING:
-    from matbench.features.tune.search import Candidate
 
 _SHOWN_BROKEN = 5
 
@@ -89,7 +86,7 @@ def tune(
         interruption.exit(done, len(searches), "sizes")
     about = run_environment(sys.argv[1:], infos, sizes.recorded)
     shown.show(view.report([one for each in searches for one in each.records()], [about]))
-    _tell_broken([standing for standing in standings if standing.outcome.is_broken])
+    _tell_broken([one.outcome for one in standings if one.outcome.is_broken])
     for leader in filter(None, (search.leader() for search in searches)):
         values = " ".join(f"--set {name}={value}" for name, value in leader.case.params.items())
         say(f"to use it at {leader.case.problem.size}: {values}", err=True)
@@ -104,9 +101,9 @@ def tune(
         sys.exit(1)
 
 
-def _tell_broken(broken: list[Candidate]) -> None:
-    for standing in broken[:_SHOWN_BROKEN]:
-        first, _, _ = (standing.outcome.reason or "").partition("\n")
-        say(safe.line(f"{standing.case.label} is {standing.outcome.status}: {first}"), err=True)
+def _tell_broken(broken: list[Outcome]) -> None:
+    for outcome in broken[:_SHOWN_BROKEN]:
+        first, _, _ = (outcome.reason or "").partition("\n")
+        say(safe.line(f"{outcome.case.label} is {outcome.status}: {first}"), err=True)
     if len(broken) > _SHOWN_BROKEN:
         say(f"and {len(broken) - _SHOWN_BROKEN} more were wrong or failed", err=True)

@@ -257,9 +257,9 @@ def place_of(code: str, node: Node) -> tuple[str, int]:
     return file, above.count("\n", start) + int(line)
 
 
-def text_of(node: Node) -> str:
-    """The text of a node, on one line."""
-    return " ".join((node.text or b"").decode().split())
+def text_of(node: Node | None) -> str:
+    """The text of a node, on one line; none has an empty one."""
+    return " ".join((node.text or b"").decode().split()) if node is not None else ""
 
 
 def line_of(node: Node) -> int:

@@ -57,23 +57,18 @@ def sized_as(args: Args, other: Args) -> Args:
 
 def in_bytes(
     args: Args, function: Signature, hints: Hints, item_bytes: int, c_bytes: int
-) -> list[Args]:
+) -> Iterator[Args]:
     """The arguments, and if the kernel may take pitches in bytes, also with all or some so."""
-    if not hints.mentions(_OF_BYTES):
-        return [args]
     places = [
         i
         for i, (p, text) in enumerate(zip(function.parameters, args, strict=True))
         if not p.pointer and _PITCH.search(p.name) and re.fullmatch("ld[abc]|[MNK]", text)
+        if hints.mentions(_OF_BYTES)
     ]
-    found: dict[Args, None] = {}
+    of_bytes = [f"{c_bytes if text == 'ldc' else item_bytes} * {text}" for text in args]
     for count in (0, *range(len(places), 0, -1)):
         for chosen in itertools.combinations(places, count):
-            one = [*args]
-            for i in chosen:
-                one[i] = f"{c_bytes if one[i] == 'ldc' else item_bytes} * {one[i]}"
-            found.setdefault(tuple(one))
-    return [*found]
+            yield tuple(of_bytes[i] if i in chosen else text for i, text in enumerate(args))
 
 
 def fixed_sizes(function: Signature, hints: Hints, guess: Guess) -> list[tuple[int, int, int]]:

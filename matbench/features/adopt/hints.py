@@ -112,8 +112,7 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     if entry is None:
         raise signature.SourceError("cannot be parsed as CUDA C++", function.line)
     nodes = [entry, *_helpers(root, entry)]
-    bodies = [syntax.fields(node, "body") for node in nodes]
-    text = "\n".join(syntax.text_of(body) for body in bodies if body is not None)
+    text = "\n".join(syntax.text_of(syntax.fields(node, "body")) for node in nodes)
     macros = syntax.defined(code)
     words = {*_WORD.findall(text)}
     body = "\n".join((text, *(macros[name] for name in macros.keys() & words)))
@@ -159,8 +158,7 @@ def _helpers(root: Node, entry: Node) -> Iterator[Node]:
     helpers = {}
     for node in syntax.walk(root):
         if node.type == "function_definition" and "__device__" in signature.words(node):
-            name = syntax.declared(node)
-            helpers[syntax.text_of(name) if name is not None else ""] = node
+            helpers[syntax.text_of(syntax.declared(node))] = node
     pending = [entry]
     while pending:
         words = set(_WORD.findall(syntax.text_of(pending.pop())))
@@ -251,7 +249,7 @@ def _launch(
         return None
     scope = Scope(definitions, owner_of(call), call.start_byte)
     scope.values |= _of_template(call, calls)
-    called = _called(call)
+    called = syntax.text_of(syntax.fields(call, "function"))
     called = scope.values.get(called, called).removeprefix("&")
     if last(called) != last(function.name):
         return None
@@ -282,11 +280,6 @@ def _launch(
     )
 
 
-def _called(call: Node) -> str:
-    node = syntax.fields(call, "function")
-    return syntax.text_of(node) if node is not None else ""
-
-
 def _of_template(launch: Node, calls: Sequence[Node]) -> dict[str, str]:
     """The template arguments of the function that launches, as another function gives them."""
     owner = owner_of(launch)
@@ -295,8 +288,9 @@ def _of_template(launch: Node, calls: Sequence[Node]) -> dict[str, str]:
         return {}
     function = signature.function(outer)
     for call in calls:
-        if last(_called(call)) == last(function.name):
-            given = _template_arguments(_called(call))
+        called = syntax.text_of(syntax.fields(call, "function"))
+        if last(called) == last(function.name):
+            given = _template_arguments(called)
             return dict(zip((p.name for p in function.template), given, strict=False))
     return {p.name: "" for p in function.template if p.default is None}
 

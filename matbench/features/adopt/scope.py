@@ -49,7 +49,9 @@ def definitions(root: Node) -> Iterator[Definition]:
             name = syntax.declared(syntax.fields(node, "declarator") or node)
             parameters, value = _function(value if is_lambda and value else node)
             is_constant = True
-        elif node.type not in _DEFINING or _sign(node) not in ("", "="):
+        elif node.type not in _DEFINING or (
+            syntax.text_of(syntax.fields(node, "operator")) not in ("", "=")
+        ):
             continue
         elif not is_constant and node.parent is not None:  # what surrounds those may be large
             is_constant = bool(signature.words(node.parent) & {"const", "constexpr", "static"})
@@ -60,11 +62,6 @@ def definitions(root: Node) -> Iterator[Definition]:
 
 def _first(node: Node, *names: str) -> Node | None:
     return next(filter(None, (syntax.fields(node, name) for name in names)), None)
-
-
-def _sign(node: Node) -> str:
-    sign = syntax.fields(node, "operator")
-    return sign.type if sign is not None else ""
 
 
 def _function(node: Node) -> tuple[tuple[str, ...], Node | None]:
@@ -222,7 +219,7 @@ class Scope:
         """The value of a call of a function that the text defines, or that libraries have."""
         function, listed = syntax.fields(node, "function"), syntax.fields(node, "arguments")
         nodes = listed.named_children if listed is not None else []
-        name = last(syntax.text_of(function)) if function is not None else ""
+        name = last(syntax.text_of(function))
         over = bare(nodes[0]) if name in ("ceil", "ceilf") and nodes else None
         if over is not None and over.type == "binary_expression":
             name, nodes = "cdiv", over.named_children

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,9 +18,6 @@ from matbench.kernelfile import front_matter, includes, signature, syntax
 from matbench.kernelfile.signature import Signature, TemplateParameter
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Included, Kernel
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 #: How many files near a kernel's are searched for its launches, how much of each, and how many that
 #: have some are read.
@@ -96,21 +93,17 @@ def _completed(function: Signature, source: str, headers: Sequence[str], beside:
     if entry is None:
         return function
     names = [node for node in syntax.walk(entry) if node.type == "identifier"]
-    used = {syntax.text_of(node) for node in names if not _is_called(node)}
+    called = {node.children[0] for node in syntax.walk(entry) if node.type == "call_expression"}
+    used = {syntax.text_of(node) for node in names if node not in called}
     known = {*_BUILT_IN, *_WORD.findall(" ".join(headers))}
     for node in syntax.walk(root):
         name = syntax.declared(node) if "declarat" in node.type else syntax.fields(node, "name")
-        known |= {syntax.text_of(name)} if name is not None else set()
+        known.add(syntax.text_of(name))
     scope = Scope([*definitions(syntax.parse(syntax.expanded(beside)))], 0, 0)
     given = {name: scope.text(name) for name in sorted(used - known)}
     missing = {name: text for name, text in given.items() if text or _TILE.fullmatch(name)}
     macros = (TemplateParameter(MACRO, n, str(t) if t else None) for n, t in missing.items())
     return replace(function, template=(*function.template, *macros))
-
-
-def _is_called(name: Node) -> bool:
-    call = name.parent
-    return call is not None and call.type == "call_expression" and call.children[0] == name
 
 
 def _folders(bare: str, path: Path) -> Iterator[str]:

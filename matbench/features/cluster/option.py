@@ -11,11 +11,7 @@ from matbench.cli.options import DeviceOptions, option
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from matbench.bench.options import Deadlines, Options
-    from matbench.features.cluster.cluster import Cluster
-    from matbench.features.cluster.remote_pool import RemoteWorkerPool
-    from matbench.model import DeviceInfo
-    from matbench.worker.output import Listener
+    from matbench.features.cluster.remote_pool import JoinedCluster
 
 
 @dataclass(frozen=True)
@@ -37,24 +33,7 @@ class ClusterOptions:
             return None
         if device.device:
             raise UsageError("--cluster cannot be combined with --device")
-        from matbench.features.cluster import cluster
+        from matbench.features.cluster import cluster, remote_pool
 
-        context = click.get_current_context()
-        return JoinedCluster(context.with_resource(cluster.joined(self.cluster, device.backend)))
-
-
-class JoinedCluster:
-    """The devices of a cluster, and the pool that measures there."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-
-    def choose_all(self) -> list[DeviceInfo]:
-        return self.cluster.devices
-
-    def pool(
-        self, options: Options, deadlines: Deadlines, listener: Listener | None = None
-    ) -> RemoteWorkerPool:
-        from matbench.features.cluster.remote_pool import RemoteWorkerPool
-
-        return RemoteWorkerPool(self.cluster, options, deadlines, listener)
+        joined = cluster.joined(self.cluster, device.backend)
+        return remote_pool.JoinedCluster(click.get_current_context().with_resource(joined))

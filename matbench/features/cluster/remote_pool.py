@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,6 +37,20 @@ _GATHER_S = 20.0
 _TRIES = 2
 
 _log = logging.getLogger(__name__)
+
+
+class JoinedCluster(NamedTuple):
+    """The devices of a cluster, and the pool that measures there."""
+
+    cluster: Cluster
+
+    def choose_all(self) -> list[DeviceInfo]:
+        return self.cluster.devices
+
+    def pool(
+        self, options: Options, deadlines: Deadlines, listener: Listener | None = None
+    ) -> RemoteWorkerPool:
+        return RemoteWorkerPool(self.cluster, options, deadlines, listener)
 
 
 class RemoteWorkerPool:

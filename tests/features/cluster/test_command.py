@@ -23,7 +23,7 @@ from matbench.analysis import gathering
 from matbench.cli.run import Sweep
 from matbench.cli.selection import SelectionOptions
 from matbench.features.cluster import cluster as joining
-from matbench.features.cluster.option import JoinedCluster
+from matbench.features.cluster.remote_pool import JoinedCluster
 from matbench.kernelfile import catalogue
 from matbench.model import Problem, Skip
 from matbench.records import reading

@@ -31,12 +31,9 @@ def suggested(error: MissingKeysError) -> UsageError:
     paste = [line for line in tomlkit.dumps(_examples(error)).splitlines() if line]
     hint = "add lines such as:"
     if not table.is_there:
-        run = (
-            ""
-            if table.shown.endswith(COMPILED)
-            else f"Run `matbench adopt {table.shown}`, or write"
-        )
-        hint = f"{run or 'Write'} {table.beside_name}:"
+        hint = f"Write {table.beside_name}:"
+        if not table.shown.endswith(COMPILED):
+            hint = f"Run `matbench adopt {table.shown}`, or write {table.beside_name}:"
         return UsageError(f"{error.where}: {error.told}. {hint}", paste)
     if table.is_fenced:
         paste = [f"// {line}" for line in paste]

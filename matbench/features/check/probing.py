@@ -10,8 +10,8 @@ import psutil
 
 from matbench.analysis.claims import Weakening, weakenings
 from matbench.bench.options import Options
-from matbench.cli import options
 from matbench.cli.console import say, say_printed, show_rich
+from matbench.cli.options import DeadlineOptions, ReportOptions, SizeOptions
 from matbench.cli.progress import progress
 from matbench.cli.selection import without_launch
 from matbench.features.check import claim_checker, sanitizer, view
@@ -73,7 +73,7 @@ class Probing:
         done = len(self._probes) + len(self._needs) + len(self.findings)
         return done, len(self.probed) + len(self.claims) + len(self.runs)
 
-    def probe(self, deadlines: options.DeadlineOptions) -> None:
+    def probe(self, deadlines: DeadlineOptions) -> None:
         """Run every probe, on any of the devices."""
         given_up: dict[str, Skip] = {}
         with (
@@ -100,7 +100,7 @@ class Probing:
             for index, record in pool.distribute(groups, probe):
                 self._probes[index] = record
 
-    def try_claims(self, deadlines: options.DeadlineOptions) -> None:
+    def try_claims(self, deadlines: DeadlineOptions) -> None:
         """Run the kernel without each of its claims, or with weaker ones.
 
         It may fail then, so its output and the driver's are not shown.
@@ -123,7 +123,7 @@ class Probing:
             for claim, claim_need in pool.distribute(groups, need):
                 self._needs[claim.declared] = claim_need
 
-    def run_sanitizer(self, deadlines: options.DeadlineOptions) -> None:
+    def run_sanitizer(self, deadlines: DeadlineOptions) -> None:
         if not self.runs:
             return
         with progress(len(self.runs)) as display:
@@ -138,9 +138,7 @@ def _probed(
 ) -> list[tuple[str, Case]]:
     """The cases of a kernel, each with its purpose."""
     if quick:
-        unset = options.SizeOptions(
-            sizes=None, inputs=(), seed=0, alpha=None, beta=None, batch=None
-        )
+        unset = SizeOptions(sizes=None, inputs=(), seed=0, alpha=None, beta=None, batch=None)
         problems = unset.problems([kernel], smoke=True)
         return [("quick", case) for case in sweep.quick([kernel], problems, values, info)]
     # The largest matrices fit into the host's memory, too.
@@ -148,7 +146,7 @@ def _probed(
     return cases.probed(kernel, values, info, memory)
 
 
-def show(trials: list[Probing], shown: options.ReportOptions) -> None:
+def show(trials: list[Probing], shown: ReportOptions) -> None:
     """Print the probes, the claims and the sanitizer's findings of each kernel."""
     devices = {info.identity: info for each in trials for info in each.devices}
     about = run_environment(sys.argv[1:], [*devices.values()], {})

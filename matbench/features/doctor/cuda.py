@@ -193,9 +193,8 @@ def _clocks(api: Any, handle: Any, index: int) -> Found:
         return "note", "cannot be read"
     limits = api.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
     is_set = limits & api.nvmlClocksThrottleReasonApplicationsClocksSetting
-    seen = (
-        f"SM at {now.sm_mhz:,} of at most {most:,} MHz{', limited by its owner' if is_set else ''}"
-    )
+    by_owner = ", limited by its owner" if is_set else ""
+    seen = f"SM at {now.sm_mhz:,} of at most {most:,} MHz{by_owner}"
     if now.throttled:
         reasons = ", ".join(now.throttled)
         fix = f"nvidia-smi -i {index} -q -d PERFORMANCE,TEMPERATURE,POWER"

@@ -104,10 +104,9 @@ def _errors(grade: record.Grade, bounds: record.Bounds) -> str:
         "D": "larger than u times any size",
     }.get(bounds.verdict, "unclear")
     declared = grade.case.claims.precision
-    declaration = (
-        f"; it declares {declared}" if bounds.verdict == "D" and declared != "float32" else ""
-    )
-    return f"{text} ({u}); grade A for {bounds.bits} bits{declaration}"
+    text = f"{text} ({u}); grade A for {bounds.bits} bits"
+    is_told = bounds.verdict == "D" and declared != "float32"
+    return f"{text}; it declares {declared}" if is_told else text
 
 
 def _growth(growth: record.Growth) -> str:

@@ -164,12 +164,8 @@ def _summary(number: int, summaries: Sequence[Summary]) -> str:
     warning = f'<p class="warning">{html.escape(about.warning)}</p>' if about.warning else ""
     which = "The most complete" if number == 0 else "One"
     commands = (
-        ""
-        if not about.commands
-        else (
-            "<details><summary>Command to repeat this</summary>"
-            f'<pre tabindex="0">{html.escape(chr(10).join(about.commands))}</pre></details>'
-        )
+        "<details><summary>Command to repeat this</summary>"
+        f'<pre tabindex="0">{html.escape(chr(10).join(about.commands))}</pre></details>'
     )
     others = f'<p class="hint">{which} of {many} views; choose another above.</p>'
     return (
@@ -177,7 +173,7 @@ def _summary(number: int, summaries: Sequence[Summary]) -> str:
         f"<h1>{html.escape(about.sentence)}</h1>{warning}{others if many > 1 else ''}"
         f"<ul class='facts'>{_definition('Device', about.device) if about.device else ''}"
         f"{_definition('Cases', [about.counts])}{_definition('Date', [about.dates])}</ul>"
-        f"{table(about.winners) if about.winners else ''}{commands}</div>"
+        f"{table(about.winners) if about.winners else ''}{commands if about.commands else ''}</div>"
     )
 
 

@@ -251,9 +251,7 @@ def _label(case: Case, best: Candidate | None) -> str:
 
 
 def run(
-    searches: list[TuningSearch],
-    devices: tuple[DeviceInfo, ...],
-    deadlines: Deadlines,
+    searches: list[TuningSearch], devices: tuple[DeviceInfo, ...], deadlines: Deadlines
 ) -> None:
     """Run the searches, each on any of the devices; they keep their results."""
     with (

@@ -58,3 +58,6 @@ def test_what_a_kernel_scales_by_is_probed() -> None:
     assert {(case.problem.alpha, case.problem.beta, case.problem.batch) for _, case in plain} == {
         (1.0, 0.0, 1)
     }
+    scaled = cases.probed(changed(scales="blocks"), {}, GPU, None)
+    of_scales = {case.problem.size for purpose, case in scaled if purpose == "blocks with scales"}
+    assert of_scales == {"65x290x400"}  # partial blocks of 128

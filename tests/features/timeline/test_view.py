@@ -159,6 +159,7 @@ def test_every_format_has_all_of_it(fmt: str) -> None:
         "33%",
     ):
         assert part in said
+    assert "CPU timings" not in formats.text(reported(sampled(UNEVEN), gpu_or_cpu("gpu")), fmt)
 
 
 def test_a_sweep_keeps_the_imbalance_beside_the_median_block() -> None:

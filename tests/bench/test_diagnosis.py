@@ -118,6 +118,18 @@ def test_every_so_manyth_element_is_named(ordinal: str) -> None:
     assert diagnosis.patterns(C, expected, wrong, {}) == [f"every {ordinal} element from 2 on"]
 
 
+@pytest.mark.parametrize("many", [2, 3])
+def test_three_wrong_elements_are_enough_to_tell_what_they_share(many: int) -> None:
+    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[[0, 3, 4][:many], [0, 5, 2][:many]] = True
+    C = np.where(wrong, 7, expected).astype(np.float32)
+    assert ("all are 7" in diagnosis.patterns(C, expected, wrong, {})) == (many == 3)
+    vector = expected[:1, :many]
+    shifted = diagnosis.patterns(vector - 1, vector, np.ones(vector.shape, bool), {})
+    assert ("shifted by one, towards the end" in shifted) == (many == 3)
+
+
 def test_no_region_is_named_where_there_is_none() -> None:
     expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
     wrong = np.zeros(expected.shape, bool)

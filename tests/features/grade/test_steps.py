@@ -195,12 +195,16 @@ def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
 def test_specials_meet_no_chance_zeros(device: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Multiplier, "signed", lambda _, __, *shape: np.zeros(shape))
 
+    special: list[int] = []
+
     def skips_zeros(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        special.append(np.count_nonzero(~np.isfinite(A)))
         return np.asarray(np.where(B[None] == 0, 0, A[:, :, None] * B[None]).sum(axis=1))
 
     found = steps.specials(Simulated(device, skips_zeros))
     assert "Inf · 0" in found.differ
     assert "Inf in A" not in found.differ
+    assert max(special) == 2  # all others must come out as they are
 
 
 def test_a_kernel_that_accepts_one_number_of_rows_has_no_batches(device: DeviceInfo) -> None:

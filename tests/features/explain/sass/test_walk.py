@@ -146,9 +146,16 @@ def test_variables_have_addresses() -> None:
     assert (store.addresses % 256 == 0).all()
 
 
-@pytest.mark.parametrize("branch", ["BRX R2 -0x10", "RET.REL.NODEC R2 `(k)"])
-def test_a_branch_to_a_place_that_is_not_known(branch: str) -> None:
-    found = walked("LDG.E R2, [R4.64]", branch, "EXIT")
+@pytest.mark.parametrize(
+    ("first", "branch"),
+    [
+        ("LDG.E R2, [R4.64]", "BRX R2 -0x10"),
+        ("LDG.E R2, [R4.64]", "RET.REL.NODEC R2 `(k)"),
+        ("MOV R2, 0x20", "BRX R2"),  # relative to what follows
+    ],
+)
+def test_a_branch_to_a_place_that_is_not_known(first: str, branch: str) -> None:
+    found = walked(first, branch, "EXIT")
     assert found.stopped is not None
     assert found.stopped.what == "target"
 

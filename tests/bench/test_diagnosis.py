@@ -130,6 +130,19 @@ def test_three_wrong_elements_are_enough_to_tell_what_they_share(many: int) -> N
     assert ("shifted by one, towards the end" in shifted) == (many == 3)
 
 
+@pytest.mark.parametrize(("share", "is_told"), [(0.99, True), (1.05, False)])
+def test_what_is_done_to_all_may_vary_a_little(share: float, is_told: bool) -> None:
+    """A factor by 1e-4 of it, a sum by 1e-5 of the largest number."""
+    expected = np.arange(1.0, 118.0).reshape(9, 13)
+    varied = share * np.linspace(-0.5, 0.5, expected.size).reshape(expected.shape)
+    for C, words in (
+        (2 * expected * (1 + 1e-4 * varied), "each multiplied by 2"),
+        (expected + 5 + 1e-5 * 117 * varied, "each off by +5"),
+    ):
+        told = diagnosis.patterns(C, expected, np.ones(C.shape, bool), {})
+        assert (words in told) == is_told
+
+
 def test_no_region_is_named_where_there_is_none() -> None:
     expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
     wrong = np.zeros(expected.shape, bool)

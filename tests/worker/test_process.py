@@ -108,6 +108,17 @@ def test_what_a_process_has_started_ends_if_all_are_killed(tmp_path: Path) -> No
     assert _has_ended(started)
 
 
+def test_a_script_that_ends_none_of_its_processes_ends() -> None:
+    script = (
+        "from matbench.worker.process import WorkerProcess\n"
+        "pool = WorkerProcess()\n"
+        "print(pool.call(max, 1, 2))\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "2\n"
+
+
 def test_a_process_is_stopped_once_it_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loaded machine may be late to stop it."""
     real = os.killpg

@@ -198,6 +198,10 @@ def test_the_winner_comes_first_and_the_default_is_shown() -> None:
     assert "TILE=9 " in page
     assert "TILE=11 " not in page
     assert page.endswith("14 candidates measured")
+    whole = msgspec.structs.replace(SPACE, combinations=SPACE.drawn)
+    page = shown(tuning.report([candidate(32, 2, space=whole)], [environment()]))
+    assert "2 duplicates of another launch" in page
+    assert "sampled" not in page
 
 
 def test_finalists_that_cannot_be_told_apart_are_named() -> None:

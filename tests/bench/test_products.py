@@ -226,14 +226,14 @@ def test_what_a_wrong_result_is_instead(words: str, session: Session, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "where", "step"),
+    ("kind", "where", "step", "place"),
     [
-        ("float", "blockIdx.z == 0 && i + j == 0", "2e-7f"),
-        ("double", "i == M - 1 && j == N - 1", "4e-16"),
+        ("float", "blockIdx.z == 0 && i + j == 0", "2e-7f", "at offset 0 of C"),
+        ("double", "i == M - 1 && j == N - 1", "4e-16", "C[18, 32]"),
     ],
 )
 def test_every_element_has_to_be_the_same_again_unless_declared(
-    kind: str, where: str, step: str, judged: Judged
+    kind: str, where: str, step: str, place: str, judged: Judged
 ) -> None:
     """One that differs from run to run, within the bound."""
     drift = '__device__ int runs;\nextern "C" __global__'
@@ -248,6 +248,7 @@ def test_every_element_has_to_be_the_same_again_unless_declared(
     outcome = judged(moving)
     assert outcome.status == "wrong"
     assert present(outcome.reason).startswith("determinism: ")
+    assert f"elements differ, first {place} between two runs" in present(outcome.reason)
     assert judged(moving._replace(more="deterministic = false")).status == "measured"
 
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pytest_regressions.file_regression import FileRegressionFixture
 from support.h200 import H200
 from support.kernels import kernel_text
 
@@ -198,119 +199,20 @@ def after(old: str, new: str) -> str:
     return instead(old, old + new)
 
 
-#: Lines in place of lines of GOOD, with one mistake, and what is said of it.
-REPLACED: dict[str, list[tuple[str, str]]] = {
-    NAME: [
-        ("name = 7", "`name`: Expected `str`"),
-        ('name = "my kernel"', "name 'my kernel': use"),
-        ('name = "../mine"', "name '../mine'"),
-    ],
-    SUMMARY: [
-        (r'summary = "a\nb"', "summary: must be one line"),
-        (r'summary = "a\u001b[2J"', "summary: must be one line"),
-    ],
-    TILE: [
-        ("TILE = 8", "`sweep.TILE`: Expected `array`"),
-        ('TILE = ["8"]', "`sweep.TILE`: Expected `int`"),
-        ("TILE = []", "`sweep.TILE`: Expected `array` of len"),
-        ("TILE = [8, 0]", "`sweep.TILE`: Expected `int` >= 1"),
-        ("TILE = [2147483648]", "`sweep.TILE`: Expected `int` <="),
-    ],
-    BLOCK: [
-        ('block = "TILE"', "`launch.block`: Expected"),
-        ("block = [1, 1, 1, 1]", "`launch.block`: Expected `array` of"),
-        ('block = ["TIEL"]', "unknown name 'TIEL'"),
-        ('block = ["TILE +"]', "not an arithmetic"),
-    ],
-    GRID: [
-        ("grid = []", "`launch.grid`: Expected `array` of length >= 1"),
-        ('grid = ["abs(M)"]', "only ceil_div, is_power_of_two, max, min can be"),
-        ('grid = ["M.real"]', "attribute is not arithmetic"),
-        ('grid = ["lambda: 1"]', "lambda is not arithmetic"),
-        ('grid = ["M / TILE"]', "not a whole number; divide"),
-    ],
-}  # fmt: skip
-#: The same, of lines that are added below them.
-ADDED: dict[str, list[tuple[str, str]]] = {
-    SUMMARY: [
-        ("group tutorial", "not TOML"),
-        ('group = "tutorial', "not TOML"),
-        ('name = "twice"', "not TOML"),
-        ('sumary = "x"', "`sumary`; did you mean `summary`"),
-        ('qqq = "x"', "known: name, launch, summary"),
-        ('group = "toturial"', "unknown value 'toturial'; known: tutorial, "),
-        ('precision = "fp8"', "unknown value 'fp8'; known:"),
-        ('storage = "fp8"', "`storage`: unknown value 'fp8'; known: float32, int32, float16"),
-        ("error_constant = -0.5", "error_constant"),
-        ("error_constant = nan", "error_constant"),
-        ("error_constant = 64.5", "`error_constant`: Expected `float` <= 64.0"),
-        ("exponents = [15, -14]", "exponents: must be the lowest and the highest"),
-        ("alpha = [1.0, 1e-30]", "alpha = 1e-30: must be 0, or 2^-60 to 2^60 in magnitude"),
-        ('workload = "dot"\nargs = ["A", "B", "C", "N", "N", "N"]\npadding = 8',
-         "padding: only for matmul, not dot"),
-        ('requires = ["avx"]', "`requires`: Expected `str` matching"),
-        ('requires = ["sm_"]', "`requires`"),
-        ('args = ["A", "B", "C"]', "args: 3 arguments, but"),
-        ('args = ["A","B","C","M","N","K","1"]', "args: 7 arguments, but"),
-        ('args = ["A","B","A","M","N","K"]', "C is missing"),
-        ('args = ["B","B","C","M","N","K"]', "A is missing"),
-        ('args = ["1","B","C","M","N","K"]', "A takes"),
-        ('args = ["A","B","C","A","N","K"]', "M takes"),
-        ('args = ["A","B","C","m","N","K"]', "unknown name 'm'"),
-        ('args = ["A","B","C","tensor_map(A, 8, 8)","N","K"]',
-         "only ceil_div, is_power_of_two, max, min can be called"),
-        ('finish = "sum"', "finish = 'sum': C of matmul is not a single number"),
-        ('finish = "mean"', "unknown value 'mean'; known: sum"),
-        ('requires = ["sm_٨٠"]', "`requires`: Expected `str` matching"),
-        ('entry = "yours"', "void yours(…)"),
-        ('entry = ""', "entry '': not the name"),
-    ],
-    TILE: [
-        ("[sweep]", "not TOML"),
-        ("M = [8]", "[sweep] M: not a valid name"),
-        ("warp_size = [8]", "[sweep] warp_size: not a valid name"),
-        ("[let]\nM = 8", "[let] M: not a valid name"),
-        ("[let]\nTILE = 8", "[let] TILE: also in [sweep] or [tune]; keep one"),
-        ("[let]\nTWO = 'M // 2'", "let.TWO 'M // 2': unknown name 'M'"),
-        ("[let]\nTWO = 'TILE / 2'", "let.TWO 'TILE / 2': not a whole number"),
-        ("[let]\nTWO = [2]", "`let.TWO`: Expected `int | str`"),
-        ("a-b = [8]", "[sweep] a-b: not a valid name"),
-        ("max = [8]", "[sweep] max: not a valid name"),
-        ("if = [8]", "[sweep] if: not a valid name"),
-        ("[tune]\nDEEP = [0]", "`tune.DEEP`: Expected `int` >= 1"),
-        ("workspace = [8]", "[sweep] workspace: not a valid name for a constant"),
-    ],
-    BLOCK: [
-        ('where = "M > 1"', "`launch.where`: Expected"),
-        ('shared_bytes = "9**9**9"', "powers are limited"),
-    ],
-    GRID: [
-        ('name = "x"', "unknown key `name`"),
-        ("[model]\nloads = 7", "`model.loads`"),
-        ('where = ["K < max_k"]', "unknown name 'max_k'"),
-        ('[model]\nloads = "Q"', "model.loads 'Q'"),
-        ("where = [\"'x'\"]", "'x' is not a number"),
-        ("workspace_bytes = 4", "launch.workspace_bytes: `workspace` is missing in args"),
-    ],
-}  # fmt: skip
+#: Lines that are put into GOOD, the last of them with a mistake, and what is said of it. A new one
+#: is written there, before `--regen-all`.
+EDITS = Path(__file__).with_name("mistakes.txt")
+PLACES = {"name": NAME, "summary": SUMMARY, "TILE": TILE, "block": BLOCK, "grid": GRID}
 
 
-def marked(lines: str) -> str:
-    """As comments; the last one is the line with the mistake."""
-    return "".join(f"// {line}\n" for line in f"{lines} # here".split("\n"))
+def edited(edit: str) -> str:
+    """GOOD with lines `after` one of it, or `instead of` that; ⏎ separates them."""
+    [(how, place, lines)] = re.findall(r"^(after|instead of) (\w+): (.*)$", edit)
+    marked = "".join(f"// {line}\n" for line in f"{lines} # here".split(" ⏎ "))
+    return (after if how == "after" else instead)(PLACES[place], marked)
 
 
 MISTAKES: dict[str, tuple[str, str]] = {
-    **{
-        lines: (instead(place, marked(lines)), told)
-        for place, rows in REPLACED.items()
-        for lines, told in rows
-    },
-    **{
-        f"more {lines}": (after(place, marked(lines)), told)
-        for place, rows in ADDED.items()
-        for lines, told in rows
-    },
     "nested deeply": (after(NAME, f"// x = {'[' * 5000}\n"), "not TOML: nested too deeply"),
     "endless number": (after(NAME, f"// x = {'9' * 5000}\n"), "not TOML"),
     "unknown table": (instead("// [sweep]\n", "// [sweeps] # here\n"), "did you mean `sweep`?"),
@@ -330,15 +232,6 @@ MISTAKES: dict[str, tuple[str, str]] = {
         instead(TILE, '// TILE = [8]\n// WIDE = ["x"] # here\n// DEEP = [2]\n'),
         "`sweep.WIDE`",
     ),
-    **{
-        f"arithmetic of {text!r}": (
-            after(NAME, f'// arithmetic = "{text}" # here\n'),
-            f"arithmetic {text!r}: must be a number of products, 1 to 16, and their "
-            "precision (float32, tf32, float16, bfloat16, float64, e4m3, e5m2, int8), "
-            'as in "3 tf32"',
-        )
-        for text in ("", "tf32", "3", "0 tf32", "17 tf32", "3 fp8", "-3 tf32", "3 * tf32", "3tf32")
-    },
     "a number for a map": (mapped('"N"'), "map takes `tensor_map(A, rows, columns)`, not 'N'"),
     "a map of D": (mapped('"tensor_map(D, 8, 8)"'), "not 'tensor_map(D, 8, 8)'"),
     "a map by half a box": (mapped('"tensor_map(A, 8)"'), "not 'tensor_map(A, 8)'"),
@@ -389,21 +282,31 @@ MISTAKES: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_told_with_its_line(text: str, told: str, tmp_path: Path) -> None:
+def told_of(text: str, path: Path) -> str:
+    """What is told of a file with one mistake, in time and with the line that is marked."""
     started = time.process_time()
-    message = refusal(tmp_path / "mine.cu", text)
+    message = refusal(path, text)
     assert time.process_time() - started < 5
-    assert told in message
     assert len(message) < 400
     line = re.match(r":(\d+): ", message)
     assert line
-    marks = (number for number, one in enumerate(text.splitlines(), 1) if MARK.search(one))
-    marked = next(marks, None)
-    if marked is not None:
-        assert int(line[1]) == marked
-    else:  # a missing key has no line: the first lines show where it belongs
-        assert 1 <= int(line[1]) <= 6
+    marks = [number for number, one in enumerate(text.splitlines(), 1) if MARK.search(one)]
+    # A missing key has no line: the first lines show where it belongs.
+    assert int(line[1]) == marks[0] if marks else 1 <= int(line[1]) <= 6
+    return message
+
+
+@pytest.mark.parametrize(("text", "told"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_told_with_its_line(text: str, told: str, tmp_path: Path) -> None:
+    assert told in told_of(text, tmp_path / "mine.cu")
+
+
+def test_each_mistake_in_a_key(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
+    edits = re.findall(r"(?m)^\S.*$", EDITS.read_text(encoding="utf-8"))
+    told = {edit: told_of(edited(edit), tmp_path / "mine.cu") for edit in edits}
+    text = "".join(f"{edit}\n    {message}\n" for edit, message in told.items())
+    text = re.sub("not TOML: .*", "not TOML: …", text)  # each Python has its own words
+    file_regression.check(text, fullpath=EDITS, encoding="utf-8")
 
 
 def test_the_group_of_baselines_is_not_offered(tmp_path: Path) -> None:

@@ -215,9 +215,7 @@ def test_nothing_settled_has_a_wide_interval_of_999(wider: float, reason: str | 
         (0.1, 0.5e9, 10, TIME_IS_UP),
     ],
 )
-def test_a_kernel_takes_the_minimum_until_it_is_settled_or_its_time_is_up(
-    sigma: float, ns: float, count: int, reason: str
-) -> None:
+def test_it_takes_the_least_until_settled(sigma: float, ns: float, count: int, reason: str) -> None:
     samples = times(np.random.default_rng(0).normal(0, 1, 200), sigma, ns)
     assert take(StoppingRule(), samples, ns) == (count, reason)
 

@@ -23,9 +23,7 @@ def small_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_copies")
-def test_it_is_measured_once_and_kept(
-    backend: Backend, cache: Cache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measured_once(backend: Backend, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     released = Mock(wraps=backend.release)
     monkeypatch.setattr(backend, "release", released)
     found = bandwidth.measured(backend, cache)
@@ -56,9 +54,7 @@ def test_that_of_another_device_driver_or_program_is_not_taken(
 
 
 @pytest.mark.usefixtures("small_copies")
-def test_measuring_anew_keeps_the_better_figure(
-    backend: Backend, cache: Cache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_best_is_kept(backend: Backend, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a device that does not tell the size of its cache."""
     silent = msgspec.structs.replace(backend.info, properties={})
     monkeypatch.setattr(backend, "info", silent)

@@ -211,9 +211,7 @@ def test_no_honest_sum_is_refused(
     st.integers(1, 40), st.integers(1, 40), st.integers(1, 700), st.sampled_from(KINDS),
     st.integers(0, 2**64 - 1),
 )  # fmt: skip
-def test_three_products_of_parts_are_right_with_their_claim(
-    sample: Sample, M: int, N: int, K: int, kind: Inputs, key: int
-) -> None:
+def test_three_parts_claim(sample: Sample, M: int, N: int, K: int, kind: Inputs, key: int) -> None:
     problem = Problem(M, N, K, inputs=kind)
     trial = sample(problem, key, CLAIMS_EIGHT)
     large = [oracle.round_to(matrix, "tf32") for matrix in trial.inputs]

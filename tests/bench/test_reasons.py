@@ -55,9 +55,7 @@ def reasons(matbench: Matbench, path: Path | str, sizes: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", some(ROUNDED, "bfloat16"))
-def test_a_kernel_file_that_rounds_its_inputs_is_told_what_to_declare(
-    kind: str, tmp_path: Path, matbench: Matbench
-) -> None:
+def test_a_file_that_rounds_inputs_is_told(kind: str, tmp_path: Path, matbench: Matbench) -> None:
     added, mask, inputs, precision = ROUNDED[kind]
     helpers = CUT.replace("ROUND", added).replace("MASK", mask)
     body = LOOP.replace(
@@ -97,9 +95,7 @@ def test_other_mistakes_of_doubles_are_not_called_so(tmp_path: Path, matbench: M
                      marks=pytest.mark.long),
     ],
 )  # fmt: skip
-def test_a_function_that_casts_is_told_what_to_declare(
-    product: str, words: str, tmp_path: Path, matbench: Matbench
-) -> None:
+def test_a_cast_is_told(product: str, words: str, tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "mine.py"
     path.write_text(f"import numpy as np\n\n\ndef f(A, B):\n    return {product}\n")
     [reason] = reasons(matbench, f"{path}::f", "8x8x60")  # fewer elements tell nothing
@@ -119,9 +115,7 @@ def test_a_function_that_casts_is_told_what_to_declare(
         ("k + 1 != K", "it leaves out the last term of K"),
     ],
 )  # fmt: skip
-def test_terms_of_k_that_are_left_out_or_added_twice_are_named(
-    times: str, words: str, tmp_path: Path, matbench: Matbench
-) -> None:
+def test_lost_or_doubled_terms(times: str, words: str, tmp_path: Path, matbench: Matbench) -> None:
     body = LOOP.replace("sum +=", f"sum += ({times}) *")
     [reason] = reasons(matbench, written(tmp_path, body), "40x50x77")
     assert reason.split("; ")[-1] == words

@@ -351,9 +351,7 @@ def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> N
 
 @pytest.mark.parametrize("forged", [slice(4), 0, 1, 2, 3])
 @pytest.mark.parametrize("value", [0, 1, 2**64 - 1, None])
-def test_verdicts_that_somebody_else_wrote_are_noticed(
-    at_33: tuple[Samples, Buffers], value: int | None, forged: Any
-) -> None:
+def test_forged_verdicts(at_33: tuple[Samples, Buffers], value: int | None, forged: Any) -> None:
     """All of one or a word of it, also where C is right; those of the launch before, too."""
     samples, buffers = at_33
     before, words = (np.empty(4 * 64, np.uint64) for _ in "12")

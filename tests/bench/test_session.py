@@ -77,9 +77,7 @@ def test_a_slow_launch_whose_time_is_known_is_clocked_once(
     assert any(ns / present(outcome.median_ns) == pytest.approx(slowdown) for ns in launched)
 
 
-def test_shared_memory_that_only_the_launch_sizes_does_not_begin_as_zeros(
-    write_kernel: KernelWriter, timed: Session
-) -> None:
+def test_shared_memory_sized_at_launch_is_not_0(write_kernel: KernelWriter, timed: Session) -> None:
     kept = "extern __shared__ float kept[];\nfloat sum = 0.0f * kept[threadIdx.x]"
     launch = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
     path = write_kernel(

@@ -439,9 +439,7 @@ def in_no_time(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sustained]:
 
 
 @pytest.mark.parametrize("drifting", ["time", "clock", "power", "temperature", "nothing"])
-def test_launches_count_once_nothing_changes_from_block_to_block(
-    drifting: str, in_no_time: Callable[..., Sustained]
-) -> None:
+def test_launches_count_once_steady(drifting: str, in_no_time: Callable[..., Sustained]) -> None:
     device, number = Counting(), itertools.count()
 
     def ms() -> float:

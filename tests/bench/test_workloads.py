@@ -59,9 +59,7 @@ def test_right_at_awkward_sizes(kernel: Kernel, session: Session) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("kernel", "inputs"), EVERY)
-def test_right_at_every_awkward_size_with_all_inputs(
-    kernel: Kernel, inputs: str, session: Session
-) -> None:
+def test_right_at_awkward_sizes_and_inputs(kernel: Kernel, inputs: str, session: Session) -> None:
     check_at_every_size(kernel, inputs, session)
 
 
@@ -264,9 +262,7 @@ def test_what_lies_in_16_bits_is_declared(
         ("reverse", "C", "long", "int or unsigned"),
     ],
 )
-def test_pointers_are_to_what_the_buffers_hold(
-    workload: str, buffer: str, kind: str, known: str, tmp_path: Path
-) -> None:
+def test_pointers_fit(workload: str, buffer: str, kind: str, known: str, tmp_path: Path) -> None:
     own = {"dot": ("float", "float4")}.get(workload, ("int", "unsigned", "int4"))
     source = NARROW[: NARROW.index('extern "C"')].format(precision="").replace("dot", workload)
     path = tmp_path / "mine.cu"

@@ -148,9 +148,7 @@ def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) ->
     assert timed._sides == [], "the next comparison has its own"
 
 
-def test_a_case_that_takes_turns_with_another_process_gives_it_back(
-    file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_turns_give_back(file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     case, free, freed = case_of(file, text(), timed), Prepared.free, list[object]()
 
     def counted(prepared: Prepared, buffer: Buffer) -> None:

@@ -21,9 +21,7 @@ def test_a_clear_cache(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.M
     assert matbench("doctor", "--clear-cache").stdout == f"removed 0.0 MB from {folder}\n"
 
 
-def test_a_cache_that_others_can_fill_stops_the_run(
-    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shared_cache(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cache"
     folder.mkdir()
     folder.chmod(0o777)

@@ -240,9 +240,7 @@ def id_of(value: str | tuple[str | int, ...]) -> str:
     (("report", "FILE"), ""), (("report", "FILE"), "1"),
     (("report", "FILE", "--format", "json"), ""), (("kernels", "tiled"), ""), (("--help",), "1"),
 ], ids=id_of)  # fmt: skip
-def test_a_full_disk_behind_standard_output_is_one_line(
-    command: tuple[str, ...], unbuffered: str, tmp_path: Path
-) -> None:
+def test_a_full_disk_is_one_line(command: tuple[str, ...], unbuffered: str, tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     write(file, outcome())
     with FULL.open("w") as full:

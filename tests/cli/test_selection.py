@@ -60,9 +60,7 @@ def test_smoke_means_every_kernel_at_awkward_sizes(planned: Plan) -> None:
 
 
 @pytest.mark.usefixtures("scripted_device")
-def test_smoke_moves_to_the_nearest_sizes_that_a_kernel_allows(
-    own_state: None, matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_smoke_moves_sizes(own_state: None, matbench: Matbench, write_kernel: KernelWriter) -> None:
     """Also of one that takes only multiples of its tile; the others keep the awkward ones."""
     launch = """block = ["TILE", "TILE"]
 grid = ["N // TILE", "M // TILE"]

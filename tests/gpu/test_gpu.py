@@ -139,9 +139,7 @@ def test_too_much_memory_says_how_much_and_stays_usable(cuda: Backend, info: Dev
 
 
 @pytest.mark.parametrize("variant", ["plain", "clocked", "staggered"])
-def test_a_kernel_that_does_not_compile_names_its_own_line(
-    variant: backends.Variant, cuda: Backend, tmp_path: Path
-) -> None:
+def test_a_build_error_names_line(variant: backends.Variant, cuda: Backend, tmp_path: Path) -> None:
     text = kernel_text().replace("sum += ", "summ += ")
     line = next(n for n, one in enumerate(text.splitlines(), 1) if "summ +=" in one)
     path = tmp_path / "mine.cu"

@@ -67,9 +67,7 @@ def test_another_function_or_table_is_another_kernel(tmp_path: Path) -> None:
     assert len({kernel.sha256 for kernel in kernels}) == 3
 
 
-def test_a_kernel_is_parsed_once_and_again_when_its_file_or_header_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_is_parsed_once_per_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = catalogue.builtin()
     assert all(one is other for one, other in zip(kernels, catalogue.builtin(), strict=True))
     files = "05-vectorized.cu", "helpers.cuh"
@@ -105,9 +103,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_kernel_files_are_parsed_once_for_all_processes(
-    new_process: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parsed_once(new_process: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     names = parsed(monkeypatch)
     new_process()
     first = catalogue.builtin()
@@ -203,9 +199,7 @@ def test_a_nul_byte_in_a_path_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["f.py", "mine.cu"])
-def test_whatever_reading_a_file_raises_is_one_line(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_error_is_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / name
     path.write_text("def f(A, B): return A @ B\n" if name == "f.py" else kernel_text())
     catalogue.load(path)

@@ -204,9 +204,7 @@ def test_an_incomplete_cubin_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_without_args_the_message_has_lines_to_paste(
-    tmp_path: Path, matbench: Matbench, refusal: Refusal, name: str
-) -> None:
+def test_lines_to_paste(tmp_path: Path, matbench: Matbench, refusal: Refusal, name: str) -> None:
     path = files.make(tmp_path / name)
     path.with_suffix(".toml").unlink()
     message = matbench("run", path, code=2).stderr

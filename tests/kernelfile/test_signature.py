@@ -176,9 +176,7 @@ grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"]
 """
 
 
-def test_a_table_names_what_structs_consist_of(
-    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_struct_table(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("views.cu").write_text(KERNEL)
     Path("views.toml").write_text(TABLE)

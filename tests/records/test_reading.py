@@ -245,9 +245,7 @@ json_values = st.recursive(
 @given(
     group=st.sampled_from([None, "case", "cold", "environment"]), data=st.data(), value=json_values
 )
-def test_a_field_of_any_value_is_read_or_refused(
-    group: str | None, data: st.DataObject, value: Any, tmp_path: Path
-) -> None:
+def test_odd_fields(group: str | None, data: st.DataObject, value: Any, tmp_path: Path) -> None:
     first, second = map(json.loads, WHOLE.splitlines())
     holder = first if group == "environment" else second[group] if group else second
     holder[data.draw(st.sampled_from(sorted(holder)))] = value

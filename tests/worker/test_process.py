@@ -26,9 +26,7 @@ from matbench.worker import process
 from matbench.worker.process import DeadlineError, DiedError, WorkerProcess
 
 
-def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_are_in_a_private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pool = WorkerProcess()
     try:

@@ -242,9 +242,7 @@ def test_a_clock_that_moved_between_rounds_is_told() -> None:
 # -- a session -------------------------------------------------------------------------------------
 
 
-def test_trials_and_blocks_are_of_the_first_round_and_of_a_new_process(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trials_and_blocks_come_first(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: Counter[str] = Counter()
     stamps = Launches.stamps
 

@@ -103,9 +103,7 @@ def test_kill_9_of_the_command_costs_what_was_running(dask: DaskCluster, tmp_pat
     assert dask.measuring() == {}
 
 
-def test_ctrl_c_keeps_what_is_done_and_stops_what_runs(
-    dask: DaskCluster, write_kernel: KernelWriter, tmp_path: Path
-) -> None:
+def test_ctrl_c_stops(dask: DaskCluster, write_kernel: KernelWriter, tmp_path: Path) -> None:
     write_kernel("a-good")
     write_kernel("b-spins", body=SPIN_BODY)
     output = tmp_path / "out.jsonl"

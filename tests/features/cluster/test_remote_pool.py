@@ -338,9 +338,7 @@ def test_a_desk_that_has_ended_measures_nothing_that_arrives_late(asked: list[An
     assert asked == ["begin"]
 
 
-def test_the_end_waits_until_a_case_starts_no_other_process(
-    asked: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_waits_for_what_starts(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of the case's steps starts a process, which only an end after that can stop."""
 
     def measure(pool: WorkerPool, *_: Any) -> Outcome:

@@ -55,9 +55,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site
 
 
-def test_an_extension_built_against_wheels_finds_their_libraries(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wheels_are_found(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CPATH", "/another")
     nvcc = site / "nvidia" / "cu13" / "bin" / "nvcc"
     with installing.build_environment(nvcc) as variables:

@@ -136,9 +136,7 @@ def test_nothing_to_judge_is_no_pass(tmp_path: Path, matbench: Matbench) -> None
     matbench("compare", old, new, "--fail-if-slower", "5%", "--allow-skips")
 
 
-def test_record_files_have_the_same_summary(
-    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_same_summary(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, summary = (tmp_path / name for name in ("old.jsonl", "new.jsonl", "summary.md"))
     write(old, records.outcome("tiled"), records.outcome("kahan"))
     write(new, records.outcome("tiled", status="wrong", reason="3 of 9"), records.outcome("kahan"))

@@ -107,9 +107,7 @@ def test_what_cannot_run_here_has_no_grade(matbench: Matbench, write_kernel: Ker
     assert alone.startswith("not graded: elsewhere: needs sm_123")
 
 
-def test_a_kernel_that_does_not_compile_has_the_compilers_message(
-    matbench: Matbench, write_kernel: KernelWriter
-) -> None:
+def test_a_failed_build_has_its_message(matbench: Matbench, write_kernel: KernelWriter) -> None:
     body = 'extern "C" __global__ void ENTRY(float *A, float *B, float *C, int M, int N, int K)\n'
     path = write_kernel("typo", body=body + "{\n    C[0] = missing;\n}\n")
     text = matbench("grade", path, "--format", "csv", code=1).stdout

@@ -183,9 +183,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_measured(
     assert f"--write: {file} has no table; write one" in refused(file, *given, *launch)
 
 
-def test_a_file_that_changed_meanwhile_is_left_alone(
-    matbench: Matbench, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_file(matbench: Matbench, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = tunable.KERNEL + "// edited\n"
     finals = search.TuningSearch._finals
 

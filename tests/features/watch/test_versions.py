@@ -100,9 +100,7 @@ def test_versions_stand_for_their_best(write_kernel: KernelWriter, bench: NotedB
 WRONG = "#define WRONG 1\n"
 
 
-def test_a_wrong_version_is_compared_with_nothing_and_is_no_version_before(
-    write_kernel: KernelWriter, bench: NotedBench
-) -> None:
+def test_a_wrong_version_is_not_compared(write_kernel: KernelWriter, bench: NotedBench) -> None:
     path = write_kernel()
     watch = watched(bench, path)
     for more in ("", WRONG, "struct New;"):

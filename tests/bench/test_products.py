@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.gemm import Gemm
 from support.optional import present, some
+from support.paths import KERNELS
+from support.toml import table
 
 from matbench import backends
 from matbench.bench.options import Options
@@ -73,138 +75,36 @@ def test_every_product_of_blas_is_right(
     assert error is None or error < limit
 
 
-TRANSPOSED = ("A[(size_t)k * lda + i]", "A[(size_t)i * lda + k]")
-MISTAKES: dict[str, tuple[Gemm, str]] = {
-    "A as if it were not transposed": (
-        Gemm(transpose="TN", mistakes=(TRANSPOSED,)),
-        "reference: ",
-    ),
-    "B as if it were not transposed": (
-        Gemm(transpose="NT", mistakes=(("B[(size_t)j * ldb + k]", "B[(size_t)k * ldb + j]"),)),
-        "reference: ",
-    ),
-    "row-major where it is column-major": (
-        Gemm(layout="column-major", mistakes=(("C[(size_t)j * ldc + i]", "C[(size_t)i * N + j]"),)),
-        "wrong",
-    ),
-    "lda taken for K": (Gemm(padding=2, mistakes=(("i * lda", "i * K"),)), "reference: "),
-    "ldc taken for N": (Gemm(padding=2, mistakes=(("i * ldc", "i * N"),)), "guards: wrote between"),
-    "also beyond the row": (
-        Gemm(padding=2, mistakes=(("*c = beta", "if (j == N - 1) c[1] = 0; *c = beta"),)),
-        "guards: wrote between the rows of C: 19 elements",
-    ),
-    "into the inputs' padding": (
-        Gemm(
-            padding=2,
-            mistakes=(("*c = beta", "if (j == 0) ((float *)A)[i * lda + K] = 0; *c = beta"),),
-        ),
-        "guards: wrote between the rows of A: 19 elements",
-    ),
-    "alpha left out": (Gemm(alpha=2.0, mistakes=(("alpha * sum", "sum"),)), "reference: "),
-    "beta left out": (Gemm(beta=0.5, store="*c = alpha * sum;"), "reference: "),
-    "C added though beta is 0": (Gemm(store="*c = alpha * sum + *c;"), "never written (or added"),
-    "twice beta": (Gemm(beta=0.5, store="*c = alpha * sum + 2 * beta * *c;"), "reference: "),
-    "the first product for all": (
-        Gemm(batch=3, mistakes=(("A += (size_t)blockIdx.z * stride_a;", ""),)),
-        "samples: product 1 of the batch: ",
-    ),
-    "the second product for all later ones": (
-        Gemm(
-            batch=3,
-            mistakes=tuple(
-                (f"{m} += (size_t)blockIdx.z", f"{m} += (size_t)(blockIdx.z > 0)") for m in "AB"
-            ),
-        ),
-        "samples: product 2 of the batch: ",
-    ),
-    "one element of the last product, unless all are equal": (
-        Gemm(
-            batch=3,
-            mistakes=(
-                (
-                    "if (i >= M",
-                    "const bool equal = A[0] == A[2 * stride_a] && A[K] == A[2 * stride_a + K];\n"
-                    "    if ((blockIdx.z == 2 && !equal && i + j == 0) || i >= M",
-                ),
-            ),
-        ),
-        "1 of 627 elements wrong; first C[0, 0]",
-    ),
-    "another product's input": (
-        Gemm(
-            batch=3,
-            mistakes=(
-                ("*c = beta", "if (blockIdx.z == 2 && i + j == 0) ((float *)B)[0] = 0; *c = beta"),
-            ),
-        ),
-        "inputs: changed its input B: 1 element, the first at offset",
-    ),
-    "the last product left out": (
-        Gemm(batch=3, mistakes=(("if (i >= M", "if (blockIdx.z == 2 || i >= M"),)),
-        "reference: product 2 of the batch: ",
-    ),
-    "sums in float32": (
-        Gemm(operand="double", result="double", sum="float"),
-        "reference: ",
-    ),
-    "operands rounded to float32": (
-        Gemm(
-            operand="double", result="double", sum="double",
-            mistakes=(("(double)A[", "(double)(float)A["),),
-        ),
-        "reference: ",
-    ),
-}  # fmt: skip
+WRONG = table(KERNELS / "gemm" / "wrong.toml")
+
+
+def gemm_of(row: dict[str, Any]) -> Gemm:
+    fields = {name: row[name] for name in row.keys() & {*Gemm._fields} - {"mistakes"}}
+    return Gemm(**fields, mistakes=tuple((old, new) for old, new in row.get("mistakes", ())))
 
 
 #: Right kernels, which many mistakes have in common.
 ACCEPTED: set[Gemm] = set()
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", WRONG["mistakes"])
 def test_a_mistake_is_found(judged: Judged, name: str) -> None:
-    gemm, reason = MISTAKES[name]
+    row = WRONG["mistakes"][name]
+    gemm = gemm_of(row)
     outcome = judged(gemm)
     assert outcome.status == "wrong", name
     assert outcome.reason is not None
-    assert reason in f"wrong {outcome.reason}"
+    assert row["reason"] in f"wrong {outcome.reason}"
     fixed = gemm._replace(mistakes=())  # the control: otherwise it is right
     if fixed not in {gemm, *ACCEPTED}:
         assert judged(fixed, name="fixed").status == "measured"
         ACCEPTED.add(fixed)
 
 
-LIKENESSES: dict[str, tuple[Gemm, dict[str, str]]] = {
-    'it is A·Bᵀ: transpose = "NT", or the indices of B are swapped': (
-        Gemm(transpose="NT"),
-        {"transpose": "NN"},
-    ),
-    'it is Aᵀ·B: transpose = "TN", or the indices of A are swapped': (
-        Gemm(transpose="TN"),
-        {"transpose": "NN"},
-    ),
-    'it is A·B: transpose = "NN", or the indices of A and B are swapped': (
-        Gemm(),
-        {"transpose": "TT"},
-    ),
-    'it is A·B, column-major: layout = "column-major"': (
-        Gemm(layout="column-major"),
-        {"layout": "row-major"},
-    ),
-    'it is A·Bᵀ, column-major: layout = "column-major" and transpose = "NT"': (
-        Gemm(layout="column-major", transpose="NT"),
-        {"layout": "row-major", "transpose": "NN"},
-    ),
-    "as if alpha were 1": (Gemm(alpha=-2.5, store="*c = sum;"), {}),
-    "beta·C is not added": (Gemm(beta=0.5, store="*c = sum;"), {}),
-    "as if beta were 1": (Gemm(beta=0.5, store="*c += alpha * sum;"), {}),
-    "C is added, as if beta were 1": (Gemm(store="*c += alpha * sum;", more='reads = ["C"]'), {}),
-}
-
-
-@pytest.mark.parametrize("words", LIKENESSES)
+@pytest.mark.parametrize("words", WRONG["likenesses"])
 def test_what_a_wrong_result_is_instead(words: str, session: Session, tmp_path: Path) -> None:
-    gemm, told = LIKENESSES[words]
+    row = WRONG["likenesses"][words]
+    gemm, told = gemm_of(row), row["told"]
     path = tmp_path / "gemm.cu"
     text = gemm.source()
     by_rows = gemm.layout == "row-major"

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.kernels import GOOD_BODY, KernelWriter, kernel_text
+from support.kernels import GOOD_BODY, KernelWriter, kernel_text, text_of
 from support.nvcc import find_nvcc
 
 from matbench import backends
@@ -37,16 +37,7 @@ SPELT_OTHERWISE = [
     '#\\\ninclude "amount.h"',
 ]
 OTHERWISE = [way for way in (*INCLUDED, *SPELT_OTHERWISE) if way != INCLUDED[1]]
-WITH_HEADER = """
-#include "amount.h"
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    __shared__ float sums[AMOUNT];
-    sums[threadIdx.x % AMOUNT] = A[threadIdx.x];
-    __syncthreads();
-    C[threadIdx.x] = sums[(threadIdx.x + 1) % AMOUNT];
-}
-"""
+WITH_HEADER = text_of("with-header.cu")
 
 NVCC = find_nvcc()
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="needs nvcc and g++")

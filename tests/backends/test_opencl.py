@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.kernels import kernel_text
+from support.kernels import kernel_text, text_of
 from support.samples import check_trials
 from support.sources import ONE, arrived, launched
 
@@ -337,21 +337,7 @@ def test_every_type_arrives_as_it_was_passed(opencl: Backend, tmp_path: Path) ->
     assert arrived(opencl, tmp_path, kinds) == dict.fromkeys(kinds, 1.0)
 
 
-CPLUSPLUS = """
-namespace ns {
-template <int X> struct Scale {
-    float by;
-    __device__ float of(float x) const { return X * by * x; }
-};
-template <int X> __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    auto twice = [=](float x) { return 2 * x; };
-    const int pair[2] = {threadIdx.x, N};
-    float &cell = *reinterpret_cast<float *>(&C[0]);
-    cell = Scale<X>{3}.of(twice(pair[1]));
-}
-}
-"""
+CPLUSPLUS = text_of("cplusplus.cu")
 
 
 @pytest.mark.parametrize("variant", ["plain", "clocked"])

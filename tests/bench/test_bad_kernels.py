@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.expected import cases, entries
-from support.kernels import KernelWriter, own_file
+from support.kernels import KernelWriter, own_file, text_of
 from support.optional import present
 
 from matbench import backends, workloads
@@ -28,29 +28,7 @@ from matbench.model import Case, DeviceInfo, Problem
 BAD = entries("bad")
 RACES = ["bad-no-barrier-after-staging", "bad-no-second-barrier"]
 #: Right in any order, although its threads add to one number, or its blocks to one element.
-ATOMIC = """// /// matbench
-// beta = [1]
-// deterministic = false
-// [launch]
-// block = [64]
-// grid = ["M", 2]
-// ///
-__global__ void atomic(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    __shared__ float sum;
-    for (int n = 0; n < N; ++n) {
-        if (threadIdx.x == 0)
-            sum = 0.0f;
-        __syncthreads();
-        for (int k = blockIdx.y * 64 + threadIdx.x; k < K; k += 128)
-            atomicAdd(&sum, A[blockIdx.x * K + k] * B[k * N + n]);
-        __syncthreads();
-        if (threadIdx.x == 0)
-            atomicAdd(&C[blockIdx.x * N + n], sum);
-        __syncthreads();
-    }
-}
-"""
+ATOMIC = text_of("atomic.cu")
 
 
 def bad_cases(name: str, size: str, device: DeviceInfo) -> list[Case]:

@@ -8,25 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.cli import Matbench
+from support.kernels import text_of
 
 from matbench.bench import diagnosis
 
-VECTOR = """\
-// /// matbench
-// name = "mine"
-// summary = "For a test"
-// workload = "WORKLOAD"
-// args = [ARGS]
-// [launch]
-// block = [64]
-// grid = ["GRID"]
-// ///
-extern "C" __global__ void mine(PARAMETERS, int N)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    BODY
-}
-"""
+VECTOR = text_of("vector.cu")
 
 
 def vector(folder: Path, body: str, workload: str = "reverse", name: str = "mine") -> Path:

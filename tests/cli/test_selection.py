@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench, Plan, last_run
-from support.kernels import KernelWriter, kernel_text
+from support.kernels import KernelWriter, kernel_text, text_of
 
 from matbench import workloads
 from matbench.cli.kernel_files import KernelFiles
@@ -137,36 +137,7 @@ def test_set_takes_the_place_of_a_kernels_own_values(planned: Plan) -> None:
 
 
 #: A template with `main` and host code, as in tutorials.
-SOURCE = """#pragma once
-#include <cstdio>
-#include <cuda_runtime.h>
-#define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
-template <const int SIDE>
-__global__ void product(int M, int N, int K, float alpha, const float *A, const float *B,
-                        float beta, float *C)
-{
-    const uint row = blockIdx.y * SIDE + threadIdx.y, column = blockIdx.x * SIDE + threadIdx.x;
-    float sum = 0;
-    for (int start = 0; start < K; start += SIDE) {
-        __shared__ float a[SIDE][SIDE];
-        const int k = start + threadIdx.x;
-        a[threadIdx.y][threadIdx.x] = row < M && k < K ? A[row * K + k] : static_cast<float>(0);
-        __syncthreads();
-        for (int i = 0; i < min(SIDE, K - start); ++i)
-            if (column < N)
-                sum += a[threadIdx.y][i] * B[(start + i) * N + column];
-        __syncthreads();
-    }
-    if (row < M && column < N)
-        C[row * N + column] = alpha * sum + (beta == 0 ? 0 : beta * C[row * N + column]);
-}
-int main()
-{
-    auto launch = [] { product<16><<<1, dim3(16, 16)>>>(1, 1, 1, 1, 0, 0, 0, 0); };
-    launch();
-    return std::printf("%d", CEIL_DIV(3, 2));
-}
-"""
+SOURCE = text_of("tutorial.cu")
 
 
 def front(*pairs: str) -> tuple[str, ...]:
@@ -268,18 +239,7 @@ def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
     assert RIGHT in matbench("run", "fenced.cu", "--sizes", "20", *QUICK).stdout
 
 
-SCRATCH = """extern "C" __global__ void scratch(const float *A, const float *B, float *C,
-    float *workspace, int M, int N, int K)
-{
-    const int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
-    if (row < M && column < N) {
-        workspace[row * N + column] = 0;
-        for (int k = 0; k < K; ++k)
-            workspace[row * N + column] += A[row * K + k] * B[k * N + column];
-        C[row * N + column] = workspace[row * N + column];
-    }
-}
-"""
+SCRATCH = text_of("scratch.cu")
 
 
 @pytest.mark.usefixtures("own_state")

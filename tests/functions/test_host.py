@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from support import functions
 from support.cli import QUICK, Matbench, last_run
+from support.kernels import text_of
 from support.optional import present
 from support.paths import FUNCTIONS
 
@@ -104,18 +105,7 @@ def test_a_process_that_has_loaded_a_function_stores_nothing(tmp_path: Path) -> 
         libraries.loaded(kernel, b"")
 
 
-SCRATCH = """
-template <typename T> T *scratch() { static T room[COUNT]; return room; }
-void mine(const float *A, const float *B, float *C, int M, int N, int K) {
-    float *row = scratch<float>() + COUNT - N;
-    for (int i = 0; i < M; ++i)
-        for (int j = 0; j < N; ++j) {
-            row[j] = 0;
-            for (int k = 0; k < K; ++k) row[j] += A[i * K + k] * B[k * N + j];
-            C[i * N + j] = row[j];
-        }
-}
-"""
+SCRATCH = text_of("static-scratch.cpp")
 
 
 def test_two_versions_of_a_file_do_not_share_statics(matbench: Matbench, tmp_path: Path) -> None:
@@ -132,20 +122,7 @@ def test_two_versions_of_a_file_do_not_share_statics(matbench: Matbench, tmp_pat
     assert "without a verdict" not in said
 
 
-FORMS = """
-#define LOOPS \\
-    for (int i = 0; i < M; ++i) \\
-        for (int j = 0; j < N; ++j) { \\
-            C[i * N + j] = 0; \\
-            for (int k = 0; k < K; ++k) C[i * N + j] += A[i * K + k] * B[k * N + j]; \\
-        }
-template <typename T = float, int TILE = 16>
-void defaults(const T *A, const T *B, T *C, int M, int N, int K) { LOOPS }
-void quiet(const float *A, const float *B, float *C, int M, int N, int K) noexcept { LOOPS }
-void silent(const float *, const float *, float *, int, int, int) { throw std::runtime_error(""); }
-
-void untyped(const void *A, const float *B, float *C, int M, int N, int K) {}
-"""
+FORMS = text_of("forms.cpp")
 
 
 @pytest.mark.parametrize(
@@ -229,18 +206,7 @@ def test_what_needs_cuda_is_skipped_or_refused(name: str, text: str, tmp_path: P
 # -- as their authors build and call them ----------------------------------------------------------
 
 #: With a race on `j`, unless it is private.
-PARALLEL = """
-void f(int n, int k, int m, float *c, const float *b, const float *a) {
-    int i, j;
-#pragma omp parallel for PRIVATE
-    for (i = 0; i < m; ++i)
-        for (j = 0; j < n; ++j) {
-            float sum = 0;
-            for (int l = 0; l < k; ++l) sum += a[i * k + l] * b[l * n + j];
-            c[i * n + j] = sum;
-        }
-}
-"""
+PARALLEL = text_of("parallel.cpp")
 
 
 @pytest.mark.parametrize("private", ["", "private(j)"])
@@ -267,20 +233,7 @@ def test_a_function_without_openmp_has_one_build(tmp_path: Path) -> None:
 
 
 #: Its helper may be called only with an option that allows vectors.
-VECTORS = """
-#ifndef WIDTH
-#error "no width"
-#endif
-static inline __attribute__((always_inline, target("avx"))) float wide(float x) { return x; }
-void f(const float *A, const float *B, float *C, int M, int N, int K) {
-    for (int i = 0; i < M; ++i)
-        for (int j = 0; j < N; ++j) {
-            float sum = 0;
-            for (int k = 0; k < K; ++k) sum += wide(A[i * K + k] * B[k * N + j]);
-            C[i * N + j] = sum;
-        }
-}
-"""
+VECTORS = text_of("vectors.cpp")
 
 
 def test_compiler_options_are_those_of_the_author(matbench: Matbench, tmp_path: Path) -> None:
@@ -407,23 +360,7 @@ def test_a_library_is_built_again_if_its_header_changes(tmp_path: Path) -> None:
     assert statuses == ["measured", "wrong"]
 
 
-ADOPTED = """
-void gemm_nt(
-    float *out, const float *x, const float *weight, int rows, int cols, int inner, float *alpha
-) {
-    for (int i = 0; i < rows; ++i)
-        for (int j = 0; j < cols; ++j) {
-            float sum = 0;
-            for (int k = 0; k < inner; ++k) sum += x[i * inner + k] * weight[j * inner + k];
-            out[i * cols + j] = *alpha * sum;
-        }
-}
-
-template <typename T>
-void none(const T *A, const T *B, T *C, int N) { C[0] = A[0]; }
-
-void other(int N, const float *x) {}
-"""
+ADOPTED = text_of("adopted.cpp")
 
 
 @pytest.mark.usefixtures("few_probes")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cli import QUICK, Matbench, last_run
+from support.kernels import text_of
 from support.optional import present
 
 from matbench.kernelfile import signature, syntax
@@ -153,20 +154,7 @@ def test_other_parameters_stay(source: str) -> None:
     assert unpacked(source) == source
 
 
-KERNEL = """struct View { int cols; float *data; };
-template <typename T>
-__global__ void gemm(const View A, const View B, View C, const T *alpha, int M)
-{
-    const int row = blockIdx.y * blockDim.y + threadIdx.y;
-    const int col = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= M || col >= C.cols)
-        return;
-    T sum = 0;
-    for (int k = 0; k < A.cols; ++k)
-        sum += A.data[row * A.cols + k] * B.data[k * B.cols + col];
-    C.data[row * C.cols + col] = *alpha * sum;
-}
-"""
+KERNEL = text_of("signature.cu")
 TABLE = """
 entry = "gemm<float>"
 args = ["K", "A", "N", "B", "N", "C", "alpha", "M"]

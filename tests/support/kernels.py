@@ -6,23 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from matbench.kernelfile import catalogue
+from support.paths import KERNELS
 
 #: The fixture `write_kernel`: from a name and parts of `kernel_text` to the path of the file.
 KernelWriter = Callable[..., Path]
 
-GOOD_BODY = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    const int row = blockIdx.y * TILE + threadIdx.y;
-    const int column = blockIdx.x * TILE + threadIdx.x;
-    if (row >= M || column >= N)
-        return;
-    float sum = 0.0f;
-    for (int k = 0; k < K; ++k)
-        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
-    C[(size_t)row * N + column] = sum;
-}
-"""
+
+def text_of(name: str) -> str:
+    """A file of tests/kernels/texts: kernels that tests change, or put into a file of their own."""
+    return (KERNELS / "texts" / name).read_text(encoding="utf-8")
+
+
+GOOD_BODY = text_of("good.cu")
 
 #: Parts of it, for `changed`.
 PRODUCT = "A[(size_t)row * K + k] * B[(size_t)k * N + column]"
@@ -30,40 +25,10 @@ STORED = "C[(size_t)row * N + column] = sum;"
 SIZES = "int M, int N, int K"
 
 #: Runs for many seconds, so that a deadline or Ctrl-C comes first.
-SPIN_BODY = """
-#define HANGS 1
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{
-#ifdef __CUDACC__
-    const long long end = clock64() + 16000000000;
-    while (clock64() < end) { }
-#else
-    volatile long turn = 0;
-    while (turn < 20000000000)
-        turn = turn + 1;
-#endif
-    C[0] = 1;
-}
-"""
+SPIN_BODY = text_of("spin.cu")
 
 #: Right, but 20 times slower than necessary.
-SLOW_BODY = """
-#define TAKES 20 * M * N * K
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    const int row = blockIdx.y * TILE + threadIdx.y;
-    const int column = blockIdx.x * TILE + threadIdx.x;
-    if (row >= M || column >= N)
-        return;
-    volatile float sum = 0.0f;
-    for (int turn = 0; turn < 20; ++turn) {
-        sum = 0.0f;
-        for (int k = 0; k < K; ++k)
-            sum = sum + A[(size_t)row * K + k] * B[(size_t)k * N + column];
-    }
-    C[(size_t)row * N + column] = sum;
-}
-"""
+SLOW_BODY = text_of("slow.cu")
 
 
 def changed(text: str, *pairs: tuple[str, str]) -> str:

@@ -10,25 +10,11 @@ from matbench.backends import Argument, Backend
 from matbench.backends.protocol import Program
 from matbench.kernelfile import catalogue, signature
 from matbench.model import Kernel, Launch, LaunchRules
-from support.kernels import kernel_text
+from support.kernels import kernel_text, text_of
 
 PATH = "folder/mine.cu"
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
-SEVERAL = """
-__device__ float twice(const float *x) { return 2 * *x; }
-/* extern "C" __global__ void
-   entry(int *not_this_one) */
-extern "C" __global__ void helper(unsigned *words, size_t n) { words[n] = 1; }
-
-extern "C" __global__
-void entry(const float *__restrict__ A,   // the left one
-           const float* B, float C[],
-           const unsigned int M, size_t N, long long K, float alpha)
-{
-    extern __shared__ float staged[];
-    staged[0] = twice(A);
-}
-"""
+SEVERAL = text_of("several.cu")
 
 
 def kernel(source: str = SEVERAL, entry: str = "entry", path: str = PATH) -> Kernel:

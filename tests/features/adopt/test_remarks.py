@@ -10,6 +10,7 @@ import pytest
 from support import toml
 from support.cli import QUICK, Matbench, last_run
 from support.foreign import DYNAMIC, PARAMETERS, WHOLE, plain
+from support.kernels import text_of
 
 from matbench.model import DeviceInfo
 
@@ -93,21 +94,7 @@ def test_a_number_that_the_result_does_not_depend_on_is_that_of_the_launch(
 
 
 LOOP = "for (int r = 0; r < repeat; ++r, sum = r < repeat ? 0.0f : sum)\n    for ("
-TUNED = """#define WIDTH 256
-__global__ void mm(float *C, float *A, float *B)
-{
-    int x = blockIdx.x * block_size_x * tile_size_x + threadIdx.x;
-    int y = blockIdx.y * block_size_y * tile_size_y + threadIdx.y;
-    for (int i = 0; i < tile_size_y; ++i)
-        for (int j = 0; j < tile_size_x; ++j) {
-            int row = y + i * block_size_y, col = x + j * block_size_x;
-            float sum = 0.0f;
-            for (int k = 0; k < WIDTH; ++k)
-                sum += A[row * WIDTH + k] * B[k * WIDTH + col];
-            C[row * WIDTH + col] = sum;
-        }
-}
-"""
+TUNED = text_of("tuned.cu")
 
 
 def test_formulas_fit_a_second_value_even_at_one_size(tmp_path: Path, matbench: Matbench) -> None:

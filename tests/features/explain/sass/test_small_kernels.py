@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import pytest
+from support.kernels import text_of
 from support.machine_code import followed, needs_nvdisasm
 
 from matbench.cache import Cache
@@ -43,20 +44,7 @@ def test_a_loop_is_counted_exactly_however_it_is_unrolled(unroll: int) -> None:
 
 
 #: A product of a warp by one instruction of tensor cores, in a loop.
-TENSOR = """
-extern "C" __global__ void k(float *p, int n)
-{
-    SUM d[4] = {};
-    unsigned a = threadIdx.x;
-    #pragma unroll 1
-    for (int i = 0; i < n; ++i)
-        asm volatile("mma.sync.aligned.m16n8k32.row.col.TYPES {%0,%1,%2,%3}, "
-                     "{%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
-                     : "+REG"(d[0]), "+REG"(d[1]), "+REG"(d[2]), "+REG"(d[3]) : "r"(a));
-    for (int i = 0; i < 4; ++i)
-        p[threadIdx.x + i] = d[i];
-}
-"""
+TENSOR = text_of("tensor.cu")
 
 
 @pytest.mark.parametrize(
@@ -79,22 +67,7 @@ def test_tensor_cores_of_8_bits(types: str, total: str, arch: str, rate: int | N
 
 
 #: A ring whose stages decide branches: the last one stores.
-STAGES = """
-extern "C" __global__ void k(float *p, int n, int count)
-{
-    int stage = 0;
-    #pragma unroll 1
-    for (int i = 0; i < n; ++i) {
-        p[stage * 32 + threadIdx.x] = (float)i;
-        if (++stage == STAGES) {
-            #pragma unroll 1
-            for (int j = 0; j < count; ++j)
-                ((volatile float *)p)[threadIdx.x] = 0.0f;
-            stage = 0;
-        }
-    }
-}
-"""
+STAGES = text_of("stages.cu")
 
 
 @pytest.mark.parametrize("stages", [pytest.param(2, marks=pytest.mark.long), 3, 32])

@@ -12,10 +12,12 @@ import pytest
 
 from matbench.backends import UnavailableError
 from matbench.backends.cuda import compilation
+from matbench.cache import Cache
 from matbench.features.explain import disassembly
 from matbench.features.explain.architectures import named
 from matbench.features.explain.sass import flow, listing
 from matbench.features.explain.sass.tally import Tally, tally
+from support.nvcc import compile_cubin
 
 #: The address of the buffer.
 BUFFER = 1 << 40
@@ -35,17 +37,18 @@ needs_nvdisasm = pytest.mark.skipif(missing() is not None, reason=str(missing())
 
 @functools.cache
 def listed(source: str, arch: str = "sm_90") -> str:
-    """nvdisasm's listing of a source whose entry is `k`."""
-    with tempfile.TemporaryDirectory() as folder:
-        path, cubin = Path(folder, "k.cu"), Path(folder, "k.cubin")
-        path.write_text(source)
-        nvcc = compilation.nvcc().path
-        asked = [nvcc, "-cubin", f"-arch={arch}", "-o", str(cubin), str(path)]
-        subprocess.run(asked, check=True, capture_output=True)
-        done = subprocess.run(
-            [disassembly.nvdisasm(), "-hex", str(cubin)], check=True, capture_output=True, text=True
-        )
-    return done.stdout
+    """nvdisasm's listing of a source whose entry is `k`; it is kept, for nvcc takes a second."""
+
+    def make() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            path, cubin = Path(folder, "k.cu"), Path(folder, "k.cubin")
+            path.write_text(source)
+            cubin.write_bytes(compile_cubin(path, arch))
+            asked = [disassembly.nvdisasm(), "-hex", str(cubin)]
+            return subprocess.run(asked, check=True, capture_output=True).stdout
+
+    key = f"listing {compilation.nvcc().release} {arch}\n{source}"
+    return bytes(Cache().get_or_make(key, make)).decode()
 
 
 def listing_of(*lines: tuple[str, int]) -> str:

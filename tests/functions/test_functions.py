@@ -16,6 +16,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import QUICK, Matbench, last_run
 from support.functions import begin_without_isolation, measured
 from support.optional import present, some
@@ -510,64 +511,19 @@ def test_undeclared_factors_are_wrong_and_half_precision_needs_cuda(judged: Judg
     assert (half.status, half.reason) == ("skipped", "needs CUDA; this is opencl")
 
 
-@pytest.mark.parametrize(
-    ("source", "says"),
-    [
-        ("def f(A): return A",
-         "f.py:1: f: two matrices (A, B), or three (A, B, C to fill), are expected, not A; other"),
-        ("def f(A, B, *, way): return A", "f.py:1: f: no value for way"),
-        ("def f(A, B:", "f.py:1: not Python: "),
-        ("def f(M, A, B): return A", "f.py:1: f: matrices come first"),
-        ("def f(A, B, M, /): return A", "f.py:1: f: matrices come first"),
-        ("x = 1\n# /// matbench\n# alpha = [2]\ndef f(A, B): pass", "f.py:2: not a table: "),
-        ("#/// matbench\n#alpha = [2]\n#///\ndef f(A, B): pass", "f.py:1: not a table: "),
-        ("x = 1", "f.py: no function at the top of this file"),
-        ("async def f(A, B): pass\nif f:\n    def g(A, B): pass", "f.py: no function at the top"),
-        (
-            "# /// matbench\n# alpha = 2\n# ///\n\n# /// matbench\n# beta = 1\n# ///\n"
-            "def f(A, B, C): pass",
-            "f.py:5: a second table above f; join them",
-        ),
-        ("def g(A, B): pass\ndef h(A, B): pass", "which function?"),
-        ("import g\nfrom g import f",
-         "f.py: no function at the top of this file; methods, lambdas, i"),
-        (
-            "def h(A, B): pass\n# /// matbench\n# [sweep]\n# W = [1]\n# X = [1]\n# ///\n"
-            "def g(A, B, W, X): pass\ndef i(A, B, W, X): pass\ndef j(A): pass",
-            "/f.py::h or ",
-        ),
-        ("# /// matbench\n# sweep = 3\n# ///\ndef f(A, B): pass\ndef g(A): pass",
-         "f.py:2: `sweep`"),
-        ("# /// matbench\n# transpose = 'B'\n# ///\ndef f(A, B): pass",
-         "f.py:2: `transpose`: unknown value 'B'; known: NN, NT, TN, TT"),
-        ("# /// matbench\n# layout = 'F'\n# ///\ndef f(A, B, C): pass",
-         "f.py:2: `layout`: unknown value 'F'; known: row-major, column-major"),
-        ("# /// matbench\n# entry = 'g'\n# ///\ndef f(A, B): pass", "f.py:2: entry: "),
-        ("# /// matbench\n# storage = 'int32'\n# ///\ndef f(A, B): pass", "f.py:2: storage: int32"),
-        ("# /// matbench\n# result = 'int32'\n# ///\ndef f(A, B): pass", "f.py:2: result: int32"),
-        ("# /// matbench\n# storage = 'float32'\n# precision = 'float16'\n# ///\ndef f(A, B): pass",
-         "f.py:2: storage: float32 is not read as float16"),
-        ("# /// matbench\n# exponents = [3, 1]\n# ///\ndef f(A, B): pass",
-         "f.py:2: exponents: must be the lowest and the highest"),
-        ("# /// matbench\n# accumulator = 'float22'\n# ///\ndef f(A, B): pass",
-         "f.py:2: accumulator: sums of float32 products are not in float22"),
-        ("# /// matbench\n# padding = 1\n# ///\ndef f(A, B): pass", "f.py:2: padding: only for"),
-        ("# /// matbench\n# x = \n# ///\ndef f(A, B): pass", "f.py:2: not TOML"),
-        ("# /// matbench\n# [launch]\n# block = [1, 2]\n# ///\ndef f(A, B): pass",
-         "f.py:2: launch"),
-        ("# /// matbench\n# [sweep]\n# N1 = [1]\n# ///\ndef f(A, B): pass",
-         "f.py:3: [sweep] N1: f"),
-        ("# /// matbench\n# workload = 'dot'\n# ///\ndef f(A, B): pass", "f.py:2: workload: "),
-    ],
-)  # fmt: skip
 def test_a_mistake_in_a_file_is_one_line_that_names_the_place(
-    source: str, says: str, matbench: Matbench, tmp_path: Path
+    matbench: Matbench, tmp_path: Path, file_regression: FileRegressionFixture
 ) -> None:
-    file = tmp_path / "f.py"
-    file.write_text(source)
-    result = matbench("run", file, "--sizes", "64", code=2)
-    assert says in result.output
-    assert len(result.output.strip().splitlines()) == 1 or "Usage" not in result.output
+    """Files and what is said of them; a new one is written there, before `--regen-all`."""
+    told, file = Path(__file__).with_name("mistakes.txt"), tmp_path / "f.py"
+    lines = []
+    for source in re.findall(r"(?s)(.*?)\n=> .*?\n\n", told.read_text(encoding="utf-8")):
+        file.write_text(source)
+        said = matbench("run", file, "--sizes", "64", code=2).output.strip()
+        assert len(said.splitlines()) == 1, said
+        said = re.sub("not (TOML|Python): .*", r"not \1: …", said)  # each Python has its own words
+        lines.append(f"{source}\n=> {said.replace(str(tmp_path), '')}\n\n")
+    file_regression.check("".join(lines), fullpath=told, encoding="utf-8")
 
 
 #: The main process knows neither their classes nor, of one, the message.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from support.paths import output_of
 
 from matbench.backends import building
 from matbench.backends.building import first_error, includes_own_files
@@ -13,33 +14,8 @@ from matbench.model import Kernel, LaunchRules
 
 KERNEL = Kernel("mine", LaunchRules(block=(1,), grid=(1,)))
 
-NVCC = """mine.cu(3): warning #177-D: variable "x" was declared but never referenced
-      int x;
-          ^
-
-mine.cu(7): error: identifier "summ" is undefined
-          summ += 1;
-          ^
-
-mine.cu(9): error: expected a ";"
-  }
-  ^
-
-2 errors detected in the compilation of "kernel.cu".
-"""
-CLANG = """Compilation started
-/errors/mine.cu:2:7: warning: unused variable 'x'
-    2 |   int x;
-      |       ^
-/errors/mine.cu:7:3: error: use of undeclared identifier 'summ'; did you mean 'sum'?
-    7 |   summ += 1;
-      |   ^~~~
-      |   sum
-/errors/mine.cu:5:9: note: 'sum' declared here
-    5 |   float sum = 0.0f;
-      |         ^
-Compilation failed
-"""
+NVCC = output_of("nvcc.txt")
+CLANG = output_of("clang.txt")
 PTXAS = """ptxas info    : 0 bytes gmem
 ptxas error   : Entry function 'mine' uses too much shared data (0x14000 bytes, 0xc000 max)
 """

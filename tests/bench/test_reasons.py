@@ -6,26 +6,14 @@ from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench, last_run
+from support.kernels import text_of
 from support.optional import present, some
+from support.paths import output_of
 from support.sources import kernel
 
 from matbench.backends.building import warnings_of
 
-NAIVE = """// /// matbench
-// [launch]
-// block = [16, 16]
-// grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"]
-// ///
-HELPERS
-__global__ void mine(const REAL *A, const REAL *B, REAL *C, int M, int N, int K)
-{
-    const int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
-    if (row < M && col < N) {
-        BODY
-        C[row * N + col] = sum;
-    }
-}
-"""
+NAIVE = text_of("rounding.cu")
 LOOP = "float sum = 0; for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];"
 CUT = """__device__ float cut(float x)
 {
@@ -160,17 +148,7 @@ def test_an_endless_kernel_shows_its_compilers_warnings(tmp_path: Path, matbench
     )
 
 
-NVCC = """The CUDA compiler succeeded, but said the following:
-folder/mine.cu(7): warning #186-D: pointless comparison of unsigned integer with zero
-      for (unsigned k = K - 1; k >= 0; --k)
-                                 ^
-
-Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"
-
-folder/mine.cu(9): warning #177-D: variable "unused" was declared but never referenced
-/usr/include/other.h(3): warning #549-D: variable "x" is used before its value is set
-ptxas info    : 0 bytes gmem
-"""
+NVCC = output_of("nvcc-warnings.txt")
 
 
 def test_nvccs_warnings_of_the_kernels_own_file_are_read() -> None:

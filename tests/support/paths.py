@@ -10,3 +10,8 @@ FUNCTIONS = KERNELS / "functions"
 FOREIGN = KERNELS / "foreign"
 #: What Python runs first if PYTHONPATH has it.
 STARTUP = TESTS / "support" / "startup"
+
+
+def output_of(name: str) -> str:
+    """What a tool printed: a file of tests/outputs."""
+    return (TESTS / "outputs" / name).read_text(encoding="utf-8")

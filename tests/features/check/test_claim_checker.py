@@ -9,6 +9,7 @@ import pytest
 from support.cli import Matbench
 from support.h200 import H200, case_of
 from support.kernels import KernelWriter
+from support.paths import output_of
 
 from matbench import programs
 from matbench.analysis.claims import weakenings
@@ -199,31 +200,8 @@ def test_without_a_probe_that_is_right_nothing_is_tried(needs: Asked) -> None:
 # NVIDIA's sanitizer
 
 
-MEMCHECK = """\
-========= COMPUTE-SANITIZER
-========= Invalid __global__ write of size 4 bytes
-=========     at mine+0x3a0 in kernels/mine.cu:33
-=========     by thread (17,0,0) in block (1,0,0)
-=========     Access to 0x7f0a is out of bounds
-=========         Host Frame: cuLaunchKernel in libcuda.so.1
-=========
-========= Invalid __global__ write of size 4 bytes
-=========     at mine+0x3a0 in kernels/mine.cu:33
-=========     by thread (18,0,0) in block (1,0,0)
-=========
-========= Invalid __global__ read of size 4 bytes
-=========     at mine+0x110 in kernels/mine.cu:29
-=========     by thread (18,0,0) in block (1,0,0)
-=========
-========= ERROR SUMMARY: 3 errors
-"""
-RACECHECK = """\
-========= COMPUTE-SANITIZER
-========= Error: Race reported between Write access at mine+0x330 in mine.cu:31
-=========     and Read access at mine+0x440 in mine.cu:37 [32768 hazards]
-=========
-========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
-"""
+MEMCHECK = output_of("memcheck.txt")
+RACECHECK = output_of("racecheck.txt")
 CLEAN = """\
 ========= COMPUTE-SANITIZER
 ========= ERROR SUMMARY: 0 errors

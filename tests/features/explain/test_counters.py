@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.optional import present
+from support.paths import output_of
 
 from matbench.errors import MatbenchError
 from matbench.features.explain import counters
@@ -14,22 +15,7 @@ from matbench.features.explain.record import HardwareCounters
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import DeviceInfo, Problem
 
-PRINTED = """\
-==PROF== Connected to process 4711 (/usr/bin/python3)
-==PROF== Profiling "tiled": 0%....50%....100% - 3 passes
-what the child printed, with "quotes" in it
-==PROF== Disconnected from process 4711
-"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",\
-"Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
-"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",\
-"Command line profiler metrics","dram__bytes_read.sum","byte","8,027,648"
-"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",\
-"Command line profiler metrics","dram__bytes_write.sum","byte","3968"
-"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",\
-"Command line profiler metrics","l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum","","n/a"
-"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",\
-"Command line profiler metrics","sm__warps_active.avg.pct_of_peak_sustained_active","%","93.75"
-"""
+PRINTED = output_of("ncu.csv")
 
 
 def test_counters_are_read_by_name() -> None:

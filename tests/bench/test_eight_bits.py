@@ -11,35 +11,20 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.cli import Matbench
-from support.eight_bits import E4M3, MATRIX, MISTAKES, ROWS, VARIANTS, Variant
+from support.eight_bits import E4M3, MATRIX, MISTAKES, ROWS, VARIANTS, Variant, measured
 from support.judging import judge
 from support.optional import present, some
 from support.samples import sampled
 
 from matbench.backends import Backend
 from matbench.bench.device_kernels import DeviceKernels
-from matbench.bench.options import Options
 from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import Inputs, Problem, Scales, Storage
-from matbench.records.outcome import Outcome
 from matbench.workloads import MATMUL, oracle, rounding
-
-
-@pytest.fixture(scope="module")
-def checks(backend: Backend) -> Session:
-    return Session(backend, Cache(), Options(timed=False))
-
-
-def measured(session: Session, source: str, problem: Problem, folder: Path) -> Outcome:
-    file = folder / "eight-bits.cu"
-    file.write_text(source, encoding="utf-8")
-    case = sweep.case(catalogue.load(file), problem, {}, session.backend.info)
-    assert case.skip is None, case.skip
-    return session.measure(case)
 
 
 def at(size: str, alpha: float = 1.0, inputs: Inputs = "signed") -> Problem:
@@ -48,9 +33,9 @@ def at(size: str, alpha: float = 1.0, inputs: Inputs = "signed") -> Problem:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_right_kernel_is_accepted(name: str, checks: Session, tmp_path: Path) -> None:
+def test_a_right_kernel_is_accepted(name: str, session: Session, tmp_path: Path) -> None:
     for size in ("1", "17x129x255"):
-        outcome = measured(checks, VARIANTS[name].source, at(size), tmp_path)
+        outcome = measured(session, VARIANTS[name].source, at(size), tmp_path)
         assert outcome.status == "measured", outcome.reason
 
 
@@ -59,14 +44,14 @@ ACCEPTED: dict[tuple[str, Problem], bool] = {}
 
 
 @pytest.mark.parametrize("name", some(MISTAKES, *[*MISTAKES][::2]))
-def test_each_mistake_is_refused(name: str, checks: Session, tmp_path: Path) -> None:
+def test_each_mistake_is_refused(name: str, session: Session, tmp_path: Path) -> None:
     mistake = MISTAKES[name]
     problem = at(mistake.size, -2.0 if name == "no alpha" else 1.0, mistake.inputs)
     right = mistake.variant.source
     if (right, problem) not in ACCEPTED:
-        ACCEPTED[right, problem] = measured(checks, right, problem, tmp_path).status == "measured"
+        ACCEPTED[right, problem] = measured(session, right, problem, tmp_path).status == "measured"
     assert ACCEPTED[right, problem]
-    outcome = measured(checks, mistake.source, problem, tmp_path)
+    outcome = measured(session, mistake.source, problem, tmp_path)
     assert outcome.status == "wrong", f"accepted: {name}"
 
 
@@ -91,15 +76,15 @@ def test_there_are_enough_mistakes() -> None:
     ),
     name=st.sampled_from(sorted(VARIANTS)),
 )
-def test_right_kernels_pass(problem: Problem, name: str, checks: Session, tmp_path: Path) -> None:
-    outcome = measured(checks, VARIANTS[name].source, problem, tmp_path)
+def test_right_kernels_pass(problem: Problem, name: str, session: Session, tmp_path: Path) -> None:
+    outcome = measured(session, VARIANTS[name].source, problem, tmp_path)
     assert outcome.status == "measured", outcome.reason
 
 
-def test_errors_are_of_sums_and_not_of_rounded_inputs(checks: Session, tmp_path: Path) -> None:
-    outcome = measured(checks, E4M3.source, at("64x64x1000"), tmp_path)
+def test_errors_are_of_sums_and_not_of_rounded_inputs(session: Session, tmp_path: Path) -> None:
+    outcome = measured(session, E4M3.source, at("64x64x1000"), tmp_path)
     assert present(present(outcome.accuracy).avg_rel_err) < 1e-5
-    outcome = measured(checks, ROWS.source, at("64x64x1000"), tmp_path)
+    outcome = measured(session, ROWS.source, at("64x64x1000"), tmp_path)
     assert present(present(outcome.accuracy).avg_rel_err) < 1e-5
 
 
@@ -156,13 +141,13 @@ def test_scales_are_inputs_and_no_results(backend: Backend, tmp_path: Path) -> N
         kernels.close()
 
 
-def test_whole_numbers_have_no_errors(checks: Session, tmp_path: Path) -> None:
+def test_whole_numbers_have_no_errors(session: Session, tmp_path: Path) -> None:
     source = Variant("int8", result="int").source
-    accuracy = present(measured(checks, source, at("64x64x1000"), tmp_path).accuracy)
+    accuracy = present(measured(session, source, at("64x64x1000"), tmp_path).accuracy)
     assert (accuracy.max_rel_err, accuracy.bound_ratio) == (0, 0)
 
 
-def test_a_kernel_that_writes_scales_later_is_found(checks: Session, tmp_path: Path) -> None:
+def test_a_kernel_that_writes_scales_later_is_found(session: Session, tmp_path: Path) -> None:
     """One thread reads its scale, and only then changes it: C is right, the inputs are not."""
     source = ROWS.source.replace("const float *scale_a", "float *scale_a")
     ending = "= (float)(alpha * sum);\n"
@@ -172,7 +157,7 @@ def test_a_kernel_that_writes_scales_later_is_found(checks: Session, tmp_path: P
     changed = changed.replace(
         "float sum = 0;", "float sum = 0;\n    const float scale = scale_a[i];"
     )
-    outcome = measured(checks, changed, Problem(40, 1, 70, inputs="signed"), tmp_path)
+    outcome = measured(session, changed, Problem(40, 1, 70, inputs="signed"), tmp_path)
     assert (outcome.status, outcome.check) == ("wrong", "inputs")
     assert "changed its input scale_a" in present(outcome.reason)
 

@@ -4,68 +4,23 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.cli import Matbench
-from support.eight_bits import MISTAKES, VARIANTS
+from support.eight_bits import MISTAKES, VARIANTS, measured
+from support.kernels import text_of
 from support.optional import half, some
 from support.products import problem
 
-from matbench import backends
-from matbench.bench.options import Options
 from matbench.bench.session import Session
-from matbench.cache import Cache
-from matbench.kernelfile import catalogue, sweep
 from matbench.model import Problem
-from matbench.records.outcome import Outcome
 
 pytestmark = pytest.mark.gpu
 
-TYPED = """\
-// /// matbench
-// args = ["A", "B", "C", "scale_a", "scale_b", "M", "N", "K", "alpha", "beta"]
-// scales = "rows"
-// [launch]
-// block = [16, 16]
-// grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"]
-// ///
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-
-__global__ void product(const OPERAND *A, const OPERAND *B, RESULT *C, const float *scale_a,
-                        const float *scale_b, int M, int N, int K, float alpha, float beta)
-{
-    const int j = blockIdx.x * blockDim.x + threadIdx.x;
-    const int i = blockIdx.y * blockDim.y + threadIdx.y;
-    if (i >= M || j >= N) return;
-    float sum = 0.0f;
-    for (int k = 0; k < K; ++k)
-        sum += (float)A[(size_t)i * K + k] * (float)B[(size_t)k * N + j];
-    sum *= alpha * scale_a[i] * scale_b[j];
-    if (beta != 0.0f) sum += beta * (float)C[(size_t)i * N + j];
-    C[(size_t)i * N + j] = (RESULT)sum;
-}
-"""
+TYPED = text_of("typed.cu")
 OPERANDS = ["__nv_fp8_e4m3", "__nv_fp8_e5m2", "signed char"]
 RESULTS = ["float", "__half", "__nv_bfloat16"]
-
-
-@pytest.fixture(scope="module")
-def checks(own_folders: None) -> Iterator[Session]:
-    opened = backends.open_backend(backends.devices("cuda")[0], Cache())
-    yield Session(opened, Cache(), Options(timed=False))
-    opened.close()
-
-
-def measured(session: Session, source: str, at: Problem, folder: Path) -> Outcome:
-    file = folder / "eight-bits.cu"
-    file.write_text(source, encoding="utf-8")
-    case = sweep.case(catalogue.load(file), at, {}, session.backend.info)
-    assert case.skip is None, case.skip
-    return session.measure(case)
 
 
 @pytest.mark.parametrize(("operand", "result"), half(itertools.product(OPERANDS, RESULTS)))

@@ -5,9 +5,13 @@ All are one source, which an OpenCL device can run: operands are decoded in the 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
-from matbench.model import Inputs
+from matbench.bench.session import Session
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import Inputs, Problem
+from matbench.records.outcome import Outcome
 from support.paths import KERNELS
 from support.toml import table
 
@@ -93,3 +97,11 @@ MISTAKES = {
     name: Mistake(VARIANTS[row.pop("of")], **row)
     for name, row in table(_FOLDER / "mistakes.toml").items()
 }
+
+
+def measured(session: Session, source: str, problem: Problem, folder: Path) -> Outcome:
+    file = folder / "eight-bits.cu"
+    file.write_text(source, encoding="utf-8")
+    case = sweep.case(catalogue.load(file), problem, {}, session.backend.info)
+    assert case.skip is None, case.skip
+    return session.measure(case)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.kernels import kernel_text, own_file
+from support.kernels import kernel_text, own_file, refusal
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, front_matter, includes
@@ -30,17 +29,6 @@ CUBLASLT = [
 def load(path: Path, text: str) -> Kernel:
     path.write_text(text, encoding="utf-8")
     return catalogue.load(path)
-
-
-def refusal(path: Path) -> str:
-    """The message that refuses a file, without the path at its start."""
-    started = time.process_time()
-    with pytest.raises(UsageError) as refused:
-        catalogue.load(path)
-    assert time.process_time() - started < 5
-    message = str(refused.value)
-    assert message.isprintable()
-    return message.removeprefix(str(path))
 
 
 # -- built-in kernels ------------------------------------------------------------------------
@@ -193,9 +181,8 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
 
 
 def test_a_nul_byte_in_a_path_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError, match=r"a\ufffdb\.cu: .*: its path contains a NUL byte"):
         catalogue.load(tmp_path / "a\0b.cu")
-    assert str(refused.value).endswith("a\ufffdb.cu: cannot be read: its path contains a NUL byte")
 
 
 @pytest.mark.parametrize("name", ["f.py", "mine.cu"])
@@ -238,8 +225,7 @@ def test_a_kernel_of_matbench_may_be_named_by_its_path(tmp_path: Path) -> None:
     """Loaded from another folder, the kernel is the same; changed, it is another."""
     path = own_file("tiled")
     named = catalogue.load(path)
-    at_hand = Catalogue([*catalogue.builtin(), named])
-    assert at_hand.get("tiled").path == str(path)
+    assert Catalogue([*catalogue.builtin(), named]).get("tiled").path == str(path)
     copy = load(tmp_path / "tiled.cu", path.read_text(encoding="utf-8"))
     assert Catalogue([*catalogue.builtin(), copy]).get("tiled").path == str(tmp_path / "tiled.cu")
     changed = load(tmp_path / "tiled.cu", path.read_text(encoding="utf-8") + "\n")
@@ -272,8 +258,7 @@ def test_names_and_groups() -> None:
         everything.get("xyzzy")
     names = [kernel.name for kernel in everything.group("all", None)]
     assert sorted(names) == sorted(everything.kernels)
-    dots = [kernel.name for kernel in everything.group("tutorial", "dot")]
-    assert dots == ["dot-tree"]
+    assert [kernel.name for kernel in everything.group("tutorial", "dot")] == ["dot-tree"]
     baselines = [kernel.name for kernel in everything.group("baseline")]
     assert baselines == [*CUBLAS, *CUBLASLT, "host-loop", "numpy"]
 

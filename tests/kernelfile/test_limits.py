@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.cli import Matbench
-from support.kernels import GOOD_BODY, kernel_text
+from support.kernels import GOOD_BODY, kernel_text, refusal
 
-from matbench.errors import UsageError
 from matbench.features.adopt import hints
 from matbench.kernelfile import catalogue, includes, signature, suspicions
 
@@ -51,20 +50,11 @@ SOURCES = {
 TAKEN = "", '\\"' * 100_000, "#define A " + "const " * 40 + "\n" + "A " * 10_000
 
 
-def refusal(path: Path, text: str | bytes) -> str:
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    started = time.process_time()
-    with pytest.raises(UsageError) as refused:
-        catalogue.load(path)
-    assert time.process_time() - started < 6
-    return str(refused.value)
-
-
 @pytest.mark.parametrize(("text", "reason"), SOURCES.values(), ids=SOURCES)
 def test_sources(text: str, reason: str, tmp_path: Path) -> None:
     told = refusal(tmp_path / "mine.cu", kernel_text("mine", body=f"{text}\n{GOOD_BODY}"))
     assert reason in told
-    assert told.startswith(f"{tmp_path}/mine.cu:")
+    assert told.startswith(":")
 
 
 @pytest.mark.parametrize("text", TAKEN, ids=["", "quotes", "words"])
@@ -116,7 +106,7 @@ def test_barriers_and_macros_without_number(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_front_matter(table: str, reason: str, tmp_path: Path) -> None:
     told = refusal(tmp_path / "mine.cu", f"// /// matbench\n// {table}\n// ///\n{GOOD_BODY}")
-    assert told.startswith(f"{tmp_path}/mine.cu{reason}")
+    assert told.startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +139,7 @@ def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own.h").write_bytes(b"\n" * 20_000)
     text = f'#include "own.h"\n#include "other.h"\n{GOOD_BODY}'
     told = refusal(tmp_path / "mine.cu", kernel_text("mine", body=text))
-    assert told == f"{tmp_path}/mine.cu: includes too many files, or too large ones"
+    assert told == ": includes too many files, or too large ones"
 
 
 def test_machine_code_that_describes_one_place_again_and_again(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from matbench.errors import UsageError
 from matbench.kernelfile import catalogue
 from support.paths import KERNELS
 
@@ -60,6 +64,20 @@ def kernel_text(name: str = "mine", *, front: str = "", launch: str = "", body: 
     lines = "\n".join(f"// {line}".rstrip() for line in toml.splitlines())
     entry = name.replace("-", "_")
     return f"// /// matbench\n{lines}\n// ///\n" + (body or GOOD_BODY).replace("ENTRY", entry)
+
+
+def refusal(path: Path, text: str | bytes | None = None) -> str:
+    """The printable line that soon refuses a file, without its path at the start."""
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    started = time.process_time()
+    with pytest.raises(UsageError) as refused:
+        catalogue.load(path)
+    assert time.process_time() - started < 6
+    message = str(refused.value)
+    assert message.isprintable()
+    assert message.startswith(str(path))
+    return message.removeprefix(str(path))
 
 
 def own_file(name: str) -> Path:

@@ -133,14 +133,7 @@ def test_what_cannot_be_timed_is_shown_and_passed_over(matbench: Matbench, proje
     assert "computes reverse int32 int32; now it is matmul float32 float32" in said
     assert "matbench-" not in result.stdout  # no file that is gone
     table = rows(matbench("history", "mine.cu", *BRIEFLY, *MARGIN, "--format", "csv").stdout)
-    assert [row["verdict"] for row in table] == [
-        "",
-        "wrong",
-        "failed",
-        "failed",
-        "failed",
-        "SLOWER",
-    ]
+    assert [row["verdict"] for row in table] == ["", "wrong", *["failed"] * 3, "SLOWER"]
     assert table[-1]["against"] == good
     save(factor=3)  # wrong now
     matbench("history", "mine.cu", *BRIEFLY, *MARGIN, code=1)
@@ -200,10 +193,8 @@ def test_a_slowdown_that_a_second_comparison_does_not_confirm_is_nobodys(
     second = save("Second", turns=20)
     compare = search.RecordedBench.compare
 
-    def twice(
-        self: search.RecordedBench, old: Any, new: Any, *, anew: bool = False
-    ) -> ComparisonRecord:
-        return compare(self, new, new) if anew else compare(self, old, new)
+    def twice(self: Any, old: Any, new: Any, *, anew: bool = False) -> ComparisonRecord:
+        return compare(self, new if anew else old, new)
 
     monkeypatch.setattr(search.RecordedBench, "compare", twice)
     result = matbench("history", "mine.cu", *BRIEFLY, *MARGIN)
@@ -234,46 +225,36 @@ def test_only_new_and_open_are_measured(matbench: Matbench, project: Path, tmp_p
     assert kept(file)[len(before) :] == kept(file)[:4]
 
 
-@pytest.mark.parametrize("case", ["alone", "empty", "untracked", "one", "comments", "revision"])
+@pytest.mark.parametrize(("versions", "options", "told"), [
+    (None, (), "mine.cu: its versions need git, and a working tree around it"),
+    ([""], (), "{here}: git lists no commits; is there one? If so, see `git fsck`"),
+    (["Nothing", ""], (), "mine.cu: no commit has it; commit it first"),
+    (["One"], (), "mine.cu: only one version; nothing to compare"),
+    (["One", ""], (), "mine.cu: only one version; nothing to compare"),
+    (["One"], ("--since", "v9"), "--since 'v9': no such revision; in CI, fetch it first "
+     "(`fetch-depth: 0` in actions/checkout)"),
+])  # fmt: skip
 def test_what_has_no_history_is_refused_before_measuring(
-    case: str, refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_runs: None
-) -> None:
+    versions: list[str] | None, options: tuple[str, ...], told: str, refusal: Refusal,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_runs: None,
+) -> None:  # fmt: skip
+    """A version without a subject is not committed."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    options: tuple[str, ...] = ()
-    if case == "alone":
-        save()
-        told = "mine.cu: its versions need git, and a working tree around it"
-    else:
+    if versions is not None:
         git(Path(), "init", "-q", "-b", "main", ".")
-    if case == "empty":
-        save()
-        told = f"{Path().absolute()}: git lists no commits; is there one? If so, see `git fsck`"
-    elif case == "untracked":
-        git(Path(), "commit", "-q", "--allow-empty", "-m", "a")
-        save()
-        told = "mine.cu: no commit has it; commit it first"
-    elif case == "one":
-        save("One")
-        told = "mine.cu: only one version; nothing to compare"
-    elif case == "comments":
-        save("One")
-        save(body=BODY + "// not committed\n")
-        told = "mine.cu: only one version; nothing to compare"
-    elif case == "revision":
-        save("One")
-        options = ("--since", "v9")
-        told = "--since 'v9': no such revision; in CI, fetch it first (`fetch-depth: 0` in "
-        told += "actions/checkout)"
-    assert refusal("history", "mine.cu", *BRIEFLY, *options) == told
+    for subject in versions or [""]:
+        if subject == "Nothing":
+            git(Path(), "commit", "-q", "--allow-empty", "-m", subject)
+        else:
+            save(subject, body=BODY + "// only a comment differs\n" * (not subject))
+    found = refusal("history", "mine.cu", *BRIEFLY, *options)
+    assert found == told.format(here=Path().absolute())
 
 
 def test_a_shallow_clone_is_told(
-    refusal: Refusal,
-    project: Path,
-    tmp_path: Path,
-    nothing_runs: None,
+    refusal: Refusal, project: Path, tmp_path: Path, nothing_runs: None,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     save("One")
     save("Two", turns=2)
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{project}", "shallow")
@@ -287,9 +268,8 @@ def test_bad_arguments(refusal: Refusal, project: Path, tmp_path: Path, nothing_
     save("Two", turns=2)
     given = ("history", "mine.cu", *BRIEFLY)
     assert "work.h: this command reads" in refusal(*given, "--resume", "work.h")
-    assert "this command reads or writes" in refusal(
-        *given, "--picture", "a.svg", "--resume", "a.svg"
-    )
+    same = ("--picture", "a.svg", "--resume", "a.svg")
+    assert "this command reads or writes" in refusal(*given, *same)
     Path("notes.jsonl").write_text("notes\n")
     assert "notes.jsonl:1: not a record" in refusal(*given, "--resume", "notes.jsonl")
 

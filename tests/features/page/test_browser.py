@@ -72,10 +72,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return tables.outcome(kernel, ms, problem=problem, accuracy=accuracy, **changes)
 
     names = ["a", "=b,c&d=e", HOSTILE]
+    blocks = BlockTimes(median_ns=1e3, imbalance=0.1)
     timed = [
-        outcome(
-            name, n, 1.0 + i, blocks=BlockTimes(median_ns=1e3, imbalance=0.1), sustained=LASTING
-        )
+        outcome(name, n, 1.0 + i, blocks=blocks, sustained=LASTING)
         for i, name in enumerate(names)
         for n in (64, 128)
     ]
@@ -89,14 +88,11 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sure = Comparison(0.5, (0.4, 0.6), "FASTER", 1, (10, 10), HOSTILE)
     compared = [
         ComparisonRecord(
-            baseline_name=timed[i].case.kernel,
-            candidate_name=timed[j].case.kernel,
-            baseline=timed[i],
-            candidate=timed[j],
+            baseline_name=a.case.kernel, candidate_name=b.case.kernel, baseline=a, candidate=b,
             comparison=sure,
         )
-        for i, j in ((0, 2), (0, 4), (2, 4))
-    ]
+        for a, b in ((timed[0], timed[2]), (timed[0], timed[4]), (timed[2], timed[4]))
+    ]  # fmt: skip
     space = SearchSpace(combinations=2, drawn=2, candidates=2, refused=0)
     tuned = [
         TuningRecord(outcome=timed[i], round=i, is_best=not i, tried=2, space=space) for i in (0, 2)
@@ -121,6 +117,14 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 MARKS = """[...document.querySelectorAll('section:not([hidden]) .chart:has(svg)')].map((chart) =>
   chart.querySelectorAll('.role-mark path, .role-mark text, .role-mark line').length)"""
 
+
+def texts(window: Browser, selector: str, what: str = "textContent") -> list[Any]:
+    """What each element says."""
+    found = f"[...document.querySelectorAll({selector!r})].map((element) => element.{what})"
+    return list(window.evaluate(found))
+
+
+SECTIONS = "section:not([hidden]) h2"
 #: The highlighted kernels, and how visible each line is.
 PRESSED = "[...document.querySelectorAll('#speed [aria-pressed=\"true\"]')].map((b) => b.value)"
 OPACITIES = """[...document.querySelectorAll('#speed .mark-line path')].map((p) =>
@@ -134,18 +138,11 @@ def test_charts_have_marks_and_names_and_ask_nothing(window: Browser, ladder: Pa
     assert min(marks) > 0
     assert window.requests() == [ladder.as_uri()]
     assert window.messages() == []
-    names = window.evaluate(
-        "[...document.querySelectorAll('#speed .chips button')].map((b) => b.value)"
-    )
+    names = texts(window, "#speed .chips button", "value")
     assert {"pipelined", "cublas", "thread-tile-1d"} <= set(names)
-    headings = window.evaluate(
-        "[...document.querySelectorAll('#speed h3')].map((h) => h.innerText)"
-    )
+    headings = texts(window, "#speed h3", "innerText")
     assert {"Other sizes", "n = 1,000, float32 TFLOP/s; tick: at 1,024"} <= set(headings)
-    empty = window.evaluate(
-        "[...document.querySelectorAll('.chart canvas')].filter((c) => !c.width)"
-    )
-    assert empty == []
+    assert all(texts(window, ".chart canvas", "width"))
     assert window.evaluate("document.getElementById('energy').hidden"), "no energy was recorded"
 
 
@@ -214,10 +211,10 @@ def test_what_is_shown_can_be_copied(window: Browser, few: Path, everything: Pat
 
 def test_every_section_without_harm(window: Browser, everything: Path) -> None:
     window.open(everything)
-    shown = window.evaluate("[...document.querySelectorAll('section:not([hidden]) h2')]"
-                            ".map((h) => h.textContent)")  # fmt: skip
-    assert shown == ["Speed", "Error", "Roofline", "Energy", "Samples", "Verdicts",
-                     "Blocks", "Explanations", "Wrong and failed", "Results"]  # fmt: skip
+    assert texts(window, SECTIONS) == [
+        "Speed", "Error", "Roofline", "Energy", "Samples", "Verdicts", "Blocks", "Explanations",
+        "Wrong and failed", "Results",
+    ]  # fmt: skip
     assert min(window.evaluate(MARKS)) > 0
     assert window.evaluate("window.hit === undefined && document.images.length") == 0
     assert HOSTILE in window.evaluate("document.getElementById('wrong').textContent")
@@ -227,9 +224,7 @@ def test_every_section_without_harm(window: Browser, everything: Path) -> None:
     assert window.messages() == []
 
 
-LINKS = "[...document.querySelectorAll('nav a:not([hidden])')].map((a) => a.textContent)"
 COMMAND = "document.querySelector('#summary [data-views]:not([hidden]) pre').textContent"
-SECTIONS = "[...document.querySelectorAll('section:not([hidden]) h2')].map((h) => h.textContent)"
 
 
 def test_every_section_follows_the_chosen_view(window: Browser, tmp_path: Path) -> None:
@@ -255,8 +250,8 @@ def test_every_section_follows_the_chosen_view(window: Browser, tmp_path: Path) 
 
     def require(here: str, there: str, *sections: str) -> None:
         assert window.evaluate("document.title").startswith(f"a-{here} is the fastest of ")
-        assert window.evaluate(SECTIONS) == [*sections, "Results"]
-        assert window.evaluate(LINKS) == ["Summary", *sections, "Results"]
+        assert texts(window, SECTIONS) == [*sections, "Results"]
+        assert texts(window, "nav a:not([hidden])") == ["Summary", *sections, "Results"]
         assert there not in window.evaluate("document.querySelector('main').innerText")
         assert window.evaluate(COMMAND) == f"matbench run {here}"
         assert set(window.column("device")) == {here}
@@ -283,10 +278,7 @@ def test_speed_against_energy(window: Browser, matbench: Matbench, tmp_path: Pat
     assert label == (
         "Sustained TFLOP/s over GFLOP/J of 2 kernels. The most work for a joule: bf16-wgmma."
     )
-    points = window.evaluate(
-        "[...document.querySelectorAll('#energy svg .mark-symbol path')].map(p => p.ariaLabel)"
-    )
-    assert len(points) == 2
+    assert len(texts(window, "#energy svg .mark-symbol path")) == 2
     assert window.column("J per launch") == ["1.13", "1.16"]
     assert window.column("sustained")[0] == "676 TFLOP/s"
 
@@ -309,11 +301,9 @@ def test_clocked_launches_and_wrong_cells_have_pictures(window: Browser, everyth
     bars = "document.querySelectorAll('#blocks .full .mark-rect.layer_0_marks path')"
     assert window.evaluate(f"{bars}.length") == len(UNEVEN)
     widths = window.evaluate(f"[...{bars}].map((bar) => bar.getBoundingClientRect().width)")
-    longest = max(widths)
-    shares = [block.end - block.start for block in UNEVEN]
-    assert sorted(w / longest for w in widths) == pytest.approx(
-        sorted(share / max(shares) for share in shares), abs=0.02
-    )
+    longest, shares = max(widths), sorted(block.end - block.start for block in UNEVEN)
+    expected = [share / shares[-1] for share in shares]
+    assert sorted(width / longest for width in widths) == pytest.approx(expected, abs=0.02)
     assert window.evaluate("document.querySelectorAll('#wrong canvas').length") == 1
     said = window.evaluate("document.getElementById('wrong').textContent")
     for part in ("9 of 26,000 elements wrong", "the worst of 4 × 4", "black: NaN or infinite"):
@@ -332,13 +322,9 @@ def test_all_samples_are_drawn_and_stragglers_hide_nothing(window: Browser, tmp_
     path.write_text(document.page([found], [tables.environment()]), encoding="utf-8")
     assert path.stat().st_size < 1.5e6
     window.open(path)
-    assert "without the slowest 0.5%" in window.evaluate(
-        "document.getElementById('samples').textContent"
-    )
-    labels = (
-        "[...document.querySelectorAll('#samples .role-axis-label text')].map((t) => t.textContent)"
-    )
-    marked = [text.replace(",", "") for text in window.evaluate(labels) if "%" not in text]
+    assert "without the slowest 0.5%" in "".join(texts(window, "#samples"))
+    labels = texts(window, "#samples .role-axis-label text")
+    marked = [text.replace(",", "") for text in labels if "%" not in text]
     assert len(marked) > 4
     assert max(map(float, marked)) < 1200, "the straggler is in the other chart only"
 
